@@ -1,0 +1,106 @@
+//! `choice` steps.
+
+use super::Checker;
+use super::fields;
+use super::outline::Slot;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+use crate::graph::{Arm, Choice, Guard, ListId, StepId, StepKind};
+use crate::syntax::Span;
+use crate::value::Text;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+impl Checker<'_> {
+    /// A choice's own fields.
+    pub(super) fn choice(&self, spot: &Spot<'_>, id: StepId, list: ListId) -> Option<StepKind> {
+        let default = spot
+            .member("default")
+            .filter(|default| self.shaped(default, &fields::DEFAULT, &[]))
+            .map(|default| self.arm(&default, id, Slot::Default, list));
+        let choices = spot.member("choices")?;
+        if !self.is_list(&choices, "choices") {
+            return None;
+        }
+        if choices.node.items().is_empty() {
+            let found = choices.problem(Code::NoBranches, "`choices` is empty");
+            self.report(found.help("a choice needs at least one `{condition, steps or goto}`"));
+        }
+        let mut seen = FxHashMap::default();
+        let mut arms = Vec::with_capacity(choices.node.items().len());
+        for (index, item) in choices.items().enumerate() {
+            if !self.shaped(&item, &fields::ARM, &[]) {
+                continue;
+            }
+            let mut arm = self.arm(&item, id, Slot::Arm(index), list);
+            if let Some(condition) = item.member("condition") {
+                let last = index + 1 == choices.node.items().len() && default.is_none();
+                self.arm_condition(&condition, &mut arm, &mut seen, last);
+            }
+            arms.push(arm);
+        }
+        Some(StepKind::Choice(Choice { arms, default }))
+    }
+
+    fn arm(&self, spot: &Spot<'_>, id: StepId, slot: Slot, list: ListId) -> Arm {
+        Arm {
+            condition: None,
+            text: Text::default(),
+            list: self.steps(spot, id, slot),
+            goto: spot
+                .member("goto")
+                .and_then(|target| self.goto(&target, list)),
+        }
+    }
+
+    fn arm_condition(
+        &self,
+        spot: &Spot<'_>,
+        arm: &mut Arm,
+        seen: &mut FxHashMap<Text, Span>,
+        last: bool,
+    ) {
+        let Some(text) = self.text(spot) else { return };
+        let Some(condition) = self.condition(spot, &text) else {
+            return;
+        };
+        arm.condition = Some(Arc::new(condition) as Arc<dyn Guard>);
+        arm.text = text.clone();
+        let plain = Text::from(text.trim());
+        if plain == "true" && !last {
+            let found = spot.problem(
+                Code::AlwaysTrue,
+                "this always holds: what comes after it is never chosen",
+            );
+            self.report(found.help("move it to the end, or make it the `default`"));
+        }
+        if plain == "false" {
+            let found = spot.problem(Code::AlwaysFalse, "this never holds: its steps never run");
+            self.report(
+                found.help("write a condition over the step's own input, such as `$.a == 1`"),
+            );
+        }
+        if let Some(&first) = seen.get(&plain) {
+            let found = spot.problem(
+                Code::RepeatedCondition,
+                "an earlier choice has the same condition and wins",
+            );
+            self.report(found.label(first, "the first one is here"));
+        } else {
+            seen.insert(plain, spot.node.span);
+        }
+    }
+
+    /// The list under `steps`, if there is one.
+    pub(super) fn steps(&self, owner: &Spot<'_>, id: StepId, slot: Slot) -> Option<ListId> {
+        let spot = owner.member("steps")?;
+        if !self.is_list(&spot, "steps") {
+            return None;
+        }
+        if spot.node.items().is_empty() {
+            let found = spot.problem(Code::NoSteps, "`steps` is empty");
+            self.report(found.help("put at least one step in; a `pass` step does nothing"));
+        }
+        self.outline.entry(id)?.list_in(slot)
+    }
+}

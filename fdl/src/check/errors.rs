@@ -1,0 +1,152 @@
+//! `errors` of retry policies and catches.
+
+use super::Checker;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+use crate::graph::{FaultKind, FaultNames, Matcher};
+use crate::syntax::Span;
+use crate::value::Text;
+use rustc_hash::FxHashMap;
+
+/// Matches every error.
+pub(super) const ALL: &str = "FnF.ALL";
+
+/// What earlier policies or catches of the same step are for.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// Where `FnF.ALL` stood.
+    all: Option<Span>,
+    /// Where each error stood first.
+    names: FxHashMap<Text, Span>,
+}
+
+impl Checker<'_> {
+    /// The `errors` of a policy or catch, which comes after what is `taken`; `unused` is the code for one that can't be
+    /// reached. `fixed` says that no step has the execution's own errors here.
+    pub(super) fn errors(
+        &self,
+        owner: &Spot<'_>,
+        taken: &mut Taken,
+        unused: Code,
+        fixed: bool,
+    ) -> Vec<Matcher> {
+        let Some(spot) = owner.member("errors") else {
+            return Vec::new();
+        };
+        if !self.is_list(&spot, "error names") {
+            return Vec::new();
+        }
+        if spot.node.items().is_empty() {
+            let found = spot.problem(Code::NoErrors, "`errors` is empty: it matches nothing");
+            self.report(found.help(format!("name errors, or `{ALL}` for all of them")));
+        }
+        let mut here: Vec<(Text, Span)> = Vec::new();
+        let mut first: FxHashMap<Text, Span> = FxHashMap::default();
+        for item in spot.items() {
+            let Some(name) = self.filled(&item) else {
+                continue;
+            };
+            self.check_error(&item, &name, fixed);
+            if let Some(&first) = first.get(&name) {
+                let found = item.problem(Code::ErrorTwice, format!("`{name}` is named twice"));
+                self.report(found.label(first, "the first time"));
+            } else {
+                first.insert(name.clone(), item.node.span);
+                here.push((name, item.node.span));
+            }
+        }
+        self.check_all_alone(&spot, &here);
+        self.check_taken(&spot, &here, taken, unused);
+        here.into_iter().map(|(name, _)| matcher(name)).collect()
+    }
+
+    fn check_error(&self, spot: &Spot<'_>, name: &str, fixed: bool) {
+        let kind = FaultNames::FDL.kind(name);
+        if fixed && matches!(kind, FaultKind::ExecutionTimeout | FaultKind::Stopped) {
+            let found = spot.problem(
+                Code::Uncatchable,
+                format!("no step fails with `{name}` here"),
+            );
+            self.report(found.help(
+                "it ends the execution itself; only a task that calls a child flow can see it",
+            ));
+            return;
+        }
+        if !name
+            .get(..4)
+            .is_some_and(|start| start.eq_ignore_ascii_case("FnF."))
+            || name == ALL
+        {
+            return;
+        }
+        if matches!(kind, FaultKind::Custom(_)) {
+            let known: Vec<Text> = FaultNames::KINDS
+                .iter()
+                .map(|kind| FaultNames::FDL.name(kind))
+                .collect();
+            let names = known
+                .iter()
+                .map(Text::as_str)
+                .chain([ALL, "fnf.ExecutionAlreadyExists"]);
+            if name == "fnf.ExecutionAlreadyExists" {
+                return;
+            }
+            let found = spot.problem(
+                Code::UnknownEngineError,
+                format!("the engine has no error `{name}`"),
+            );
+            self.report(match self.near(name, known.len() + 2, || names) {
+                Some(near) => self.did_you_mean(found, spot, near),
+                None => found.help("names of your own are better without `FnF.`"),
+            });
+        }
+    }
+
+    fn check_all_alone(&self, spot: &Spot<'_>, here: &[(Text, Span)]) {
+        if here.len() > 1 && here.iter().any(|(name, _)| *name == ALL) {
+            let message = format!("`{ALL}` matches every error, the others beside it say nothing");
+            self.report(
+                spot.problem(Code::AllNotAlone, message)
+                    .help(format!("leave `{ALL}` alone in the list")),
+            );
+        }
+    }
+
+    fn check_taken(&self, spot: &Spot<'_>, here: &[(Text, Span)], taken: &mut Taken, unused: Code) {
+        let what = if unused == Code::UnreachableCatch {
+            "catch"
+        } else {
+            "policy"
+        };
+        let earlier: Vec<Option<Span>> = here
+            .iter()
+            .map(|(name, _)| taken.all.or_else(|| taken.names.get(name).copied()))
+            .collect();
+        if let Some(Some(first)) = earlier
+            .first()
+            .copied()
+            .filter(|_| earlier.iter().all(Option::is_some))
+        {
+            let message =
+                format!("this {what} is never used: an earlier one matches all of its errors");
+            self.report(
+                spot.problem(unused, message)
+                    .label(first, format!("this {what} comes first")),
+            );
+        }
+        for (name, span) in here {
+            if *name == ALL {
+                taken.all.get_or_insert(*span);
+            }
+            taken.names.entry(name.clone()).or_insert(*span);
+        }
+    }
+}
+
+fn matcher(name: Text) -> Matcher {
+    if name == ALL {
+        Matcher::Any
+    } else {
+        Matcher::Named(name)
+    }
+}

@@ -1,0 +1,274 @@
+//! Which fields each object of a definition has.
+
+use super::Checker;
+use super::kind::Kind;
+use super::read::in_words;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+
+/// The fields of one kind of object.
+pub(super) struct Shape {
+    /// What it is, with its article.
+    what: &'static str,
+    required: &'static [&'static str],
+    optional: &'static [&'static str],
+}
+
+macro_rules! shape {
+    ($name:ident, $what:literal, [$($required:literal),*], [$($optional:literal),*]) => {
+        pub(super) static $name: Shape = Shape {
+            what: $what,
+            required: &[$($required),*],
+            optional: &[$($optional),*],
+        };
+    };
+    // A step: with what every step has.
+    (step $name:ident, $what:literal, [$($required:literal),*], [$($optional:literal),*]) => {
+        shape!($name, $what, ["type", "name" $(, $required)*],
+            ["description", "inputMappings", "outputMappings", "end" $(, $optional)*]);
+    };
+    // A step that may fail: with what covers its failures, too.
+    (fallible $name:ident, $what:literal, [$($required:literal),*], [$($optional:literal),*]) => {
+        shape!(step $name, $what, [$($required),*],
+            ["retry", "catch", "errorMappings", "timeoutSeconds" $(, $optional)*]);
+    };
+}
+
+shape!(
+    FLOW,
+    "a flow",
+    ["version", "type", "steps"],
+    [
+        "$schema",
+        "name",
+        "description",
+        "inputMappings",
+        "outputMappings",
+        "timeoutSeconds",
+        "inputSchema",
+        "outputSchema",
+        "concurrency"
+    ]
+);
+shape!(fallible TASK, "a `task` step", [], ["resourceArn", "resource", "action", "pattern", "serviceParams",
+    "heartbeatSeconds", "waitSeconds", "poll", "rollback", "priority"]);
+shape!(step PASS, "a `pass` step", [], []);
+shape!(step WAIT, "a `wait` step", [], ["duration", "timestamp"]);
+shape!(fallible CHOICE, "a `choice` step", ["choices"], ["default"]);
+shape!(fallible PARALLEL, "a `parallel` step", ["branches"], ["waitFor", "concurrency"]);
+shape!(fallible FOREACH, "a `foreach` step", ["iterationMapping", "steps"], ["concurrency", "tolerance"]);
+shape!(step SUCCEED, "a `succeed` step", [], []);
+shape!(step FAIL, "a `fail` step", [], ["error", "cause"]);
+shape!(ARM, "a choice", ["condition"], ["steps", "goto"]);
+shape!(DEFAULT, "a default", [], ["steps", "goto"]);
+shape!(BRANCH, "a branch", ["steps"], ["name", "dependsOn"]);
+shape!(
+    ITERATION,
+    "an iteration mapping",
+    ["collection", "item"],
+    ["index"]
+);
+shape!(TOLERANCE, "a tolerance", [], ["count", "percent"]);
+shape!(
+    MAPPING,
+    "a mapping",
+    ["target"],
+    ["source", "template", "required"]
+);
+shape!(
+    RETRY,
+    "a retry policy",
+    ["errors"],
+    [
+        "intervalSeconds",
+        "maxIntervalSeconds",
+        "maxAttempts",
+        "multiplier",
+        "jitter",
+        "backoff",
+        "values"
+    ]
+);
+shape!(CATCH, "a catch", ["errors"], ["goto", "manual"]);
+shape!(
+    POLL,
+    "a poll",
+    [],
+    [
+        "until",
+        "failWhen",
+        "intervalSeconds",
+        "maxIntervalSeconds",
+        "multiplier",
+        "maxAttempts"
+    ]
+);
+shape!(
+    ROLLBACK,
+    "a rollback",
+    [],
+    [
+        "resourceArn",
+        "resource",
+        "action",
+        "pattern",
+        "serviceParams",
+        "inputMappings",
+        "timeoutSeconds",
+        "retry",
+        "child"
+    ]
+);
+shape!(CONCURRENCY, "a concurrency limit", ["key", "limit"], []);
+
+/// All shapes, to tell where else a field is allowed.
+static SHAPES: [&Shape; 20] = [
+    &FLOW,
+    &TASK,
+    &PASS,
+    &WAIT,
+    &CHOICE,
+    &PARALLEL,
+    &FOREACH,
+    &SUCCEED,
+    &FAIL,
+    &ARM,
+    &DEFAULT,
+    &BRANCH,
+    &ITERATION,
+    &TOLERANCE,
+    &MAPPING,
+    &RETRY,
+    &CATCH,
+    &POLL,
+    &ROLLBACK,
+    &CONCURRENCY,
+];
+
+/// The shape of a step.
+pub(super) fn of_step(kind: Kind) -> &'static Shape {
+    match kind {
+        Kind::Task => &TASK,
+        Kind::Pass => &PASS,
+        Kind::Wait => &WAIT,
+        Kind::Choice => &CHOICE,
+        Kind::Parallel => &PARALLEL,
+        Kind::Foreach => &FOREACH,
+        Kind::Succeed => &SUCCEED,
+        Kind::Fail => &FAIL,
+    }
+}
+
+impl Shape {
+    /// Whether objects of this shape may have that field.
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.fields().any(|known| known == field)
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &'static str> {
+        self.required.iter().chain(self.optional).copied()
+    }
+}
+
+impl Checker<'_> {
+    /// Whether it is an object; reports the fields it must not have and those it lacks. `told` are fields about which
+    /// the caller has something better to say.
+    pub(super) fn shaped(&self, spot: &Spot<'_>, shape: &Shape, told: &[&str]) -> bool {
+        if !self.is_object(spot) {
+            return false;
+        }
+        // A field that is only misspelt is not missing, too.
+        let mut misspelt = Vec::new();
+        for (name, member) in spot.members() {
+            if !shape.has(name) && !told.contains(&name) {
+                misspelt.extend(self.unknown_field(&member, name, shape));
+            }
+        }
+        for &field in shape.required {
+            if spot.node.get(field).is_none() && !misspelt.contains(&field) {
+                let message = format!("{} needs `{field}`", shape.what);
+                self.report(spot.problem_of_whole(Code::MissingField, message));
+            }
+        }
+        true
+    }
+
+    /// Reports it, and says which field was probably meant.
+    fn unknown_field(&self, member: &Spot<'_>, name: &str, shape: &Shape) -> Option<&'static str> {
+        let places: Vec<&str> = SHAPES
+            .iter()
+            .filter(|other| other.has(name))
+            .map(|other| other.what)
+            .collect();
+        if !places.is_empty() {
+            let message = format!("`{name}` is not allowed on {}", shape.what);
+            let found = member.problem_of_key(Code::MisplacedField, message);
+            self.report(found.help(format!("it belongs on {}", in_order(&places))));
+            return None;
+        }
+        let message = format!("{} has no field `{name}`", shape.what);
+        let found = member.problem_of_key(Code::UnknownField, message);
+        let near = self.near(name, shape.fields().count(), || shape.fields());
+        self.report(match near {
+            Some(near) => {
+                let key = member.key_span();
+                found.help(format!("did you mean `{near}`?")).fix(
+                    format!("rename it to `{near}`"),
+                    key,
+                    self.quoted_like(key, near),
+                )
+            }
+            None => {
+                let fields: Vec<&str> =
+                    shape.fields().filter(|field| *field != "$schema").collect();
+                found.help(format!("its fields are {}", in_words(&fields)))
+            }
+        });
+        near
+    }
+
+    /// Which of several fields that exclude each other is there. More than one, or (where `needed`) none, is reported.
+    pub(super) fn one_of<'b>(
+        &self,
+        spot: &'b Spot<'_>,
+        fields: &[&'static str],
+        needed: bool,
+    ) -> Option<(&'static str, Spot<'b>)> {
+        let mut there = fields
+            .iter()
+            .filter_map(|&field| spot.member(field).map(|member| (field, member)));
+        let first = there.next();
+        match &first {
+            Some((name, member)) => {
+                for (other, second) in there {
+                    self.report(
+                        second
+                            .problem_of_key(
+                                Code::ExcludingFields,
+                                format!("`{other}` can't stand beside `{name}`"),
+                            )
+                            .label(member.key_span(), format!("`{name}` is here"))
+                            .help("keep one of them"),
+                    );
+                }
+            }
+            None if needed => {
+                let message = format!(
+                    "one of {} is needed here",
+                    in_words(fields).replace(" and ", " or ")
+                );
+                self.report(spot.problem_of_whole(Code::NoneOfFields, message));
+            }
+            None => {}
+        }
+        first
+    }
+}
+
+fn in_order(places: &[&str]) -> String {
+    match places.split_last() {
+        None => String::new(),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}

@@ -1,0 +1,114 @@
+//! `parallel` steps.
+
+use super::Checker;
+use super::fields;
+use super::outline::{Slot, number};
+use super::spot::Spot;
+use super::task::PRIORITY;
+use crate::diagnostics::Code;
+use crate::graph::{Branch, ListId, Parallel, StepId, StepKind, WaitFor};
+use crate::syntax::NodeKind;
+
+impl Checker<'_> {
+    /// A parallel's own fields.
+    pub(super) fn parallel(&self, spot: &Spot<'_>, id: StepId) -> Option<StepKind> {
+        let concurrency = spot
+            .member("concurrency")
+            .and_then(|field| self.concurrency(&field));
+        let branches = spot.member("branches")?;
+        if !self.is_list(&branches, "branches") {
+            return None;
+        }
+        let count = branches.node.items().len();
+        self.check_branch_count(&branches, count);
+        let depends = self.depends(&branches);
+        let mut list = Vec::with_capacity(count);
+        for (index, (item, (name, depends_on))) in branches.items().zip(depends).enumerate() {
+            if !self.shaped(&item, &fields::BRANCH, &[]) {
+                continue;
+            }
+            if let Some(steps) = self.steps(&item, id, Slot::Branch(index)) {
+                list.push(Branch {
+                    name,
+                    depends_on,
+                    list: steps,
+                    priority: self.first_priority(steps),
+                });
+            }
+        }
+        let wait_for = spot
+            .member("waitFor")
+            .and_then(|field| self.wait_for(&field, count));
+        Some(StepKind::Parallel(Parallel {
+            branches: list,
+            wait_for: wait_for.unwrap_or(WaitFor::All),
+            concurrency,
+        }))
+    }
+
+    /// How many may run at once.
+    pub(super) fn concurrency(&self, spot: &Spot<'_>) -> Option<u32> {
+        self.whole(spot, 1..=u32::MAX.into())
+            .and_then(|count| u32::try_from(count).ok())
+    }
+
+    fn check_branch_count(&self, branches: &Spot<'_>, count: usize) {
+        if count == 0 {
+            let found = branches.problem(Code::NoBranches, "`branches` is empty");
+            self.report(found.help("a parallel needs at least one `{steps}`"));
+        }
+        if count > self.limits.branches {
+            let message = format!(
+                "the parallel has {count} branches, more than the {} allowed",
+                self.limits.branches
+            );
+            let found = branches.problem_of_key(Code::TooManyBranches, message);
+            self.report(found.help("use a `foreach` over a list of items"));
+        }
+    }
+
+    fn wait_for(&self, spot: &Spot<'_>, branches: usize) -> Option<WaitFor> {
+        match &spot.node.kind {
+            NodeKind::String(_) => match &*self.word(spot, &["all", "any"])? {
+                "any" => Some(WaitFor::Count(1)),
+                _ => Some(WaitFor::All),
+            },
+            NodeKind::Number(_) => {
+                let count = self.whole(spot, 1..=u64::MAX)?;
+                if count > branches as u64 {
+                    let message =
+                        format!("{count} branches can't succeed: the parallel has only {branches}");
+                    self.report(spot.problem(Code::WaitForTooMany, message));
+                    return None;
+                }
+                u32::try_from(count).ok().map(WaitFor::Count)
+            }
+            _ => {
+                self.wrong_type(spot, "`all`, `any` or a whole number");
+                None
+            }
+        }
+    }
+
+    fn first_priority(&self, list: ListId) -> u8 {
+        let outline = &self.outline;
+        let first = outline.listing(list).and_then(|list| list.steps.first());
+        let given = first
+            .and_then(|&step| outline.entry(step))
+            .and_then(|entry| entry.node.get("priority"));
+        match given.map(|given| &given.kind) {
+            Some(NodeKind::Number(value)) => {
+                let priority = value
+                    .as_f64()
+                    .filter(|priority| (0.0..=9.0).contains(priority));
+                priority.map_or(PRIORITY, |priority| priority as u8)
+            }
+            _ => PRIORITY,
+        }
+    }
+}
+
+/// The index of a branch, as other branches name it.
+pub(super) fn branch_number(index: usize) -> u32 {
+    number(index)
+}

@@ -1,0 +1,151 @@
+//! Paths in their places: where they must start and what can be found there.
+
+use super::Checker;
+use super::spot::Spot;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::expression::{Path, Query};
+use crate::syntax::Place;
+
+/// The members of `$context`.
+const CONTEXT: [&str; 9] = [
+    "flow",
+    "execution",
+    "step",
+    "task",
+    "poll",
+    "foreach",
+    "error",
+    "cause",
+    "retry",
+];
+/// What a path of a mapping starts with.
+const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
+
+impl Checker<'_> {
+    /// A diagnostic about a part of the string at `spot`.
+    pub(super) fn inside(
+        &self,
+        spot: &Spot<'_>,
+        code: Code,
+        offset: usize,
+        len: usize,
+        message: String,
+    ) -> Diagnostic {
+        let span = Place::in_string(self.source, spot.node.span, offset, len);
+        Diagnostic::new(code, span, spot.pointer(), message)
+    }
+
+    /// A path after `$input`, `$local` or `$context`.
+    pub(super) fn path(&self, spot: &Spot<'_>, text: &str) -> Option<Path> {
+        self.check_context(spot, text, 0);
+        match Path::parse(text) {
+            Ok(path) => Some(path),
+            Err(error) => {
+                let found =
+                    self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
+                self.report(helped(found, error.help));
+                None
+            }
+        }
+    }
+
+    /// A path that starts at `$`, into the step's own input.
+    pub(super) fn query(&self, spot: &Spot<'_>, text: &str) -> Option<Query> {
+        if !text.starts_with('$') || Path::is_path(text) {
+            let message = format!(
+                "{} must be a path that starts at `$`, not `{text}`",
+                spot.called()
+            );
+            let found = spot.problem(Code::PathExpected, message);
+            let found = match text.strip_prefix("$input") {
+                Some(rest) => found.help("`$` is the step's own input here").fix(
+                    "start at `$`",
+                    spot.node.span,
+                    self.quoted_like(spot.node.span, &format!("${rest}")),
+                ),
+                None if text.starts_with('$') => {
+                    found.help("only the step's own input can be seen here; bring it there with `inputMappings`")
+                }
+                None => found.help("`$` is the step's own input, `$.a` its member `a`"),
+            };
+            self.report(found);
+            return None;
+        }
+        match Query::parse(text) {
+            Ok(query) => Some(query),
+            Err(error) => {
+                let found =
+                    self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
+                self.report(helped(found, error.help));
+                None
+            }
+        }
+    }
+
+    /// Warns of a member `$context` does not have. `offset` is where `path` stands in the string at `spot`.
+    pub(super) fn check_context(&self, spot: &Spot<'_>, path: &str, offset: usize) {
+        let Some(member) = path.strip_prefix("$context").and_then(first_name) else {
+            return;
+        };
+        if CONTEXT.contains(&member) {
+            return;
+        }
+        let message = format!("`$context` has no member `{member}`");
+        let found = self.inside(spot, Code::UnknownContext, offset, path.len(), message);
+        self.report(match self.near_word(member, &CONTEXT) {
+            Some(near) => found.help(format!("did you mean `$context.{near}`?")),
+            None => found.help(format!(
+                "its members are {}",
+                super::read::in_words(&CONTEXT)
+            )),
+        });
+    }
+
+    /// Warns of a constant that looks as if it were meant as a path. `known` is the help for what is one elsewhere.
+    pub(super) fn check_constant(&self, spot: &Spot<'_>, text: &str, known: &str) {
+        let mut after = text.chars();
+        let dollar = after.next() == Some('$');
+        if !dollar
+            || !after
+                .next()
+                .is_some_and(|next| next.is_alphabetic() || matches!(next, '.' | '['))
+        {
+            return;
+        }
+        let found = spot.problem(
+            Code::LooksLikePath,
+            format!("`{text}` is taken as it stands, it is no path here"),
+        );
+        let root = text.split(['.', '[']).next().unwrap_or("");
+        self.report(match self.near_word(root, &ROOTS) {
+            _ if Path::is_path(text) => found.help(known),
+            _ if root == "$" => found.help("a path starts with `$input`, `$local` or `$context`"),
+            Some(near) => found.help(format!("did you mean `{near}`?")),
+            None => found.help("a path starts with `$input`, `$local` or `$context`"),
+        });
+    }
+}
+
+/// Adds help where there is some.
+pub(super) fn helped(found: Diagnostic, help: Option<String>) -> Diagnostic {
+    match help {
+        Some(help) => found.help(help),
+        None => found,
+    }
+}
+
+/// The name a path goes to first, after its root: of `.a.b`, `['a']` or `["a"]` it is `a`.
+pub(super) fn first_name(rest: &str) -> Option<&str> {
+    if let Some(name) = rest.strip_prefix('.') {
+        let end = name.find(['.', '[']).unwrap_or(name.len());
+        return name
+            .get(..end)
+            .filter(|name| !name.is_empty() && *name != "*");
+    }
+    let inner = rest.strip_prefix('[')?;
+    let quote = inner
+        .chars()
+        .next()
+        .filter(|quote| matches!(quote, '"' | '\''))?;
+    inner.get(1..)?.split(quote).next()
+}

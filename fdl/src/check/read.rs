@@ -1,0 +1,204 @@
+//! Values of the right type and range, or a diagnostic.
+
+use super::Checker;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+use crate::limits::EXECUTION_SECONDS;
+use crate::syntax::NodeKind;
+use crate::value::{Number, Text};
+use std::ops::RangeInclusive;
+
+impl Checker<'_> {
+    /// Says that a value has the wrong type; offers to mend quotes where that is all.
+    pub(super) fn wrong_type(&self, spot: &Spot<'_>, expected: &str) {
+        let message = format!(
+            "{} must be {expected}, not {}",
+            spot.called(),
+            spot.node.kind_name()
+        );
+        let found = spot.problem(Code::WrongType, message);
+        let text = self.source.text();
+        let written = text
+            .get(spot.node.span.start..spot.node.span.end)
+            .unwrap_or("");
+        let numeric = expected.contains("number");
+        let fix = match &spot.node.kind {
+            NodeKind::String(value) if numeric && serde_json::from_str::<Number>(value).is_ok() => {
+                Some(("take the quotes off", value.to_string()))
+            }
+            NodeKind::String(value)
+                if expected.contains("true") && matches!(&**value, "true" | "false") =>
+            {
+                Some(("take the quotes off", value.to_string()))
+            }
+            NodeKind::Number(_) | NodeKind::Bool(_) if expected.starts_with("a string") => {
+                Some(("put it in quotes", format!("\"{written}\"")))
+            }
+            NodeKind::String(_) if expected.ends_with("names") && !written.contains('\n') => {
+                Some(("make it a list", format!("[{written}]")))
+            }
+            _ => None,
+        };
+        self.report(match fix {
+            Some((title, replacement)) => {
+                found
+                    .help(format!("write `{replacement}`"))
+                    .fix(title, spot.node.span, replacement)
+            }
+            None => found,
+        });
+    }
+
+    /// Whether it is an object.
+    pub(super) fn is_object(&self, spot: &Spot<'_>) -> bool {
+        let good = matches!(spot.node.kind, NodeKind::Object(_));
+        if !good {
+            self.wrong_type(spot, "an object");
+        }
+        good
+    }
+
+    /// Whether it is a list; `of` says of what.
+    pub(super) fn is_list(&self, spot: &Spot<'_>, of: &str) -> bool {
+        let good = matches!(spot.node.kind, NodeKind::Array(_));
+        if !good {
+            self.wrong_type(spot, &format!("a list of {of}"));
+        }
+        good
+    }
+
+    /// A string.
+    pub(super) fn text(&self, spot: &Spot<'_>) -> Option<Text> {
+        if let NodeKind::String(text) = &spot.node.kind {
+            return Some(text.clone());
+        }
+        self.wrong_type(spot, "a string");
+        None
+    }
+
+    /// A string that is not empty.
+    pub(super) fn filled(&self, spot: &Spot<'_>) -> Option<Text> {
+        let text = self.text(spot)?;
+        if text.is_empty() {
+            self.report(spot.problem(
+                Code::EmptyText,
+                format!("{} must not be empty", spot.called()),
+            ));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self, spot: &Spot<'_>) -> Option<bool> {
+        if let NodeKind::Bool(value) = spot.node.kind {
+            return Some(value);
+        }
+        self.wrong_type(spot, "true or false");
+        None
+    }
+
+    /// One of some words.
+    pub(super) fn word(&self, spot: &Spot<'_>, words: &[&str]) -> Option<Text> {
+        let text = self.text(spot)?;
+        if words.contains(&&*text) {
+            return Some(text);
+        }
+        self.unknown_word(spot, Code::UnknownWord, &text, words);
+        None
+    }
+
+    /// Says that a word is none of those possible.
+    pub(super) fn unknown_word(&self, spot: &Spot<'_>, code: Code, word: &str, words: &[&str]) {
+        let found = spot.problem(code, format!("{} can't be `{word}`", spot.called()));
+        self.report(match self.near_word(word, words) {
+            Some(near) => self.did_you_mean(found, spot, near),
+            None => found.help(format!("it is one of {}", in_words(words))),
+        });
+    }
+
+    /// A whole number in a range.
+    pub(super) fn whole(&self, spot: &Spot<'_>, range: RangeInclusive<u64>) -> Option<u64> {
+        let NodeKind::Number(number) = &spot.node.kind else {
+            self.wrong_type(spot, "a whole number");
+            return None;
+        };
+        let value = number.as_f64().unwrap_or(f64::NAN);
+        if value.fract() != 0.0 {
+            let message = format!("{} must be a whole number, not {number}", spot.called());
+            self.report(spot.problem(Code::WrongType, message));
+            return None;
+        }
+        let whole = number
+            .as_u64()
+            .or_else(|| (0.0..1e18).contains(&value).then_some(value as u64));
+        match whole {
+            Some(whole) if range.contains(&whole) => Some(whole),
+            _ => {
+                self.out_of_range(spot, number, *range.start() as f64, *range.end() as f64);
+                None
+            }
+        }
+    }
+
+    /// Any number in a range.
+    pub(super) fn number(&self, spot: &Spot<'_>, range: RangeInclusive<f64>) -> Option<f64> {
+        let NodeKind::Number(number) = &spot.node.kind else {
+            self.wrong_type(spot, "a number");
+            return None;
+        };
+        match number.as_f64() {
+            Some(value) if range.contains(&value) => Some(value),
+            _ => {
+                self.out_of_range(spot, number, *range.start(), *range.end());
+                None
+            }
+        }
+    }
+
+    fn out_of_range(&self, spot: &Spot<'_>, number: &Number, least: f64, most: f64) {
+        let range = if most >= u32::MAX.into() {
+            format!("at least {least}")
+        } else {
+            format!("from {least} to {most}")
+        };
+        let message = format!("{} must be {range}, not {number}", spot.called());
+        self.report(spot.problem(Code::OutOfRange, message));
+    }
+
+    /// A pause in seconds, parts of one allowed; in milliseconds, rounded up.
+    pub(super) fn pause(&self, spot: &Spot<'_>) -> Option<u64> {
+        let seconds = self.number(spot, 0.0..=f64::MAX)?;
+        self.bounded(spot, seconds)?;
+        // Within a year of milliseconds the product is far below 2⁵³; the first rounding takes off what binary adds.
+        Some(((seconds * 1e6).round() / 1e3).ceil() as u64)
+    }
+
+    /// A bound in whole seconds, at least 1; in milliseconds.
+    pub(super) fn timeout(&self, spot: &Spot<'_>) -> Option<u64> {
+        let seconds = self.whole(spot, 1..=u64::MAX)?;
+        self.bounded(spot, seconds as f64)?;
+        Some(seconds * 1000)
+    }
+
+    fn bounded(&self, spot: &Spot<'_>, seconds: f64) -> Option<()> {
+        if seconds <= EXECUTION_SECONDS as f64 {
+            return Some(());
+        }
+        let message = format!("{} is longer than an execution may take", spot.called());
+        self.report(spot.problem(Code::TimeoutTooLong, message).help(format!(
+            "the most is {EXECUTION_SECONDS}, one year of 365 days"
+        )));
+        None
+    }
+}
+
+/// Words for a message: `` `a`, `b` and `c` ``.
+pub(super) fn in_words(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}

@@ -1,0 +1,183 @@
+//! What a task calls: the forms of `resourceArn` and `action` (section "tasks").
+
+use super::Checker;
+use super::names::is_name;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+use crate::expression::Params;
+use crate::graph::{Call, Pattern};
+use crate::value::Text;
+
+/// What is known of a resource without the resource map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// A child flow.
+    Child,
+    /// The built-in worker queue.
+    Queue,
+    /// A function over HTTP.
+    Http,
+    /// Another connector's.
+    Other,
+    /// Whatever the resource map makes of it.
+    Mapped,
+}
+
+impl Reach {
+    /// Of a resource as written.
+    pub(super) fn of(resource: &str) -> Self {
+        let scheme = resource.split(':').next().unwrap_or("");
+        match scheme {
+            "flow" => Self::Child,
+            "queue" => Self::Queue,
+            "http" | "https" => Self::Http,
+            "sqs" | "redis" | "lambda" | "cmd" => Self::Other,
+            _ if resource == "fnf:StartExecution" => Self::Child,
+            _ if resource.starts_with("acs:fnf:") && resource.contains(":flow/") => Self::Child,
+            _ => Self::Mapped,
+        }
+    }
+
+    /// Whether it is this one, or may be by way of the resource map.
+    pub(super) fn may_be(self, other: Self) -> bool {
+        self == other || self == Self::Mapped
+    }
+}
+
+impl Checker<'_> {
+    /// Resource, pattern and parameters of a task or rollback.
+    pub(super) fn call(&self, spot: &Spot<'_>, whose: &str) -> Option<Call> {
+        let pattern = spot.member("pattern").and_then(|pattern| {
+            let word = self.word(&pattern, &["requestResponse", "sync", "waitForCallback"])?;
+            Pattern::parse(&word)
+        });
+        let params = spot
+            .member("serviceParams")
+            .and_then(|params| self.params(&params));
+        Some(Call {
+            resource: self.resource(spot, whose)?,
+            pattern: pattern.unwrap_or(Pattern::RequestResponse),
+            params,
+        })
+    }
+
+    fn resource(&self, spot: &Spot<'_>, whose: &str) -> Option<Text> {
+        let Some((_, field)) = self.one_of(spot, &["resourceArn", "resource", "action"], false)
+        else {
+            let found = spot.problem_of_whole(
+                Code::NoResource,
+                format!("the {whose} does not say what it calls"),
+            );
+            self.report(found.help(
+                "give it a `resourceArn`, such as `http://…` or `queue:NAME`, or an `action`",
+            ));
+            return None;
+        };
+        let resource = self.filled(&field)?;
+        if let Some(placeholder) = placeholder(&resource) {
+            let offset = resource.find(placeholder).unwrap_or(0);
+            let message = format!("the placeholder `{placeholder}` was not filled in");
+            let found = self.inside(
+                &field,
+                Code::Placeholder,
+                offset,
+                placeholder.len(),
+                message,
+            );
+            self.report(found.help("running the flow fails here until it is replaced"));
+        } else if let Some((message, help)) = fault_of(&resource) {
+            self.report(
+                field
+                    .problem(Code::BadResource, format!("`{resource}` {message}"))
+                    .help(help),
+            );
+        }
+        Some(resource)
+    }
+
+    fn params(&self, spot: &Spot<'_>) -> Option<Params> {
+        if !self.is_object(spot) {
+            return None;
+        }
+        self.check_data(spot)?;
+        match Params::compile(&spot.node.to_value()) {
+            Ok(params) => Some(params),
+            Err(errors) => {
+                for error in errors {
+                    self.bad_param(spot, &error.pointer, error.error);
+                }
+                None
+            }
+        }
+    }
+
+    /// The node at `pointer` below `spot`, reported. The walk is as long as the pointer, which data depth bounds.
+    fn bad_param(&self, spot: &Spot<'_>, pointer: &str, error: crate::expression::PathError) {
+        let Some(rest) = pointer.strip_prefix('/') else {
+            let found = self.inside(spot, Code::BadParam, error.offset, error.len, error.message);
+            self.report(super::paths::helped(found, error.help));
+            return;
+        };
+        let (key, rest) = match rest.find('/') {
+            Some(end) => rest.split_at(end),
+            None => (rest, ""),
+        };
+        let key = key.replace("~1", "/").replace("~0", "~");
+        let item = key.parse().ok().and_then(|index| spot.items().nth(index));
+        if let Some(inner) = item.or_else(|| spot.member(&key)) {
+            self.bad_param(&inner, rest, error);
+        }
+    }
+}
+
+/// A `${x}` or `<x>` in a resource.
+fn placeholder(resource: &str) -> Option<&str> {
+    let between = |open: &str, close: char| {
+        let start = resource.find(open)?;
+        let rest = resource.get(start..)?;
+        let end = rest.find(close)?;
+        rest.get(..=end)
+            .filter(|found| found.len() > open.len() + 1)
+    };
+    between("${", '}').or_else(|| between("<", '>'))
+}
+
+/// What is wrong with a resource of a known form.
+fn fault_of(resource: &str) -> Option<(&'static str, &'static str)> {
+    let (scheme, rest) = resource.split_once(':')?;
+    match scheme {
+        "http" | "https" => {
+            let host = rest
+                .strip_prefix("//")
+                .map(|rest| rest.split(['/', '?', '#']).next().unwrap_or(""));
+            let named = host.is_some_and(|host| !host.is_empty() && !host.starts_with(':'));
+            (!named).then_some(("is no address", "write `http://host/path`"))
+        }
+        "flow" => fault_of_child(rest),
+        "queue" => (!is_name(rest)).then_some(("names no queue", "write `queue:NAME`")),
+        "sqs" | "redis" | "lambda" | "cmd" => {
+            (rest.trim().is_empty()).then_some(("names nothing", "write the name after the colon"))
+        }
+        _ => None,
+    }
+}
+
+fn fault_of_child(name: &str) -> Option<(&'static str, &'static str)> {
+    let (name, version) = match name.split_once('@') {
+        Some((name, version)) => (name, Some(version)),
+        None => (name, None),
+    };
+    if name != "$self" && !is_name(name) {
+        return Some((
+            "names no flow",
+            "write `flow:NAME`, `flow:NAME@VERSION` or `flow:$self`",
+        ));
+    }
+    let counted = |version: &str| version.parse::<u64>().is_ok_and(|number| number > 0);
+    version.filter(|version| !counted(version)).map(|_| {
+        (
+            "names no version",
+            "versions are numbers from 1, as in `flow:NAME@3`",
+        )
+    })
+}

@@ -1,0 +1,57 @@
+//! `rollback`: how a task is undone.
+
+use super::Checker;
+use super::fields;
+use super::local::Whose;
+use super::resource::Reach;
+use super::retry::Policies;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+use crate::graph::{Call, Pattern, Rollback, Undo};
+
+impl Checker<'_> {
+    /// A task's `rollback`.
+    pub(super) fn rollback(&self, spot: &Spot<'_>, call: Option<&Call>) -> Option<Rollback> {
+        if !self.shaped(spot, &fields::ROLLBACK, &[]) {
+            return None;
+        }
+        let undo = match spot.member("child") {
+            Some(child) => {
+                self.check_child(spot, &child, call);
+                Some(Undo::Child)
+            }
+            None => self.call(spot, "rollback").map(Undo::Call),
+        };
+        let enter = self.mappings(spot, "inputMappings", Whose::Rollback);
+        let timeout = spot
+            .member("timeoutSeconds")
+            .and_then(|field| self.timeout(&field));
+        let retry = self.retry(spot, Policies::Rollback);
+        Some(Rollback {
+            undo: undo?,
+            enter,
+            timeout,
+            retry,
+        })
+    }
+
+    fn check_child(&self, spot: &Spot<'_>, child: &Spot<'_>, call: Option<&Call>) {
+        if self.flag(child) == Some(false) {
+            let found = child.problem(Code::OutOfRange, "`child` can only be true");
+            self.report(found.help("leave it out and say what undoes the task"));
+        }
+        for (name, member) in spot.members().filter(|(name, _)| *name != "child") {
+            if fields::ROLLBACK.has(name) {
+                let message = format!("`{name}` has no meaning beside `child`");
+                let found = member.problem_of_key(Code::ChildNotAlone, message);
+                self.report(found.help("the child flow undoes itself, by its own rollbacks"));
+            }
+        }
+        let Some(call) = call else { return };
+        if !Reach::of(&call.resource).may_be(Reach::Child) || call.pattern != Pattern::Sync {
+            let message = "this task does not wait for a child flow that could be undone";
+            let found = child.problem_of_key(Code::ChildMisplaced, message);
+            self.report(found.help("`child` goes with a `flow:` resource and `pattern: sync`"));
+        }
+    }
+}

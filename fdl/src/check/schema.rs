@@ -1,0 +1,83 @@
+//! `inputSchema` and `outputSchema`: JSON Schemas that need nothing from elsewhere.
+
+use super::Checker;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+use crate::graph::Schema;
+use crate::syntax::{Node, NodeKind};
+use rustc_hash::FxHashSet;
+
+/// Where the standard's own schemas are named; these are built in.
+const STANDARD: &str = "://json-schema.org/";
+/// How much is told of what is wrong with a schema; the reason may quote the whole of it.
+const REASON_CHARS: usize = 300;
+
+impl Checker<'_> {
+    /// A schema, compiled.
+    pub(super) fn schema(&self, spot: &Spot<'_>) -> Option<Schema> {
+        if !matches!(spot.node.kind, NodeKind::Object(_) | NodeKind::Bool(_)) {
+            self.wrong_type(spot, "an object or a boolean");
+            return None;
+        }
+        self.check_data(spot)?;
+        match Schema::new(&spot.node.to_value()) {
+            Ok(schema) => Some(schema),
+            Err(error) => {
+                let mut ids = FxHashSet::default();
+                collect(spot.node, "$id", &mut ids);
+                if self.remote_references(spot, &ids) == 0 {
+                    let reason: String = error.chars().take(REASON_CHARS).collect();
+                    let message = format!("{} is not a JSON Schema: {reason}", spot.called());
+                    self.report(spot.problem_of_key(Code::BadSchema, message));
+                }
+                None
+            }
+        }
+    }
+
+    /// Reports references to other documents, and says how many. The depth was checked.
+    fn remote_references(&self, spot: &Spot<'_>, ids: &FxHashSet<&str>) -> usize {
+        let mut count = 0;
+        for item in spot.items() {
+            count += self.remote_references(&item, ids);
+        }
+        for (key, member) in spot.members() {
+            match member
+                .str()
+                .filter(|_| key == "$ref" || key == "$dynamicRef")
+            {
+                Some(reference) if is_remote(reference, ids) => {
+                    let message =
+                        format!("`{reference}` is another document, which is never fetched");
+                    let found = member.problem(Code::RemoteSchema, message);
+                    self.report(
+                        found.help("copy it into `$defs` and refer to it with `#/$defs/…`"),
+                    );
+                    count += 1;
+                }
+                _ => count += self.remote_references(&member, ids),
+            }
+        }
+        count
+    }
+}
+
+fn is_remote(reference: &str, ids: &FxHashSet<&str>) -> bool {
+    let document = reference.split('#').next().unwrap_or("");
+    !document.is_empty() && !document.contains(STANDARD) && !ids.contains(&document)
+}
+
+/// All strings under a key, at any depth.
+fn collect<'n>(node: &'n Node, key: &str, into: &mut FxHashSet<&'n str>) {
+    for item in node.items() {
+        collect(item, key, into);
+    }
+    for member in node.members() {
+        match member.value.as_str() {
+            Some(text) if member.key == *key => {
+                into.insert(text);
+            }
+            _ => collect(&member.value, key, into),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A place in the tree together with the way to it. The JSON pointer is made only when a diagnostic asks for it.
+
+use super::outline::Outline;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::graph::StepId;
+use crate::syntax::{Node, Span, pointer_of};
+
+/// A value of the definition and how to get there.
+#[derive(Clone, Copy)]
+pub(super) struct Spot<'a> {
+    pub(super) node: &'a Node,
+    key: Key<'a>,
+    key_span: Option<Span>,
+    parent: Option<&'a Spot<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Key<'a> {
+    Root,
+    Step(&'a Outline<'a>, StepId),
+    Name(&'a str),
+    Index(usize),
+}
+
+impl<'a> Spot<'a> {
+    /// The whole definition.
+    pub(super) fn root(node: &'a Node) -> Self {
+        Self::new(node, Key::Root)
+    }
+
+    /// A step.
+    pub(super) fn step(node: &'a Node, outline: &'a Outline<'a>, id: StepId) -> Self {
+        Self::new(node, Key::Step(outline, id))
+    }
+
+    fn new(node: &'a Node, key: Key<'a>) -> Self {
+        Self {
+            node,
+            key,
+            key_span: None,
+            parent: None,
+        }
+    }
+
+    /// The member of that name.
+    pub(super) fn member<'b>(&'b self, name: &str) -> Option<Spot<'b>> {
+        let member = self.node.member(name)?;
+        Some(Spot {
+            node: &member.value,
+            key: Key::Name(&member.key),
+            key_span: Some(member.key_span),
+            parent: Some(self),
+        })
+    }
+
+    /// All members.
+    pub(super) fn members<'b>(&'b self) -> impl Iterator<Item = (&'b str, Spot<'b>)> {
+        self.node.members().iter().map(move |member| {
+            let spot = Spot {
+                node: &member.value,
+                key: Key::Name(&member.key),
+                key_span: Some(member.key_span),
+                parent: Some(self),
+            };
+            (&*member.key, spot)
+        })
+    }
+
+    /// All items.
+    pub(super) fn items<'b>(&'b self) -> impl Iterator<Item = Spot<'b>> {
+        self.node
+            .items()
+            .iter()
+            .enumerate()
+            .map(move |(index, node)| Spot {
+                node,
+                key: Key::Index(index),
+                key_span: None,
+                parent: Some(self),
+            })
+    }
+
+    /// The string here, if it is one.
+    pub(super) fn str(&self) -> Option<&'a str> {
+        self.node.as_str()
+    }
+
+    /// The JSON pointer.
+    pub(super) fn pointer(&self) -> String {
+        let parent = || self.parent.map(Spot::pointer).unwrap_or_default();
+        match self.key {
+            Key::Root => String::new(),
+            Key::Step(outline, id) => outline.pointer(id),
+            Key::Name(name) => pointer_of(&parent(), name),
+            Key::Index(index) => format!("{}/{index}", parent()),
+        }
+    }
+
+    /// How a message calls it.
+    pub(super) fn called(&self) -> String {
+        match self.key {
+            Key::Root => "the definition".to_owned(),
+            Key::Step(..) => "a step".to_owned(),
+            Key::Name(name) => format!("`{name}`"),
+            Key::Index(_) => match self.parent.map(|parent| parent.key) {
+                Some(Key::Name(name)) => format!("an item of `{name}`"),
+                _ => "an item".to_owned(),
+            },
+        }
+    }
+
+    /// Where its key stands, or the value itself where it has none.
+    pub(super) fn key_span(&self) -> Span {
+        self.key_span.unwrap_or(self.node.span)
+    }
+
+    /// A short span to show for an object as a whole: its name, else its first key.
+    pub(super) fn head(&self) -> Span {
+        self.node
+            .get("name")
+            .filter(|name| name.as_str().is_some())
+            .map(|name| name.span)
+            .or_else(|| self.node.members().first().map(|member| member.key_span))
+            .unwrap_or(self.node.span)
+    }
+
+    /// A diagnostic about the value.
+    pub(super) fn problem(&self, code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, self.node.span, self.pointer(), message)
+    }
+
+    /// A diagnostic about an object as a whole.
+    pub(super) fn problem_of_whole(&self, code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, self.head(), self.pointer(), message)
+    }
+
+    /// A diagnostic about the member's being there at all.
+    pub(super) fn problem_of_key(&self, code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, self.key_span(), self.pointer(), message)
+    }
+}

@@ -1,0 +1,210 @@
+//! What every step has, and which reader is for which type.
+
+use super::Checker;
+use super::fields;
+use super::kind::Kind;
+use super::local::Whose;
+use super::outline::{Entry, Slot};
+use super::resource::Reach;
+use super::retry::Policies;
+use super::spot::Spot;
+use crate::diagnostics::Code;
+use crate::graph::{Amount, Enter, Leave, Step, StepId, StepKind};
+
+impl Checker<'_> {
+    /// Reads one step; `None` where too much of it is missing (which is then reported).
+    pub(super) fn step(&self, id: StepId) -> Option<Step> {
+        let entry = self.outline.entry(id)?;
+        let spot = Spot::step(entry.node, &self.outline, id);
+        if !self.is_object(&spot) {
+            return None;
+        }
+        let Some(kind) = entry.kind else {
+            self.unknown_kind(&spot);
+            return None;
+        };
+        let ends = matches!(kind, Kind::Succeed | Kind::Fail);
+        let told: &[&str] = if ends { &["end"] } else { &[] };
+        self.shaped(&spot, fields::of_step(kind), told);
+        self.check_end(&spot, kind, ends);
+        if let Some(description) = spot.member("description") {
+            self.text(&description);
+        }
+        let enter = self.mappings(&spot, "inputMappings", Whose::StepInput);
+        let leave = self.mappings(&spot, "outputMappings", Whose::StepOutput(kind));
+        let own = self.own_fields(&spot, id, kind, entry);
+        let mut step = Step {
+            name: entry.name.cloned().unwrap_or_default(),
+            list: entry.list,
+            position: entry.position,
+            kind: StepKind::Pass,
+            enter: enter.map_or(Enter::Merged, Enter::Program),
+            leave: leave.map_or_else(|| default_leave(kind), Leave::Program),
+            failed: None,
+            next: if ends || is_end(entry) {
+                None
+            } else {
+                self.after(entry)
+            },
+            retry: Vec::new(),
+            catch: Vec::new(),
+            timeout: None,
+        };
+        if matches!(
+            kind,
+            Kind::Task | Kind::Parallel | Kind::Foreach | Kind::Choice
+        ) {
+            self.failures(&spot, &mut step, kind, own.as_ref());
+        }
+        step.kind = own?;
+        Some(step)
+    }
+
+    fn own_fields(
+        &self,
+        spot: &Spot<'_>,
+        id: StepId,
+        kind: Kind,
+        entry: &Entry<'_>,
+    ) -> Option<StepKind> {
+        match kind {
+            Kind::Task => self.task(spot),
+            Kind::Pass => Some(StepKind::Pass),
+            Kind::Wait => self.wait(spot),
+            Kind::Choice => self.choice(spot, id, entry.list),
+            Kind::Parallel => self.parallel(spot, id),
+            Kind::Foreach => self.foreach(spot, id),
+            Kind::Succeed => Some(StepKind::Succeed),
+            Kind::Fail => self.fail(spot),
+        }
+    }
+
+    /// `retry`, `catch`, `errorMappings` and `timeoutSeconds`.
+    fn failures(&self, spot: &Spot<'_>, step: &mut Step, kind: Kind, own: Option<&StepKind>) {
+        // What is inside a composite, or can't be read, may well call child flows.
+        let child = match own {
+            Some(StepKind::Task(task)) => Reach::of(&task.call.resource).may_be(Reach::Child),
+            _ => true,
+        };
+        let whose = if child {
+            Policies::ChildTask
+        } else {
+            Policies::Step
+        };
+        step.retry = self.retry(spot, whose);
+        step.catch = self.catches(spot, step.list, !child);
+        step.failed = self.mappings(spot, "errorMappings", Whose::Errors);
+        step.timeout = spot
+            .member("timeoutSeconds")
+            .and_then(|field| self.timeout(&field))
+            .map(Amount::Fixed);
+        if let Some(mappings) = spot
+            .member("errorMappings")
+            .filter(|_| spot.node.get("catch").is_none())
+        {
+            let message = format!(
+                "`errorMappings` has no effect: this {} catches nothing",
+                kind.as_str()
+            );
+            let found = mappings.problem_of_key(Code::ErrorMappingsUnused, message);
+            self.report(
+                found.help("they make the step's output after an error that its `catch` matched"),
+            );
+        }
+    }
+
+    fn check_end(&self, spot: &Spot<'_>, kind: Kind, ends: bool) {
+        let Some(end) = spot.member("end") else {
+            return;
+        };
+        self.flag(&end);
+        if ends {
+            let message = format!("`end` is not allowed on a `{}` step", kind.as_str());
+            let found = end.problem_of_key(Code::EndNotAllowed, message);
+            self.report(found.help("nothing goes on after it anyway: leave `end` out"));
+        }
+    }
+
+    fn unknown_kind(&self, spot: &Spot<'_>) {
+        for field in ["type", "name"] {
+            if spot.node.get(field).is_none() {
+                let message = format!("a step needs `{field}`");
+                self.report(spot.problem_of_whole(Code::MissingField, message));
+            }
+        }
+        let Some(field) = spot.member("type") else {
+            return;
+        };
+        let Some(word) = self.text(&field) else {
+            return;
+        };
+        if word == "loop" {
+            let found = field.problem(Code::LoopStep, "there is no `loop` step");
+            self.report(
+                found.help(
+                    "use `foreach` for a list of items, or a `choice` whose `goto` leads back",
+                ),
+            );
+            return;
+        }
+        let words = Kind::ALL.map(Kind::as_str);
+        let found = field.problem(
+            Code::UnknownStepType,
+            format!("there is no step of type `{word}`"),
+        );
+        self.report(match self.near_word(&word, &words) {
+            Some(near) => self.did_you_mean(found, &field, near),
+            None => found.help(format!("the types are {}", super::read::in_words(&words))),
+        });
+    }
+
+    /// The step after one in its list.
+    fn after(&self, entry: &Entry<'_>) -> Option<StepId> {
+        let list = self.outline.listing(entry.list)?;
+        list.steps.get(entry.position as usize + 1).copied()
+    }
+
+    /// The steps of the flow itself, or a diagnostic about them.
+    pub(super) fn check_top_list(&self, root: &Spot<'_>) {
+        let Some(steps) = root.member("steps") else {
+            return;
+        };
+        if self.is_list(&steps, "steps") && steps.node.items().is_empty() {
+            let found = steps.problem(Code::NoSteps, "`steps` is empty");
+            self.report(found.help("put at least one step in; a `pass` step does nothing"));
+        }
+    }
+}
+
+/// Whether nothing comes after it in its list.
+pub(super) fn is_end(entry: &Entry<'_>) -> bool {
+    matches!(
+        entry.node.get("end").map(|end| &end.kind),
+        Some(crate::syntax::NodeKind::Bool(true))
+    )
+}
+
+fn default_leave(kind: Kind) -> Leave {
+    match kind {
+        Kind::Parallel | Kind::Foreach => Leave::Nothing,
+        _ => Leave::Local,
+    }
+}
+
+/// The slots of a choice's arms with their nodes, the default last.
+pub(super) fn arms<'t>(entry: &Entry<'t>) -> impl Iterator<Item = (Slot, &'t crate::syntax::Node)> {
+    let choices = entry
+        .node
+        .get("choices")
+        .map_or(&[][..], crate::syntax::Node::items);
+    choices
+        .iter()
+        .enumerate()
+        .map(|(index, arm)| (Slot::Arm(index), arm))
+        .chain(entry.node.get("default").map(|arm| (Slot::Default, arm)))
+}
+
+/// The name a member of a node gives, if it is a text.
+pub(super) fn named<'t>(node: &'t crate::syntax::Node, field: &str) -> Option<&'t str> {
+    node.get(field).and_then(crate::syntax::Node::as_str)
+}

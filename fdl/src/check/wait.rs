@@ -1,0 +1,127 @@
+//! `wait` and `fail` steps.
+
+use super::Checker;
+use super::spot::Spot;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::expression::{Path, Query};
+use crate::graph::{Fail, Source, StepKind, Wait};
+use crate::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
+use crate::syntax::NodeKind;
+use crate::time::Timestamp;
+
+const DAY_SECONDS: f64 = 86_400.0;
+
+impl Checker<'_> {
+    /// A wait's own fields.
+    pub(super) fn wait(&self, spot: &Spot<'_>) -> Option<StepKind> {
+        let (field, value) = self.one_of(spot, &["duration", "timestamp"], true)?;
+        let wait = match field {
+            "duration" => Wait::Duration(self.duration(&value)?),
+            _ => Wait::Timestamp(self.timestamp(&value)?),
+        };
+        Some(StepKind::Wait(wait))
+    }
+
+    fn duration(&self, spot: &Spot<'_>) -> Option<Source> {
+        let seconds = match &spot.node.kind {
+            NodeKind::Number(number) => number.as_f64(),
+            NodeKind::String(text) if text.starts_with('$') => {
+                return self.query(spot, text).map(Source::Query);
+            }
+            NodeKind::String(text) => {
+                let seconds = text
+                    .trim()
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|seconds| seconds.is_finite());
+                if seconds.is_none() {
+                    self.report(bad_duration(spot, text));
+                    return None;
+                }
+                seconds
+            }
+            _ => {
+                self.wrong_type(spot, "a number of seconds, or a path");
+                return None;
+            }
+        };
+        let most = self.limits.wait_days;
+        if seconds.is_some_and(|seconds| seconds > most as f64 * DAY_SECONDS) {
+            let days = if most == 1 { "day" } else { "days" };
+            let found = spot.problem(
+                Code::WaitTooLong,
+                format!("a wait may take {most} {days} at most"),
+            );
+            self.report(found.help("longer ones fail with `FnF.LimitExceeded`"));
+        }
+        Some(Source::Constant(spot.node.to_value()))
+    }
+
+    fn timestamp(&self, spot: &Spot<'_>) -> Option<Source> {
+        let text = self.text(spot)?;
+        if text.starts_with('$') {
+            return self.query(spot, &text).map(Source::Query);
+        }
+        if Timestamp::parse(&text).is_none() {
+            let found = spot.problem(
+                Code::BadTimestamp,
+                format!("`{text}` is not a point in time"),
+            );
+            self.report(
+                found.help(
+                    "write RFC 3339 with an offset, such as `2024-01-31T12:00:00Z`, or a path",
+                ),
+            );
+            return None;
+        }
+        Some(Source::Constant(spot.node.to_value()))
+    }
+
+    /// A fail's own fields.
+    pub(super) fn fail(&self, spot: &Spot<'_>) -> Option<StepKind> {
+        let said = |field: &str, most: usize| {
+            let field = spot.member(field)?;
+            self.said(&field, most)
+        };
+        Some(StepKind::Fail(Fail {
+            error: said("error", ERROR_NAME_CHARS),
+            cause: said("cause", ERROR_CAUSE_CHARS),
+        }))
+    }
+
+    /// A text, or a path into the step's own input.
+    fn said(&self, spot: &Spot<'_>, most: usize) -> Option<Source> {
+        let text = self.text(spot)?;
+        if let Some(rest) = text.strip_prefix("$input").filter(|_| Path::is_path(&text)) {
+            self.path(spot, &text)?;
+            return Query::parse(&format!("${rest}")).ok().map(Source::Query);
+        }
+        self.check_constant(
+            spot,
+            &text,
+            "only the step's own input can be seen here: `$input`",
+        );
+        let chars = text.chars().count();
+        if chars > most {
+            let message = format!(
+                "{} has {chars} characters and is cut to {most}",
+                spot.called()
+            );
+            self.report(spot.problem(Code::TextCut, message));
+        }
+        Some(Source::Constant(spot.node.to_value()))
+    }
+}
+
+fn bad_duration(spot: &Spot<'_>, text: &str) -> Diagnostic {
+    let found = spot.problem(
+        Code::BadDuration,
+        format!("`{text}` is not a number of seconds"),
+    );
+    if Timestamp::parse(text).is_some() {
+        return found.help("a point in time goes into `timestamp`");
+    }
+    found.help(
+        "write seconds, such as `90`, or a path into the step's own input, such as `$.seconds`",
+    )
+}

@@ -1,0 +1,113 @@
+//! Diagnostics: what is wrong with a text, as data. Showing them is the hosts' business.
+
+mod code;
+mod suggest;
+
+pub use code::Code;
+pub use suggest::nearest;
+
+use crate::syntax::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The flow can't run.
+    Error,
+    /// The flow runs, but hardly as meant.
+    Warning,
+}
+
+impl Severity {
+    /// `error` or `warning`
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One problem of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Which kind of problem; each has a page.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Lower case, no full stop, the user's words in backquotes.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// JSON pointer of the value or member concerned; `""` is the whole document.
+    pub pointer: String,
+    /// Other places that matter, each with a word.
+    pub labels: Vec<Label>,
+    /// What to do.
+    pub help: Option<String>,
+    /// The change that mends it, where it is mechanical.
+    pub fix: Option<Fix>,
+}
+
+/// Another place that matters to a diagnostic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is there.
+    pub message: String,
+}
+
+/// A change of the text that mends a problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What it does, in a few words.
+    pub title: String,
+    /// What is replaced.
+    pub span: Span,
+    /// By what.
+    pub replacement: String,
+}
+
+impl Diagnostic {
+    /// A diagnostic with the code's own severity, without labels, help and fix.
+    pub fn new(code: Code, span: Span, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: code.severity(),
+            message: message.into(),
+            span,
+            pointer: pointer.into(),
+            labels: Vec::new(),
+            help: None,
+            fix: None,
+        }
+    }
+
+    /// The same with help.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same with one more label.
+    #[must_use]
+    pub fn label(mut self, span: Span, message: impl Into<String>) -> Self {
+        self.labels.push(Label {
+            span,
+            message: message.into(),
+        });
+        self
+    }
+
+    /// The same with a fix.
+    #[must_use]
+    pub fn fix(mut self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
+        self.fix = Some(Fix {
+            title: title.into(),
+            span,
+            replacement: replacement.into(),
+        });
+        self
+    }
+}

@@ -1,0 +1,106 @@
+//! "Did you mean": the known word nearest to a mistyped one.
+
+/// Words longer than this are no typing mistakes worth the comparison.
+const LONGEST: usize = 64;
+
+/// The candidate nearest to a word, if one is near enough to be what was meant: one change (a letter too many, too few,
+/// wrong, or two swapped) for every three letters, whatever the case. Among equals the first one.
+pub fn nearest<'a, C>(word: &str, candidates: C) -> Option<&'a str>
+where
+    C: IntoIterator<Item = &'a str>,
+{
+    let word = letters(word)?;
+    let mut best: Option<(usize, &'a str)> = None;
+    for candidate in candidates {
+        let Some(other) = letters(candidate) else { continue };
+        let allowed = word.len().max(other.len()) / 3;
+        let bound = best.map_or(allowed, |(changes, _)| allowed.min(changes.saturating_sub(1)));
+        if word.len().abs_diff(other.len()) > bound || best.is_some_and(|(changes, _)| changes == 0) {
+            continue;
+        }
+        let changes = distance(&word, &other);
+        if changes <= bound {
+            best = Some((changes, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// The letters without case, unless there are too many of them.
+fn letters(word: &str) -> Option<Vec<char>> {
+    let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).take(LONGEST + 1).collect();
+    (letters.len() <= LONGEST).then_some(letters)
+}
+
+/// The Damerau-Levenshtein distance of two words, where no letter is changed twice.
+fn distance(a: &[char], b: &[char]) -> usize {
+    // Rows of the usual table: two above, one above, and the one being filled.
+    let mut older: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    let mut before_a = None;
+    for (row, &letter_a) in a.iter().enumerate() {
+        let mut current = vec![row + 1];
+        let mut before_b = None;
+        for (column, &letter_b) in b.iter().enumerate() {
+            let at = |table: &[usize], index: usize| table.get(index).copied().unwrap_or(usize::MAX / 2);
+            let changed = at(&above, column) + usize::from(letter_a != letter_b);
+            let mut least = changed.min(at(&above, column + 1) + 1).min(at(&current, column) + 1);
+            if before_a == Some(letter_b) && before_b == Some(letter_a) {
+                least = least.min(at(&older, column.saturating_sub(1)) + 1);
+            }
+            current.push(least);
+            before_b = Some(letter_b);
+        }
+        before_a = Some(letter_a);
+        older = std::mem::replace(&mut above, current);
+    }
+    above.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: [&str; 6] = ["name", "type", "resourceArn", "inputMappings", "outputMappings", "end"];
+
+    #[test]
+    fn typing_mistakes_are_recognised() {
+        for (word, meant) in [
+            ("nmae", Some("name")),
+            ("Name", Some("name")),
+            ("resourceARN", Some("resourceArn")),
+            ("resouceArn", Some("resourceArn")),
+            ("inputMapping", Some("inputMappings")),
+            ("ouputMapings", Some("outputMappings")),
+            ("ned", Some("end")),
+            ("ed", Some("end")),
+            ("colour", None),
+            ("", None),
+            ("x", None),
+        ] {
+            assert_eq!(nearest(word, FIELDS), meant, "{word}");
+        }
+        assert_eq!(nearest(&"name".repeat(1000), FIELDS), None);
+    }
+
+    #[test]
+    fn the_nearest_wins_and_among_equals_the_first() {
+        assert_eq!(nearest("step3", ["step1", "step2", "step33"]), Some("step1"));
+        assert_eq!(nearest("step3", ["step12", "step33", "step3x"]), Some("step33"));
+        assert_eq!(nearest("end", ["END", "end"]), Some("END"));
+    }
+
+    #[test]
+    fn distances() {
+        for (a, b, changes) in [
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("ab", "ba", 1),
+            ("kitten", "sitting", 3),
+            ("abcd", "badc", 2),
+        ] {
+            let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+            assert_eq!(distance(&a, &b), changes);
+        }
+    }
+}

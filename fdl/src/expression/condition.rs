@@ -1,0 +1,112 @@
+//! Conditions: boolean expressions over a choice's input or a poll's result (section "conditions").
+
+mod evaluate;
+mod lexer;
+mod parser;
+#[cfg(test)]
+mod tests;
+
+use super::path::PathError;
+use super::quoted::Fault;
+use crate::graph::{Guard, Root};
+use crate::value::Text;
+use parser::Expression;
+
+/// Bytes of a condition.
+const LENGTH: usize = 4096;
+
+/// A parsed condition.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    text: Text,
+    expression: Expression,
+}
+
+/// What is wrong with a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionError {
+    /// Where, in bytes from the start of the condition.
+    pub offset: usize,
+    /// How many bytes are concerned; 0 at the end of the condition.
+    pub len: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl ConditionError {
+    fn new(offset: usize, len: usize, message: impl Into<String>) -> Self {
+        Self {
+            offset,
+            len,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    fn boxed(offset: usize, len: usize, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self::new(offset, len, message))
+    }
+
+    fn with_help(mut self: Box<Self>, help: &str) -> Box<Self> {
+        self.help = Some(help.to_owned());
+        self
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl std::fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ConditionError {}
+
+impl From<PathError> for ConditionError {
+    fn from(error: PathError) -> Self {
+        Self {
+            help: error.help,
+            ..Self::new(error.offset, error.len, error.message)
+        }
+    }
+}
+
+impl From<Fault> for ConditionError {
+    fn from(fault: Fault) -> Self {
+        Self {
+            help: fault.help.map(str::to_owned),
+            ..Self::new(fault.offset, fault.len, fault.message)
+        }
+    }
+}
+
+impl Condition {
+    /// Parses a condition, or says what is wrong with it first.
+    pub fn parse(text: &str) -> Result<Self, ConditionError> {
+        if text.len() > LENGTH {
+            let message = format!("a condition of {} bytes; {LENGTH} are the most", text.len());
+            return Err(ConditionError::new(0, text.len(), message));
+        }
+        Ok(Self {
+            text: Text::from(text),
+            expression: parser::parse(text)?,
+        })
+    }
+
+    /// The condition as written.
+    pub fn text(&self) -> &Text {
+        &self.text
+    }
+}
+
+impl Guard for Condition {
+    fn holds(&self, data: Root<'_>) -> bool {
+        evaluate::holds(&self.expression, data)
+    }
+}

@@ -1,0 +1,278 @@
+//! A condition's text to tokens.
+
+use super::ConditionError;
+use crate::expression::path::Query;
+use crate::expression::quoted::{self, Rules};
+use crate::value::{Number, Value};
+
+/// A piece of a condition and its place in bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) offset: usize,
+    pub(super) len: usize,
+    pub(super) kind: TokenKind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum TokenKind {
+    Open,
+    Close,
+    Not,
+    And,
+    Or,
+    Minus,
+    Compare(Comparison),
+    Literal(Value),
+    Path(Query),
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+}
+
+/// The signs, a longer one before what it begins with.
+const SIGNS: [(&str, TokenKind); 11] = [
+    ("==", TokenKind::Compare(Comparison::Equal)),
+    ("!=", TokenKind::Compare(Comparison::NotEqual)),
+    ("<=", TokenKind::Compare(Comparison::LessOrEqual)),
+    (">=", TokenKind::Compare(Comparison::GreaterOrEqual)),
+    ("<", TokenKind::Compare(Comparison::Less)),
+    (">", TokenKind::Compare(Comparison::Greater)),
+    ("&&", TokenKind::And),
+    ("||", TokenKind::Or),
+    ("!", TokenKind::Not),
+    ("(", TokenKind::Open),
+    (")", TokenKind::Close),
+];
+
+/// What looks like a sign of the language and is none, with what to write; a longer one before what it begins with.
+const NO_SIGNS: [(&str, &str); 15] = [
+    ("===", "write `==`"),
+    ("!==", "write `!=`"),
+    ("=~", "there are no regular expressions in conditions"),
+    ("=<", "write `<=`"),
+    ("=>", "write `>=`"),
+    ("<>", "write `!=`"),
+    ("=", "write `==` to compare"),
+    ("&", "write `&&`"),
+    ("|", "write `||`"),
+    ("+", "there is no arithmetic in conditions"),
+    ("*", "there is no arithmetic in conditions"),
+    ("/", "there is no arithmetic in conditions"),
+    ("%", "there is no arithmetic in conditions"),
+    ("@", "paths here start at `$`"),
+    ("“", "write plain quotes: `\"`"),
+];
+
+/// All tokens of a text, or its first fault.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..) {
+        let Some(first) = rest.chars().next() else {
+            break;
+        };
+        if matches!(first, ' ' | '\t' | '\n' | '\r') {
+            at += 1;
+            continue;
+        }
+        let (kind, end) = token(text, at, rest, first)?;
+        if matches!(kind, TokenKind::Path(_))
+            && text.get(end..).is_some_and(|rest| rest.starts_with('-'))
+        {
+            return Err(ConditionError::new(end, 1, "`-` right after a path").help(
+                "a key with `-` in it stands in brackets and quotes, as in `$[\"a-b\"]`; there is no arithmetic in conditions",
+            ));
+        }
+        tokens.push(Token {
+            offset: at,
+            len: end - at,
+            kind,
+        });
+        at = end;
+    }
+    Ok(tokens)
+}
+
+/// The token at byte `at`, where `rest` begins with `first`, and where it ends.
+fn token(
+    text: &str,
+    at: usize,
+    rest: &str,
+    first: char,
+) -> Result<(TokenKind, usize), ConditionError> {
+    match first {
+        '"' | '\'' => {
+            let (said, end) = quoted::read(text, at, Rules::Condition)?;
+            Ok((TokenKind::Literal(Value::from(said)), end))
+        }
+        '`' => match rest.get(1..).and_then(|inside| inside.split_once('`')) {
+            Some((inside, _)) => Ok((
+                TokenKind::Literal(Value::from(inside)),
+                at + inside.len() + 2,
+            )),
+            None => Err(ConditionError::new(at, rest.len(), "the string has no end")
+                .help("close it with the quote it began with")),
+        },
+        '$' => path(text, at, rest),
+        '0'..='9' => number(at, rest),
+        '-' => Ok((TokenKind::Minus, at + 1)),
+        '.' if rest
+            .get(1..)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) =>
+        {
+            let written = number_like(rest);
+            Err(
+                ConditionError::new(at, written.len(), format!("`{written}` is no number"))
+                    .help("write a digit before the point: `0.5`"),
+            )
+        }
+        _ if begins_word(first) => named(at, rest),
+        _ => sign(at, rest, first),
+    }
+}
+
+fn sign(at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ConditionError> {
+    let meant = NO_SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
+    let found = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
+    match (found, meant) {
+        (Some((sign, kind)), None) => Ok((kind.clone(), at + sign.len())),
+        // Both fit: the longer one is what stands there.
+        (Some((sign, kind)), Some((other, _))) if sign.len() >= other.len() => {
+            Ok((kind.clone(), at + sign.len()))
+        }
+        (_, Some((sign, help))) => Err(ConditionError::new(
+            at,
+            sign.len(),
+            format!("`{sign}` is no operator of conditions"),
+        )
+        .help(*help)),
+        (None, None) => Err(ConditionError::new(
+            at,
+            first.len_utf8(),
+            format!("unexpected `{first}`"),
+        )),
+    }
+}
+
+fn path(text: &str, at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
+    let name = rest.get(1..).map_or("", word);
+    if !name.is_empty() {
+        let after = rest.get(1 + name.len()..).unwrap_or_default();
+        let error = ConditionError::new(
+            at,
+            1 + name.len(),
+            format!("`${name}` is not known in conditions"),
+        );
+        let help = match name {
+            "input" | "local" | "context" if after.starts_with(['.', '[']) => {
+                "paths here start at `$`, which is the step's own input: `$.a`".to_owned()
+            }
+            "input" | "local" | "context" => {
+                "paths here start at `$`, which is the step's own input".to_owned()
+            }
+            _ => format!("paths here start at `$`: write `$.{name}`"),
+        };
+        return Err(error.help(help));
+    }
+    let (query, end) = Query::prefix(text, at, at + 1)?;
+    if query.is_singular() {
+        return Ok((TokenKind::Path(query), end));
+    }
+    let message = format!(
+        "`{}` may find several values, and here is place for one",
+        query.text()
+    );
+    Err(ConditionError::new(at, end - at, message)
+        .help("paths in conditions are keys and indices: `$.a[0].b`"))
+}
+
+/// The letters, digits and `_` a text begins with.
+fn word(rest: &str) -> &str {
+    let len = rest
+        .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .unwrap_or(rest.len());
+    rest.get(..len).unwrap_or_default()
+}
+
+/// The same with `.`: what somebody took for a number.
+fn number_like(rest: &str) -> &str {
+    let len = rest
+        .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')))
+        .unwrap_or(rest.len());
+    rest.get(..len).unwrap_or_default()
+}
+
+fn begins_word(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+fn number(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
+    let digits = |from: usize| {
+        let rest = rest.as_bytes().get(from..).unwrap_or_default();
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let byte = |at: usize| rest.as_bytes().get(at).copied();
+    let mut end = digits(0);
+    if byte(end) == Some(b'.') {
+        end += 1 + digits(end + 1);
+    }
+    if matches!(byte(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(byte(end + 1), Some(b'+' | b'-')));
+        end += 1 + sign + digits(end + 1 + sign);
+    }
+    let more = rest.get(end..).map_or(0, |rest| number_like(rest).len());
+    let written = rest.get(..end + more).unwrap_or_default();
+    match written.parse::<Number>() {
+        Ok(number) => Ok((TokenKind::Literal(Value::Number(number)), at + end)),
+        Err(_) => Err(
+            ConditionError::new(at, written.len(), format!("`{written}` is no number"))
+                .help("numbers are written as in JSON; text stands in quotes"),
+        ),
+    }
+}
+
+/// The number with a minus before it, from its text.
+pub(super) fn negative(digits: &str) -> Option<Value> {
+    format!("-{digits}")
+        .parse::<Number>()
+        .ok()
+        .map(Value::Number)
+}
+
+fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
+    let name = word(rest);
+    let kind = match name {
+        "true" => TokenKind::Literal(Value::Bool(true)),
+        "false" => TokenKind::Literal(Value::Bool(false)),
+        "null" => TokenKind::Literal(Value::Null),
+        "in" => TokenKind::Compare(Comparison::In),
+        _ => {
+            let help = match name.to_ascii_lowercase().as_str() {
+                "and" => "write `&&`".to_owned(),
+                "or" => "write `||`".to_owned(),
+                "not" => "write `!`".to_owned(),
+                lower @ ("true" | "false" | "null" | "in") => format!("write `{lower}`"),
+                "nil" | "none" | "undefined" => "write `null`".to_owned(),
+                _ => format!(
+                    "text stands in quotes, and paths start at `$`: `\"{name}\"` or `$.{name}`"
+                ),
+            };
+            return Err(ConditionError::new(
+                at,
+                name.len(),
+                format!("`{name}` is not known in conditions"),
+            )
+            .help(help));
+        }
+    };
+    Ok((kind, at + name.len()))
+}

@@ -1,0 +1,91 @@
+//! Mappings: what goes where (section "data").
+
+use super::{Path, Template};
+use crate::graph::{Fault, FaultKind, Output, Program, Scope};
+use crate::value::{Text, Value};
+
+/// One mapping.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// The top-level key it sets.
+    pub target: Text,
+    /// Where the value comes from.
+    pub source: MappingSource,
+    /// Whether it is a fault when there is none.
+    pub required: bool,
+}
+
+/// Where a mapping's value comes from.
+#[derive(Clone, Debug)]
+pub enum MappingSource {
+    /// From the text itself; nothing inside it is expanded.
+    Constant(Value),
+    /// From the data.
+    Path(Path),
+    /// Text filled in from the data.
+    Template(Template),
+}
+
+/// A list of mappings: the program that makes a step's input, its output, or what an error leaves.
+#[derive(Clone, Debug)]
+pub struct Mappings {
+    /// The mappings in order.
+    pub list: Vec<Mapping>,
+    /// The fault when a required target has no value.
+    pub fault: FaultKind,
+}
+
+impl MappingSource {
+    fn value(&self, scope: &Scope<'_>) -> Option<Value> {
+        match self {
+            Self::Constant(value) => Some(value.clone()),
+            Self::Path(path) => path.find(scope),
+            Self::Template(template) => template.render(scope).map(Value::from),
+        }
+    }
+
+    /// Why there is no value, for a fault's cause.
+    fn nothing(&self, scope: &Scope<'_>) -> String {
+        let first_missing = |template: &Template| {
+            let mut paths = template.paths().map(|(_, path)| path);
+            paths
+                .find(|path| path.find(scope).is_none())
+                .map(|path| path.text().clone())
+        };
+        match self {
+            Self::Constant(_) => "there is no value".to_owned(),
+            Self::Path(path) => format!("`{}` finds nothing", path.text()),
+            Self::Template(template) => match first_missing(template) {
+                Some(path) => format!("`{path}` in its template finds nothing"),
+                None => "its template finds nothing".to_owned(),
+            },
+        }
+    }
+}
+
+impl Program for Mappings {
+    fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
+        let mut output = Output::default();
+        for mapping in &self.list {
+            match mapping.source.value(scope) {
+                Some(value) => {
+                    output.value.insert(mapping.target.clone(), value);
+                }
+                None if mapping.required => {
+                    let why = mapping.source.nothing(scope);
+                    let cause = format!(
+                        "the required target `{}` has no value: {why}",
+                        mapping.target
+                    );
+                    return Err(Fault::new(self.fault.clone(), cause));
+                }
+                None => output.missing.push(mapping.target.clone()),
+            }
+        }
+        Ok(output)
+    }
+}
+
+#[cfg(test)]
+#[path = "mapping/tests.rs"]
+mod tests;

@@ -1,0 +1,298 @@
+//! Paths: JSONPath (RFC 9535) after a root (section "data").
+
+#[cfg(test)]
+mod bounds;
+mod evaluate;
+#[cfg(test)]
+mod examples;
+mod filter;
+mod parse;
+mod pattern;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use crate::graph::{Context, Root, Scope};
+use crate::value::{Object, Text, Value};
+use evaluate::{Node, select, walk};
+use parse::Parser;
+use segment::{Segment, singular};
+
+/// Bytes of a path.
+const LENGTH: usize = 4096;
+
+/// A JSONPath query over a value that whoever asks provides.
+#[derive(Clone, Debug)]
+pub struct Query {
+    text: Text,
+    segments: Box<[Segment]>,
+    singular: bool,
+    /// Whether a filter refers to the root.
+    absolute: bool,
+}
+
+/// What a path starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathRoot {
+    /// `$input`
+    Input,
+    /// `$local`
+    Local,
+    /// `$context`
+    Context,
+}
+
+/// A query over one of the roots that mappings know.
+#[derive(Clone, Debug)]
+pub struct Path {
+    root: PathRoot,
+    query: Query,
+}
+
+/// What is wrong with a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathError {
+    /// Where, in bytes from the start of the string, the root's name included.
+    pub offset: usize,
+    /// How many bytes are concerned; 0 at the end of the string.
+    pub len: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl PathError {
+    pub(super) fn new(offset: usize, len: usize, message: impl Into<String>) -> Self {
+        Self {
+            offset,
+            len,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    fn boxed(offset: usize, len: usize, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self::new(offset, len, message))
+    }
+
+    fn help(mut self: Box<Self>, help: &str) -> Box<Self> {
+        self.help = Some(help.to_owned());
+        self
+    }
+}
+
+impl std::fmt::Display for PathError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for PathError {}
+
+impl Query {
+    /// Parses `$`, which is the whole, or `$` with segments after it.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        if !text.starts_with('$') {
+            let len = text.chars().next().map_or(0, char::len_utf8);
+            return Err(*PathError::boxed(0, len, "a path starts with `$`")
+                .help("write `$` for the whole, `$.a` for a member"));
+        }
+        Self::after_root(text, 1)
+    }
+
+    /// Parses the whole text; the root's name ends before byte `at`.
+    fn after_root(text: &str, at: usize) -> Result<Self, PathError> {
+        if text.len() > LENGTH {
+            return Err(too_long(0, text));
+        }
+        let (query, end) = Self::prefix(text, 0, at)?;
+        if end == text.len() {
+            return Ok(query);
+        }
+        let parser = Parser::new(text, end);
+        let blank = text.get(end..).is_some_and(|rest| rest.trim().is_empty());
+        Err(*if blank {
+            PathError::boxed(end, text.len() - end, "blank space after the path").help("remove it")
+        } else {
+            parser
+                .unexpected("`.`, `[` or the end of the path")
+                .help("a name with other characters than letters, digits and `_` stands in brackets and quotes: `['a-b']`")
+        })
+    }
+
+    /// Parses as much as is a path: its root's name stands from byte `start` to byte `at`. Gives the path and where it
+    /// ends; what comes after is the caller's business.
+    pub(super) fn prefix(text: &str, start: usize, at: usize) -> Result<(Self, usize), PathError> {
+        let mut parser = Parser::new(text, at);
+        let segments = parser.segments().map_err(|error| *error)?;
+        let written = text.get(start..parser.at).unwrap_or_default();
+        if written.len() > LENGTH {
+            return Err(too_long(start, written));
+        }
+        let query = Self {
+            text: Text::from(written),
+            singular: singular(&segments),
+            segments: segments.into(),
+            absolute: parser.absolute,
+        };
+        Ok((query, parser.at))
+    }
+
+    /// What it finds. A singular query gives its value, or nothing; any other an array of all matches, which is `[]`
+    /// where there are none.
+    pub fn find(&self, root: Root<'_>) -> Option<Value> {
+        if self.singular {
+            return walk(Node::Root(root), &self.segments)?.to_value();
+        }
+        let found = select(root, Node::Root(root), &self.segments);
+        Some(Value::Array(
+            found.into_iter().filter_map(Node::to_value).collect(),
+        ))
+    }
+
+    /// What a singular query finds, by reference; nothing for any other query, and for one that is the root itself.
+    pub(super) fn find_below<'a>(&self, root: Root<'a>) -> Option<&'a Value> {
+        match walk(Node::Root(root), &self.segments)? {
+            Node::Value(value) => Some(value),
+            Node::Root(_) => None,
+        }
+    }
+
+    /// Whether it is the root itself.
+    pub(super) fn is_whole(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Whether it can find at most one value, by its form: keys and indices only.
+    pub fn is_singular(&self) -> bool {
+        self.singular
+    }
+
+    /// The query as written.
+    pub fn text(&self) -> &Text {
+        &self.text
+    }
+
+    /// The key it begins with, if it begins with one.
+    pub fn first_key(&self) -> Option<&Text> {
+        match self.segments.first() {
+            Some(Segment::Key(key)) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// What it finds in a context, of which no more is asked than it needs.
+    fn find_in_context(&self, context: &dyn Context) -> Option<Value> {
+        let whole = |names: &[&str]| -> Object {
+            names
+                .iter()
+                .filter_map(|name| Some((Text::from(*name), context.member(name)?)))
+                .collect()
+        };
+        match self.segments.split_first() {
+            Some((Segment::Key(key), rest)) if self.singular => {
+                let member = context.member(key)?;
+                walk(Node::Value(&member), rest)?.to_value()
+            }
+            Some((Segment::Key(key), _)) if !self.absolute => {
+                self.find(Root::Object(&whole(&[key.as_str()])))
+            }
+            _ => self.find(Root::Object(&whole(&context.names()))),
+        }
+    }
+}
+
+impl PathRoot {
+    const ALL: [Self; 3] = [Self::Input, Self::Local, Self::Context];
+
+    /// The name, with its `$`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "$input",
+            Self::Local => "$local",
+            Self::Context => "$context",
+        }
+    }
+
+    /// The root a text begins with, whatever comes after it.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|root| text.starts_with(root.name()))
+    }
+}
+
+impl Path {
+    /// Whether a mapping's source is a path: a root's name alone, or followed by `.` or `[`.
+    pub fn is_path(text: &str) -> bool {
+        PathRoot::of(text)
+            .and_then(|root| text.strip_prefix(root.name()))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    }
+
+    /// Parses a path.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        match PathRoot::of(text) {
+            Some(root) if Self::is_path(text) => {
+                let query = Query::after_root(text, root.name().len())?;
+                Ok(Self { root, query })
+            }
+            _ => {
+                let len = text.find(['.', '[']).unwrap_or(text.len());
+                Err(PathError::new(
+                    0,
+                    len,
+                    "a path here starts with `$input`, `$local` or `$context`",
+                ))
+            }
+        }
+    }
+
+    /// Parses as much from byte `start` on as is a path; gives it and where it ends. A root's name must stand there.
+    pub(super) fn prefix(
+        text: &str,
+        start: usize,
+        root: PathRoot,
+    ) -> Result<(Self, usize), PathError> {
+        let (query, end) = Query::prefix(text, start, start + root.name().len())?;
+        Ok((Self { root, query }, end))
+    }
+
+    /// What it finds, as with [`Query::find`].
+    pub fn find(&self, scope: &Scope<'_>) -> Option<Value> {
+        match self.root {
+            PathRoot::Input => self.query.find(scope.input),
+            PathRoot::Local => self.query.find(scope.variables),
+            PathRoot::Context => self.query.find_in_context(scope.context),
+        }
+    }
+
+    /// What it starts from.
+    pub fn root(&self) -> PathRoot {
+        self.root
+    }
+
+    /// What comes after the root; its text is that of the whole path.
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Whether it can find at most one value, by its form: keys and indices only.
+    pub fn is_singular(&self) -> bool {
+        self.query.is_singular()
+    }
+
+    /// The path as written.
+    pub fn text(&self) -> &Text {
+        self.query.text()
+    }
+}
+
+fn too_long(offset: usize, text: &str) -> PathError {
+    PathError::new(
+        offset,
+        text.len(),
+        format!("a path of {} bytes; {LENGTH} are the most", text.len()),
+    )
+}

@@ -1,0 +1,98 @@
+//! A parsed query: RFC 9535's segments, selectors and filters.
+
+use super::pattern::Pattern;
+use crate::value::{Text, Value};
+
+/// One step of a query.
+#[derive(Clone, Debug)]
+pub(super) enum Segment {
+    /// The member of that name: the common case of [`Segment::Children`].
+    Key(Text),
+    /// The item at that index, from the end when negative.
+    Index(i64),
+    /// What the selectors find, one after the other, in each node.
+    Children(Vec<Selector>),
+    /// The same in each node and in all below it, a node before what is below it.
+    Descendants(Vec<Selector>),
+}
+
+/// What to take from a node.
+#[derive(Clone, Debug)]
+pub(super) enum Selector {
+    /// The member of that name.
+    Key(Text),
+    /// The item at that index.
+    Index(i64),
+    /// All members or items.
+    All,
+    /// Some items.
+    Slice(Slice),
+    /// The members or items for which it holds.
+    Filter(Filter),
+}
+
+/// `start:end:step`
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    pub(super) start: Option<i64>,
+    pub(super) end: Option<i64>,
+    pub(super) step: i64,
+}
+
+/// A condition on a member or item.
+#[derive(Clone, Debug)]
+pub(super) enum Filter {
+    /// `||`
+    Or(Vec<Filter>),
+    /// `&&`
+    And(Vec<Filter>),
+    /// `!`
+    Not(Box<Filter>),
+    /// Whether a query finds anything.
+    Exists(Subquery),
+    /// A comparison.
+    Compare(Box<Operand>, Comparison, Box<Operand>),
+    /// `match` or `search`; without a pattern, because what stood in its place is no string, it never holds.
+    Matches(Box<Operand>, Option<Box<Pattern>>),
+}
+
+/// A query inside a filter.
+#[derive(Clone, Debug)]
+pub(super) struct Subquery {
+    /// From the root (`$`), not from the member or item in question (`@`).
+    pub(super) absolute: bool,
+    pub(super) segments: Vec<Segment>,
+}
+
+/// A side of a comparison, or an argument of a function.
+#[derive(Clone, Debug)]
+pub(super) enum Operand {
+    /// A literal.
+    Constant(Value),
+    /// What a singular query finds.
+    Query(Subquery),
+    /// `length()`
+    Length(Box<Operand>),
+    /// `count()`
+    Count(Subquery),
+    /// `value()`
+    Value(Subquery),
+}
+
+/// How two operands compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// Whether segments can find at most one node, by their form alone.
+pub(super) fn singular(segments: &[Segment]) -> bool {
+    segments
+        .iter()
+        .all(|segment| matches!(segment, Segment::Key(_) | Segment::Index(_)))
+}

@@ -1,0 +1,77 @@
+//! What the tests here run on.
+
+use crate::graph::{Context, Root, Scope};
+use crate::time::Timestamp;
+use crate::value::{Object, Value};
+
+/// A value from its JSON text.
+pub(super) fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+pub(super) fn object(text: &str) -> Object {
+    json(text).as_object().unwrap().clone()
+}
+
+/// A value as a root.
+pub(super) fn root(value: &Value) -> Root<'_> {
+    match value {
+        Value::Object(object) => Root::Object(object),
+        Value::Array(array) => Root::Array(array),
+        _ => Root::Nothing,
+    }
+}
+
+pub(super) struct SampleContext(pub(super) Object);
+
+impl Context for SampleContext {
+    fn member(&self, name: &str) -> Option<Value> {
+        self.0.get(name).cloned()
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        vec!["flow", "execution", "step", "error"]
+    }
+}
+
+pub(super) fn context() -> SampleContext {
+    SampleContext(object(
+        r#"{"flow": {"name": "order"}, "execution": {"id": "e1", "events": [{"id": 1}, {"id": 2}]}, "step": {"visit": 2}}"#,
+    ))
+}
+
+pub(super) fn scope<'a>(input: Root<'a>, local: Root<'a>, context: &'a SampleContext) -> Scope<'a> {
+    Scope {
+        input,
+        variables: local,
+        context,
+        now: Timestamp(0),
+        seed: 0,
+    }
+}
+
+/// Repeatable noise.
+pub(super) struct Noise(pub(super) u64);
+
+impl Noise {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+
+    pub(super) fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+}
+
+/// Runs it with no more stack than a small thread has.
+pub(super) fn on_small_stack(run: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new()
+        .stack_size(256 * 1024)
+        .spawn(run)
+        .unwrap();
+    thread.join().unwrap();
+}

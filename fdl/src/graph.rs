@@ -1,0 +1,26 @@
+//! The compiled flow: what a front end makes of a text, and all the machine ever sees of it.
+//!
+//! Step and list ids are integers, edges are explicit, paths and conditions are parsed. Nothing here is particular to
+//! FDL: a front end fills in programs ([`Program`], [`Guard`]), how output is passed on ([`Passing`]) and how it names
+//! faults ([`FaultNames`]).
+
+mod fault;
+mod flow;
+mod program;
+mod step;
+
+pub use fault::{Fault, FaultKind, FaultNames, Matcher};
+pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List, Misfit, Schema};
+pub use program::{Context, Guard, Output, Program, Root, Scope};
+pub use step::{
+    Amount, Arm, Backoff, Branch, Call, Catch, CatchTarget, Choice, Enter, Fail, Foreach, Leave, Parallel, Passing, Pattern,
+    Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,
+};
+
+/// Number of a step in its flow: an index into [`Flow::steps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct StepId(pub u32);
+
+/// Number of a list of steps in its flow: an index into [`Flow::lists`]; 0 is the flow's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct ListId(pub u32);

@@ -1,0 +1,191 @@
+//! The compiled flow as a whole.
+
+use super::{CatchTarget, FaultNames, ListId, Passing, Program, Source, Step, StepId, StepKind};
+use crate::value::{Text, Value};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A flow ready to run. Made by [`Flow::new`] from its parts, which checks that every number in them leads somewhere.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    parts: FlowParts,
+    names: FxHashMap<Text, StepId>,
+}
+
+/// What a front end puts into a flow.
+#[derive(Clone, Debug)]
+pub struct FlowParts {
+    /// The definition's own name; shown, never interpreted.
+    pub name: Option<Text>,
+    /// Hash of the definition: two texts with the same hash mean the same flow.
+    pub hash: Text,
+    /// The definition as a value, as an exported history carries it.
+    pub definition: Value,
+    /// The steps, by [`StepId`].
+    pub steps: Vec<Step>,
+    /// The lists, by [`ListId`]; the first is the flow's own.
+    pub lists: Vec<List>,
+    /// Makes the flow's input of the execution's.
+    pub enter: Option<Arc<dyn Program>>,
+    /// Makes the output of the flow's input and variables.
+    pub leave: Option<Arc<dyn Program>>,
+    /// What becomes of a step's output.
+    pub passing: Passing,
+    /// Bound of the execution, in milliseconds.
+    pub timeout: u64,
+    /// What the execution's input must look like.
+    pub input_schema: Option<Schema>,
+    /// What its output must look like.
+    pub output_schema: Option<Schema>,
+    /// Mutex and job limits.
+    pub concurrency: Vec<ConcurrencyKey>,
+    /// What the language calls faults.
+    pub fault_names: FaultNames,
+}
+
+/// A list of steps that run one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    /// Its steps in order.
+    pub steps: Vec<StepId>,
+    /// Whether some edge in it leads backward, so that a step may be visited more than once.
+    pub loops: bool,
+}
+
+/// Mutex and job limits (section "starting").
+#[derive(Clone, Debug)]
+pub struct ConcurrencyKey {
+    /// A constant, or a path on the input.
+    pub key: Source,
+    /// How many executions with the same key may run.
+    pub limit: u64,
+}
+
+/// A compiled JSON Schema (draft 2020-12).
+#[derive(Clone)]
+pub struct Schema {
+    validator: Arc<jsonschema::Validator>,
+}
+
+/// A place where a value does not fit its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// JSON pointer into the value.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// Why parts don't make a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowError {
+    /// There is no list 0.
+    Empty,
+    /// Two steps have this name.
+    DuplicateName(Text),
+    /// This step leads to a step or list that is not there.
+    Dangling(Text),
+}
+
+impl Schema {
+    /// How many misfits are told of one value.
+    const MISFITS: usize = 20;
+
+    /// Compiles a schema; says what is wrong with it otherwise.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        jsonschema::options()
+            .with_draft(jsonschema::Draft::Draft202012)
+            .build(&serde_json::Value::from(schema))
+            .map(|validator| Self {
+                validator: Arc::new(validator),
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    /// Where the value does not fit; nothing where it does.
+    pub fn misfits(&self, value: &Value) -> Vec<Misfit> {
+        self.validator
+            .iter_errors(&serde_json::Value::from(value))
+            .take(Self::MISFITS)
+            .map(|error| Misfit {
+                pointer: error.instance_path().to_string(),
+                message: error.to_string(),
+            })
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Schema")
+    }
+}
+
+impl Flow {
+    /// Puts the parts together. Every id in them must lead somewhere and every name be unique.
+    pub fn new(parts: FlowParts) -> Result<Self, FlowError> {
+        if parts.lists.is_empty() {
+            return Err(FlowError::Empty);
+        }
+        let mut names = FxHashMap::default();
+        for (index, step) in parts.steps.iter().enumerate() {
+            let id = StepId(u32::try_from(index).unwrap_or(u32::MAX));
+            if names.insert(step.name.clone(), id).is_some() {
+                return Err(FlowError::DuplicateName(step.name.clone()));
+            }
+            if !leads_somewhere(step, &parts) {
+                return Err(FlowError::Dangling(step.name.clone()));
+            }
+        }
+        Ok(Self { parts, names })
+    }
+
+    /// The step of that number; `None` for a number of another flow.
+    pub fn step(&self, id: StepId) -> Option<&Step> {
+        self.parts.steps.get(id.0 as usize)
+    }
+
+    /// The list of that number.
+    pub fn list(&self, id: ListId) -> Option<&List> {
+        self.parts.lists.get(id.0 as usize)
+    }
+
+    /// The step of that name.
+    pub fn step_named(&self, name: &str) -> Option<StepId> {
+        self.names.get(name).copied()
+    }
+}
+
+impl std::ops::Deref for Flow {
+    type Target = FlowParts;
+    fn deref(&self) -> &FlowParts {
+        &self.parts
+    }
+}
+
+/// Whether all edges of a step lead to steps and lists that are there.
+fn leads_somewhere(step: &Step, parts: &FlowParts) -> bool {
+    let step_there = |id: StepId| (id.0 as usize) < parts.steps.len();
+    let list_there = |id: ListId| (id.0 as usize) < parts.lists.len();
+    let catches = step.catch.iter().all(|catch| match catch.target {
+        CatchTarget::Goto(id) => step_there(id),
+        CatchTarget::Manual => true,
+    });
+    let inside = match &step.kind {
+        StepKind::Choice(choice) => choice
+            .arms
+            .iter()
+            .chain(&choice.default)
+            .all(|arm| arm.list.is_none_or(list_there) && arm.goto.is_none_or(step_there)),
+        StepKind::Parallel(parallel) => parallel.branches.iter().all(|branch| {
+            list_there(branch.list)
+                && branch
+                    .depends_on
+                    .iter()
+                    .all(|&on| (on as usize) < parallel.branches.len())
+        }),
+        StepKind::Foreach(foreach) => list_there(foreach.list),
+        _ => true,
+    };
+    catches && inside && list_there(step.list) && step.next.is_none_or(step_there)
+}

@@ -1,0 +1,91 @@
+//! Programs: the parts of a step that compute, behind traits so that a second front end can bring its own.
+
+use crate::graph::Fault;
+use crate::time::Timestamp;
+use crate::value::{Array, Object, Overlay, Text, Value};
+use std::fmt::Debug;
+
+/// A value a program may look into.
+#[derive(Clone, Copy, Debug)]
+pub enum Root<'a> {
+    /// Nothing: no path finds anything in it.
+    Nothing,
+    /// An object.
+    Object(&'a Object),
+    /// An object laid over another.
+    Overlay(&'a Overlay),
+    /// An array.
+    Array(&'a Array),
+}
+
+impl<'a> Root<'a> {
+    /// The member of that name.
+    pub fn member(self, key: &str) -> Option<&'a Value> {
+        match self {
+            Self::Object(object) => object.get(key),
+            Self::Overlay(overlay) => overlay.get(key),
+            Self::Nothing | Self::Array(_) => None,
+        }
+    }
+
+    /// The item at an index, from the end when negative.
+    pub fn item(self, index: i64) -> Option<&'a Value> {
+        match self {
+            Self::Array(array) => array.at(index),
+            _ => None,
+        }
+    }
+
+    /// The whole as a value; nothing where there is nothing.
+    pub fn to_value(self) -> Option<Value> {
+        match self {
+            Self::Nothing => None,
+            Self::Object(object) => Some(object.clone().into()),
+            Self::Overlay(overlay) => Some(overlay.to_object().into()),
+            Self::Array(array) => Some(array.clone().into()),
+        }
+    }
+}
+
+/// The `$context` of a program. Asked member by member, because most programs ask for none.
+pub trait Context {
+    /// The object under a top-level name (`flow`, `execution`, `step`, `task`, …), or the value; nothing where it has none.
+    fn member(&self, name: &str) -> Option<Value>;
+    /// The names `member` answers to here, in order.
+    fn names(&self) -> Vec<&'static str>;
+}
+
+/// What a program may know. It is pure otherwise: the same scope gives the same answer.
+pub struct Scope<'a> {
+    /// The input in question: a parent's, or the step's own (see the rules of each place).
+    pub input: Root<'a>,
+    /// The variables in question; FDL's `$local`.
+    pub variables: Root<'a>,
+    /// The context.
+    pub context: &'a dyn Context,
+    /// The time of the turn.
+    pub now: Timestamp,
+    /// The execution's random seed.
+    pub seed: u64,
+}
+
+/// What a program makes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output {
+    /// The object made.
+    pub value: Object,
+    /// Targets left out because their source found nothing.
+    pub missing: Vec<Text>,
+}
+
+/// Makes an object: a step's input, its output, what an error leaves.
+pub trait Program: Debug + Send + Sync {
+    /// Runs it. A fault fails the step.
+    fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault>;
+}
+
+/// Decides: the condition of a choice's arm or of a poll.
+pub trait Guard: Debug + Send + Sync {
+    /// Whether it holds for this data. It never fails: whatever can't be compared does not hold.
+    fn holds(&self, data: Root<'_>) -> bool;
+}

@@ -1,0 +1,358 @@
+//! The steps of a compiled flow. Times are milliseconds throughout.
+
+use super::{Guard, ListId, Matcher, Program, StepId};
+use crate::expression::{Params, Path, Query};
+use crate::value::{Text, Value};
+use std::sync::Arc;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its name, unique in the flow.
+    pub name: Text,
+    /// The list it stands in.
+    pub list: ListId,
+    /// Its place in that list, from 0.
+    pub position: u32,
+    /// What it does.
+    pub kind: StepKind,
+    /// How its input comes about.
+    pub enter: Enter,
+    /// How its output comes about.
+    pub leave: Leave,
+    /// Makes the output of the step once its error is caught; `{}` without.
+    pub failed: Option<Arc<dyn Program>>,
+    /// The sibling after it; `None`: the list ends here.
+    pub next: Option<StepId>,
+    /// Retry policies, the first that matches decides.
+    pub retry: Vec<Retry>,
+    /// Catch clauses, the first that matches decides.
+    pub catch: Vec<Catch>,
+    /// Bound of each attempt.
+    pub timeout: Option<Amount>,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum StepKind {
+    /// Calls a resource.
+    Task(Box<Task>),
+    /// Does nothing.
+    Pass,
+    /// Waits.
+    Wait(Wait),
+    /// Runs the first arm whose condition holds.
+    Choice(Choice),
+    /// Runs branches beside each other.
+    Parallel(Parallel),
+    /// Runs a list of steps for each item of a collection.
+    Foreach(Foreach),
+    /// Ends its list well.
+    Succeed,
+    /// Fails its list.
+    Fail(Fail),
+}
+
+/// How a step's input comes about.
+#[derive(Clone, Debug)]
+pub enum Enter {
+    /// The parent's input with the parent's variables over it (FDL).
+    Merged,
+    /// The parent's input as it is now.
+    Input,
+    /// What the program makes of the parent's input and variables.
+    Program(Arc<dyn Program>),
+}
+
+/// How a step's output comes about.
+#[derive(Clone, Debug)]
+pub enum Leave {
+    /// The step's local.
+    Local,
+    /// `{}`.
+    Nothing,
+    /// What the program makes of the step's own input and local.
+    Program(Arc<dyn Program>),
+}
+
+/// What becomes of a step's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Passing {
+    /// It is merged into the list's variables (FDL).
+    #[default]
+    Merge,
+    /// It is the input of what comes next, and the list's result.
+    Replace,
+}
+
+/// A number fixed in the text, or made at run time from the step's own input.
+#[derive(Clone, Debug)]
+pub enum Amount {
+    /// Milliseconds.
+    Fixed(u64),
+    /// The member `value` of what the program makes, in milliseconds.
+    Program(Arc<dyn Program>),
+}
+
+/// A value: fixed, or a path into the step's own input.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Fixed in the text.
+    Constant(Value),
+    /// Found in the step's own input.
+    Query(Query),
+}
+
+/// A call of a resource.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// What is called and how.
+    pub call: Call,
+    /// Whether and how it is called again until something holds.
+    pub poll: Option<Poll>,
+    /// How it is undone.
+    pub rollback: Option<Rollback>,
+    /// 0–9, 9 first; 5 where none is given.
+    pub priority: u8,
+    /// Longest silence of a worker or callback.
+    pub heartbeat: Option<u64>,
+    /// Longest waiting in a queue before a worker takes it.
+    pub wait: Option<u64>,
+}
+
+/// What is called and how.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The resource as written: `resourceArn`, `resource` or `action`.
+    pub resource: Text,
+    /// When the task counts as done.
+    pub pattern: Pattern,
+    /// `serviceParams`.
+    pub params: Option<Params>,
+}
+
+/// When a task counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pattern {
+    /// With the answer to the request.
+    RequestResponse,
+    /// When what was started has ended.
+    Sync,
+    /// When somebody reports with the call's token.
+    WaitForCallback,
+}
+
+impl Pattern {
+    /// The word of the language for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RequestResponse => "requestResponse",
+            Self::Sync => "sync",
+            Self::WaitForCallback => "waitForCallback",
+        }
+    }
+
+    /// The pattern a word of the language means.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::RequestResponse, Self::Sync, Self::WaitForCallback]
+            .into_iter()
+            .find(|pattern| pattern.as_str() == word)
+    }
+}
+
+/// Calling again until something holds (section "tasks", `poll`).
+#[derive(Clone, Debug)]
+pub struct Poll {
+    /// Done when it holds for the result.
+    pub until: Option<Arc<dyn Guard>>,
+    /// Failed when it holds for the result; asked first.
+    pub fail_when: Option<Arc<dyn Guard>>,
+    /// Pause after the first call.
+    pub interval: u64,
+    /// Longest pause.
+    pub max_interval: u64,
+    /// What the pause grows by.
+    pub multiplier: f64,
+    /// How many calls at most.
+    pub max_attempts: Option<u64>,
+}
+
+/// How a task is undone (section "rollback").
+#[derive(Clone, Debug)]
+pub struct Rollback {
+    /// What undoes it.
+    pub undo: Undo,
+    /// Makes the input of the undoing call; without, the task's input merged with its result.
+    pub enter: Option<Arc<dyn Program>>,
+    /// Bound of each attempt.
+    pub timeout: Option<u64>,
+    /// Retry policies.
+    pub retry: Vec<Retry>,
+}
+
+/// What undoes a task.
+#[derive(Clone, Debug)]
+pub enum Undo {
+    /// A call.
+    Call(Call),
+    /// The child flow it started undoes itself.
+    Child,
+}
+
+/// A retry policy.
+#[derive(Clone, Debug)]
+pub struct Retry {
+    /// The errors it is for.
+    pub errors: Vec<Matcher>,
+    /// Delay before the first retry.
+    pub interval: u64,
+    /// Longest delay.
+    pub max_interval: u64,
+    /// How many retries.
+    pub max_attempts: u64,
+    /// What the delay grows by.
+    pub multiplier: f64,
+    /// Largest share of the delay that is taken off at random, 0–1.
+    pub jitter: f64,
+    /// How the delay grows.
+    pub backoff: Backoff,
+    /// A value for each attempt.
+    pub values: Option<Values>,
+}
+
+/// How a delay grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backoff {
+    /// interval · multiplier^(k−1)
+    Exponential,
+    /// interval
+    Fixed,
+    /// k⁴ + 15 + uniform[0,1]·30·(k+1) seconds
+    Polynomial,
+}
+
+/// The values a step is tried with.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// Written out.
+    List(Vec<Value>),
+    /// Found by a path as in `inputMappings` when the step is entered.
+    Path(Path),
+}
+
+/// A catch clause.
+#[derive(Clone, Debug)]
+pub struct Catch {
+    /// The errors it is for.
+    pub errors: Vec<Matcher>,
+    /// What happens.
+    pub target: CatchTarget,
+}
+
+/// What a catch clause does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CatchTarget {
+    /// Goes on at a sibling.
+    Goto(StepId),
+    /// Waits for an operator.
+    Manual,
+}
+
+/// How long to wait.
+#[derive(Clone, Debug)]
+pub enum Wait {
+    /// Seconds: a number or a numeric string.
+    Duration(Source),
+    /// RFC 3339.
+    Timestamp(Source),
+}
+
+/// Arms, tried in order.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// With conditions.
+    pub arms: Vec<Arm>,
+    /// Without: taken when no condition holds.
+    pub default: Option<Arm>,
+}
+
+/// An arm of a choice.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// When it is taken; a default arm has none.
+    pub condition: Option<Arc<dyn Guard>>,
+    /// The condition as written, for pictures.
+    pub text: Text,
+    /// Steps that run first.
+    pub list: Option<ListId>,
+    /// The sibling of the choice that comes next.
+    pub goto: Option<StepId>,
+}
+
+/// Branches beside each other.
+#[derive(Clone, Debug)]
+pub struct Parallel {
+    /// The branches.
+    pub branches: Vec<Branch>,
+    /// How many must succeed.
+    pub wait_for: WaitFor,
+    /// How many run at once; all where none is given.
+    pub concurrency: Option<u32>,
+}
+
+/// A branch of a parallel.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// Its name, if it has one.
+    pub name: Option<Text>,
+    /// Indices of the branches that must have succeeded before.
+    pub depends_on: Vec<u32>,
+    /// Its steps.
+    pub list: ListId,
+    /// Priority of its first step.
+    pub priority: u8,
+}
+
+/// How many branches must succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// All; the first failure is the step's.
+    All,
+    /// So many; `"any"` is 1.
+    Count(u32),
+}
+
+/// A list of steps for each item of a collection.
+#[derive(Clone, Debug)]
+pub struct Foreach {
+    /// Where the collection is in the step's own input.
+    pub collection: Query,
+    /// The key under which an iteration sees its item.
+    pub item: Text,
+    /// The key under which an iteration sees its number.
+    pub index: Option<Text>,
+    /// The steps.
+    pub list: ListId,
+    /// How many iterations run at once.
+    pub concurrency: u32,
+    /// How many iterations may fail.
+    pub tolerance: Option<Tolerance>,
+}
+
+/// How many iterations may fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// So many.
+    Count(u64),
+    /// Such a share, 0–100.
+    Percent(f64),
+}
+
+/// An error made on purpose.
+#[derive(Clone, Debug)]
+pub struct Fail {
+    /// Its name.
+    pub error: Option<Source>,
+    /// Its cause.
+    pub cause: Option<Source>,
+}

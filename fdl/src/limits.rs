@@ -1,0 +1,55 @@
+//! Every limit of the language with its default (section "limits"). Each is passed with a named error or diagnostic.
+
+/// Limits of data, definitions and executions. Whoever runs flows may lower or raise them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a step's input, output and local together, as compact JSON.
+    pub step_data_bytes: usize,
+    /// Bytes of a foreach's collection, of a parallel's or foreach's local, and of an execution's input.
+    pub collection_bytes: usize,
+    /// Bytes of a definition.
+    pub definition_bytes: usize,
+    /// Steps of a definition.
+    pub steps: usize,
+    /// Composites inside each other.
+    pub nesting: usize,
+    /// Branches of a parallel.
+    pub branches: usize,
+    /// Items of a foreach's collection.
+    pub foreach_items: usize,
+    /// Events of a history.
+    pub history_events: u64,
+    /// Visits of one step in one visit of its list.
+    pub step_visits: u32,
+    /// Longest wait, in days.
+    pub wait_days: u64,
+    /// Containers inside each other in data.
+    pub data_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            step_data_bytes: 256 * 1024,
+            collection_bytes: 64 * 1024 * 1024,
+            definition_bytes: 1024 * 1024,
+            steps: 10_000,
+            nesting: 32,
+            branches: 1_000,
+            foreach_items: 1_000_000,
+            history_events: 10_000_000,
+            step_visits: 100_000,
+            wait_days: 365,
+            data_depth: 100,
+        }
+    }
+}
+
+/// An execution's bound where the flow gives none: one year of 365 days, in seconds.
+pub const EXECUTION_SECONDS: u64 = 365 * 24 * 60 * 60;
+/// Characters of an error's name; longer ones are cut.
+pub const ERROR_NAME_CHARS: usize = 128;
+/// Characters of an error's cause; longer ones are cut.
+pub const ERROR_CAUSE_CHARS: usize = 4096;
+/// Characters of a step's name, and of other names.
+pub const NAME_CHARS: usize = 128;

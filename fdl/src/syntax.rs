@@ -1,0 +1,221 @@
+//! Text to a tree with positions. Parsing never fails: what is wrong comes back as diagnostics, and as much of the tree
+//! as there is.
+
+mod json;
+mod members;
+mod number;
+mod place;
+mod problems;
+mod source;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+pub use place::{Place, find, pointer_of};
+pub use source::{Format, LineColumn, Source};
+
+use crate::diagnostics::{Code, Diagnostic};
+use crate::limits::Limits;
+use crate::value::{Number, Text, Value};
+
+/// A range of bytes in the source text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+/// A value in the source, with its place.
+#[derive(Debug)]
+pub struct Node {
+    /// Where it stands.
+    pub span: Span,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A string, escapes resolved.
+    String(Text),
+    /// A list.
+    Array(Vec<Node>),
+    /// An object; a key that came twice stands here once, with its first value.
+    Object(Vec<Member>),
+}
+
+/// A member of an object in the source.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The key.
+    pub key: Text,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+/// What parsing makes of a source.
+#[derive(Clone, Debug, Default)]
+pub struct Parse {
+    /// The tree, where there is any.
+    pub root: Option<Node>,
+    /// What is wrong with the text as JSON or YAML, in order of place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Whether the text could not be read to its end: what is missing in the tree may well be in the text.
+    pub truncated: bool,
+}
+
+/// Containers that may stand inside each other in a text; flows need about three for each of their composites.
+pub const MAX_DEPTH: usize = 512;
+
+/// Parses a source as the format it says it is, if it is no longer than definitions may be by default.
+pub fn parse(source: &Source) -> Parse {
+    parse_within(source, Limits::default().definition_bytes)
+}
+
+/// The same for a source of at most so many bytes; of a longer one nothing is read.
+pub fn parse_within(source: &Source, bytes: usize) -> Parse {
+    let text = source.text();
+    if text.len() > bytes {
+        let message = format!("the text has {} bytes, and {bytes} are allowed", text.len());
+        return refused(
+            Code::TooLarge,
+            &message,
+            "move parts into flows of their own, called by `flow:NAME`",
+        );
+    }
+    // Neither JSON nor YAML has this character; every other byte of UTF-16 is one.
+    if text.bytes().take(64).any(|byte| byte == 0) {
+        let message = "the text has NUL characters: it may be UTF-16";
+        return refused(Code::Encoding, message, "save the file as UTF-8");
+    }
+    match source.format() {
+        Format::Json => json::parse(source),
+        Format::Yaml => yaml::parse(source),
+    }
+}
+
+/// What comes of a text that is not even looked at.
+fn refused(code: Code, message: &str, help: &str) -> Parse {
+    Parse {
+        root: None,
+        diagnostics: vec![Diagnostic::new(code, Span::default(), "", message).help(help)],
+        truncated: true,
+    }
+}
+
+impl Node {
+    /// The member of that name, if this is an object that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.member(key).map(|member| &member.value)
+    }
+
+    /// The member of that name with its key, if this is an object that has it.
+    pub fn member(&self, key: &str) -> Option<&Member> {
+        self.members().iter().find(|member| member.key == *key)
+    }
+
+    /// The members, none if this is no object.
+    pub fn members(&self) -> &[Member] {
+        match &self.kind {
+            NodeKind::Object(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// The items, none if this is no list.
+    pub fn items(&self) -> &[Node] {
+        match &self.kind {
+            NodeKind::Array(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The characters, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            NodeKind::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What kind of value this is, in the words of JSON with its article.
+    pub fn kind_name(&self) -> &'static str {
+        match &self.kind {
+            NodeKind::Null => "null",
+            NodeKind::Bool(_) => "a boolean",
+            NodeKind::Number(_) => "a number",
+            NodeKind::String(_) => "a string",
+            NodeKind::Array(_) => "a list",
+            NodeKind::Object(_) => "an object",
+        }
+    }
+
+    /// The value without places.
+    pub fn to_value(&self) -> Value {
+        self.fold(|node, values: Vec<Value>| match &node.kind {
+            NodeKind::Null => Value::Null,
+            NodeKind::Bool(value) => Value::Bool(*value),
+            NodeKind::Number(number) => Value::Number(number.clone()),
+            NodeKind::String(text) => Value::String(text.clone()),
+            NodeKind::Array(_) => Value::from(values),
+            NodeKind::Object(members) => {
+                let keys = members.iter().map(|member| member.key.clone());
+                Value::Object(keys.zip(values).collect())
+            }
+        })
+    }
+
+    /// Makes something of this node and all in it, from the inside out: `make` is given each node with what was made of
+    /// its items or members, in order. Depth costs no call stack.
+    fn fold<T>(&self, mut make: impl FnMut(&Self, Vec<T>) -> T) -> T {
+        let mut outer: Vec<(&Self, Vec<T>)> = Vec::new();
+        let (mut node, mut made) = (self, Vec::new());
+        loop {
+            let index = made.len();
+            let inner = match &node.kind {
+                NodeKind::Array(items) => items.get(index),
+                NodeKind::Object(members) => members.get(index).map(|member| &member.value),
+                _ => None,
+            };
+            if let Some(inner) = inner {
+                outer.push((std::mem::replace(&mut node, inner), std::mem::take(&mut made)));
+                continue;
+            }
+            let whole = make(node, made);
+            let Some(around) = outer.pop() else { return whole };
+            (node, made) = around;
+            made.push(whole);
+        }
+    }
+}
+
+impl Clone for Node {
+    fn clone(&self) -> Self {
+        self.fold(|node, nodes: Vec<Self>| Self {
+            span: node.span,
+            kind: match &node.kind {
+                NodeKind::Array(_) => NodeKind::Array(nodes),
+                NodeKind::Object(members) => {
+                    let copy = |(member, value): (&Member, Self)| Member {
+                        key: member.key.clone(),
+                        key_span: member.key_span,
+                        value,
+                    };
+                    NodeKind::Object(members.iter().zip(nodes).map(copy).collect())
+                }
+                scalar => scalar.clone(),
+            },
+        })
+    }
+}

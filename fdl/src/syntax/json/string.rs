@@ -1,0 +1,298 @@
+//! Strings of a JSON text: escapes, and what is only nearly a string.
+
+use super::super::problems::{excerpt, problem, shown};
+use super::super::{NodeKind, Span};
+use super::scan::{Scanner, TokenKind};
+use crate::diagnostics::Code;
+use crate::value::Text;
+
+/// How far a mistake is looked ahead for. A bound, lest a text of nothing but mistakes takes time squared.
+const LOOK_AHEAD: usize = 200;
+
+/// A string while it is read.
+#[derive(Default)]
+struct Reading {
+    value: String,
+    /// The first raw control character.
+    control: Option<(usize, char)>,
+    /// The first quote that should have been escaped.
+    quote: Option<usize>,
+}
+
+impl Scanner<'_> {
+    /// A string in double quotes; the next byte is the first quote.
+    pub(super) fn string(&mut self) -> TokenKind {
+        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
+        let plain = rest
+            .iter()
+            .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)
+            .unwrap_or(rest.len());
+        let ends = rest.get(plain) == Some(&b'"') && !rest.get(plain + 1).is_some_and(u8::is_ascii_alphanumeric);
+        let text = if ends {
+            let start = self.at + 1;
+            self.at = start + plain + 1;
+            Text::from(self.text.get(start..start + plain).unwrap_or_default())
+        } else {
+            Text::from(self.string_with_escapes())
+        };
+        TokenKind::Scalar(NodeKind::String(text))
+    }
+
+    fn string_with_escapes(&mut self) -> String {
+        let start = self.at;
+        let mut reading = Reading::default();
+        self.at += 1;
+        loop {
+            let rest = self.rest();
+            let plain = rest
+                .find(|letter: char| letter == '"' || letter == '\\' || letter < '\u{20}')
+                .unwrap_or(rest.len());
+            reading.value.push_str(rest.get(..plain).unwrap_or_default());
+            self.at += plain;
+            match rest.get(plain..).and_then(|rest| rest.chars().next()) {
+                Some('"') if self.is_inner_quote(reading.quote.is_some()) => {
+                    reading.quote.get_or_insert(self.at);
+                    reading.value.push('"');
+                    self.at += 1;
+                }
+                Some('"') => {
+                    self.at += 1;
+                    break;
+                }
+                Some('\\') => {
+                    let letter = self.escape();
+                    reading.value.push(letter);
+                }
+                Some(control @ ('\n' | '\r')) if self.goes_on() => {
+                    reading.control.get_or_insert((self.at, control));
+                    reading.value.push(control);
+                    self.at += 1;
+                }
+                Some('\n' | '\r') | None => {
+                    self.unclosed(start, &mut reading.value);
+                    return reading.value;
+                }
+                Some(control) => {
+                    reading.control.get_or_insert((self.at, control));
+                    reading.value.push(control);
+                    self.at += 1;
+                }
+            }
+        }
+        self.mend(start, &reading);
+        reading.value
+    }
+
+    /// Reports raw control characters and quotes in a string that ends at the next byte.
+    fn mend(&mut self, start: usize, reading: &Reading) {
+        let span = self.since(start);
+        let inner = self.text.get(start + 1..self.at - 1).unwrap_or_default();
+        if let Some((at, control)) = reading.control {
+            let name = match control {
+                '\n' | '\r' => "a line break".to_owned(),
+                '\t' => "a tab".to_owned(),
+                other => format!("the control character {}", shown(other)),
+            };
+            let place = Span {
+                start: at,
+                end: at + control.len_utf8(),
+            };
+            let message = format!("{name} inside a string must be written `{}`", escaped(control));
+            let inner = inner.replace("\r\n", "\n");
+            let inner: String = inner
+                .split_inclusive(|letter: char| letter < ' ')
+                .map(control_escaped)
+                .collect();
+            self.problems
+                .add(problem(Code::Syntax, place, message).fix("escape it", span, format!("\"{inner}\"")));
+        } else if let Some(at) = reading.quote {
+            let place = Span { start: at, end: at + 1 };
+            let mut inner = String::with_capacity(reading.value.len());
+            for letter in reading.value.chars() {
+                inner.push_str(&escaped(letter));
+            }
+            self.problems.add(
+                problem(Code::Syntax, place, "a `\"` inside a string must be written `\\\"`").fix(
+                    "escape the quotes",
+                    span,
+                    format!("\"{inner}\""),
+                ),
+            );
+        }
+    }
+
+    /// Whether the quote at the next byte belongs to the text, as both inside `"he said "yes" to me"` do: a letter
+    /// follows at once (behind the second such quote also after a blank), and another quote that may end the string
+    /// stands in the same line. No text that is JSON has a letter there.
+    fn is_inner_quote(&self, second: bool) -> bool {
+        let after = self.rest().get(1..).unwrap_or_default();
+        let next = if second { after.trim_start_matches(' ') } else { after };
+        if !next.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
+            return false;
+        }
+        let near = after.get(..after.floor_char_boundary(LOOK_AHEAD)).unwrap_or_default();
+        let line = near.split(['\n', '\r']).next().unwrap_or_default();
+        let Some(next) = line.find('"') else { return false };
+        let following = line.get(next + 1..).unwrap_or_default().trim_start();
+        let between = line.get(..next).unwrap_or_default().trim_end();
+        // A key and its colon, or a string after a comma, are words of their own.
+        !following.starts_with(':') && !between.ends_with([',', ':', '[', '{'])
+    }
+
+    /// Whether the string goes on past the line break at the next byte: the next quote ends it.
+    fn goes_on(&self) -> bool {
+        let rest = self.rest();
+        let Some(quote) = rest.find('"') else { return false };
+        let after = rest.get(quote + 1..).unwrap_or_default().trim_start();
+        after.is_empty() || after.starts_with([',', '}', ']'])
+    }
+
+    /// Ends a string at the end of its line, before a comma that stands there.
+    fn unclosed(&mut self, start: usize, value: &mut String) {
+        let line_end = self.at;
+        let written = self.text.get(start + 1..line_end).unwrap_or_default();
+        let trimmed = written.trim_end_matches([' ', '\t']);
+        let trimmed = trimmed.strip_suffix(',').unwrap_or(trimmed);
+        let cut = written.len() - trimmed.len();
+        value.truncate(value.floor_char_boundary(value.len().saturating_sub(cut)));
+        self.at = line_end - cut;
+        let end = Span {
+            start: self.at,
+            end: self.at,
+        };
+        self.problems
+            .add(problem(Code::Syntax, self.since(start), "a string that is not closed").fix("close it", end, "\""));
+    }
+
+    /// The character an escape stands for; the next byte is its backslash.
+    fn escape(&mut self) -> char {
+        let start = self.at;
+        let letter = self.rest().chars().nth(1);
+        self.at += 1;
+        let Some(letter) = letter.filter(|&letter| letter >= ' ') else {
+            let span = self.since(start);
+            let message = "a `\\` alone: a backslash is written `\\\\`";
+            self.problems
+                .add(problem(Code::Syntax, span, message).fix("double the backslash", span, "\\\\"));
+            return '\\';
+        };
+        self.at += letter.len_utf8();
+        match letter {
+            '"' | '\\' | '/' => letter,
+            'b' => '\u{8}',
+            'f' => '\u{C}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => self.unicode_escape(start),
+            other => {
+                let span = self.since(start);
+                let (title, replacement) = match other {
+                    '\'' => ("remove the backslash", "'".to_owned()),
+                    _ => ("double the backslash", format!("\\\\{other}")),
+                };
+                let message = format!("JSON has no escape `\\{}`", shown(other));
+                self.problems
+                    .add(problem(Code::Syntax, span, message).fix(title, span, replacement));
+                other
+            }
+        }
+    }
+
+    /// The character of a `\u` escape, whose four digits come next.
+    fn unicode_escape(&mut self, start: usize) -> char {
+        let Some(number) = self.four_digits() else {
+            self.problems.add(problem(
+                Code::Syntax,
+                self.since(start),
+                "`\\u` needs four hexadecimal digits",
+            ));
+            return char::REPLACEMENT_CHARACTER;
+        };
+        if let Some(letter) = char::from_u32(number) {
+            return letter;
+        }
+        let behind = self.at;
+        if number < 0xDC00 && self.rest().starts_with("\\u") {
+            self.at += 2;
+            if let Some(low @ 0xDC00..=0xDFFF) = self.four_digits() {
+                let joined = 0x1_0000 + ((number - 0xD800) << 10) + (low - 0xDC00);
+                return char::from_u32(joined).unwrap_or(char::REPLACEMENT_CHARACTER);
+            }
+            self.at = behind;
+        }
+        let message = format!("`\\u{number:04x}` is half of a surrogate pair");
+        self.problems
+            .add(problem(Code::Syntax, self.since(start), message).help("write both halves, or the character itself"));
+        char::REPLACEMENT_CHARACTER
+    }
+
+    fn four_digits(&mut self) -> Option<u32> {
+        let digits = self.rest().get(..4)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        self.at += 4;
+        u32::from_str_radix(digits, 16).ok()
+    }
+
+    /// A text in quotes that are not JSON's, if the next character is one and its fellow stands in the same line.
+    pub(super) fn other_quotes(&mut self, first: char) -> Option<Text> {
+        let closers: &[char] = match first {
+            '\'' => &['\''],
+            '`' => &['`'],
+            '“' | '”' | '„' => &['”', '“', '"'],
+            '‘' | '’' => &['’', '‘'],
+            _ => return None,
+        };
+        let after = self.rest().get(first.len_utf8()..)?;
+        let near = after.get(..after.floor_char_boundary(LOOK_AHEAD))?;
+        let mut value = String::new();
+        let mut letters = near.char_indices();
+        let (end, closer) = loop {
+            match letters.next()? {
+                (_, '\n' | '\r') => return None,
+                (_, '\\') => match letters.next()?.1 {
+                    'n' => value.push('\n'),
+                    't' => value.push('\t'),
+                    '\n' | '\r' => return None,
+                    other => value.push(other),
+                },
+                (at, letter) if closers.contains(&letter) => break (at, letter),
+                (_, letter) => value.push(letter),
+            }
+        };
+        let start = self.at;
+        self.at += first.len_utf8() + end + closer.len_utf8();
+        let span = self.since(start);
+        let json: String = value.chars().map(escaped).collect();
+        let message = format!("`{}` must stand in double quotes", excerpt(&value));
+        self.problems.add(problem(Code::Syntax, span, message).fix(
+            "put it in double quotes",
+            span,
+            format!("\"{json}\""),
+        ));
+        Some(Text::from(value))
+    }
+}
+
+/// A text whose last character may be a raw control, with that one escaped.
+fn control_escaped(text: &str) -> String {
+    match text.chars().next_back().filter(|&letter| letter < ' ') {
+        Some(control) => text.trim_end_matches(control).to_owned() + &escaped(control),
+        None => text.to_owned(),
+    }
+}
+
+/// A character as a JSON string has it.
+pub(super) fn escaped(letter: char) -> String {
+    match letter {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        control if control < ' ' => format!("\\u{:04x}", u32::from(control)),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,95 @@
+//! Collects what is wrong with a text.
+
+use super::Span;
+use crate::diagnostics::{Code, Diagnostic};
+
+/// Problems of one text that are kept. A text with more is no definition gone wrong but something else altogether.
+pub(super) const MOST: usize = 100;
+
+/// The problems found so far.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    found: Vec<Diagnostic>,
+    /// How many of them have their pointer.
+    placed: usize,
+    left_off: bool,
+}
+
+impl Problems {
+    /// Adds a problem whose pointer is given later, by [`Problems::place`].
+    pub fn add(&mut self, diagnostic: Diagnostic) {
+        if self.is_full() {
+            self.left_off = true;
+        } else {
+            self.found.push(diagnostic);
+        }
+    }
+
+    /// Whether there are as many as are kept: the text is not worth reading on.
+    pub fn is_full(&self) -> bool {
+        self.found.len() >= MOST
+    }
+
+    /// Says that the text was not read on, and may have more problems.
+    pub fn leave_off(&mut self) {
+        self.left_off = true;
+    }
+
+    /// Whether there is nothing to complain about.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Whether problems wait for their pointer.
+    pub fn is_unplaced(&self) -> bool {
+        self.placed < self.found.len()
+    }
+
+    /// Gives the problems that have no pointer yet theirs.
+    pub fn place(&mut self, pointer: &str) {
+        for diagnostic in self.found.iter_mut().skip(self.placed) {
+            if diagnostic.pointer.is_empty() {
+                pointer.clone_into(&mut diagnostic.pointer);
+            }
+        }
+        self.placed = self.found.len();
+    }
+
+    /// All problems in order of place.
+    pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+        self.found.sort_by_key(|diagnostic| diagnostic.span.start);
+        if self.left_off
+            && let Some(last) = self.found.last_mut()
+        {
+            last.help = Some("there are too many problems to go on; mend these first".to_owned());
+        }
+        self.found
+    }
+}
+
+/// A problem whose pointer is given later.
+pub(super) fn problem(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(code, span, "", message)
+}
+
+/// A character as messages show it: itself, or its number where it can't be seen.
+pub(super) fn shown(letter: char) -> String {
+    if letter.is_control() || letter.is_whitespace() || is_invisible(letter) {
+        format!("U+{:04X}", u32::from(letter))
+    } else {
+        letter.to_string()
+    }
+}
+
+/// Whether a character takes no room on the screen.
+pub(super) fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}')
+}
+
+/// At most the first 40 characters of a text, for messages.
+pub(super) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,188 @@
+//! A text with its name, and where its lines are.
+
+use std::sync::OnceLock;
+
+/// How a text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// JSON as RFC 8259 has it.
+    Json,
+    /// YAML 1.2 with the core schema.
+    Yaml,
+}
+
+/// A place for people to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineColumn {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters (Unicode scalar values).
+    pub column: usize,
+}
+
+/// A text to be parsed, with the name people know it by.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: String,
+    text: String,
+    format: Format,
+    /// Where each line begins, in bytes; made when first asked for.
+    lines: OnceLock<Vec<usize>>,
+}
+
+/// The mark some editors put before UTF-8 text; it belongs to no line.
+pub(super) const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
+impl Source {
+    /// A text and its name. The name's ending tells the format (`.json`, `.yaml`, `.yml`); without one a text that
+    /// opens with `{` is JSON and any other YAML.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let (name, text) = (name.into(), text.into());
+        let format = format_of_name(&name).unwrap_or_else(|| format_of_text(&text));
+        Self {
+            name,
+            text,
+            format,
+            lines: OnceLock::new(),
+        }
+    }
+
+    /// The same in a format that is known from elsewhere.
+    #[must_use]
+    pub fn with_format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How it is written.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The line and column of a byte. One inside a character counts as that character's first, one past the end as the
+    /// end.
+    pub fn line_column(&self, offset: usize) -> LineColumn {
+        let offset = self.text.floor_char_boundary(offset);
+        let lines = self.lines();
+        let line = lines.partition_point(|&start| start <= offset).max(1);
+        let start = lines.get(line - 1).copied().unwrap_or(0);
+        let before = self.text.get(start..offset).unwrap_or_default();
+        LineColumn {
+            line,
+            column: before.chars().count() + 1,
+        }
+    }
+
+    /// The text of a line counted from 1, without its line break; empty if there is no such line.
+    pub fn line_text(&self, line: usize) -> &str {
+        let lines = self.lines();
+        let Some(&start) = line.checked_sub(1).and_then(|index| lines.get(index)) else {
+            return "";
+        };
+        let end = lines.get(line).copied().unwrap_or(self.text.len());
+        let text = self.text.get(start..end).unwrap_or_default();
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        text.strip_suffix('\r').unwrap_or(text)
+    }
+
+    fn lines(&self) -> &[usize] {
+        self.lines.get_or_init(|| {
+            let first = if self.text.starts_with(BYTE_ORDER_MARK) {
+                BYTE_ORDER_MARK.len_utf8()
+            } else {
+                0
+            };
+            let breaks = self.text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+            std::iter::once(first).chain(breaks.map(|(at, _)| at + 1)).collect()
+        })
+    }
+}
+
+fn format_of_name(name: &str) -> Option<Format> {
+    let (_, ending) = name.rsplit_once('.')?;
+    if ending.eq_ignore_ascii_case("json") {
+        Some(Format::Json)
+    } else if ending.eq_ignore_ascii_case("yaml") || ending.eq_ignore_ascii_case("yml") {
+        Some(Format::Yaml)
+    } else {
+        None
+    }
+}
+
+fn format_of_text(text: &str) -> Format {
+    let text = text.trim_start_matches(|c: char| c == BYTE_ORDER_MARK || c.is_whitespace());
+    if text.starts_with('{') {
+        Format::Json
+    } else {
+        Format::Yaml
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_the_format_and_then_the_text() {
+        for (name, text, format) in [
+            ("a.json", "type: flow", Format::Json),
+            ("a.test.JSON", "", Format::Json),
+            ("a.yaml", "{}", Format::Yaml),
+            ("a.yml", "{}", Format::Yaml),
+            ("a.txt", "{}", Format::Json),
+            ("<stdin>", "\u{FEFF}\r\n {}", Format::Json),
+            ("<stdin>", "# {}", Format::Yaml),
+            ("", "", Format::Yaml),
+        ] {
+            assert_eq!(Source::new(name, text).format(), format, "{name} {text}");
+        }
+        assert_eq!(
+            Source::new("a.json", "").with_format(Format::Yaml).format(),
+            Format::Yaml
+        );
+    }
+
+    #[test]
+    fn lines_and_columns_count_characters_from_one() {
+        let source = Source::new("a.json", "ab\r\n星🎵x\n\nlast");
+        let at = |offset| {
+            let place = source.line_column(offset);
+            (place.line, place.column)
+        };
+        assert_eq!(at(0), (1, 1));
+        assert_eq!(at(2), (1, 3));
+        assert_eq!(at(4), (2, 1));
+        assert_eq!(at(5), (2, 1), "inside a character");
+        assert_eq!(at(7), (2, 2));
+        assert_eq!(at(11), (2, 3));
+        assert_eq!(at(13), (3, 1));
+        assert_eq!(at(14), (4, 1));
+        assert_eq!(at(18), (4, 5));
+        assert_eq!(at(1000), (4, 5));
+        assert_eq!(source.line_text(1), "ab");
+        assert_eq!(source.line_text(2), "星🎵x");
+        assert_eq!(source.line_text(3), "");
+        assert_eq!(source.line_text(4), "last");
+        assert_eq!(source.line_text(0), "");
+        assert_eq!(source.line_text(5), "");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_column() {
+        let source = Source::new("a.json", "\u{FEFF}{}\nx");
+        assert_eq!(source.line_column(3), LineColumn { line: 1, column: 1 });
+        assert_eq!(source.line_column(0), LineColumn { line: 1, column: 1 });
+        assert_eq!(source.line_text(1), "{}");
+        assert_eq!(source.line_column(6), LineColumn { line: 2, column: 1 });
+    }
+}

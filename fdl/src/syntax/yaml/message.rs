@@ -1,0 +1,206 @@
+//! The words for a text that is not YAML.
+
+use super::super::Span;
+use super::super::problems::{problem, shown};
+use super::scalar::quoted;
+use crate::diagnostics::{Code, Diagnostic};
+use granit_parser::{ErrorKind, ScanError};
+
+/// What a parser's error says to people.
+pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic {
+    let at = text.floor_char_boundary(error.marker().byte_offset().unwrap_or(text.len()));
+    let next = text.get(at..).and_then(|rest| rest.chars().next());
+    let length = next
+        .filter(|&letter| letter != '\n' && letter != '\r')
+        .map_or(0, char::len_utf8);
+    let span = Span {
+        start: at,
+        end: at + length,
+    };
+    match error.kind() {
+        ErrorKind::RecursionLimitExceeded => problem(
+            Code::NestedTooDeep,
+            span,
+            format!("more than {} lists and objects inside each other", super::MAX_DEPTH),
+        ),
+        ErrorKind::BomInsideDocument => problem(Code::Encoding, span, "a byte order mark inside the text")
+            .help("it may stand at the very beginning only"),
+        kind => {
+            let (message, help) = words(kind);
+            let mut wrong = problem(Code::Yaml, span, message);
+            wrong.help = help.map(str::to_owned);
+            mend(wrong, kind, text, at)
+        }
+    }
+}
+
+/// The message, and what to do.
+fn words(kind: &ErrorKind) -> (String, Option<&'static str>) {
+    if let Some((message, help)) = of_structure(kind).or_else(|| of_text(kind)) {
+        return (message.to_owned(), help);
+    }
+    match kind {
+        ErrorKind::UnclosedFlowCollection { open } => (format!("a `{open}` that is not closed"), None),
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
+            (format!("a `{open}` is closed with `{close}`"), None)
+        }
+        ErrorKind::UnexpectedCharacter { character } => {
+            let help = "a text that begins with a sign goes in quotes";
+            (format!("a text can't begin with `{}`", shown(*character)), Some(help))
+        }
+        other => (format!("not YAML: {}", plain(&other.to_string())), None),
+    }
+}
+
+type Words = (&'static str, Option<&'static str>);
+
+/// Keys, items, brackets, indentation.
+fn of_structure(kind: &ErrorKind) -> Option<Words> {
+    Some(match kind {
+        ErrorKind::MappingValueNotAllowed => (
+            "a `:` where no key can be",
+            Some("put a text that holds `: ` in quotes, or check the indentation"),
+        ),
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart
+        | ErrorKind::TabInPlainScalar => ("a tab where YAML wants blanks", Some("indent with blanks only")),
+        ErrorKind::MisplacedFlowCollectionEnd => ("a bracket that closes nothing", None),
+        ErrorKind::ExpectedBlockMappingKey => (
+            "this fits neither the object before it nor any around it",
+            Some("check the indentation: the keys of one object begin in the same column"),
+        ),
+        ErrorKind::ExpectedBlockSequenceEntry => (
+            "this fits neither the list before it nor anything around it",
+            Some("check the indentation: the `-` of one list stand in the same column"),
+        ),
+        ErrorKind::InvalidIndentation | ErrorKind::InvalidBlockScalarIndent | ErrorKind::InvalidFlowScalarIndent => (
+            "wrong indentation",
+            Some("what belongs together begins in the same column"),
+        ),
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
+            "a key without a `:`",
+            Some("write `key: value`; a text over several lines is indented deeper than its key"),
+        ),
+        ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` is missing before this", None),
+        ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` is missing before this", None),
+        ErrorKind::BlockSequenceEntryNotAllowed | ErrorKind::BlockEntryInFlowCollection => (
+            "a `-` where no item can be",
+            Some("a list begins in a line of its own, under its key"),
+        ),
+        ErrorKind::MappingKeyNotAllowed => ("a key where none can be", None),
+        ErrorKind::ExpectedNodeContent => ("a value is missing here", None),
+        ErrorKind::ExpectedDocumentStart => ("a line that begins with `%` is followed by `---`", None),
+        ErrorKind::InvalidDocumentEnd => ("text after `...`", None),
+        _ => return None,
+    })
+}
+
+/// Texts: quotes, escapes, blocks; and the signs before values.
+fn of_text(kind: &ErrorKind) -> Option<Words> {
+    Some(match kind {
+        ErrorKind::UnclosedQuotedScalar => ("a text in quotes that is not closed", None),
+        ErrorKind::InvalidTrailingDoubleQuotedScalar | ErrorKind::InvalidTrailingSingleQuotedScalar => (
+            "more text after a text in quotes",
+            Some("put the whole value in quotes of the other kind"),
+        ),
+        ErrorKind::InvalidQuotedScalarIndent => (
+            "the text in quotes before this is not closed",
+            Some("its further lines, if it has any, are indented deeper than its key"),
+        ),
+        ErrorKind::UnknownQuotedScalarEscape => (
+            "an escape that YAML does not know",
+            Some("write `\\\\` for a backslash, or use single quotes, which know no escapes"),
+        ),
+        ErrorKind::InvalidQuotedScalarHexEscape | ErrorKind::InvalidLowSurrogateHexEscape => {
+            ("an escape with too few hexadecimal digits", None)
+        }
+        ErrorKind::InvalidLowSurrogate
+        | ErrorKind::MissingLowSurrogate
+        | ErrorKind::UnpairedLowSurrogate
+        | ErrorKind::InvalidUnicodeEscape => ("an escape that stands for no character", None),
+        ErrorKind::CommentInterceptedScalar => ("a comment inside a text over several lines", None),
+        ErrorKind::CommentNotSeparated => ("a `#` right after a value", Some("write a blank before a comment")),
+        ErrorKind::UndeclaredTagHandle => (
+            "a tag of a kind that was not declared",
+            Some("a text that begins with `!` goes in quotes"),
+        ),
+        ErrorKind::DocumentIndicatorInQuotedScalar => ("`---` or `...` inside a text in quotes", None),
+        ErrorKind::InvalidBlockScalarHeader => (
+            "text after `|` or `>`",
+            Some("the text begins in the next line; put a text that begins with `|` or `>` in quotes"),
+        ),
+        ErrorKind::MissingAnchorOrAliasName => (
+            "a `&` or `*` without a name",
+            Some("a text that begins with `&` or `*` goes in quotes"),
+        ),
+        _ => return None,
+    })
+}
+
+/// A parser's own words as messages are written: lower case, backquotes.
+fn plain(words: &str) -> String {
+    let words = words.trim_end_matches('.').replace(['\'', '"'], "`");
+    let mut letters = words.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => words,
+    }
+}
+
+/// Adds the fix, where there is one.
+fn mend(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic {
+    match kind {
+        ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabNotAllowed => {
+            let line = text
+                .get(..at)
+                .and_then(|text| text.rfind('\n'))
+                .map_or(0, |end| end + 1);
+            let rest = text.get(line..).unwrap_or_default();
+            let indent = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            let written = rest.get(..indent).unwrap_or_default();
+            if !written.contains('\t') {
+                return wrong;
+            }
+            let span = Span {
+                start: line,
+                end: line + indent,
+            };
+            wrong.fix("write two blanks for each tab", span, written.replace('\t', "  "))
+        }
+        ErrorKind::MappingValueNotAllowed
+        | ErrorKind::UnexpectedCharacter { .. }
+        | ErrorKind::InvalidTrailingDoubleQuotedScalar => match value_of_line(text, at) {
+            Some((span, value)) => match quoted(value) {
+                Some(quoted) => wrong.fix("put the value in quotes", span, quoted),
+                None => wrong,
+            },
+            None => wrong,
+        },
+        _ => wrong,
+    }
+}
+
+/// The value in the line of a byte, where the line is `key: value` in block style and the byte is inside the value.
+fn value_of_line(text: &str, at: usize) -> Option<(Span, &str)> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(start..)?.split(['\n', '\r']).next()?;
+    let (key, value) = line.split_once(": ")?;
+    let plain_key = key.trim_start_matches([' ', '-']);
+    if plain_key.is_empty() || plain_key.contains(['"', '\'', '{', '[', '#']) {
+        return None;
+    }
+    let value_start = start + line.len() - value.trim_start().len();
+    let value = value.trim();
+    let in_flow = value.starts_with(['{', '[', '|', '>', '&', '*', '!']);
+    let ends_flow = value.ends_with([',', '}', ']']) && !value.starts_with('"');
+    if in_flow || ends_flow || value.contains(" #") || at < value_start {
+        return None;
+    }
+    let span = Span {
+        start: value_start,
+        end: value_start + value.len(),
+    };
+    Some((span, value))
+}

@@ -1,0 +1,66 @@
+//! Points in time, in milliseconds, as histories carry them.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// This many milliseconds later, at most the end of time.
+    pub fn plus_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
+    }
+
+    /// Milliseconds from `earlier` to here, 0 if it is later.
+    pub fn millis_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+
+    /// Reads RFC 3339, any offset; parts of a millisecond are rounded up, so that a timer is never early.
+    pub fn parse(text: &str) -> Option<Self> {
+        let parsed: jiff::Timestamp = text.parse().ok()?;
+        let nanos = parsed.as_nanosecond();
+        i64::try_from(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) != 0))
+            .ok()
+            .map(Self)
+    }
+}
+
+/// RFC 3339 in UTC with three digits of a second: `2024-01-01T00:00:00.000Z`.
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let nearest = self.0.clamp(
+            jiff::Timestamp::MIN.as_millisecond(),
+            jiff::Timestamp::MAX.as_millisecond(),
+        );
+        let timestamp = jiff::Timestamp::from_millisecond(nearest).unwrap_or_default();
+        write!(f, "{timestamp:.3}")
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("expected an RFC 3339 timestamp"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips() {
+        assert_eq!(Timestamp(1_704_067_200_000).to_string(), "2024-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::parse("2024-01-01T01:00:00+01:00"), Some(Timestamp(1_704_067_200_000)));
+        assert_eq!(Timestamp::parse("2024-01-01T00:00:00.0001Z"), Some(Timestamp(1_704_067_200_001)));
+        assert_eq!(Timestamp::parse("2024-01-01"), None);
+    }
+}

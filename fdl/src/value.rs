@@ -1,0 +1,229 @@
+//! JSON values as flows carry them: shared by reference count, members in order, sizes known.
+//!
+//! A clone costs one reference count, whatever the size. Every container and string knows the length of its
+//! compact JSON text and its depth, so that the limits of the language (section "limits") cost nothing to check.
+
+mod array;
+mod number;
+mod object;
+mod overlay;
+mod queryable;
+mod serial;
+mod text;
+
+pub use array::Array;
+pub use number::{compare as compare_numbers, equal as equal_numbers};
+pub use object::{Object, ObjectIter};
+pub use overlay::Overlay;
+pub use serde_json::Number;
+pub use text::Text;
+
+/// A JSON value.
+#[derive(Clone, Default)]
+pub enum Value {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// An exact integer from −2⁶³ to 2⁶⁴−1, or an IEEE double.
+    Number(Number),
+    /// A string.
+    String(Text),
+    /// An array.
+    Array(Array),
+    /// An object; its members keep their order.
+    Object(Object),
+}
+
+impl Value {
+    /// The length in bytes of this value's compact JSON text.
+    pub fn json_len(&self) -> usize {
+        match self {
+            Self::Null => 4,
+            Self::Bool(true) => 4,
+            Self::Bool(false) => 5,
+            Self::Number(number) => number::json_len(number),
+            Self::String(text) => text.json_len(),
+            Self::Array(array) => array.json_len(),
+            Self::Object(object) => object.json_len(),
+        }
+    }
+
+    /// How many containers stand inside each other here: 0 for a scalar, 1 for `[]`.
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::Array(array) => array.depth(),
+            Self::Object(object) => object.depth(),
+            _ => 0,
+        }
+    }
+
+    /// The string, if it is one.
+    pub fn as_text(&self) -> Option<&Text> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The string's characters, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        self.as_text().map(Text::as_str)
+    }
+
+    /// The object, if it is one.
+    pub fn as_object(&self) -> Option<&Object> {
+        match self {
+            Self::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The array, if it is one.
+    pub fn as_array(&self) -> Option<&Array> {
+        match self {
+            Self::Array(array) => Some(array),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn as_number(&self) -> Option<&Number> {
+        match self {
+            Self::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// What kind of value this is, in the words of JSON with its article, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a string",
+            Self::Array(_) => "an array",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    /// The compact JSON text.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Text as a template or a `cause` shows it: a string as it is, anything else as compact JSON.
+    pub fn to_plain_text(&self) -> String {
+        match self {
+            Self::String(text) => text.as_str().to_owned(),
+            other => other.to_json(),
+        }
+    }
+}
+
+/// Deep equality; numbers compare by value, whatever their spelling; members in any order.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Number(a), Self::Number(b)) => number::equal(a, b),
+            (Self::String(a), Self::String(b)) => a == b,
+            (Self::Array(a), Self::Array(b)) => a == b,
+            (Self::Object(a), Self::Object(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Number(value.into())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Number(value.into())
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Self {
+        Self::Number(value.into())
+    }
+}
+
+/// A number that JSON can't write (NaN, infinities) becomes `null`.
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Number::from_f64(value).map_or(Self::Null, Self::Number)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::String(Text::from(value))
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::String(Text::from(value))
+    }
+}
+
+impl From<Text> for Value {
+    fn from(value: Text) -> Self {
+        Self::String(value)
+    }
+}
+
+impl From<Object> for Value {
+    fn from(value: Object) -> Self {
+        Self::Object(value)
+    }
+}
+
+impl From<Array> for Value {
+    fn from(value: Array) -> Self {
+        Self::Array(value)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(value: Vec<Value>) -> Self {
+        Self::Array(Array::from(value))
+    }
+}
+
+impl From<&serde_json::Value> for Value {
+    fn from(value: &serde_json::Value) -> Self {
+        serial::from_serde(value)
+    }
+}
+
+impl From<&Value> for serde_json::Value {
+    fn from(value: &Value) -> Self {
+        serial::to_serde(value)
+    }
+}

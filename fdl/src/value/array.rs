@@ -1,0 +1,89 @@
+//! Shared arrays.
+
+use super::Value;
+use std::sync::Arc;
+
+/// An array of values; a clone costs one reference count.
+#[derive(Clone)]
+pub struct Array(Arc<Items>);
+
+struct Items {
+    values: Vec<Value>,
+    json_len: usize,
+    depth: usize,
+}
+
+impl Array {
+    /// How many items.
+    pub fn len(&self) -> usize {
+        self.0.values.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.values.is_empty()
+    }
+
+    /// The items.
+    pub fn values(&self) -> &[Value] {
+        &self.0.values
+    }
+
+    /// The items, as the JSONPath engine wants to see them.
+    pub(super) fn vec(&self) -> &Vec<Value> {
+        &self.0.values
+    }
+
+    /// The item at an index counted from 0, or from the end when negative (−1 is the last).
+    pub fn at(&self, index: i64) -> Option<&Value> {
+        let len = i64::try_from(self.len()).ok()?;
+        let index = if index < 0 { index.checked_add(len)? } else { index };
+        self.0.values.get(usize::try_from(index).ok()?)
+    }
+
+    /// The length in bytes of the compact JSON text.
+    pub fn json_len(&self) -> usize {
+        self.0.json_len
+    }
+
+    /// 1, or more where items are containers.
+    pub fn depth(&self) -> usize {
+        self.0.depth
+    }
+
+    /// Whether both are the same array in memory.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl From<Vec<Value>> for Array {
+    fn from(values: Vec<Value>) -> Self {
+        let commas = values.len().saturating_sub(1);
+        let json_len = 2 + commas + values.iter().map(Value::json_len).sum::<usize>();
+        let depth = 1 + values.iter().map(Value::depth).max().unwrap_or(0);
+        Self(Arc::new(Items {
+            values,
+            json_len,
+            depth,
+        }))
+    }
+}
+
+impl FromIterator<Value> for Array {
+    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
+        Self::from(values.into_iter().collect::<Vec<_>>())
+    }
+}
+
+impl PartialEq for Array {
+    fn eq(&self, other: &Self) -> bool {
+        self.same(other) || self.0.values == other.0.values
+    }
+}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.0.values).finish()
+    }
+}

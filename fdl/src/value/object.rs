@@ -1,0 +1,158 @@
+//! Shared objects whose members keep their order.
+
+use super::{Text, Value};
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+type Members = IndexMap<Text, Value, foldhash::fast::FixedState>;
+
+/// An object; a clone costs one reference count, and a change copies the members only while they are shared.
+#[derive(Clone, Default)]
+pub struct Object(Option<Arc<Inner>>);
+
+#[derive(Clone)]
+struct Inner {
+    members: Members,
+    /// Length of all members as JSON, each with its colon, without commas and braces.
+    members_len: usize,
+    depth: usize,
+}
+
+/// The members of an object, in order.
+pub struct ObjectIter<'a>(Option<indexmap::map::Iter<'a, Text, Value>>);
+
+impl Object {
+    /// `{}`
+    pub fn new() -> Self {
+        Self(None)
+    }
+
+    /// How many members.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |inner| inner.members.len())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The member of that name.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.as_ref()?.members.get(key)
+    }
+
+    /// The `index`-th member, from 0.
+    pub fn at(&self, index: usize) -> Option<(&Text, &Value)> {
+        self.0.as_ref()?.members.get_index(index)
+    }
+
+    /// Whether there is a member of that name.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Sets a member: in its place if it is there, else at the end. Answers with what it replaced.
+    pub fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
+        let inner = Arc::make_mut(self.0.get_or_insert_with(|| {
+            Arc::new(Inner {
+                members: Members::default(),
+                members_len: 0,
+                depth: 1,
+            })
+        }));
+        let value_depth = 1 + value.depth();
+        let value_len = value.json_len();
+        let key_len = key.json_len() + 1;
+        let old = inner.members.insert(key, value);
+        match &old {
+            None => inner.members_len += key_len + value_len,
+            Some(old) => inner.members_len = inner.members_len + value_len - old.json_len(),
+        }
+        if value_depth >= inner.depth {
+            inner.depth = value_depth;
+        } else if old.as_ref().is_some_and(|old| 1 + old.depth() == inner.depth) {
+            inner.depth = 1 + inner.members.values().map(Value::depth).max().unwrap_or(0);
+        }
+        old
+    }
+
+    /// Sets all members of another object; its values win.
+    pub fn merge(&mut self, other: &Self) {
+        if self.is_empty() {
+            *self = other.clone();
+            return;
+        }
+        for (key, value) in other.iter() {
+            self.insert(key.clone(), value.clone());
+        }
+    }
+
+    /// The members in order.
+    pub fn iter(&self) -> ObjectIter<'_> {
+        ObjectIter(self.0.as_ref().map(|inner| inner.members.iter()))
+    }
+
+    /// The length in bytes of the compact JSON text.
+    pub fn json_len(&self) -> usize {
+        match &self.0 {
+            None => 2,
+            Some(inner) => 2 + inner.members_len + inner.members.len() - 1,
+        }
+    }
+
+    /// 1, or more where members are containers.
+    pub fn depth(&self) -> usize {
+        self.0.as_ref().map_or(1, |inner| inner.depth)
+    }
+
+    /// Whether both are the same object in memory.
+    pub fn same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl<'a> Iterator for ObjectIter<'a> {
+    type Item = (&'a Text, &'a Value);
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.as_mut()?.next()
+    }
+}
+
+impl<'a> IntoIterator for &'a Object {
+    type Item = (&'a Text, &'a Value);
+    type IntoIter = ObjectIter<'a>;
+    fn into_iter(self) -> ObjectIter<'a> {
+        self.iter()
+    }
+}
+
+impl FromIterator<(Text, Value)> for Object {
+    fn from_iter<I: IntoIterator<Item = (Text, Value)>>(members: I) -> Self {
+        let mut object = Self::new();
+        for (key, value) in members {
+            object.insert(key, value);
+        }
+        object
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.same(other)
+            || (self.len() == other.len()
+                && self
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|there| there == value)))
+    }
+}
+
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(self).unwrap_or_default())
+    }
+}

@@ -1,0 +1,4 @@
+//! The kit: what hosts are put together from. The only crate that knows stores, connectors and the runtime at once.
+
+pub mod picture;
+pub mod rehearsal;

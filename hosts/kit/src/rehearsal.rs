@@ -1,0 +1,13 @@
+//! Rehearsals: flows run in virtual time with mocks in place of their resources. What `test` and `exec --mock` do.
+
+mod case;
+mod compare;
+mod mocks;
+mod outcome;
+mod world;
+
+pub use case::{Case, Expect, FlowSource, LimitsGiven, Mock, Stop, TestFile, TestFileError};
+pub use compare::compare;
+pub use mocks::Mocks;
+pub use outcome::Outcome;
+pub use world::{Flows, Interruption, Observer, Rehearsal, RehearsalError};

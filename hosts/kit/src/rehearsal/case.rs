@@ -1,0 +1,214 @@
+//! Test files: cases, what their resources answer, and what is expected (docs/language/testing.md).
+
+use serde::Deserialize;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::{Object, Value};
+use std::collections::BTreeMap;
+
+/// A test file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TestFile {
+    /// The schema an editor checks the file with; not looked at.
+    #[serde(rename = "$schema", default)]
+    pub schema: Option<String>,
+    /// The flow under test.
+    pub flow: FlowSource,
+    /// Child flows by name.
+    #[serde(default)]
+    pub flows: BTreeMap<String, FlowSource>,
+    /// Limits other than the usual ones.
+    #[serde(default)]
+    pub limits: LimitsGiven,
+    /// The cases.
+    pub cases: Vec<Case>,
+}
+
+/// A flow: the path of its file, from the folder of the test file, or the definition itself.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum FlowSource {
+    /// A path.
+    Path(String),
+    /// The definition.
+    Definition(Object),
+}
+
+/// Limits by configuration.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct LimitsGiven {
+    step_data_bytes: Option<usize>,
+    collection_bytes: Option<usize>,
+    history_events: Option<u64>,
+    step_visits: Option<u32>,
+    wait_days: Option<u64>,
+    foreach_items: Option<usize>,
+}
+
+/// One case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Case {
+    /// What it shows.
+    pub name: String,
+    /// The section of the language it is about; for readers.
+    #[serde(default)]
+    pub rule: Option<String>,
+    /// The execution's input.
+    #[serde(default)]
+    pub input: Object,
+    /// When it starts; 2024-01-01T00:00:00Z where nothing is said.
+    #[serde(default)]
+    pub start_time: Option<starbridge_fdl::time::Timestamp>,
+    /// Labels.
+    #[serde(default)]
+    pub labels: Option<Object>,
+    /// The execution's name.
+    #[serde(default)]
+    pub execution_name: Option<String>,
+    /// What resources answer, by step.
+    #[serde(default)]
+    pub mocks: BTreeMap<String, Vec<Mock>>,
+    /// An operator stops the execution.
+    #[serde(default)]
+    pub stop: Option<Stop>,
+    /// What is expected.
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+/// One answer of a resource.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Mock {
+    /// It succeeds with this result.
+    #[serde(default, deserialize_with = "present")]
+    pub result: Option<Value>,
+    /// It fails with this error.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// The cause of that.
+    #[serde(default)]
+    pub cause: String,
+    /// It never answers.
+    #[serde(default)]
+    pub never: bool,
+    /// How long it takes to answer.
+    #[serde(default)]
+    pub delay_seconds: f64,
+    /// The `Retry-After` of a failure.
+    #[serde(default)]
+    pub retry_after_seconds: Option<u64>,
+}
+
+/// `null` is a result too.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// An operator's stop.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Stop {
+    /// When, counted from the start.
+    pub at_seconds: f64,
+    /// The error's name.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// Its cause.
+    #[serde(default)]
+    pub cause: String,
+    /// Whether what was done is undone.
+    #[serde(default)]
+    pub rollback: bool,
+}
+
+/// What is expected; what is left out is not looked at.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Expect {
+    /// The execution's status at the end; `Refused` where nothing starts.
+    pub status: Option<String>,
+    /// The output.
+    pub output: Option<Value>,
+    /// The error's name.
+    pub error: Option<String>,
+    /// Its cause.
+    pub cause: Option<String>,
+    /// Steps in the order entered.
+    pub steps: Option<Vec<String>>,
+    /// Tasks undone, in order, one that could not be included.
+    pub rollbacks: Option<Vec<String>>,
+    /// Types of all events in order.
+    pub events: Option<Vec<String>>,
+    /// Virtual time from start to end.
+    pub elapsed_seconds: Option<f64>,
+}
+
+/// Why a text is no test file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestFileError {
+    /// What is wrong.
+    pub message: String,
+    /// Where, from 1.
+    pub line: usize,
+    /// Where, from 1.
+    pub column: usize,
+}
+
+impl std::fmt::Display for TestFileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for TestFileError {}
+
+impl TestFile {
+    /// Reads a test file.
+    pub fn parse(text: &str) -> Result<Self, TestFileError> {
+        let file: Self = serde_json::from_str(text).map_err(|error| {
+            let text = error.to_string();
+            let message = text.split(" at line ").next().unwrap_or(&text).to_owned();
+            TestFileError {
+                message,
+                line: error.line(),
+                column: error.column(),
+            }
+        })?;
+        for case in &file.cases {
+            for (step, answers) in &case.mocks {
+                let shapeless = |mock: &Mock| {
+                    usize::from(mock.result.is_some()) + usize::from(mock.error.is_some()) + usize::from(mock.never) != 1
+                };
+                if answers.is_empty() || answers.iter().any(shapeless) {
+                    return Err(TestFileError {
+                        message: format!(
+                            "case `{}`: each answer of `{step}` is one of `result`, `error` and `never`",
+                            case.name
+                        ),
+                        line: 1,
+                        column: 1,
+                    });
+                }
+            }
+        }
+        Ok(file)
+    }
+}
+
+impl LimitsGiven {
+    /// The limits in force.
+    pub fn over(&self, limits: Limits) -> Limits {
+        Limits {
+            step_data_bytes: self.step_data_bytes.unwrap_or(limits.step_data_bytes),
+            collection_bytes: self.collection_bytes.unwrap_or(limits.collection_bytes),
+            history_events: self.history_events.unwrap_or(limits.history_events),
+            step_visits: self.step_visits.unwrap_or(limits.step_visits),
+            wait_days: self.wait_days.unwrap_or(limits.wait_days),
+            foreach_items: self.foreach_items.unwrap_or(limits.foreach_items),
+            ..limits
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What resources answer in a rehearsal.
+
+use super::case::Mock;
+use starbridge_machine::CallToSend;
+use std::collections::BTreeMap;
+
+/// Answers by step, and how many were given.
+#[derive(Clone, Debug, Default)]
+pub struct Mocks {
+    answers: BTreeMap<String, Vec<Mock>>,
+    /// Answers given, by key and iteration numbers: each iteration counts its own.
+    given: BTreeMap<(String, Vec<u32>), usize>,
+}
+
+impl Mocks {
+    /// Answers by step, `child/step`, `step.rollback`.
+    pub fn new(answers: BTreeMap<String, Vec<Mock>>) -> Self {
+        Self {
+            answers,
+            given: BTreeMap::new(),
+        }
+    }
+
+    /// The key under which a call is answered, if it is; `child` is the child flow it belongs to.
+    pub fn key(&self, child: Option<&str>, call: &CallToSend) -> Option<String> {
+        let suffix = if call.rollback { ".rollback" } else { "" };
+        let plain = format!("{}{suffix}", call.step);
+        child
+            .map(|child| format!("{child}/{plain}"))
+            .into_iter()
+            .chain([plain])
+            .find(|key| self.answers.contains_key(key))
+    }
+
+    /// The next answer under a key; the last one repeats.
+    pub fn next(&mut self, key: &str, iterations: &[u32]) -> Option<Mock> {
+        let answers = self.answers.get(key)?;
+        let given = self.given.entry((key.to_owned(), iterations.to_vec())).or_insert(0);
+        let answer = answers.get(*given).or(answers.last()).cloned();
+        *given += 1;
+        answer
+    }
+}

@@ -1,0 +1,422 @@
+//! The world of a rehearsal: virtual time, and answers that come when they are due.
+
+use super::case::{Case, Mock};
+use super::mocks::Mocks;
+use super::outcome::Outcome;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, Started};
+use starbridge_memory::MemoryStore;
+use starbridge_ports::{History, StoreError};
+use starbridge_runtime::{Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// The flow under test and its children.
+#[derive(Clone)]
+pub struct Flows {
+    /// The flow's name.
+    pub name: String,
+    /// The flow.
+    pub flow: Arc<Flow>,
+    /// Its children by name.
+    pub children: BTreeMap<String, Arc<Flow>>,
+}
+
+/// The name of the execution under test where the case gives none, and its id.
+const EXECUTION: &str = "case";
+/// 2024-01-01T00:00:00Z
+const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
+/// A rehearsal that takes more turns than this does not end.
+const TURNS: usize = 2_000_000;
+
+/// Sees each turn as it becomes durable.
+pub type Observer = Box<dyn FnMut(&Shard, &Outgoing)>;
+
+/// What goes wrong on the way, for tests of the runtime itself; counted from 1 over the whole rehearsal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interruption {
+    /// The process dies right after this append.
+    pub crash_after_append: Option<usize>,
+    /// The process dies right after this call was handed to its connector.
+    pub crash_after_dispatch: Option<usize>,
+    /// Every signal comes twice.
+    pub everything_twice: bool,
+}
+
+/// Why a rehearsal could not be carried through. Nothing the flow does is one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RehearsalError {
+    /// A task was called that has no mock.
+    NoMock {
+        /// The step.
+        step: String,
+        /// Whether it is its rollback.
+        rollback: bool,
+    },
+    /// The flow waits, but nothing will ever happen.
+    Stuck,
+    /// The flow goes on and on.
+    Endless,
+    /// The store failed.
+    Store(StoreError),
+    /// A history did not lead back to its state.
+    History(String),
+}
+
+impl std::fmt::Display for RehearsalError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoMock { step, rollback } => {
+                let key = if *rollback { format!("{step}.rollback") } else { step.clone() };
+                write!(f, "the task `{key}` was called but `mocks` has no answer for it")
+            }
+            Self::Stuck => f.write_str("the flow waits for something that will never happen"),
+            Self::Endless => f.write_str("the flow does not come to an end"),
+            Self::Store(error) => error.fmt(f),
+            Self::History(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for RehearsalError {}
+
+/// An answer under way: due, then in the order of calls.
+type Due = (Timestamp, Text, EventId);
+
+/// A flow running in virtual time.
+pub struct Rehearsal {
+    flows: Flows,
+    limits: Arc<Limits>,
+    case: Case,
+    store: Arc<MemoryStore>,
+    shard: Shard,
+    now: Timestamp,
+    begun: Timestamp,
+    mocks: Mocks,
+    answers: BTreeMap<Due, Mock>,
+    /// Calls the world has seen: the same call sent again is the same call.
+    seen: BTreeSet<(Text, EventId)>,
+    heartbeats: BTreeSet<Due>,
+    histories: BTreeMap<Text, Vec<Event>>,
+    interruption: Interruption,
+    appends: usize,
+    dispatches: usize,
+    observer: Option<Observer>,
+    stopped: bool,
+}
+
+impl Rehearsal {
+    /// A rehearsal of one case.
+    pub fn new(flows: Flows, case: Case, limits: Limits) -> Self {
+        let begun = case.start_time.unwrap_or(BEGINNING);
+        let limits = Arc::new(limits);
+        Self {
+            shard: new_shard(&flows, &limits, &case),
+            mocks: Mocks::new(case.mocks.clone()),
+            flows,
+            limits,
+            case,
+            store: Arc::new(MemoryStore::new()),
+            now: begun,
+            begun,
+            answers: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            heartbeats: BTreeSet::new(),
+            histories: BTreeMap::new(),
+            interruption: Interruption::default(),
+            appends: 0,
+            dispatches: 0,
+            observer: None,
+            stopped: false,
+        }
+    }
+
+    /// Lets something go wrong on the way.
+    #[must_use]
+    pub fn interrupted(mut self, interruption: Interruption) -> Self {
+        self.interruption = interruption;
+        self
+    }
+
+    /// Shows each turn to an observer.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Runs the case to its end.
+    pub fn run(&mut self) -> Result<Outcome, RehearsalError> {
+        let request = StartRequest {
+            flow: Text::from(self.flows.name.as_str()),
+            input: self.case.input.clone(),
+            name: Some(Text::from(self.case.execution_name.as_deref().unwrap_or(EXECUTION))),
+            labels: self.case.labels.clone(),
+            ..StartRequest::default()
+        };
+        match self.shard.start(request, self.now) {
+            Ok(_) => {}
+            Err(error @ (StartError::InvalidInput(_) | StartError::Refused(Rejection::InputTooLarge { .. }))) => {
+                return Ok(Outcome::refused(error.to_string()));
+            }
+            Err(error) => return Err(RehearsalError::History(error.to_string())),
+        }
+        for _ in 0..TURNS {
+            self.settle()?;
+            if self.is_over() {
+                return self.outcome();
+            }
+            self.advance()?;
+        }
+        Err(RehearsalError::Endless)
+    }
+
+    /// How many appends and dispatches there were.
+    pub fn operations(&self) -> (usize, usize) {
+        (self.appends, self.dispatches)
+    }
+
+    /// The events of each execution, by id; the one under test is the first.
+    pub fn histories(&self) -> &BTreeMap<Text, Vec<Event>> {
+        &self.histories
+    }
+
+    /// The shard.
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// Whether every execution has ended.
+    fn is_over(&self) -> bool {
+        self.shard
+            .executions()
+            .all(|id| self.shard.state(id).is_none_or(|state| state.status().is_ended()))
+    }
+
+    fn outcome(&self) -> Result<Outcome, RehearsalError> {
+        let id = Text::from(EXECUTION);
+        let (Some(state), Some(events)) = (self.shard.state(&id), self.histories.get(&id)) else {
+            return Err(RehearsalError::Stuck);
+        };
+        Ok(Outcome::of(&self.flows.flow, state, events))
+    }
+
+    /// Appends what was decided and carries out what follows, until nothing is left to decide at this instant.
+    fn settle(&mut self) -> Result<(), RehearsalError> {
+        while self.shard.pump(self.now) == ShardStep::Decided {
+            let batch = self.shard.take_batch();
+            self.store.append(&batch).map_err(RehearsalError::Store)?;
+            self.appends += 1;
+            if self.interruption.crash_after_append == Some(self.appends) {
+                self.crash()?;
+                continue;
+            }
+            self.shard.committed(self.now);
+            if self.carry_out()? {
+                self.crash()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out what leaves. Answers whether the process dies on the way.
+    fn carry_out(&mut self) -> Result<bool, RehearsalError> {
+        let mut outgoing: VecDeque<Outgoing> = self.shard.take_outgoing();
+        while let Some(next) = outgoing.pop_front() {
+            if let Some(observer) = &mut self.observer {
+                observer(&self.shard, &next);
+            }
+            match next {
+                Outgoing::Turn { execution, events } => self.histories.entry(execution).or_default().extend(events),
+                Outgoing::Cancel { execution, call } => self.give_up(&execution, call),
+                Outgoing::Ended { .. } => {}
+                Outgoing::Send { execution, call } => {
+                    self.dispatches += 1;
+                    self.send(&execution, &call)?;
+                    if self.interruption.crash_after_dispatch == Some(self.dispatches) {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The process dies and is started again: all that is left is what the store has, and the world outside.
+    fn crash(&mut self) -> Result<(), RehearsalError> {
+        self.shard = new_shard(&self.flows, &self.limits, &self.case);
+        let ids = self.store.executions();
+        self.histories.clear();
+        for id in ids {
+            let stored = self
+                .store
+                .load(&id, EventId(0))
+                .map_err(RehearsalError::Store)?
+                .unwrap_or_default();
+            let flow = self.flow_of(&stored.events)?;
+            let history = |error: starbridge_machine::history::HistoryError| RehearsalError::History(error.message);
+            self.shard.recover(&id, &flow, &stored).map_err(history)?;
+            let events: Result<Vec<Event>, _> = stored
+                .events
+                .iter()
+                .map(|object| starbridge_machine::history::read_event(&flow, &object.clone().into()))
+                .collect();
+            self.histories.insert(id, events.map_err(history)?);
+        }
+        self.shard.recovered();
+        self.shard.committed(self.now);
+        if self.carry_out()? {
+            return Err(RehearsalError::Endless);
+        }
+        Ok(())
+    }
+
+    fn flow_of(&self, events: &[starbridge_fdl::value::Object]) -> Result<Arc<Flow>, RehearsalError> {
+        let name = events
+            .first()
+            .and_then(|event| event.get("detail")?.as_object()?.get("flow")?.as_str())
+            .unwrap_or_default();
+        if name == self.flows.name {
+            return Ok(self.flows.flow.clone());
+        }
+        self.flows
+            .children
+            .get(name)
+            .cloned()
+            .ok_or_else(|| RehearsalError::History(format!("a history of an unknown flow `{name}`")))
+    }
+
+    fn send(&mut self, execution: &Text, call: &CallToSend) -> Result<(), RehearsalError> {
+        if !self.seen.insert((execution.clone(), call.call)) {
+            return Ok(());
+        }
+        let started = self.shard.state(execution).and_then(|state| state.started());
+        let child = started
+            .filter(|started| started.parent.is_some())
+            .map(|started| started.flow.to_string());
+        let Some(key) = self.mocks.key(child.as_deref(), call) else {
+            return Err(RehearsalError::NoMock {
+                step: call.step.to_string(),
+                rollback: call.rollback,
+            });
+        };
+        let Some(mock) = self.mocks.next(&key, &call.iterations) else {
+            return Ok(());
+        };
+        if let Some(millis) = call.heartbeat {
+            let silent = self.now.plus_millis(millis);
+            self.heartbeats.insert((silent, execution.clone(), call.call));
+        }
+        if !mock.never {
+            let due = self.now.plus_millis(millis_of(mock.delay_seconds));
+            self.answers.insert((due, execution.clone(), call.call), mock);
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self, execution: &Text, call: EventId) {
+        let this = |due: &Due| due.1 == *execution && due.2 == call;
+        self.answers.retain(|due, _| !this(due));
+        self.heartbeats.retain(|due| !this(due));
+    }
+
+    /// Goes to the next instant at which something happens, and lets one thing happen: answers come before timers.
+    fn advance(&mut self) -> Result<(), RehearsalError> {
+        let answer = self.answers.first_key_value().map(|(due, _)| due.0);
+        let stop = self
+            .case
+            .stop
+            .as_ref()
+            .filter(|_| !self.stopped)
+            .map(|stop| self.begun.plus_millis(millis_of(stop.at_seconds)));
+        let silent = self.heartbeats.first().map(|due| due.0);
+        let timer = self.shard.next_wakeup();
+        let next = [answer, stop, silent, timer].into_iter().flatten().min();
+        let Some(next) = next else {
+            return Err(RehearsalError::Stuck);
+        };
+        self.now = self.now.max(next);
+        if answer == Some(next) {
+            if let Some(((_, execution, call), mock)) = self.answers.pop_first() {
+                self.heartbeats
+                    .retain(|due| !(due.1 == execution && due.2 == call));
+                self.give(&execution, signal_of(call, mock));
+            }
+        } else if stop == Some(next) {
+            self.stopped = true;
+            if let Some(stop) = self.case.stop.clone() {
+                let signal = Signal::Stop {
+                    error: stop.error,
+                    cause: stop.cause,
+                    by: None,
+                    rollback: stop.rollback,
+                };
+                self.give(&Text::from(EXECUTION), signal);
+            }
+        } else if silent == Some(next) {
+            if let Some((_, execution, call)) = self.heartbeats.pop_first() {
+                self.give(&execution, Signal::HeartbeatMissed { call });
+            }
+        } else {
+            self.shard.fire_next(self.now);
+        }
+        Ok(())
+    }
+
+    /// Gives a signal, twice where everything comes twice. What is refused is no fault: it came too late.
+    fn give(&mut self, execution: &Text, signal: Signal) {
+        let again = self.interruption.everything_twice.then(|| signal.clone());
+        let _ = self.shard.signal(execution, signal, self.now);
+        if let Some(signal) = again {
+            let _ = self.shard.signal(execution, signal, self.now);
+        }
+    }
+}
+
+fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
+    let mut table = FlowTable::default();
+    table.put(&flows.name, flows.flow.clone());
+    for (name, flow) in &flows.children {
+        table.put(name, flow.clone());
+    }
+    // Ids follow from what is started, so that a rehearsal which is interrupted gives the same ones.
+    let births = |request: &StartRequest, _: Timestamp| Birth {
+        id: match &request.parent {
+            None => Text::from(EXECUTION),
+            Some(parent) => Text::from(format!("{}.{}", parent.execution, parent.event)),
+        },
+        seed: 1,
+    };
+    let mut shard = Shard::new(table, ResourceMap::default(), limits.clone(), births);
+    let mocks = Mocks::new(case.mocks.clone());
+    shard.answer_outside(move |started: &Started, call: &CallToSend| {
+        let child = started.parent.as_ref().map(|_| started.flow.as_str());
+        mocks.key(child, call).is_some()
+    });
+    shard
+}
+
+fn signal_of(call: EventId, mock: Mock) -> Signal {
+    match (mock.result, mock.error) {
+        (Some(result), _) => Signal::Succeeded {
+            call,
+            result,
+            worker: None,
+            held_time: None,
+        },
+        (None, error) => Signal::Failed {
+            call,
+            error: error.unwrap_or_default(),
+            cause: mock.cause,
+            retry_after: mock.retry_after_seconds,
+        },
+    }
+}
+
+/// Seconds to milliseconds, rounded up.
+fn millis_of(seconds: f64) -> u64 {
+    (seconds * 1000.0 - 1e-6).ceil().max(0.0) as u64
+}

@@ -1,0 +1,272 @@
+//! Deciding: a signal in, the events of one turn out.
+
+use crate::MACHINE_VERSION;
+use crate::event::{Detail, Event, EventId, Started};
+use crate::signal::{Rejection, Signal, Timer};
+use crate::state::{At, FrameId, ROOT, State, Status, TimerFor};
+use crate::turn::{Place, Turn, failure};
+use starbridge_fdl::graph::{FaultKind, Flow};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+
+impl State {
+    /// Takes a signal and pushes the events of one turn, each folded by the same [`State::apply`] that replay uses.
+    ///
+    /// A turn ends when nothing pure is left, or at its bounds ([`crate::TURN_EVENTS`], [`crate::TURN_BYTES`]); then
+    /// [`State::must_continue`] holds and [`Signal::Continue`] goes on. A rejection leaves the state as it was.
+    pub fn advance(
+        &mut self,
+        flow: &Flow,
+        signal: Signal,
+        now: Timestamp,
+        out: &mut Vec<Event>,
+    ) -> Result<(), Rejection> {
+        if let Some(at) = self.book.broken {
+            return Err(Rejection::Broken { at });
+        }
+        match (&signal, self.book.started.is_some()) {
+            (Signal::Start(_), true) => return Err(Rejection::AlreadyStarted),
+            (Signal::Start(_), false) => {}
+            (_, false) => return Err(Rejection::NotStarted),
+            _ => {}
+        }
+        let mut turn = Turn::new(flow, now.max(self.book.last_time), out);
+        self.take(&mut turn, signal)?;
+        self.run(&mut turn);
+        Ok(())
+    }
+
+    /// Goes on with what is ready until nothing is, or the turn is full.
+    fn run(&mut self, turn: &mut Turn<'_>) {
+        while !turn.is_full() && self.book.broken.is_none() {
+            let Some(&next) = self.book.ready.front() else {
+                return;
+            };
+            let before = turn.events();
+            self.step_frame(turn, next);
+            // INVARIANT: a frame in the queue has something to do. Were it not so, this would never end.
+            if turn.events() == before {
+                self.book.broken = Some(self.book.last.next());
+            }
+        }
+    }
+
+    fn take(&mut self, turn: &mut Turn<'_>, signal: Signal) -> Result<(), Rejection> {
+        match signal {
+            Signal::Start(started) => self.take_start(turn, started),
+            Signal::Continue => {
+                if !self.must_continue() {
+                    return Err(Rejection::NothingToDo);
+                }
+                let place = self.flow_place(self.book.last);
+                self.emit(turn, place, Detail::TurnContinued);
+                Ok(())
+            }
+            Signal::TimerDue(timer) => self.take_timer(turn, timer),
+            Signal::Stop {
+                error,
+                cause,
+                by,
+                rollback,
+            } => {
+                let undoes_success = self.book.status == Status::Succeeded && rollback;
+                if self.book.status.is_ended() && !undoes_success || self.book.ending.is_some() {
+                    return Err(Rejection::Finished);
+                }
+                let stopped = turn.flow.fault_names.name(&FaultKind::Stopped);
+                let failure = failure(error.as_deref().unwrap_or(&stopped), &cause);
+                let by = by.map(Text::from);
+                let place = Place {
+                    rollback,
+                    ..self.flow_place(ROOT)
+                };
+                self.emit(turn, place, Detail::ExecutionStopped { failure, by });
+                Ok(())
+            }
+            report => self.take_report(turn, report),
+        }
+    }
+
+    fn take_start(&mut self, turn: &mut Turn<'_>, mut started: Box<Started>) -> Result<(), Rejection> {
+        let bytes = started.input.json_len();
+        let limit = self.limits.collection_bytes;
+        if bytes > limit || started.input.depth() > self.limits.data_depth {
+            return Err(Rejection::InputTooLarge { bytes, limit });
+        }
+        if let Some(schema) = &turn.flow.input_schema {
+            let misfits = schema.misfits(&started.input.clone().into());
+            if !misfits.is_empty() {
+                return Err(Rejection::InvalidInput(misfits));
+            }
+        }
+        started.definition_hash = turn.flow.hash.clone();
+        started.machine = MACHINE_VERSION;
+        let place = self.flow_place(EventId::default());
+        self.emit(turn, place, Detail::ExecutionStarted(started));
+        self.make_flow_input(turn);
+        Ok(())
+    }
+
+    fn take_timer(&mut self, turn: &mut Turn<'_>, timer: Timer) -> Result<(), Rejection> {
+        if timer.due > turn.now {
+            return Err(Rejection::Unknown);
+        }
+        let Some(what) = self.book.timers.get(&(timer.due, timer.set_by)).copied() else {
+            return Err(Rejection::Unknown);
+        };
+        let fired = Detail::TimerFired { of: timer.set_by };
+        match what {
+            TimerFor::Execution => {
+                let place = self.flow_place(timer.set_by);
+                self.emit(turn, place, Detail::ExecutionTimedOut);
+            }
+            TimerFor::Call => {
+                let error = turn.flow.fault_names.name(&FaultKind::Timeout);
+                let place = self.call_place(timer.set_by).ok_or(Rejection::Unknown)?;
+                self.emit(turn, place, Detail::TaskTimedOut { error });
+            }
+            TimerFor::Frame(frame) => {
+                let place = Place {
+                    caused_by: timer.set_by,
+                    ..self.place(frame)
+                };
+                self.emit(turn, place, fired);
+            }
+            TimerFor::Rollback(frame) => {
+                let place = self.undo_place(frame, timer.set_by);
+                self.emit(turn, place, fired);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_report(&mut self, turn: &mut Turn<'_>, report: Signal) -> Result<(), Rejection> {
+        let (call, detail) = match report {
+            Signal::Submitted {
+                call,
+                receipt,
+                execution,
+                version,
+            } => {
+                if self.book.calls.get(&call).is_some_and(|call| call.submitted) {
+                    return Err(Rejection::AlreadyCompleted);
+                }
+                let detail = Detail::TaskSubmitted {
+                    receipt,
+                    execution,
+                    version,
+                };
+                (call, detail)
+            }
+            Signal::SubmitFailed { call, error, cause } => (call, Detail::TaskSubmitFailed(failure(&error, &cause))),
+            Signal::Succeeded {
+                call,
+                result,
+                worker,
+                held_time,
+            } => {
+                let detail = Detail::TaskSucceeded {
+                    result,
+                    worker,
+                    held_time,
+                };
+                (call, detail)
+            }
+            Signal::Failed {
+                call,
+                error,
+                cause,
+                retry_after,
+            } => {
+                let failure = failure(&error, &cause);
+                (call, Detail::TaskFailed { failure, retry_after })
+            }
+            Signal::HeartbeatMissed { call } => {
+                let error = turn.flow.fault_names.name(&FaultKind::Heartbeat);
+                (call, Detail::TaskTimedOut { error })
+            }
+            _ => return Err(Rejection::Unknown),
+        };
+        let Some(place) = self.call_place(call) else {
+            return self.take_late_report(turn, call, &detail);
+        };
+        self.emit(turn, place, detail);
+        Ok(())
+    }
+
+    /// A report on a call that is over: noted once where the call was given up, refused otherwise.
+    fn take_late_report(&mut self, turn: &mut Turn<'_>, call: EventId, detail: &Detail) -> Result<(), Rejection> {
+        if self.book.status.is_ended() {
+            return Err(Rejection::Finished);
+        }
+        if call > self.book.last {
+            return Err(Rejection::Unknown);
+        }
+        if !self.book.abandoned.contains(&call) {
+            return Err(Rejection::AlreadyCompleted);
+        }
+        if matches!(detail, Detail::TaskSubmitted { .. } | Detail::TaskTimedOut { .. }) {
+            return Err(Rejection::Superseded);
+        }
+        let place = self.flow_place(call);
+        let detail = Detail::LateResultIgnored {
+            of: call,
+            code: "TaskTimedOut".into(),
+        };
+        self.emit(turn, place, detail);
+        Ok(())
+    }
+
+    /// The place of a call that is not over.
+    fn call_place(&self, call: EventId) -> Option<Place> {
+        let in_flight = self.book.calls.get(&call)?;
+        Some(if in_flight.rollback {
+            self.undo_place(in_flight.frame, call)
+        } else {
+            Place {
+                caused_by: call,
+                ..self.place(in_flight.frame)
+            }
+        })
+    }
+
+    /// One thing a frame has to do.
+    fn step_frame(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let Some(frame) = self.book.frames.get(&id) else {
+            return;
+        };
+        if frame.undoing.as_ref().is_some_and(|undoing| !undoing.failed) {
+            return self.step_undo(turn, id);
+        }
+        if id == ROOT && self.book.ending.is_some() {
+            return self.step_ending(turn);
+        }
+        match &frame.at {
+            At::Before(step) => {
+                let place = Place {
+                    step: Some(*step),
+                    ..self.place(id)
+                };
+                self.emit(turn, place, Detail::StepEntered);
+            }
+            At::In(_) => self.step_visit(turn, id),
+            At::Ended if id == ROOT => self.end_flow(turn),
+            At::Ended => self.exit(turn, id, crate::event::Exit::Done),
+            At::Failed(..) => self.leave(turn, id),
+            At::Cancelled(_) => {}
+        }
+    }
+
+    /// Brings the execution to its end: closes what runs, then undoes.
+    fn step_ending(&mut self, turn: &mut Turn<'_>) {
+        let reason = match self.book.ending.as_ref().map(|ending| ending.status) {
+            Some(Status::TimedOut) => "ExecutionTimedOut",
+            Some(Status::RollbackFailed) => "RollbackFailed",
+            _ => "Stopped",
+        };
+        let step = self.close_flow_step();
+        if !self.close(turn, step, reason) {
+            self.begin_undo(turn, ROOT);
+        }
+    }
+}

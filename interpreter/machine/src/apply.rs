@@ -1,0 +1,123 @@
+//! Folding one event into the state. Total: an event that does not fit makes the state broken.
+
+mod call;
+mod child;
+mod execution;
+mod step;
+mod undo;
+
+pub(crate) use step::step_input;
+
+use crate::event::{Detail, Event};
+use crate::state::{FrameId, ROOT, State};
+use starbridge_fdl::graph::Flow;
+
+impl State {
+    /// Folds an event. What does not fit leaves the state broken at that event; [`State::advance`] refuses it then.
+    pub fn apply(&mut self, flow: &Flow, event: &Event) {
+        self.apply_in(flow, event, None);
+    }
+
+    /// The same, where the frame is known already.
+    pub(crate) fn apply_in(&mut self, flow: &Flow, event: &Event, frame: Option<FrameId>) {
+        if self.book.broken.is_some() {
+            return;
+        }
+        let dense = event.id == self.book.last.next();
+        let begun = self.book.started.is_some() != matches!(event.detail, Detail::ExecutionStarted(_));
+        if !dense || !begun || self.fold(flow, event, frame).is_none() {
+            self.book.broken = Some(event.id);
+            return;
+        }
+        self.book.last = event.id;
+        self.book.last_time = event.time;
+    }
+
+    /// `None`: the event does not fit.
+    fn fold(&mut self, flow: &Flow, event: &Event, frame: Option<FrameId>) -> Option<()> {
+        if let Some(done) = self.fold_of_flow(flow, event) {
+            return done;
+        }
+        let frame = match frame {
+            Some(frame) => frame,
+            None if event.rollback => self.undoing_or_frame(flow, event)?,
+            None => self.recent_or_walk(event)?,
+        };
+        self.recent = Some(frame);
+        if let Some(frame) = self.book.frames.get_mut(&frame) {
+            frame.last = event.id;
+        }
+        if event.rollback {
+            return self.fold_rollback(flow, event, frame);
+        }
+        match &event.detail {
+            Detail::StepEntered
+            | Detail::StepStarted { .. }
+            | Detail::StepSucceeded { .. }
+            | Detail::StepFailed { .. }
+            | Detail::StepExited { .. }
+            | Detail::ChoiceTaken { .. }
+            | Detail::WaitStarted { .. }
+            | Detail::RetryScheduled { .. }
+            | Detail::TimerFired { .. } => self.fold_step(flow, event, frame),
+            Detail::BranchEntered { .. }
+            | Detail::BranchExited(_)
+            | Detail::IterationEntered { .. }
+            | Detail::IterationExited(_) => self.fold_child(flow, event, frame),
+            _ => self.fold_call(flow, event, frame),
+        }
+    }
+
+    /// Events about the execution as a whole; `None`: it is none of them.
+    fn fold_of_flow(&mut self, flow: &Flow, event: &Event) -> Option<Option<()>> {
+        match &event.detail {
+            Detail::ExecutionStarted(started) => Some(self.fold_started(flow, event, started)),
+            Detail::StepStarted { input, .. } if event.step.is_none() => Some(self.fold_flow_input(input)),
+            Detail::ExecutionSucceeded { .. }
+            | Detail::ExecutionFailed { .. }
+            | Detail::ExecutionStopped { .. }
+            | Detail::ExecutionTimedOut => Some(self.fold_end(flow, event)),
+            Detail::LateResultIgnored { of, .. } => Some(self.book.abandoned.remove(of).then_some(())),
+            Detail::TurnContinued | Detail::TaskStarted => Some(Some(())),
+            Detail::ManualRequested(_)
+            | Detail::ManualResolved(_)
+            | Detail::ExecutionRedriven { .. }
+            | Detail::ExecutionForked { .. } => Some(None),
+            _ => None,
+        }
+    }
+
+    fn recent_or_walk(&self, event: &Event) -> Option<FrameId> {
+        if let Some(recent) = self.recent
+            && let Some(frame) = self.book.frames.get(&recent)
+            && frame.path == event.path
+        {
+            return Some(recent);
+        }
+        match self.frame_at(&event.path) {
+            (frame, true) => Some(frame),
+            _ => None,
+        }
+    }
+
+    /// The frame in which a rollback goes on; for `RollbackStarted` the one in which it is about to.
+    fn undoing_or_frame(&self, flow: &Flow, event: &Event) -> Option<FrameId> {
+        if let Some(frame) = self.undoing_at(&event.path) {
+            return Some(frame);
+        }
+        let Detail::RollbackStarted { of } = event.detail else {
+            return None;
+        };
+        // Innermost first: the frame whose pile of what could be undone has that call on top.
+        let (mut id, _) = self.frame_at(&event.path);
+        loop {
+            if self.undo_pile(flow, id).iter().any(|done| done.call == of) {
+                return Some(id);
+            }
+            if id == ROOT {
+                return None;
+            }
+            id = self.book.frames.get(&id)?.parent?.0;
+        }
+    }
+}

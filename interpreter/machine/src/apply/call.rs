@@ -1,0 +1,166 @@
+//! Calls of resources: scheduled, acknowledged, answered, given up.
+
+use crate::event::{Detail, Event, EventId};
+use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
+use crate::turn::failure;
+use starbridge_fdl::graph::{Amount, FaultKind, Flow};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Text, Value};
+
+impl State {
+    pub(super) fn fold_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
+        match &event.detail {
+            Detail::TaskScheduled(scheduled) => {
+                let run = self.task_run(id)?;
+                if !matches!(run.phase, TaskPhase::Ready) {
+                    return None;
+                }
+                run.calls = scheduled.call;
+                run.last_call = event.id;
+                run.called = true;
+                run.timeout_at = scheduled.timeout_at;
+                run.phase = TaskPhase::InFlight { call: event.id };
+                self.open_call(event.id, id, false, scheduled.timeout_at);
+            }
+            Detail::PollScheduled { due, .. } => self.fold_poll(flow, event.id, id, *due)?,
+            Detail::TaskSubmitted { receipt, execution, .. } => {
+                self.book.calls.get_mut(&event.caused_by)?.submitted = true;
+                let pending = pending_of(receipt.as_ref());
+                let run = self.task_run(id)?;
+                run.child = execution.clone().or(run.child.take());
+                if let Some((location, retry_after)) = pending {
+                    run.location = location;
+                    run.phase = TaskPhase::Pending { retry_after };
+                    self.close_call(event.caused_by);
+                }
+            }
+            Detail::TaskSucceeded { result, .. } => {
+                let run = self.task_run_of(id, event.caused_by)?;
+                run.phase = TaskPhase::Answered { result: result.clone() };
+                self.close_call(event.caused_by);
+            }
+            Detail::TaskFailed { failure: f, retry_after } => {
+                let unsent = f.error == *flow.fault_names.name(&FaultKind::Resource);
+                let run = self.task_run_of(id, event.caused_by)?;
+                // Nothing was sent where nothing answers to the resource; an earlier call of the visit may have been.
+                run.called = !unsent || run.calls > 1;
+                run.phase = TaskPhase::Faulted {
+                    failure: f.clone(),
+                    retry_after: retry_after.unwrap_or(0),
+                };
+                self.close_call(event.caused_by);
+            }
+            Detail::TaskSubmitFailed(f) => {
+                let unsent = f.error == *flow.fault_names.name(&FaultKind::Resource);
+                let run = self.task_run_of(id, event.caused_by)?;
+                run.called = !unsent || run.calls > 1;
+                run.phase = TaskPhase::Faulted {
+                    failure: f.clone(),
+                    retry_after: 0,
+                };
+                self.close_call(event.caused_by);
+            }
+            Detail::TaskTimedOut { error } => {
+                let run = self.task_run_of(id, event.caused_by)?;
+                run.phase = TaskPhase::Faulted {
+                    failure: timed_out(flow, error),
+                    retry_after: 0,
+                };
+                self.close_call(event.caused_by);
+                self.book.abandoned.insert(event.caused_by);
+            }
+            Detail::TaskCancelled { of, .. } => {
+                self.task_run_of(id, *of)?.phase = TaskPhase::Cancelled;
+                self.close_call(*of);
+                self.book.abandoned.insert(*of);
+                if self.book.ending.is_some() {
+                    self.settle_ending(flow);
+                } else {
+                    self.settle_outward(flow, id);
+                }
+                return Some(());
+            }
+            _ => return None,
+        }
+        self.settle(flow, id);
+        if self.book.ending.is_some() {
+            self.settle_ending(flow);
+        }
+        Some(())
+    }
+
+    fn fold_poll(&mut self, flow: &Flow, event: EventId, id: FrameId, due: Timestamp) -> Option<()> {
+        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let bounded = matches!(flow.step(visit.step)?.timeout, Some(Amount::Fixed(_)));
+        let started = visit.started;
+        let run = visit.task_mut()?;
+        run.phase = TaskPhase::Sleeping { due, timer: event };
+        let deadline = run.timeout_at.filter(|_| bounded);
+        visit.deadline = deadline;
+        self.book.timers.insert((due, event), TimerFor::Frame(id));
+        if let Some(deadline) = deadline {
+            self.book.timers.insert((deadline, started), TimerFor::Frame(id));
+        }
+        Some(())
+    }
+
+    fn task_run(&mut self, id: FrameId) -> Option<&mut TaskRun> {
+        self.book.frames.get_mut(&id)?.active()?.task_mut()
+    }
+
+    /// The task's attempt, if it waits for this call.
+    fn task_run_of(&mut self, id: FrameId, call: EventId) -> Option<&mut TaskRun> {
+        self.task_run(id)
+            .filter(|run| matches!(run.phase, TaskPhase::InFlight { call: waiting } if waiting == call))
+    }
+
+    pub(super) fn open_call(&mut self, call: EventId, frame: FrameId, rollback: bool, timeout_at: Option<Timestamp>) {
+        self.book.calls.insert(
+            call,
+            InFlight {
+                frame,
+                rollback,
+                submitted: false,
+                timeout_at,
+            },
+        );
+        if let Some(due) = timeout_at {
+            self.book.timers.insert((due, call), TimerFor::Call);
+        }
+    }
+
+    pub(super) fn close_call(&mut self, call: EventId) {
+        if let Some(InFlight {
+            timeout_at: Some(due), ..
+        }) = self.book.calls.remove(&call)
+        {
+            self.book.timers.remove(&(due, call));
+        }
+    }
+}
+
+/// The failure of a call that took too long, or whose worker fell silent.
+pub(super) fn timed_out(flow: &Flow, error: &Text) -> crate::event::Failure {
+    let silent = *error == *flow.fault_names.name(&FaultKind::Heartbeat);
+    let cause = if silent {
+        "no heartbeat came in time"
+    } else {
+        "no answer came in time"
+    };
+    failure(error, cause)
+}
+
+/// A receipt which says that there is no result yet: where to ask, and the seconds to wait at least.
+fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, u64)> {
+    let receipt = receipt?.as_object()?;
+    let status = receipt.get("status")?.as_number()?.as_u64()?;
+    if status != 202 {
+        return None;
+    }
+    let location = receipt.get("location").and_then(Value::as_text).cloned();
+    let retry_after = receipt
+        .get("retryAfter")
+        .and_then(Value::as_number)
+        .and_then(serde_json::Number::as_u64);
+    Some((location, retry_after.unwrap_or(0)))
+}

@@ -1,0 +1,252 @@
+//! Children of composites: branches and iterations.
+
+use crate::event::{Child, Detail, Event, Exit, Failure};
+use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State, Visit};
+use crate::turn::failure;
+use starbridge_fdl::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
+
+impl State {
+    pub(super) fn fold_child(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
+        match &event.detail {
+            Detail::BranchEntered { .. } | Detail::IterationEntered { .. } => self.fold_child_entered(flow, event, id),
+            Detail::BranchExited(exit) | Detail::IterationExited(exit) => self.fold_child_exited(flow, event, id, exit),
+            _ => None,
+        }
+    }
+
+    fn fold_child_entered(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
+        let step = event.step?;
+        let kind = &flow.step(step)?.kind;
+        let frame = self.book.frames.get_mut(&id)?;
+        let path = frame.path.clone();
+        // Children entered one after the other follow on what made room for them, not on each other.
+        frame.last = event.caused_by;
+        let visit = frame.active()?;
+        if visit.step != step {
+            return None;
+        }
+        let input = visit.input.clone();
+        let children = visit.children_mut()?;
+        let (child, list, number) = match (&event.detail, kind) {
+            (Detail::BranchEntered { branch, .. }, StepKind::Parallel(parallel)) => {
+                let list = parallel.branches.get(*branch as usize)?.list;
+                (Child::Branch(*branch), list, *branch)
+            }
+            (Detail::IterationEntered { index, .. }, StepKind::Foreach(foreach)) => {
+                (Child::Iteration(*index), foreach.list, *index)
+            }
+            _ => return None,
+        };
+        if children.live.insert(number, event.id).is_some() {
+            return None;
+        }
+        children.entered += 1;
+        let mut inner = Frame::inside(flow, list, (id, child), path.inside(step, child), input);
+        inner.last = event.id;
+        match (&event.detail, kind) {
+            (Detail::IterationEntered { index, item }, StepKind::Foreach(foreach)) => {
+                let collection = foreach
+                    .collection
+                    .find(starbridge_fdl::graph::Root::Overlay(&inner.input))
+                    .map_or(0, |items| items.json_len());
+                inner.input.exempt_also(collection);
+                inner.add_extra(foreach.item.clone(), item.clone());
+                if let Some(key) = &foreach.index {
+                    inner.add_extra(key.clone(), (*index).into());
+                }
+            }
+            (Detail::BranchEntered { deps: Some(deps), .. }, _) => {
+                inner.add_extra("deps".into(), deps.clone().into());
+            }
+            _ => {}
+        }
+        self.add_frame(event.id, inner);
+        self.settle(flow, id);
+        Some(())
+    }
+
+    fn fold_child_exited(&mut self, flow: &Flow, event: &Event, id: FrameId, exit: &Exit) -> Option<()> {
+        let (outer, child) = self.book.frames.get(&id)?.parent?;
+        let (Child::Branch(number) | Child::Iteration(number)) = child else {
+            return None;
+        };
+        match exit {
+            Exit::Done => {
+                let frame = self.drop_frame(id)?;
+                if !matches!(frame.at, At::Ended) {
+                    return None;
+                }
+                let children = self.children_of(outer)?;
+                children.live.remove(&number)?;
+                children.succeeded += 1;
+                children.done.extend(frame.done);
+                children.set_outcome(number, Outcome::Done(frame.local));
+            }
+            Exit::Failed(failure) => {
+                self.leave_list(flow, id);
+                let origin = match &self.book.frames.get(&id)?.at {
+                    At::Failed(_, _, origin) => *origin,
+                    _ => return None,
+                };
+                self.park(flow, outer, id, number)?;
+                let children = self.children_of(outer)?;
+                children.set_outcome(number, Outcome::Failed(failure.clone()));
+                self.close_if_intolerable(flow, outer, failure, origin)?;
+            }
+            Exit::Cancelled => {
+                self.cancel_frame(id)?;
+                self.park(flow, outer, id, number)?;
+                self.children_of(outer)?.set_outcome(number, Outcome::Cancelled);
+            }
+        }
+        self.close_if_met(flow, outer)?;
+        if let Some(frame) = self.book.frames.get_mut(&outer) {
+            frame.last = event.id;
+        }
+        if self.book.ending.is_some() {
+            self.settle_ending(flow);
+        } else {
+            self.settle_outward(flow, outer);
+        }
+        Some(())
+    }
+
+    fn children_of(&mut self, id: FrameId) -> Option<&mut Children> {
+        self.book.frames.get_mut(&id)?.active()?.children_mut()
+    }
+
+    /// A failure leaves the list a frame runs: the frame stays where it failed, and its composite counts it.
+    pub(crate) fn leave_list(&mut self, flow: &Flow, id: FrameId) {
+        let Some(frame) = self.book.frames.get_mut(&id) else {
+            return;
+        };
+        let parent = frame.parent;
+        let At::In(visit) = &mut frame.at else {
+            return;
+        };
+        let Phase::Failed { failure, origin, .. } = &visit.phase else {
+            return;
+        };
+        let (failure, origin) = (failure.clone(), *origin);
+        let failed_task = visit.failed_task.take();
+        frame.done.extend(failed_task);
+        if let At::In(visit) = std::mem::replace(&mut frame.at, At::Ended) {
+            frame.at = At::Failed(visit, failure, origin);
+        }
+        if let Some((outer, Child::Branch(_) | Child::Iteration(_))) = parent
+            && let Some(children) = self.children_of(outer)
+        {
+            children.failed += 1;
+        }
+        self.settle(flow, id);
+    }
+
+    /// Keeps a child that did not end well: a redrive goes on from there. What it did becomes its composite's to undo.
+    fn park(&mut self, flow: &Flow, outer: FrameId, id: FrameId, number: u32) -> Option<()> {
+        let mut done = Vec::new();
+        self.pile_of(flow, self.book.frames.get(&id)?, &mut done);
+        self.clear_pile(id, false);
+        let frame = self.book.frames.get_mut(&id)?;
+        if frame.queued {
+            frame.queued = false;
+            self.book.ready.retain(|ready| *ready != id);
+        }
+        let children = self.children_of(outer)?;
+        children.live.remove(&number)?;
+        children.parked.insert(number, id);
+        children.done.append(&mut done);
+        Some(())
+    }
+
+    fn cancel_frame(&mut self, id: FrameId) -> Option<()> {
+        let keys = self.book.frames.get(&id)?.visit().map(crate::state::timer_keys);
+        if let Some(keys) = keys {
+            self.disarm(keys);
+        }
+        let frame = self.book.frames.get_mut(&id)?;
+        frame.at = match std::mem::replace(&mut frame.at, At::Ended) {
+            At::In(visit) => At::Cancelled(Some(visit)),
+            At::Before(_) | At::Ended | At::Cancelled(None) => At::Cancelled(None),
+            other => other,
+        };
+        Some(())
+    }
+
+    /// After a failure: ends the composite's attempt unless so many failures are allowed.
+    fn close_if_intolerable(&mut self, flow: &Flow, outer: FrameId, last: &Failure, origin: StepId) -> Option<()> {
+        let visit = self.book.frames.get(&outer)?.visit()?;
+        let children = visit.children()?;
+        if children.closing.is_some() {
+            return Some(());
+        }
+        let branch_failed = |cause: String| {
+            let name = flow.fault_names.name(&FaultKind::Branch);
+            Closing::Failed {
+                failure: failure(&name, &cause),
+                origin: visit.step,
+            }
+        };
+        let closing = match &flow.step(visit.step)?.kind {
+            StepKind::Foreach(foreach) => match foreach.tolerance {
+                Some(tolerance) if Children::tolerates(tolerance, children.failed, children.total) => return Some(()),
+                Some(_) => branch_failed(format!(
+                    "{} of {} iterations failed, the last with {}: {}",
+                    children.failed, children.total, last.error, last.cause
+                )),
+                None => Closing::Failed {
+                    failure: last.clone(),
+                    origin,
+                },
+            },
+            StepKind::Parallel(parallel) => match parallel.wait_for {
+                WaitFor::Count(count) if self.can_succeed(visit, parallel) >= count => return Some(()),
+                WaitFor::Count(count) => branch_failed(format!(
+                    "{count} branches were to succeed and too few are left, the last failed with {}: {}",
+                    last.error, last.cause
+                )),
+                WaitFor::All => Closing::Failed {
+                    failure: last.clone(),
+                    origin,
+                },
+            },
+            _ => return None,
+        };
+        self.set_closing(outer, closing)
+    }
+
+    fn close_if_met(&mut self, flow: &Flow, outer: FrameId) -> Option<()> {
+        let visit = self.book.frames.get(&outer)?.visit()?;
+        let children = visit.children()?;
+        if children.closing.is_some() {
+            return Some(());
+        }
+        match &flow.step(visit.step)?.kind {
+            StepKind::Parallel(parallel) if children.is_met(parallel.wait_for) => self.set_closing(outer, Closing::Met),
+            _ => Some(()),
+        }
+    }
+
+    fn set_closing(&mut self, outer: FrameId, closing: Closing) -> Option<()> {
+        let visit = self.book.frames.get_mut(&outer)?.active()?;
+        let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+        visit.children_mut()?.closing = Some(closing);
+        self.disarm([deadline, None]);
+        self.freeze(outer);
+        Some(())
+    }
+
+    /// How many branches can still succeed; one whose list was left by a failure cannot.
+    pub(crate) fn can_succeed(&self, visit: &Visit, parallel: &starbridge_fdl::graph::Parallel) -> u32 {
+        let Some(children) = visit.children() else {
+            return 0;
+        };
+        let failing = |number: u32| {
+            children
+                .live
+                .get(&number)
+                .and_then(|id| self.book.frames.get(id))
+                .is_some_and(|frame| matches!(frame.at, At::Failed(..)))
+        };
+        children.can_succeed(parallel, &failing)
+    }
+}

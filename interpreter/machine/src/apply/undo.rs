@@ -1,0 +1,287 @@
+//! Rollbacks: one call after the other, last done first undone.
+
+use super::call::timed_out;
+use super::step::{count_retry, done_of_task};
+use crate::event::{Detail, Event, EventId};
+use crate::state::{
+    ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase, UndoRun, Undoing,
+    Visit,
+};
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::value::Overlay;
+
+impl State {
+    pub(super) fn fold_rollback(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
+        match &event.detail {
+            Detail::RollbackStarted { of } => self.fold_rollback_started(flow, event.id, id, *of)?,
+            Detail::RollbackSucceeded => self.fold_rollback_succeeded(flow, id)?,
+            Detail::RollbackFailed(_) => self.fold_rollback_failed(flow, event.id, id)?,
+            _ => self.fold_rollback_attempt(flow, event, id)?,
+        }
+        self.settle(flow, id);
+        if self.book.ending.is_some() {
+            self.settle_ending(flow);
+        }
+        Some(())
+    }
+
+    fn fold_rollback_started(&mut self, flow: &Flow, event: EventId, id: FrameId, of: EventId) -> Option<()> {
+        if self.book.frames.get(&id)?.undoing.is_none() {
+            let failure = self.failure_to_undo(id);
+            let pile = self.take_pile(flow, id);
+            self.leave_list(flow, id);
+            if id == ROOT && self.book.ending.is_none() && !self.inside_is_undone(ROOT) {
+                self.book.status = Status::RollingBack;
+                self.book.failure = failure.clone();
+            }
+            let frame = self.book.frames.get_mut(&id)?;
+            frame.undoing = Some(Box::new(Undoing::new(pile, failure)));
+            self.book.undoing += 1;
+        }
+        let undoing = self.book.frames.get_mut(&id)?.undoing.as_mut()?;
+        let done = undoing.queue.pop()?;
+        if done.call != of || undoing.current.is_some() {
+            return None;
+        }
+        undoing.current = Some(UndoRun {
+            input: done.input.clone(),
+            done,
+            started: event,
+            attempt: 0,
+            retries: Vec::new(),
+            retried: 0,
+            phase: UndoPhase::Entered,
+        });
+        Some(())
+    }
+
+    fn fold_rollback_succeeded(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
+        let frame = self.book.frames.get_mut(&id)?;
+        let undoing = frame.undoing.as_mut()?;
+        undoing.current = None;
+        if undoing.queue.is_empty() {
+            frame.undoing = None;
+            self.book.undoing -= 1;
+            self.settle_outward(flow, id);
+        }
+        Some(())
+    }
+
+    /// The execution stops here; what else is being undone comes to its end first.
+    fn fold_rollback_failed(&mut self, flow: &Flow, event: EventId, id: FrameId) -> Option<()> {
+        let undoing = self.book.frames.get_mut(&id)?.undoing.as_mut()?;
+        undoing.failed = true;
+        let failure = undoing.failure.clone();
+        self.book.undoing -= 1;
+        let failure = match &self.book.ending {
+            Some(ending) => ending.failure.clone(),
+            None => failure.unwrap_or_else(|| crate::turn::failure("", "")),
+        };
+        if self.book.ending.is_some() {
+            self.book.ending = Some(Ending {
+                status: Status::RollbackFailed,
+                failure,
+                undo: false,
+            });
+            self.settle_ending(flow);
+        } else {
+            self.begin_ending(flow, event, Status::RollbackFailed, failure, false);
+        }
+        Some(())
+    }
+
+    /// An attempt at undoing.
+    fn fold_rollback_attempt(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
+        let run = self.book.frames.get_mut(&id)?.undoing.as_mut()?.current.as_mut()?;
+        let phase = match &event.detail {
+            Detail::StepStarted { attempt, input, .. } => {
+                run.attempt = *attempt;
+                run.input = match input {
+                    Some(mapped) => Overlay::new(mapped.clone()),
+                    None => {
+                        let mut input = run.done.input.clone();
+                        input.merge(&run.done.result);
+                        input
+                    }
+                };
+                UndoPhase::Started
+            }
+            Detail::TaskScheduled(scheduled) => {
+                let timeout_at = scheduled.timeout_at;
+                run.phase = UndoPhase::InFlight { call: event.id };
+                self.open_call(event.id, id, true, timeout_at);
+                return Some(());
+            }
+            Detail::TaskSubmitted { .. } => {
+                self.book.calls.get_mut(&event.caused_by)?.submitted = true;
+                return Some(());
+            }
+            Detail::TaskSucceeded { .. } => UndoPhase::Answered,
+            Detail::TaskFailed { failure, retry_after } => UndoPhase::Faulted {
+                failure: failure.clone(),
+                retry_after: retry_after.unwrap_or(0),
+            },
+            Detail::TaskSubmitFailed(failure) => UndoPhase::Faulted {
+                failure: failure.clone(),
+                retry_after: 0,
+            },
+            Detail::TaskTimedOut { error } => {
+                self.book.abandoned.insert(event.caused_by);
+                UndoPhase::Faulted {
+                    failure: timed_out(flow, error),
+                    retry_after: 0,
+                }
+            }
+            Detail::StepFailed { failure, attempt } => {
+                run.attempt = *attempt;
+                let retry_after = match run.phase {
+                    UndoPhase::Faulted { retry_after, .. } => retry_after,
+                    _ => 0,
+                };
+                UndoPhase::Failed {
+                    failure: failure.clone(),
+                    retry_after,
+                }
+            }
+            Detail::RetryScheduled { policy, due, .. } => {
+                count_retry(&mut run.retries, *policy);
+                run.retried += 1;
+                self.book.timers.insert((*due, event.id), TimerFor::Rollback(id));
+                UndoPhase::Retrying {
+                    due: *due,
+                    timer: event.id,
+                }
+            }
+            Detail::TimerFired { of } => match run.phase {
+                UndoPhase::Retrying { due, timer } if timer == *of => {
+                    self.book.timers.remove(&(due, timer));
+                    UndoPhase::Entered
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        if matches!(phase, UndoPhase::Answered | UndoPhase::Faulted { .. }) {
+            self.close_call(event.caused_by);
+        }
+        self.book.frames.get_mut(&id)?.undoing.as_mut()?.current.as_mut()?.phase = phase;
+        Some(())
+    }
+
+    /// Whether what a frame undoes is what is inside its step, not what its list did.
+    fn inside_is_undone(&self, id: FrameId) -> bool {
+        self.book.ending.is_none()
+            && self
+                .book
+                .frames
+                .get(&id)
+                .is_some_and(|frame| matches!(&frame.at, At::In(visit) if matches!(visit.phase, Phase::Started(_))))
+    }
+
+    /// The failure for which a frame begins to undo.
+    fn failure_to_undo(&self, id: FrameId) -> Option<crate::event::Failure> {
+        if let Some(ending) = &self.book.ending {
+            return Some(ending.failure.clone());
+        }
+        match &self.book.frames.get(&id)?.at {
+            At::Failed(_, failure, _) => Some(failure.clone()),
+            At::In(visit) => match &visit.phase {
+                Phase::Failed { failure, .. } => Some(failure.clone()),
+                _ => Self::closing_failure(visit),
+            },
+            _ => None,
+        }
+    }
+
+    /// What a failure in this frame would undo: what is inside its step while that is being closed, else what its list did.
+    pub(crate) fn undo_pile(&self, flow: &Flow, id: FrameId) -> Vec<Done> {
+        let mut pile = Vec::new();
+        if let Some(frame) = self.book.frames.get(&id) {
+            match &frame.at {
+                At::In(visit) if self.inside_is_undone(id) => self.pile_inside(flow, frame, visit, &mut pile),
+                _ => self.pile_of(flow, frame, &mut pile),
+            }
+        }
+        pile
+    }
+
+    /// All that a frame did and that is left to be undone.
+    pub(crate) fn pile_of(&self, flow: &Flow, frame: &Frame, pile: &mut Vec<Done>) {
+        pile.extend(frame.done.iter().cloned());
+        if let Some(visit) = frame.visit() {
+            self.pile_inside(flow, frame, visit, pile);
+        }
+    }
+
+    fn pile_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, pile: &mut Vec<Done>) {
+        let cancelled = |done: Done| Done {
+            class: DoneClass::Cancelled,
+            order: done.call,
+            ..done
+        };
+        match &visit.phase {
+            Phase::Failed { .. } => pile.extend(visit.failed_task.clone()),
+            Phase::Succeeded { .. } => {}
+            Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => {
+                if let Some(arm) = self.book.frames.get(child) {
+                    self.pile_of(flow, arm, pile);
+                }
+            }
+            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => pile.extend(done.iter().cloned()),
+            Phase::Started(Inside::Children(children)) => {
+                pile.extend(children.done.iter().cloned());
+                for child in children.live.values() {
+                    if let Some(inner) = self.book.frames.get(child) {
+                        self.pile_of(flow, inner, pile);
+                    }
+                }
+            }
+            _ => {
+                let current = flow.step(visit.step).and_then(|step| {
+                    done_of_task(step, visit, frame.path.clone(), DoneClass::Cancelled, EventId::default())
+                });
+                pile.extend(current.or(visit.failed_task.clone()).map(cancelled));
+            }
+        }
+    }
+
+    /// Takes what a failure in this frame undoes.
+    fn take_pile(&mut self, flow: &Flow, id: FrameId) -> Vec<Done> {
+        let pile = self.undo_pile(flow, id);
+        let inside_only = self.inside_is_undone(id);
+        self.clear_pile(id, inside_only);
+        pile
+    }
+
+    pub(super) fn clear_pile(&mut self, id: FrameId, inside_only: bool) {
+        let Some(frame) = self.book.frames.get_mut(&id) else {
+            return;
+        };
+        if !inside_only {
+            frame.done.clear();
+        }
+        let Some(visit) = frame.visit_mut() else {
+            return;
+        };
+        visit.failed_task = None;
+        let inside: Vec<FrameId> = match &mut visit.phase {
+            Phase::Started(Inside::Task(run)) => {
+                run.called = false;
+                return;
+            }
+            Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => vec![*child],
+            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => {
+                done.clear();
+                return;
+            }
+            Phase::Started(Inside::Children(children)) => {
+                children.done.clear();
+                children.live.values().copied().collect()
+            }
+            _ => return,
+        };
+        for child in inside {
+            self.clear_pile(child, false);
+        }
+    }
+}

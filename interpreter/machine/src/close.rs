@@ -1,0 +1,155 @@
+//! Closing: bringing what still runs inside a composite, or the whole flow, to its end (sections "errors" and "rollback").
+//!
+//! Everything inside is frozen first. Then calls in flight are cancelled and children exited, innermost first, one event a
+//! step, so that a turn may be cut anywhere. A rollback in progress is waited for.
+
+use crate::event::{Child, Detail, EventId, Exit, Failure};
+use crate::state::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit};
+use crate::turn::{Place, Turn};
+use starbridge_fdl::value::Text;
+
+/// What comes next in closing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CloseStep {
+    /// A rollback inside is waited for.
+    Blocked,
+    /// This call is to be cancelled.
+    Cancel { frame: FrameId, call: EventId },
+    /// This child is to exit.
+    Exit { frame: FrameId, exit: Exit },
+    /// Nothing is left inside.
+    Clear,
+}
+
+impl State {
+    /// The next step of closing what is inside the step a frame is in.
+    pub(crate) fn close_step(&self, id: FrameId) -> CloseStep {
+        let Some(visit) = self.book.frames.get(&id).and_then(Frame::visit) else {
+            return CloseStep::Clear;
+        };
+        self.close_inside(visit)
+    }
+
+    fn close_inside(&self, visit: &Visit) -> CloseStep {
+        let mut blocked = false;
+        let children: &mut dyn Iterator<Item = FrameId> = match &visit.phase {
+            Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => &mut std::iter::once(*child),
+            Phase::Started(Inside::Children(children)) => &mut children.live.values().copied(),
+            _ => return CloseStep::Clear,
+        };
+        for child in children {
+            match self.close_child(child) {
+                CloseStep::Blocked => blocked = true,
+                CloseStep::Clear => {}
+                step => return step,
+            }
+        }
+        if blocked { CloseStep::Blocked } else { CloseStep::Clear }
+    }
+
+    fn close_child(&self, id: FrameId) -> CloseStep {
+        let Some(frame) = self.book.frames.get(&id) else {
+            return CloseStep::Clear;
+        };
+        if frame.undoing.as_ref().is_some_and(|undoing| !undoing.failed) {
+            return CloseStep::Blocked;
+        }
+        let exit = match &frame.at {
+            At::Failed(_, failure, _) => Exit::Failed(failure.clone()),
+            At::In(visit) => match self.close_visit(id, visit) {
+                CloseStep::Clear => Exit::Cancelled,
+                step => return step,
+            },
+            _ => Exit::Cancelled,
+        };
+        match frame.parent {
+            Some((_, Child::Branch(_) | Child::Iteration(_))) => CloseStep::Exit { frame: id, exit },
+            _ => CloseStep::Clear,
+        }
+    }
+
+    fn close_visit(&self, id: FrameId, visit: &Visit) -> CloseStep {
+        match visit.task().map(|run| &run.phase) {
+            Some(TaskPhase::InFlight { call }) => CloseStep::Cancel { frame: id, call: *call },
+            _ => self.close_inside(visit),
+        }
+    }
+
+    /// The next step of closing the whole flow.
+    pub(crate) fn close_flow_step(&self) -> CloseStep {
+        let Some(root) = self.book.frames.get(&ROOT) else {
+            return CloseStep::Clear;
+        };
+        if root.undoing.as_ref().is_some_and(|undoing| !undoing.failed) {
+            return CloseStep::Blocked;
+        }
+        match &root.at {
+            At::In(visit) => self.close_visit(ROOT, visit),
+            _ => CloseStep::Clear,
+        }
+    }
+
+    /// Whether the flow's own frame has something to do while the execution is brought to its end.
+    pub(crate) fn ending_has_work(&self) -> bool {
+        !self.book.status.is_ended() && self.close_flow_step() != CloseStep::Blocked
+    }
+
+    /// Makes the event of a step of closing. Answers whether there was one.
+    pub(crate) fn close(&mut self, turn: &mut Turn<'_>, step: CloseStep, reason: &str) -> bool {
+        match step {
+            CloseStep::Blocked | CloseStep::Clear => false,
+            CloseStep::Cancel { frame, call } => {
+                let detail = Detail::TaskCancelled {
+                    of: call,
+                    reason: Text::from(reason),
+                };
+                self.emit(turn, self.place(frame), detail);
+                true
+            }
+            CloseStep::Exit { frame, exit } => {
+                self.exit(turn, frame, exit);
+                true
+            }
+        }
+    }
+
+    /// Lets a branch or iteration exit.
+    pub(crate) fn exit(&mut self, turn: &mut Turn<'_>, id: FrameId, exit: Exit) {
+        let Some((parent, child)) = self.book.frames.get(&id).and_then(|frame| frame.parent) else {
+            return;
+        };
+        let place = Place {
+            step: self.place(parent).step,
+            ..self.place(id)
+        };
+        let detail = match child {
+            Child::Branch(_) => Detail::BranchExited(exit),
+            _ => Detail::IterationExited(exit),
+        };
+        self.emit(turn, place, detail);
+    }
+
+    /// Why what is inside a step is being closed, as `TaskCancelled` says it.
+    pub(crate) fn closing_reason(&self, visit: &Visit) -> &'static str {
+        match &visit.phase {
+            Phase::Started(Inside::Children(children)) => match &children.closing {
+                Some(Closing::Met) => "WaitForMet",
+                Some(Closing::Failed { .. }) if children.failed == 0 => "Timeout",
+                _ => "SiblingFailed",
+            },
+            _ => "Timeout",
+        }
+    }
+
+    /// The failure for which a step is being closed.
+    pub(crate) fn closing_failure(visit: &Visit) -> Option<Failure> {
+        match &visit.phase {
+            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.clone(),
+            Phase::Started(Inside::Children(children)) => match &children.closing {
+                Some(Closing::Failed { failure, .. }) => Some(failure.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

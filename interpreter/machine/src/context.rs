@@ -1,0 +1,103 @@
+//! `$context`: what a program may ask about the execution around it (section "data").
+
+use crate::event::{Child, EventId, Failure, Path};
+use crate::state::State;
+use starbridge_fdl::graph::Context;
+use starbridge_fdl::value::{Object, Text, Value};
+
+/// The context of one program.
+pub(crate) struct View<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) step: Option<StepView<'a>>,
+}
+
+/// The step a program belongs to.
+pub(crate) struct StepView<'a> {
+    pub(crate) name: Text,
+    pub(crate) path: &'a Path,
+    pub(crate) entered: EventId,
+    pub(crate) visit: u32,
+    pub(crate) attempt: u32,
+    /// The call whose token it is, where the pattern has one.
+    pub(crate) call: Option<EventId>,
+    /// Calls of a poll so far.
+    pub(crate) polls: Option<u32>,
+    pub(crate) retry_value: Option<Value>,
+    /// The failure being undone.
+    pub(crate) failure: Option<Failure>,
+}
+
+fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Value> {
+    let object: Object = members
+        .into_iter()
+        .filter_map(|(key, value)| value.map(|value| (Text::from(key), value)))
+        .collect();
+    (!object.is_empty()).then(|| object.into())
+}
+
+/// The reference that stands for a call's token until it leaves (section "tasks").
+pub(crate) fn token_reference(execution: &str, call: EventId) -> Value {
+    Value::from(format!("task-token:{execution}/{call}"))
+}
+
+impl Context for View<'_> {
+    fn member(&self, name: &str) -> Option<Value> {
+        let started = self.state.started();
+        let step = self.step.as_ref();
+        match name {
+            "flow" => object([
+                ("name", started.map(|started| started.flow.clone().into())),
+                ("version", started.map(|started| started.version.into())),
+            ]),
+            "execution" => object([
+                ("id", Some(self.state.execution().clone().into())),
+                ("name", started.map(|started| started.name.clone().into())),
+                (
+                    "startedTime",
+                    Some(Value::from(self.state.started_time().to_string())),
+                ),
+                (
+                    "labels",
+                    Some(
+                        started
+                            .and_then(|started| started.labels.clone())
+                            .unwrap_or_default()
+                            .into(),
+                    ),
+                ),
+                ("events", Some(self.state.last_event().0.into())),
+            ]),
+            "step" => step.and_then(|step| {
+                object([
+                    ("name", Some(step.name.clone().into())),
+                    ("eventId", Some(step.entered.0.into())),
+                    ("visit", Some(step.visit.into())),
+                    ("attempt", Some(step.attempt.into())),
+                ])
+            }),
+            "task" => {
+                let call = step?.call?;
+                object([("token", Some(token_reference(self.state.execution(), call)))])
+            }
+            "poll" => object([("count", step?.polls.map(Value::from))]),
+            "foreach" => {
+                let index = step?.path.items().iter().rev().find_map(|item| match item.child {
+                    Child::Iteration(index) => Some(index),
+                    _ => None,
+                });
+                object([("index", index.map(Value::from))])
+            }
+            "error" => step?.failure.as_ref().map(|failure| failure.error.clone().into()),
+            "cause" => step?.failure.as_ref().map(|failure| failure.cause.clone().into()),
+            "retry" => object([("value", step?.retry_value.clone())]),
+            _ => None,
+        }
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        ["flow", "execution", "step", "task", "poll", "foreach", "error", "cause", "retry"]
+            .into_iter()
+            .filter(|name| self.member(name).is_some())
+            .collect()
+    }
+}

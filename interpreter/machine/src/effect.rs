@@ -1,0 +1,82 @@
+//! Effects: work for the outside. They follow from the state, so a crash repeats them under the same key.
+
+use crate::event::EventId;
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+
+/// Something the outside is to do; with the execution's id, `event` and the kind are its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// The event it follows from.
+    pub event: EventId,
+    /// What is to be done.
+    pub kind: EffectKind,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EffectKind {
+    /// Send this call.
+    Send(Box<CallToSend>),
+    /// Tell when this call has had its time.
+    Timeout(Timestamp),
+    /// Tell when no heartbeat came for so many milliseconds.
+    Heartbeat(u64),
+    /// Wake at this time.
+    Wake(Timestamp),
+    /// Go on when others had their turn.
+    Continue,
+}
+
+impl EffectKind {
+    /// The kind's word in an effect's key.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Send(_) => "send",
+            Self::Timeout(_) => "timeout",
+            Self::Heartbeat(_) => "heartbeat",
+            Self::Wake(_) => "wake",
+            Self::Continue => "continue",
+        }
+    }
+}
+
+/// A call as it leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallToSend {
+    /// Number of its `TaskScheduled`.
+    pub call: EventId,
+    /// The step's name.
+    pub step: Text,
+    /// Iteration numbers from outside in, where the step stands in foreach steps.
+    pub iterations: Vec<u32>,
+    /// The resource as written, or where a poll is told to ask.
+    pub resource: Text,
+    /// Whether `resource` is where a poll is told to ask.
+    pub follow: bool,
+    /// Whether the step polls, so that a 202 is no result yet.
+    pub polling: bool,
+    /// When it counts as done.
+    pub pattern: Pattern,
+    /// Service parameters; without, the input is sent.
+    pub params: Option<Value>,
+    /// The mapped input.
+    pub input: Object,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// Whether it undoes something.
+    pub rollback: bool,
+    /// The child execution that is to undo itself.
+    pub child: Option<Text>,
+    /// Number of the visit's `StepEntered`, or of the `RollbackStarted`: what a step key is made of.
+    pub visit: EventId,
+    /// When the attempt times out.
+    pub timeout_at: Option<Timestamp>,
+    /// Longest silence, in milliseconds.
+    pub heartbeat: Option<u64>,
+    /// Longest waiting in a queue, in milliseconds.
+    pub wait: Option<u64>,
+    /// 0–9, 9 first.
+    pub priority: u8,
+}

@@ -1,0 +1,365 @@
+//! Values to events.
+
+use crate::event::{Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started};
+use starbridge_fdl::graph::{Flow, Pattern, StepId};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+
+/// Why a value is no event of this flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryError {
+    /// What is wrong, with the member's name.
+    pub message: String,
+}
+
+impl std::fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for HistoryError {}
+
+fn error(message: impl Into<String>) -> HistoryError {
+    HistoryError {
+        message: message.into(),
+    }
+}
+
+/// Reads an event in the form that is kept. Steps are looked up by name, so the flow must be the one the history is of.
+pub fn read_event(flow: &Flow, value: &Value) -> Result<Event, HistoryError> {
+    let object = value
+        .as_object()
+        .ok_or_else(|| error(format!("an event is an object, not {}", value.kind())))?;
+    let m = Members { flow, object };
+    let detail = m.object("detail")?;
+    let step = match m.text("step")?.as_str() {
+        "" => None,
+        name => Some(m.step_named(name)?),
+    };
+    Ok(Event {
+        id: EventId(m.number("id")?),
+        caused_by: EventId(m.number("causedBy")?),
+        time: m.time("time")?,
+        step,
+        path: m.path()?,
+        rollback: object.contains_key("rollback"),
+        detail: Members { flow, object: detail }.detail(&m.text("type")?)?,
+    })
+}
+
+/// The members of an object, taken by name.
+struct Members<'a> {
+    flow: &'a Flow,
+    object: &'a Object,
+}
+
+impl<'a> Members<'a> {
+    fn value(&self, key: &str) -> Result<&'a Value, HistoryError> {
+        self.object
+            .get(key)
+            .ok_or_else(|| error(format!("`{key}` is missing")))
+    }
+
+    fn wrong(key: &str, wanted: &str, found: &Value) -> HistoryError {
+        error(format!("`{key}` must be {wanted}, not {}", found.kind()))
+    }
+
+    fn text(&self, key: &str) -> Result<Text, HistoryError> {
+        let value = self.value(key)?;
+        value
+            .as_text()
+            .cloned()
+            .ok_or_else(|| Self::wrong(key, "a string", value))
+    }
+
+    fn number(&self, key: &str) -> Result<u64, HistoryError> {
+        let value = self.value(key)?;
+        value
+            .as_number()
+            .and_then(serde_json::Number::as_u64)
+            .ok_or_else(|| Self::wrong(key, "a whole number", value))
+    }
+
+    fn small(&self, key: &str) -> Result<u32, HistoryError> {
+        u32::try_from(self.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
+    }
+
+    fn event(&self, key: &str) -> Result<EventId, HistoryError> {
+        self.number(key).map(EventId)
+    }
+
+    fn time(&self, key: &str) -> Result<Timestamp, HistoryError> {
+        let text = self.text(key)?;
+        Timestamp::parse(&text).ok_or_else(|| error(format!("`{key}` must be an RFC 3339 time, not `{text}`")))
+    }
+
+    fn object(&self, key: &str) -> Result<&'a Object, HistoryError> {
+        let value = self.value(key)?;
+        value.as_object().ok_or_else(|| Self::wrong(key, "an object", value))
+    }
+
+    /// A member that may be missing.
+    fn maybe<T>(&self, key: &str, read: impl Fn(&Self, &str) -> Result<T, HistoryError>) -> Result<Option<T>, HistoryError> {
+        if self.object.contains_key(key) {
+            read(self, key).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn owned_object(&self, key: &str) -> Result<Object, HistoryError> {
+        self.object(key).cloned()
+    }
+
+    fn any(&self, key: &str) -> Result<Value, HistoryError> {
+        self.value(key).cloned()
+    }
+
+    fn step_named(&self, name: &str) -> Result<StepId, HistoryError> {
+        self.flow
+            .step_named(name)
+            .ok_or_else(|| error(format!("the flow has no step `{name}`")))
+    }
+
+    fn step(&self, key: &str) -> Result<StepId, HistoryError> {
+        self.step_named(&self.text(key)?)
+    }
+
+    fn failure(&self) -> Result<Failure, HistoryError> {
+        Ok(Failure {
+            error: self.text("error")?,
+            cause: self.text("cause")?,
+        })
+    }
+
+    fn missing(&self) -> Result<Vec<Text>, HistoryError> {
+        let Some(value) = self.object.get("missing") else {
+            return Ok(Vec::new());
+        };
+        let names = value
+            .as_array()
+            .ok_or_else(|| Self::wrong("missing", "an array", value))?;
+        names
+            .values()
+            .iter()
+            .map(|name| {
+                name.as_text()
+                    .cloned()
+                    .ok_or_else(|| Self::wrong("missing", "an array of strings", name))
+            })
+            .collect()
+    }
+
+    fn path(&self) -> Result<Path, HistoryError> {
+        let value = self.value("path")?;
+        let items = value.as_array().ok_or_else(|| Self::wrong("path", "an array", value))?;
+        let items: Result<Vec<PathItem>, HistoryError> = items
+            .values()
+            .iter()
+            .map(|item| {
+                let object = item.as_object().ok_or_else(|| Self::wrong("path", "an array of objects", item))?;
+                let m = Members {
+                    flow: self.flow,
+                    object,
+                };
+                let child = if object.contains_key("branch") {
+                    Child::Branch(m.small("branch")?)
+                } else if object.contains_key("iteration") {
+                    Child::Iteration(m.small("iteration")?)
+                } else if m.value("arm")?.as_str() == Some("default") {
+                    Child::Arm(None)
+                } else {
+                    Child::Arm(Some(m.small("arm")?))
+                };
+                Ok(PathItem {
+                    step: m.step("step")?,
+                    child,
+                })
+            })
+            .collect();
+        items.map(Path::from)
+    }
+
+    fn exit(&self) -> Result<Exit, HistoryError> {
+        if self.object.contains_key("error") {
+            self.failure().map(Exit::Failed)
+        } else if self.object.contains_key("cancelled") {
+            Ok(Exit::Cancelled)
+        } else {
+            Ok(Exit::Done)
+        }
+    }
+
+    fn detail(&self, kind: &str) -> Result<Detail, HistoryError> {
+        Ok(match kind {
+            "StepEntered" => Detail::StepEntered,
+            "StepStarted" => Detail::StepStarted {
+                attempt: self.small("attempt")?,
+                input: self.maybe("input", Self::owned_object)?,
+                missing: self.missing()?,
+            },
+            "StepSucceeded" => Detail::StepSucceeded {
+                output: self.maybe("output", Self::owned_object)?,
+                missing: self.missing()?,
+            },
+            "StepFailed" => Detail::StepFailed {
+                failure: self.failure()?,
+                attempt: self.small("attempt")?,
+            },
+            "StepExited" => Detail::StepExited {
+                goto: self.maybe("goto", Self::step)?,
+                caught: self.maybe("caught", Self::owned_object)?,
+                missing: self.missing()?,
+            },
+            "BranchEntered" => Detail::BranchEntered {
+                branch: self.small("branch")?,
+                deps: self.maybe("deps", Self::owned_object)?,
+            },
+            "BranchExited" => Detail::BranchExited(self.exit()?),
+            "IterationEntered" => Detail::IterationEntered {
+                index: self.small("index")?,
+                item: self.any("item")?,
+            },
+            "IterationExited" => Detail::IterationExited(self.exit()?),
+            "ChoiceTaken" => Detail::ChoiceTaken {
+                arm: match self.value("arm")? {
+                    Value::Null => None,
+                    Value::String(_) => Some(None),
+                    _ => Some(Some(self.small("arm")?)),
+                },
+            },
+            "RetryScheduled" => Detail::RetryScheduled {
+                policy: self.small("policy")?,
+                attempt: self.small("attempt")?,
+                delay_ms: self.number("delayMs")?,
+                due: self.time("due")?,
+                value: self.maybe("value", Self::any)?,
+            },
+            "PollScheduled" => Detail::PollScheduled {
+                call: self.small("call")?,
+                due: self.time("due")?,
+            },
+            "WaitStarted" => Detail::WaitStarted {
+                until: self.time("until")?,
+            },
+            "TimerFired" => Detail::TimerFired { of: self.event("of")? },
+            "RollbackStarted" => Detail::RollbackStarted { of: self.event("of")? },
+            "RollbackSucceeded" => Detail::RollbackSucceeded,
+            "RollbackFailed" => Detail::RollbackFailed(self.failure()?),
+            other => return self.call_detail(other),
+        })
+    }
+
+    fn call_detail(&self, kind: &str) -> Result<Detail, HistoryError> {
+        Ok(match kind {
+            "TaskScheduled" => Detail::TaskScheduled(Box::new(Scheduled {
+                resource: self.text("resource")?,
+                pattern: {
+                    let word = self.text("pattern")?;
+                    Pattern::parse(&word).ok_or_else(|| error(format!("there is no pattern `{word}`")))?
+                },
+                attempt: self.small("attempt")?,
+                call: self.small("call")?,
+                params: self.maybe("params", Self::any)?,
+                timeout_at: self.maybe("timeoutAt", Self::time)?,
+            })),
+            "TaskSubmitted" => Detail::TaskSubmitted {
+                receipt: self.maybe("receipt", Self::any)?,
+                execution: self.maybe("executionId", Self::text)?,
+                version: self.maybe("version", Self::number)?,
+            },
+            "TaskSubmitFailed" => Detail::TaskSubmitFailed(self.failure()?),
+            "TaskSucceeded" => Detail::TaskSucceeded {
+                result: self.any("result")?,
+                worker: self.maybe("worker", Self::text)?,
+                held_time: self.maybe("heldTime", Self::time)?,
+            },
+            "TaskFailed" => Detail::TaskFailed {
+                failure: self.failure()?,
+                retry_after: self.maybe("retryAfter", Self::number)?,
+            },
+            "TaskTimedOut" => Detail::TaskTimedOut {
+                error: self.text("error")?,
+            },
+            "TaskCancelled" => Detail::TaskCancelled {
+                of: self.event("of")?,
+                reason: self.text("reason")?,
+            },
+            "LateResultIgnored" => Detail::LateResultIgnored {
+                of: self.event("of")?,
+                code: self.text("code")?,
+            },
+            "TaskStarted" => Detail::TaskStarted,
+            other => return self.execution_detail(other),
+        })
+    }
+
+    fn execution_detail(&self, kind: &str) -> Result<Detail, HistoryError> {
+        Ok(match kind {
+            "ExecutionStarted" => Detail::ExecutionStarted(Box::new(Started {
+                flow: self.text("flow")?,
+                version: self.number("version")?,
+                definition_hash: self.text("definitionHash")?,
+                machine: self.small("machine")?,
+                name: self.text("name")?,
+                input: self.owned_object("input")?,
+                seed: self.number("seed")?,
+                labels: self.maybe("labels", Self::owned_object)?,
+                parent: self.maybe("parent", |m, key| {
+                    let of = Members {
+                        flow: m.flow,
+                        object: m.object(key)?,
+                    };
+                    Ok(Parent {
+                        execution: of.text("execution")?,
+                        event: of.event("event")?,
+                    })
+                })?,
+            })),
+            "ExecutionStopped" => Detail::ExecutionStopped {
+                failure: self.failure()?,
+                by: self.maybe("by", Self::text)?,
+            },
+            "ExecutionTimedOut" => Detail::ExecutionTimedOut,
+            "ExecutionSucceeded" => Detail::ExecutionSucceeded {
+                output: self.owned_object("output")?,
+            },
+            "ExecutionFailed" => Detail::ExecutionFailed {
+                failure: self.failure()?,
+                step: match self.text("step")?.as_str() {
+                    "" => None,
+                    name => Some(self.step_named(name)?),
+                },
+            },
+            "ManualRequested" => Detail::ManualRequested(self.failure()?),
+            "ManualResolved" => Detail::ManualResolved(Box::new(Resolution {
+                action: self.text("action")?,
+                by: self.text("by")?,
+                output: self.maybe("output", Self::owned_object)?,
+                failure: self.maybe("error", |m, _| m.failure())?,
+            })),
+            "ExecutionRedriven" => Detail::ExecutionRedriven {
+                from: self.event("from")?,
+                steps: self.steps()?,
+                by: self.text("by")?,
+            },
+            "ExecutionForked" => Detail::ExecutionForked {
+                execution: self.text("execution")?,
+                event: self.event("event")?,
+            },
+            "TurnContinued" => Detail::TurnContinued,
+            other => return Err(error(format!("there is no event type `{other}`"))),
+        })
+    }
+
+    fn steps(&self) -> Result<Vec<StepId>, HistoryError> {
+        let value = self.value("steps")?;
+        let names = value.as_array().ok_or_else(|| Self::wrong("steps", "an array", value))?;
+        names
+            .values()
+            .iter()
+            .map(|name| self.step_named(name.as_str().unwrap_or_default()))
+            .collect()
+    }
+}

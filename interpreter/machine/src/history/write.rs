@@ -1,0 +1,278 @@
+//! Events to values.
+
+use crate::event::{Child, Detail, Event, Exit, Failure, Path};
+use starbridge_fdl::graph::{Flow, StepId};
+use starbridge_fdl::value::{Array, Object, Text, Value};
+
+/// An event in the form that is kept.
+pub fn write_event(flow: &Flow, event: &Event) -> Object {
+    let mut object = Object::new();
+    set(&mut object, "id", event.id.0);
+    set(&mut object, "causedBy", event.caused_by.0);
+    set(&mut object, "time", event.time.to_string());
+    set(&mut object, "step", event.step.map(|step| name(flow, step)).unwrap_or_default());
+    set(&mut object, "path", path(flow, &event.path));
+    set(&mut object, "type", type_name(&event.detail));
+    set(&mut object, "detail", detail(flow, &event.detail));
+    if event.rollback {
+        set(&mut object, "rollback", true);
+    }
+    object
+}
+
+/// The word for an event's type.
+pub fn type_name(detail: &Detail) -> &'static str {
+    match detail {
+        Detail::ExecutionStarted(_) => "ExecutionStarted",
+        Detail::StepEntered => "StepEntered",
+        Detail::StepStarted { .. } => "StepStarted",
+        Detail::StepSucceeded { .. } => "StepSucceeded",
+        Detail::StepFailed { .. } => "StepFailed",
+        Detail::StepExited { .. } => "StepExited",
+        Detail::BranchEntered { .. } => "BranchEntered",
+        Detail::BranchExited(_) => "BranchExited",
+        Detail::IterationEntered { .. } => "IterationEntered",
+        Detail::IterationExited(_) => "IterationExited",
+        Detail::ChoiceTaken { .. } => "ChoiceTaken",
+        Detail::TaskScheduled(_) => "TaskScheduled",
+        Detail::TaskSubmitted { .. } => "TaskSubmitted",
+        Detail::TaskSubmitFailed(_) => "TaskSubmitFailed",
+        Detail::TaskSucceeded { .. } => "TaskSucceeded",
+        Detail::TaskFailed { .. } => "TaskFailed",
+        Detail::TaskTimedOut { .. } => "TaskTimedOut",
+        Detail::RetryScheduled { .. } => "RetryScheduled",
+        Detail::PollScheduled { .. } => "PollScheduled",
+        Detail::WaitStarted { .. } => "WaitStarted",
+        Detail::TimerFired { .. } => "TimerFired",
+        Detail::TaskCancelled { .. } => "TaskCancelled",
+        Detail::LateResultIgnored { .. } => "LateResultIgnored",
+        Detail::RollbackStarted { .. } => "RollbackStarted",
+        Detail::RollbackSucceeded => "RollbackSucceeded",
+        Detail::RollbackFailed(_) => "RollbackFailed",
+        Detail::ManualRequested(_) => "ManualRequested",
+        Detail::ManualResolved(_) => "ManualResolved",
+        Detail::ExecutionStopped { .. } => "ExecutionStopped",
+        Detail::ExecutionTimedOut => "ExecutionTimedOut",
+        Detail::ExecutionSucceeded { .. } => "ExecutionSucceeded",
+        Detail::ExecutionFailed { .. } => "ExecutionFailed",
+        Detail::ExecutionRedriven { .. } => "ExecutionRedriven",
+        Detail::ExecutionForked { .. } => "ExecutionForked",
+        Detail::TurnContinued => "TurnContinued",
+        Detail::TaskStarted => "TaskStarted",
+    }
+}
+
+fn set(object: &mut Object, key: &str, value: impl Into<Value>) {
+    object.insert(Text::from(key), value.into());
+}
+
+fn set_some<V: Into<Value>>(object: &mut Object, key: &str, value: Option<V>) {
+    if let Some(value) = value {
+        set(object, key, value);
+    }
+}
+
+fn name(flow: &Flow, step: StepId) -> Text {
+    flow.step(step).map(|step| step.name.clone()).unwrap_or_default()
+}
+
+fn path(flow: &Flow, path: &Path) -> Value {
+    let items = path.items().iter().map(|item| {
+        let mut object = Object::new();
+        set(&mut object, "step", name(flow, item.step));
+        match item.child {
+            Child::Branch(number) => set(&mut object, "branch", number),
+            Child::Iteration(number) => set(&mut object, "iteration", number),
+            Child::Arm(Some(number)) => set(&mut object, "arm", number),
+            Child::Arm(None) => set(&mut object, "arm", "default"),
+        }
+        Value::Object(object)
+    });
+    Value::Array(items.collect::<Array>())
+}
+
+fn set_failure(object: &mut Object, failure: &Failure) {
+    set(object, "error", failure.error.clone());
+    set(object, "cause", failure.cause.clone());
+}
+
+fn set_missing(object: &mut Object, missing: &[Text]) {
+    if !missing.is_empty() {
+        let names: Array = missing.iter().map(|name| Value::from(name.clone())).collect();
+        set(object, "missing", Value::Array(names));
+    }
+}
+
+fn detail(flow: &Flow, detail: &Detail) -> Value {
+    let mut d = Object::new();
+    let o = &mut d;
+    match detail {
+        Detail::StepStarted {
+            attempt,
+            input,
+            missing,
+        } => {
+            set(o, "attempt", *attempt);
+            set_some(o, "input", input.clone());
+            set_missing(o, missing);
+        }
+        Detail::StepSucceeded { output, missing } => {
+            set_some(o, "output", output.clone());
+            set_missing(o, missing);
+        }
+        Detail::StepFailed { failure, attempt } => {
+            set_failure(o, failure);
+            set(o, "attempt", *attempt);
+        }
+        Detail::StepExited { goto, caught, missing } => {
+            set_some(o, "goto", goto.map(|goto| name(flow, goto)));
+            set_some(o, "caught", caught.clone());
+            set_missing(o, missing);
+        }
+        Detail::BranchEntered { branch, deps } => {
+            set(o, "branch", *branch);
+            set_some(o, "deps", deps.clone());
+        }
+        Detail::IterationEntered { index, item } => {
+            set(o, "index", *index);
+            set(o, "item", item.clone());
+        }
+        Detail::BranchExited(exit) | Detail::IterationExited(exit) => match exit {
+            Exit::Done => {}
+            Exit::Failed(failure) => set_failure(o, failure),
+            Exit::Cancelled => set(o, "cancelled", true),
+        },
+        Detail::ChoiceTaken { arm } => {
+            let arm = match arm {
+                None => Value::Null,
+                Some(None) => "default".into(),
+                Some(Some(number)) => (*number).into(),
+            };
+            set(o, "arm", arm);
+        }
+        Detail::RetryScheduled {
+            policy,
+            attempt,
+            delay_ms,
+            due,
+            value,
+        } => {
+            set(o, "policy", *policy);
+            set(o, "attempt", *attempt);
+            set(o, "delayMs", *delay_ms);
+            set(o, "due", due.to_string());
+            set_some(o, "value", value.clone());
+        }
+        Detail::PollScheduled { call, due } => {
+            set(o, "call", *call);
+            set(o, "due", due.to_string());
+        }
+        Detail::WaitStarted { until } => set(o, "until", until.to_string()),
+        Detail::TimerFired { of } | Detail::RollbackStarted { of } => set(o, "of", of.0),
+        Detail::RollbackFailed(failure) | Detail::ManualRequested(failure) | Detail::TaskSubmitFailed(failure) => {
+            set_failure(o, failure);
+        }
+        call => return call_detail(flow, call),
+    }
+    d.into()
+}
+
+fn call_detail(flow: &Flow, detail: &Detail) -> Value {
+    let mut d = Object::new();
+    let o = &mut d;
+    match detail {
+        Detail::TaskScheduled(scheduled) => {
+            set(o, "resource", scheduled.resource.clone());
+            set(o, "pattern", scheduled.pattern.as_str());
+            set(o, "attempt", scheduled.attempt);
+            set(o, "call", scheduled.call);
+            set_some(o, "params", scheduled.params.clone());
+            set_some(o, "timeoutAt", scheduled.timeout_at.map(|at| at.to_string()));
+        }
+        Detail::TaskSubmitted {
+            receipt,
+            execution,
+            version,
+        } => {
+            set_some(o, "receipt", receipt.clone());
+            set_some(o, "executionId", execution.clone());
+            set_some(o, "version", *version);
+        }
+        Detail::TaskSucceeded {
+            result,
+            worker,
+            held_time,
+        } => {
+            set(o, "result", result.clone());
+            set_some(o, "worker", worker.clone());
+            set_some(o, "heldTime", held_time.map(|time| time.to_string()));
+        }
+        Detail::TaskFailed { failure, retry_after } => {
+            set_failure(o, failure);
+            set_some(o, "retryAfter", *retry_after);
+        }
+        Detail::TaskTimedOut { error } => set(o, "error", error.clone()),
+        Detail::TaskCancelled { of, reason } => {
+            set(o, "of", of.0);
+            set(o, "reason", reason.clone());
+        }
+        Detail::LateResultIgnored { of, code } => {
+            set(o, "of", of.0);
+            set(o, "code", code.clone());
+        }
+        execution => return execution_detail(flow, execution),
+    }
+    d.into()
+}
+
+fn execution_detail(flow: &Flow, detail: &Detail) -> Value {
+    let mut d = Object::new();
+    let o = &mut d;
+    match detail {
+        Detail::ExecutionStarted(started) => {
+            set(o, "flow", started.flow.clone());
+            set(o, "version", started.version);
+            set(o, "definitionHash", started.definition_hash.clone());
+            set(o, "machine", started.machine);
+            set(o, "name", started.name.clone());
+            set(o, "input", started.input.clone());
+            set(o, "seed", started.seed);
+            set_some(o, "labels", started.labels.clone());
+            if let Some(parent) = &started.parent {
+                let mut of = Object::new();
+                set(&mut of, "execution", parent.execution.clone());
+                set(&mut of, "event", parent.event.0);
+                set(o, "parent", of);
+            }
+        }
+        Detail::ExecutionStopped { failure, by } => {
+            set_failure(o, failure);
+            set_some(o, "by", by.clone());
+        }
+        Detail::ExecutionSucceeded { output } => set(o, "output", output.clone()),
+        Detail::ExecutionFailed { failure, step } => {
+            set_failure(o, failure);
+            set(o, "step", step.map(|step| name(flow, step)).unwrap_or_default());
+        }
+        Detail::ManualResolved(resolution) => {
+            set(o, "action", resolution.action.clone());
+            set(o, "by", resolution.by.clone());
+            set_some(o, "output", resolution.output.clone());
+            if let Some(failure) = &resolution.failure {
+                set_failure(o, failure);
+            }
+        }
+        Detail::ExecutionRedriven { from, steps, by } => {
+            set(o, "from", from.0);
+            let steps: Array = steps.iter().map(|step| Value::from(name(flow, *step))).collect();
+            set(o, "steps", steps);
+            set(o, "by", by.clone());
+        }
+        Detail::ExecutionForked { execution, event } => {
+            set(o, "execution", execution.clone());
+            set(o, "event", event.0);
+        }
+        _ => {}
+    }
+    d.into()
+}

@@ -1,0 +1,32 @@
+//! The pure interpreter: [`State::advance`] decides, [`State::apply`] folds, [`State::outstanding_after`] says what is to be done.
+//!
+//! A state is a fold over the events of one execution. Nothing here knows a clock, a store, a network or chance: time
+//! comes with each signal, randomness from the seed in the first event. Replay is the same `apply`, so recovery and
+//! running cannot differ.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
+mod advance;
+mod apply;
+mod close;
+mod context;
+mod effect;
+mod event;
+pub mod history;
+mod retry;
+mod signal;
+mod state;
+mod steps;
+mod turn;
+mod undo;
+
+pub use effect::{CallToSend, Effect, EffectKind};
+pub use event::{Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started};
+pub use signal::{Rejection, Signal, Timer};
+pub use state::{Checkpoint, CheckpointError, State, Status};
+pub use turn::{TURN_BYTES, TURN_EVENTS};
+
+/// Version of the machine, as each history's first event names it.
+pub const MACHINE_VERSION: u32 = 1;

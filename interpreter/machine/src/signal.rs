@@ -1,0 +1,146 @@
+//! Signals: what arrives from outside.
+
+use crate::event::{EventId, Started};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::graph::Misfit;
+use starbridge_fdl::value::{Text, Value};
+
+/// Something arrived. `call` is always the number of the call's `TaskScheduled`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Signal {
+    /// The execution is to begin. `definition_hash` and `machine` are filled in by the machine.
+    Start(Box<Started>),
+    /// The send was acknowledged. Under `poll`, a receipt with `status` 202 means that there is no result yet;
+    /// its `location` is where to ask, its `retryAfter` (seconds) the earliest time.
+    Submitted {
+        /// The call.
+        call: EventId,
+        /// What the resource answered.
+        receipt: Option<Value>,
+        /// The child execution started.
+        execution: Option<Text>,
+        /// The version of its flow.
+        version: Option<u64>,
+    },
+    /// It could not be sent.
+    SubmitFailed {
+        /// The call.
+        call: EventId,
+        /// The error's name.
+        error: String,
+        /// Its cause.
+        cause: String,
+    },
+    /// A result came.
+    Succeeded {
+        /// The call.
+        call: EventId,
+        /// The result, whatever it is; a task's must be an object.
+        result: Value,
+        /// The worker that held the task.
+        worker: Option<Text>,
+        /// Since when it held it.
+        held_time: Option<Timestamp>,
+    },
+    /// The call failed.
+    Failed {
+        /// The call.
+        call: EventId,
+        /// The error's name.
+        error: String,
+        /// Its cause.
+        cause: String,
+        /// Seconds before which it should not be tried again.
+        retry_after: Option<u64>,
+    },
+    /// No heartbeat came in time.
+    HeartbeatMissed {
+        /// The call.
+        call: EventId,
+    },
+    /// A timer is due.
+    TimerDue(Timer),
+    /// Somebody stops the execution.
+    Stop {
+        /// The error's name; the language's own for a stop where none is given.
+        error: Option<String>,
+        /// Its cause.
+        cause: String,
+        /// Who.
+        by: Option<String>,
+        /// Whether what was done is undone.
+        rollback: bool,
+    },
+    /// What the last turn left undone is to go on.
+    Continue,
+}
+
+/// A point in time an execution waits for, named by the event that set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timer {
+    /// When.
+    pub due: Timestamp,
+    /// The event that set it.
+    pub set_by: EventId,
+}
+
+/// Why a signal can't be taken. The state is as it was.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rejection {
+    /// The execution has begun already.
+    AlreadyStarted,
+    /// It has not begun.
+    NotStarted,
+    /// It has ended.
+    Finished,
+    /// The input does not fit the flow's `inputSchema`.
+    InvalidInput(Vec<Misfit>),
+    /// The input is larger than allowed.
+    InputTooLarge {
+        /// Its size in bytes.
+        bytes: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The call has its result already.
+    AlreadyCompleted,
+    /// The call was given up before: timed out, cancelled, or replaced by a later attempt.
+    Superseded,
+    /// There is no such call or timer, or it is not due.
+    Unknown,
+    /// Nothing is left to go on with.
+    NothingToDo,
+    /// The history does not fit the flow.
+    Broken {
+        /// The first event that does not fit.
+        at: EventId,
+    },
+}
+
+impl std::fmt::Display for Rejection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::AlreadyStarted => f.write_str("the execution has begun already"),
+            Self::NotStarted => f.write_str("the execution has not begun"),
+            Self::Finished => f.write_str("the execution has ended"),
+            Self::InvalidInput(misfits) => {
+                f.write_str("the input does not fit the flow's inputSchema")?;
+                for misfit in misfits {
+                    let pointer = if misfit.pointer.is_empty() { "the whole" } else { &misfit.pointer };
+                    write!(f, "\n  {pointer}: {}", misfit.message)?;
+                }
+                Ok(())
+            }
+            Self::InputTooLarge { bytes, limit } => {
+                write!(f, "the input has {bytes} bytes, more than the limit of {limit}")
+            }
+            Self::AlreadyCompleted => f.write_str("the call has its result already"),
+            Self::Superseded => f.write_str("the call was given up before"),
+            Self::Unknown => f.write_str("there is no such call or timer"),
+            Self::NothingToDo => f.write_str("nothing is left to go on with"),
+            Self::Broken { at } => write!(f, "the history does not fit the flow from event {at} on"),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}

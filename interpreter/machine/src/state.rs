@@ -1,0 +1,234 @@
+//! The state of one execution: a fold over its history, and nothing else.
+
+mod checkpoint;
+mod children;
+mod frame;
+mod outstanding;
+mod undoing;
+mod walk;
+
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub(crate) use children::{Children, Closing, Outcome};
+pub(crate) use frame::{
+    ArmRun, At, Frame, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun,
+};
+pub(crate) use walk::{inside_of, timer_keys};
+pub(crate) use crate::apply::step_input as step_input;
+pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
+
+use crate::event::{EventId, Failure, Started};
+use rustc_hash::FxHashMap;
+use starbridge_fdl::graph::StepId;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// A frame is known by the event that made it: 1 is the flow's own list.
+pub(crate) type FrameId = EventId;
+
+/// The flow's own list.
+pub(crate) const ROOT: FrameId = EventId(1);
+
+/// Where an execution stands (section "operating executions").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Status {
+    /// Nothing happened yet.
+    #[default]
+    New,
+    /// It runs.
+    Running,
+    /// What it did is being undone, and then it ends.
+    RollingBack,
+    /// It ended well.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It took too long.
+    TimedOut,
+    /// It was stopped.
+    Stopped,
+    /// It could not be undone.
+    RollbackFailed,
+    /// It had succeeded and was undone.
+    RolledBack,
+}
+
+impl Status {
+    /// Whether the execution has ended.
+    pub fn is_ended(self) -> bool {
+        !matches!(self, Self::New | Self::Running | Self::RollingBack)
+    }
+
+    /// The status' word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "New",
+            Self::Running => "Running",
+            Self::RollingBack => "RollingBack",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::TimedOut => "TimedOut",
+            Self::Stopped => "Stopped",
+            Self::RollbackFailed => "RollbackFailed",
+            Self::RolledBack => "RolledBack",
+        }
+    }
+}
+
+/// The state of one execution.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The execution's id; task tokens and keys are made of it.
+    pub(crate) execution: Text,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) book: Book,
+    /// The frame the last event was about, so that most events need no walk. A cache: never part of a checkpoint.
+    pub(crate) recent: Option<FrameId>,
+}
+
+/// All that is folded.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Book {
+    pub(crate) started: Option<Box<Started>>,
+    pub(crate) started_time: Timestamp,
+    pub(crate) last: EventId,
+    pub(crate) last_time: Timestamp,
+    pub(crate) status: Status,
+    pub(crate) output: Option<Object>,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) failed_step: Option<StepId>,
+    pub(crate) broken: Option<EventId>,
+    #[serde(with = "checkpoint::sorted")]
+    pub(crate) frames: FxHashMap<FrameId, Frame>,
+    /// Frames with something to do, in the order they became ready.
+    pub(crate) ready: VecDeque<FrameId>,
+    /// Calls that have been scheduled and are not over.
+    pub(crate) calls: BTreeMap<EventId, InFlight>,
+    /// Timers by due time and the event that set them.
+    #[serde(with = "checkpoint::pairs")]
+    pub(crate) timers: BTreeMap<(Timestamp, EventId), TimerFor>,
+    /// Calls given up whose report, should it come, is to be noted.
+    pub(crate) abandoned: BTreeSet<EventId>,
+    pub(crate) ending: Option<Ending>,
+    /// The flow's input, where a program made it.
+    pub(crate) flow_input: Option<Object>,
+    /// How many rollbacks are in progress.
+    pub(crate) undoing: u32,
+}
+
+/// A call that is not over.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct InFlight {
+    pub(crate) frame: FrameId,
+    pub(crate) rollback: bool,
+    /// The send was acknowledged.
+    pub(crate) submitted: bool,
+    pub(crate) timeout_at: Option<Timestamp>,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum TimerFor {
+    /// The execution's own bound.
+    Execution,
+    /// The bound of the call that set it.
+    Call,
+    /// Anything a frame waits for: a wait, a retry, a poll, a composite's bound.
+    Frame(FrameId),
+    /// A retry of the rollback in that frame.
+    Rollback(FrameId),
+}
+
+/// The execution is being brought to an end from outside.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Ending {
+    /// The status once everything is over.
+    pub(crate) status: Status,
+    pub(crate) failure: Failure,
+    /// Whether what was done is undone first.
+    pub(crate) undo: bool,
+}
+
+impl State {
+    /// The state before the first event.
+    pub fn new(execution: impl Into<Text>, limits: Arc<Limits>) -> Self {
+        Self {
+            execution: execution.into(),
+            limits,
+            book: Book::default(),
+            recent: None,
+        }
+    }
+
+    /// The execution's id.
+    pub fn execution(&self) -> &Text {
+        &self.execution
+    }
+
+    /// Where the execution stands.
+    pub fn status(&self) -> Status {
+        self.book.status
+    }
+
+    /// Number of the last event; how many there are.
+    pub fn last_event(&self) -> EventId {
+        self.book.last
+    }
+
+    /// Time of the last event.
+    pub fn last_time(&self) -> Timestamp {
+        self.book.last_time
+    }
+
+    /// What the execution was started with.
+    pub fn started(&self) -> Option<&Started> {
+        self.book.started.as_deref()
+    }
+
+    /// When it began.
+    pub fn started_time(&self) -> Timestamp {
+        self.book.started_time
+    }
+
+    /// The output of an execution that succeeded.
+    pub fn output(&self) -> Option<&Object> {
+        self.book.output.as_ref()
+    }
+
+    /// The error of an execution that ended otherwise or is being undone.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.book.failure.as_ref()
+    }
+
+    /// The step in which that error arose, where it arose in one.
+    pub fn failed_step(&self) -> Option<StepId> {
+        self.book.failed_step
+    }
+
+    /// The first event that did not fit, if the history does not fit the flow.
+    pub fn broken_at(&self) -> Option<EventId> {
+        self.book.broken
+    }
+
+    /// Whether pure work is left over from the last turn.
+    pub fn must_continue(&self) -> bool {
+        !self.book.ready.is_empty() && self.book.broken.is_none()
+    }
+
+    /// Whether a call was given up: cancelled, or out of time.
+    pub fn was_given_up(&self, call: EventId) -> bool {
+        self.book.abandoned.contains(&call)
+    }
+
+    /// All calls given up on which no late report was noted.
+    pub fn given_up(&self) -> impl Iterator<Item = EventId> + '_ {
+        self.book.abandoned.iter().copied()
+    }
+
+    /// Whether a call is known and not over.
+    pub fn is_in_flight(&self, call: EventId) -> bool {
+        self.book.calls.contains_key(&call)
+    }
+}

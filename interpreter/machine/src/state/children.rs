@@ -1,0 +1,187 @@
+//! The children of a parallel or foreach.
+
+use super::{Done, FrameId};
+use crate::event::Failure;
+use serde::{Deserialize, Serialize};
+use starbridge_fdl::graph::{Parallel, StepId, Tolerance, WaitFor};
+use starbridge_fdl::value::{Array, Object, Value};
+use std::collections::BTreeMap;
+
+/// The children of a parallel or foreach in one attempt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Children {
+    /// How many there are to be.
+    pub(crate) total: u32,
+    /// The collection of a foreach is no list, so nothing begins.
+    pub(crate) invalid: bool,
+    /// How many began.
+    pub(crate) entered: u32,
+    /// Those that began and did not exit, by number.
+    pub(crate) live: BTreeMap<u32, FrameId>,
+    /// Those that exited but are kept: failed or given up.
+    pub(crate) parked: BTreeMap<u32, FrameId>,
+    /// Results by number, as far as there are any.
+    pub(crate) results: Vec<Outcome>,
+    /// Length of the results as JSON.
+    pub(crate) results_len: usize,
+    pub(crate) succeeded: u32,
+    /// Failures, those being undone included.
+    pub(crate) failed: u32,
+    /// The attempt is coming to its end before all are done.
+    pub(crate) closing: Option<Closing>,
+    /// What children did that could be undone, once they exited.
+    pub(crate) done: Vec<Done>,
+}
+
+/// What became of a child.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Outcome {
+    /// Not over, or never begun.
+    Open,
+    Done(Object),
+    Failed(Failure),
+    Cancelled,
+}
+
+/// Why an attempt ends before all children are done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Closing {
+    /// It fails with this error, which arose in that step.
+    Failed { failure: Failure, origin: StepId },
+    /// As many as wanted have succeeded.
+    Met,
+}
+
+impl Children {
+    pub(crate) fn new(total: u32) -> Self {
+        Self {
+            total,
+            invalid: false,
+            entered: 0,
+            live: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            results: Vec::new(),
+            results_len: 0,
+            succeeded: 0,
+            failed: 0,
+            closing: None,
+            done: Vec::new(),
+        }
+    }
+
+    /// What became of a child.
+    pub(crate) fn outcome(&self, number: u32) -> &Outcome {
+        self.results.get(number as usize).unwrap_or(&Outcome::Open)
+    }
+
+    /// Notes what became of a child.
+    pub(crate) fn set_outcome(&mut self, number: u32, outcome: Outcome) {
+        self.results_len += 1 + match &outcome {
+            Outcome::Open | Outcome::Cancelled => 4,
+            Outcome::Done(result) => result.json_len(),
+            Outcome::Failed(failure) => 20 + failure.error.json_len() + failure.cause.json_len(),
+        };
+        let index = number as usize;
+        if index >= self.results.len() {
+            self.results.resize(index + 1, Outcome::Open);
+        }
+        if let Some(place) = self.results.get_mut(index) {
+            *place = outcome;
+        }
+    }
+
+    /// Whether nothing is left to begin and nothing runs.
+    pub(crate) fn is_over(&self) -> bool {
+        self.live.is_empty() && self.entered >= self.total
+    }
+
+    /// The step's local: one entry a child, in order.
+    pub(crate) fn local(&self) -> Array {
+        (0..self.total)
+            .map(|number| match self.outcome(number) {
+                Outcome::Open | Outcome::Cancelled => Value::Null,
+                Outcome::Done(result) => result.clone().into(),
+                Outcome::Failed(failure) => Value::Object(
+                    [
+                        ("error".into(), failure.error.clone().into()),
+                        ("cause".into(), failure.cause.clone().into()),
+                    ]
+                    .into_iter()
+                    .collect(),
+                ),
+            })
+            .collect()
+    }
+
+    /// Whether so many failures are within what is tolerated.
+    pub(crate) fn tolerates(tolerance: Tolerance, failed: u32, total: u32) -> bool {
+        match tolerance {
+            Tolerance::Count(count) => u64::from(failed) <= count,
+            Tolerance::Percent(percent) => f64::from(failed) * 100.0 <= percent * f64::from(total),
+        }
+    }
+
+    /// The branch to begin next: all it depends on has succeeded; of several the one of highest priority, then the first.
+    pub(crate) fn next_branch(&self, parallel: &Parallel) -> Option<u32> {
+        if parallel
+            .concurrency
+            .is_some_and(|most| self.live.len() >= most as usize)
+        {
+            return None;
+        }
+        let mut best: Option<(u8, u32)> = None;
+        for (number, branch) in (0u32..).zip(&parallel.branches) {
+            let begun = self.live.contains_key(&number) || *self.outcome(number) != Outcome::Open;
+            // Priorities order what competes for places; without a bound all begin in their order.
+            let priority = if parallel.concurrency.is_some() { branch.priority } else { 0 };
+            if begun || best.is_some_and(|(best, _)| best >= priority) {
+                continue;
+            }
+            let ready = branch
+                .depends_on
+                .iter()
+                .all(|&on| matches!(self.outcome(on), Outcome::Done(_)));
+            if ready {
+                best = Some((priority, number));
+            }
+        }
+        best.map(|(_, number)| number)
+    }
+
+    /// How many branches can still succeed, those that have included.
+    pub(crate) fn can_succeed(&self, parallel: &Parallel, failing: &dyn Fn(u32) -> bool) -> u32 {
+        let lost = |number: u32| {
+            matches!(self.outcome(number), Outcome::Failed(_) | Outcome::Cancelled) || failing(number)
+        };
+        let mut dead: Vec<bool> = (0..self.total).map(lost).collect();
+        // Dependencies form no cycle, so as many rounds as there are branches settle everything; one usually does.
+        loop {
+            let mut changed = false;
+            for (number, branch) in parallel.branches.iter().enumerate() {
+                let waits_for_dead = branch
+                    .depends_on
+                    .iter()
+                    .any(|&on| dead.get(on as usize).copied().unwrap_or(true));
+                if let Some(mark) = dead.get_mut(number)
+                    && !*mark
+                    && waits_for_dead
+                {
+                    *mark = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        u32::try_from(dead.iter().filter(|dead| !**dead).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether as many branches as wanted have succeeded.
+    pub(crate) fn is_met(&self, wait_for: WaitFor) -> bool {
+        match wait_for {
+            WaitFor::All => self.succeeded >= self.total,
+            WaitFor::Count(count) => self.succeeded >= count,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! A frame: one run of a list of steps.
+
+use super::{Children, Done, FrameId, Undoing};
+use crate::event::{Child, EventId, Failure, Path};
+use serde::{Deserialize, Serialize};
+use starbridge_fdl::graph::{Flow, ListId, StepId};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Overlay, Text, Value};
+use std::collections::BTreeMap;
+
+/// One run of a list of steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Frame {
+    pub(crate) list: ListId,
+    /// The frame whose step this list belongs to, and which of its children it is.
+    pub(crate) parent: Option<(FrameId, Child)>,
+    /// Rebuilt from the parents' on loading.
+    #[serde(skip)]
+    pub(crate) path: Path,
+    /// What the list's input has beyond its composite's: an item and its index, or `deps`.
+    pub(crate) extra: Object,
+    /// The list's input. Rebuilt on loading.
+    #[serde(skip)]
+    pub(crate) input: Overlay,
+    /// What a step of the list sees by default: the list's input with the variables over it. Rebuilt on loading.
+    #[serde(skip)]
+    pub(crate) data: Overlay,
+    /// The merged outputs of the steps.
+    pub(crate) local: Object,
+    pub(crate) at: At,
+    /// How often each step was visited, where the list has loops.
+    pub(crate) visits: BTreeMap<StepId, u32>,
+    /// What this list has done that could be undone.
+    pub(crate) done: Vec<Done>,
+    pub(crate) undoing: Option<Box<Undoing>>,
+    /// The last event this frame was about: what the next one is caused by.
+    pub(crate) last: EventId,
+    pub(crate) queued: bool,
+}
+
+/// Where a frame stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum At {
+    /// About to enter this step.
+    Before(StepId),
+    /// In a step.
+    In(Box<Visit>),
+    /// Its last step is done.
+    Ended,
+    /// A failure left it; the step stays, for a redrive.
+    Failed(Box<Visit>, Failure, StepId),
+    /// It was given up; the step stays, for a redrive.
+    Cancelled(Option<Box<Visit>>),
+}
+
+/// One visit of a step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Visit {
+    pub(crate) step: StepId,
+    /// Its `StepEntered`.
+    pub(crate) entered: EventId,
+    /// Which visit of this step in this visit of its list, from 1.
+    pub(crate) number: u32,
+    /// The attempt, from 1; 0 before the first.
+    pub(crate) attempt: u32,
+    /// Its `StepStarted`.
+    pub(crate) started: EventId,
+    /// The input, where a program made it.
+    pub(crate) mapped: Option<Object>,
+    /// The input. Rebuilt on loading: the mapped one, or what the frame shows.
+    #[serde(skip)]
+    pub(crate) input: Overlay,
+    /// What a failed attempt of this task may have done.
+    pub(crate) failed_task: Option<Done>,
+    /// What went on inside a failed attempt, for a redrive.
+    pub(crate) kept: Option<Box<Inside>>,
+    /// Retries used of each policy.
+    pub(crate) retries: Vec<u32>,
+    /// Retries so far, whatever the policy: what counts the `values` of a policy.
+    pub(crate) retried: u32,
+    /// When a composite's attempt times out, or a polling task's.
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) phase: Phase,
+}
+
+/// How far a visit has come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    /// An attempt is about to begin.
+    Entered,
+    /// In an attempt.
+    Started(Inside),
+    /// The attempt ended well with this output.
+    Succeeded { output: Object, goto: Option<StepId> },
+    /// The attempt failed; `origin` is the step in which the error arose.
+    Failed { failure: Failure, origin: StepId, retry_after: u64, uncatchable: bool },
+    /// Waiting for the next attempt.
+    Retrying { due: Timestamp, timer: EventId },
+}
+
+/// What goes on inside an attempt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Inside {
+    /// Nothing: pass, succeed, fail.
+    Simple,
+    Wait(WaitRun),
+    Task(Box<TaskRun>),
+    Choice(ArmRun),
+    Children(Box<Children>),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum WaitRun {
+    /// The time is not known yet.
+    New,
+    Waiting { until: Timestamp, timer: EventId },
+    Over,
+}
+
+/// A task's attempt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TaskRun {
+    /// Calls made in this attempt.
+    pub(crate) calls: u32,
+    /// The latest call of the visit, 0 if there was none.
+    pub(crate) last_call: EventId,
+    /// Whether the resource may have done something in this visit.
+    pub(crate) called: bool,
+    /// When the attempt times out.
+    pub(crate) timeout_at: Option<Timestamp>,
+    /// Where the next call of a poll asks.
+    pub(crate) location: Option<Text>,
+    /// The child execution started.
+    pub(crate) child: Option<Text>,
+    pub(crate) phase: TaskPhase,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum TaskPhase {
+    /// A call is about to be scheduled.
+    Ready,
+    InFlight { call: EventId },
+    /// An answer came that is no result yet; `retry_after` in seconds.
+    Pending { retry_after: u64 },
+    /// A result came.
+    Answered { result: Value },
+    /// The call failed.
+    Faulted { failure: Failure, retry_after: u64 },
+    /// Waiting to call again.
+    Sleeping { due: Timestamp, timer: EventId },
+    /// Given up.
+    Cancelled,
+}
+
+/// A choice's attempt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum ArmRun {
+    /// No arm chosen yet.
+    Deciding,
+    Running { child: FrameId, goto: Option<StepId>, closing: Option<Failure> },
+    Ended { local: Object, goto: Option<StepId>, done: Vec<Done> },
+}
+
+impl Frame {
+    /// A new run of a list inside a composite, with the composite's input.
+    pub(crate) fn inside(flow: &Flow, list: ListId, parent: (FrameId, Child), path: Path, input: Overlay) -> Self {
+        let first = flow.list(list).and_then(|list| list.steps.first().copied());
+        Self {
+            list,
+            parent: Some(parent),
+            path,
+            extra: Object::new(),
+            data: input.clone(),
+            input,
+            local: Object::new(),
+            at: first.map_or(At::Ended, At::Before),
+            visits: BTreeMap::new(),
+            done: Vec::new(),
+            undoing: None,
+            last: EventId::default(),
+            queued: false,
+        }
+    }
+
+    /// Adds what the list's input has beyond its composite's.
+    pub(crate) fn add_extra(&mut self, key: Text, value: Value) {
+        self.extra.insert(key.clone(), value.clone());
+        self.input.insert(key, value);
+        self.data = self.input.clone();
+    }
+
+    /// The step the frame is in.
+    pub(crate) fn visit(&self) -> Option<&Visit> {
+        match &self.at {
+            At::In(visit) | At::Failed(visit, ..) | At::Cancelled(Some(visit)) => Some(visit),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(crate) fn visit_mut(&mut self) -> Option<&mut Visit> {
+        match &mut self.at {
+            At::In(visit) | At::Failed(visit, ..) | At::Cancelled(Some(visit)) => Some(visit),
+            _ => None,
+        }
+    }
+
+    /// The step the frame is in and goes on with.
+    pub(crate) fn active(&mut self) -> Option<&mut Visit> {
+        match &mut self.at {
+            At::In(visit) => Some(visit),
+            _ => None,
+        }
+    }
+}
+
+impl Visit {
+    /// The task's attempt, if this is one.
+    pub(crate) fn task(&self) -> Option<&TaskRun> {
+        match &self.phase {
+            Phase::Started(Inside::Task(run)) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(crate) fn task_mut(&mut self) -> Option<&mut TaskRun> {
+        match &mut self.phase {
+            Phase::Started(Inside::Task(run)) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// The children of a parallel or foreach that runs.
+    pub(crate) fn children(&self) -> Option<&Children> {
+        match &self.phase {
+            Phase::Started(Inside::Children(children)) => Some(children),
+            _ => None,
+        }
+    }
+
+    /// The same, to change them.
+    pub(crate) fn children_mut(&mut self) -> Option<&mut Children> {
+        match &mut self.phase {
+            Phase::Started(Inside::Children(children)) => Some(children),
+            _ => None,
+        }
+    }
+}

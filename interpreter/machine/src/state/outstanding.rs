@@ -1,0 +1,182 @@
+//! What is outstanding: effects and timers, as they follow from the state.
+
+use super::{Frame, State, TimerFor, UndoPhase};
+use crate::effect::{CallToSend, Effect, EffectKind};
+use crate::event::{Child, EventId};
+use crate::signal::Timer;
+use starbridge_fdl::graph::{Flow, Pattern, StepKind, Undo};
+use starbridge_fdl::time::Timestamp;
+
+impl State {
+    /// Effects that follow from events after `event`, in the order of their keys; 0 gives all, as after a load.
+    pub fn outstanding_after<'a>(&'a self, flow: &'a Flow, event: EventId) -> impl Iterator<Item = Effect> + 'a {
+        let from = event.next();
+        let calls = self.book.calls.range(from..).flat_map(move |(&call, in_flight)| {
+            let send = (!in_flight.submitted)
+                .then(|| self.call_to_send(flow, call))
+                .flatten()
+                .map(|call| EffectKind::Send(Box::new(call)));
+            let timeout = in_flight.timeout_at.map(EffectKind::Timeout);
+            let heartbeat = self.heartbeat_of(flow, call).map(EffectKind::Heartbeat);
+            [send, timeout, heartbeat]
+                .into_iter()
+                .flatten()
+                .map(move |kind| Effect { event: call, kind })
+        });
+        let mut effects: Vec<Effect> = calls.collect();
+        effects.extend(
+            self.book
+                .timers
+                .iter()
+                .filter(|((_, set_by), what)| *set_by >= from && **what != TimerFor::Call)
+                .map(|((due, set_by), _)| Effect {
+                    event: *set_by,
+                    kind: EffectKind::Wake(*due),
+                }),
+        );
+        if self.must_continue() {
+            effects.push(Effect {
+                event: self.book.last,
+                kind: EffectKind::Continue,
+            });
+        }
+        effects.sort_by_key(|effect| effect.event);
+        effects.into_iter()
+    }
+
+    /// Calls scheduled after `event` that are to be sent, in order.
+    pub fn calls_to_send_after<'a>(&'a self, flow: &'a Flow, event: EventId) -> impl Iterator<Item = CallToSend> + 'a {
+        self.book
+            .calls
+            .range(event.next()..)
+            .filter(|(_, in_flight)| !in_flight.submitted)
+            .filter_map(move |(&call, _)| self.call_to_send(flow, call))
+    }
+
+    /// Timers that are due at `now`, in the order of (due, event that set them).
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> + '_ {
+        self.book
+            .timers
+            .range(..=(now, EventId(u64::MAX)))
+            .map(|((due, set_by), _)| Timer {
+                due: *due,
+                set_by: *set_by,
+            })
+    }
+
+    /// When the next timer is due.
+    pub fn next_wakeup(&self) -> Option<Timestamp> {
+        self.book.timers.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    /// Calls that are not over, sent or not, in order.
+    pub fn calls_in_flight(&self) -> impl Iterator<Item = EventId> + '_ {
+        self.book.calls.keys().copied()
+    }
+
+    fn heartbeat_of(&self, flow: &Flow, call: EventId) -> Option<u64> {
+        let in_flight = self.book.calls.get(&call).filter(|call| !call.rollback)?;
+        let visit = self.book.frames.get(&in_flight.frame)?.visit()?;
+        match &flow.step(visit.step)?.kind {
+            StepKind::Task(task) => task.heartbeat,
+            _ => None,
+        }
+    }
+
+    /// A call as it leaves.
+    pub fn call_to_send(&self, flow: &Flow, call: EventId) -> Option<CallToSend> {
+        let in_flight = self.book.calls.get(&call)?;
+        let frame = self.book.frames.get(&in_flight.frame)?;
+        if in_flight.rollback {
+            self.undo_to_send(flow, frame, call)
+        } else {
+            forward_to_send(flow, frame, call)
+        }
+    }
+
+    fn undo_to_send(&self, flow: &Flow, frame: &Frame, call: EventId) -> Option<CallToSend> {
+        let run = frame.undoing.as_ref()?.current.as_ref()?;
+        if !matches!(run.phase, UndoPhase::InFlight { call: waiting } if waiting == call) {
+            return None;
+        }
+        let step = flow.step(run.done.step)?;
+        let StepKind::Task(task) = &step.kind else {
+            return None;
+        };
+        let rollback = task.rollback.as_ref()?;
+        let input = run.input.to_object();
+        let (resource, pattern, params, child) = match &rollback.undo {
+            Undo::Call(undo) => {
+                let params = undo
+                    .params
+                    .as_ref()
+                    .map(|params| params.resolve(starbridge_fdl::graph::Root::Object(&input)));
+                (undo.resource.clone(), undo.pattern, params, None)
+            }
+            Undo::Child => (task.call.resource.clone(), Pattern::Sync, None, run.done.child.clone()),
+        };
+        Some(CallToSend {
+            call,
+            step: step.name.clone(),
+            iterations: iterations(&run.done.path),
+            resource,
+            follow: false,
+            polling: false,
+            pattern,
+            params,
+            input,
+            attempt: run.attempt,
+            rollback: true,
+            child,
+            visit: run.started,
+            timeout_at: self.book.calls.get(&call).and_then(|call| call.timeout_at),
+            heartbeat: None,
+            wait: None,
+            priority: task.priority,
+        })
+    }
+}
+
+fn forward_to_send(flow: &Flow, frame: &Frame, call: EventId) -> Option<CallToSend> {
+    let visit = frame.visit()?;
+    let step = flow.step(visit.step)?;
+    let StepKind::Task(task) = &step.kind else {
+        return None;
+    };
+    let run = visit.task().filter(|run| run.last_call == call)?;
+    let input = visit.input.to_object();
+    let params = task
+        .call
+        .params
+        .as_ref()
+        .map(|params| params.resolve(starbridge_fdl::graph::Root::Overlay(&visit.input)));
+    Some(CallToSend {
+        call,
+        step: step.name.clone(),
+        iterations: iterations(&frame.path),
+        resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
+        follow: run.location.is_some(),
+        polling: task.poll.is_some(),
+        pattern: task.call.pattern,
+        params,
+        input,
+        attempt: visit.attempt,
+        rollback: false,
+        child: None,
+        visit: visit.entered,
+        timeout_at: run.timeout_at,
+        heartbeat: task.heartbeat,
+        wait: task.wait,
+        priority: task.priority,
+    })
+}
+
+fn iterations(path: &crate::event::Path) -> Vec<u32> {
+    path.items()
+        .iter()
+        .filter_map(|item| match item.child {
+            Child::Iteration(number) => Some(number),
+            _ => None,
+        })
+        .collect()
+}

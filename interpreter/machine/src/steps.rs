@@ -1,0 +1,65 @@
+//! Deciding what a step does next: one file a kind of step, the exhaustive match here.
+//!
+//! | phase of a visit | what comes |
+//! |---|---|
+//! | entered | the input is made: `StepStarted`, or `StepFailed` |
+//! | started | as the kind of step has it |
+//! | succeeded | `StepExited` |
+//! | failed | `RetryScheduled`, or `StepExited` with `caught`, or the failure leaves the list |
+//! | retrying | waits for its timer |
+
+mod attempt;
+mod choice;
+mod failing;
+mod flow;
+mod foreach;
+mod parallel;
+mod simple;
+mod task;
+mod wait;
+
+pub(crate) use failing::{Tried, retry_scheduled};
+
+use crate::state::{At, Frame, FrameId, Inside, Phase, State, Visit};
+use crate::turn::Turn;
+use starbridge_fdl::graph::{Step, StepKind};
+
+impl State {
+    /// One thing the step a frame is in has to do.
+    pub(crate) fn step_visit(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let Some((visit, step)) = self.visit_and_step(turn, id) else {
+            return;
+        };
+        match (&visit.phase, &step.kind) {
+            (Phase::Entered, _) => self.begin_attempt(turn, id),
+            (Phase::Succeeded { .. }, _) => self.exit_step(turn, id),
+            (Phase::Failed { .. }, _) => self.after_failure(turn, id),
+            (Phase::Retrying { .. }, _) => {}
+            (Phase::Started(Inside::Simple), StepKind::Fail(fail)) => self.step_fail(turn, id, fail),
+            (Phase::Started(Inside::Simple), _) => self.complete(turn, id),
+            (Phase::Started(Inside::Wait(run)), StepKind::Wait(wait)) => {
+                let run = run.clone();
+                self.step_wait(turn, id, wait, &run);
+            }
+            (Phase::Started(Inside::Task(_)), StepKind::Task(task)) => self.step_task(turn, id, task),
+            (Phase::Started(Inside::Choice(_)), StepKind::Choice(choice)) => self.step_choice(turn, id, choice),
+            (Phase::Started(Inside::Children(_)), StepKind::Parallel(parallel)) => self.step_parallel(turn, id, parallel),
+            (Phase::Started(Inside::Children(_)), StepKind::Foreach(foreach)) => self.step_foreach(turn, id, foreach),
+            (Phase::Started(_), _) => {}
+        }
+    }
+
+    /// The step a frame is in, as the state and as the flow has it.
+    pub(crate) fn visit_and_step<'s, 'f>(&'s self, turn: &Turn<'f>, id: FrameId) -> Option<(&'s Visit, &'f Step)> {
+        let visit = match &self.book.frames.get(&id)?.at {
+            At::In(visit) => visit,
+            _ => return None,
+        };
+        Some((visit, turn.flow.step(visit.step)?))
+    }
+
+    /// The frame of that number.
+    pub(crate) fn frame(&self, id: FrameId) -> Option<&Frame> {
+        self.book.frames.get(&id)
+    }
+}

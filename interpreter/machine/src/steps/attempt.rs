@@ -1,0 +1,364 @@
+//! An attempt: its input at the beginning, its output at the end.
+
+use crate::context::{StepView, View};
+use crate::event::{Detail, EventId, Failure};
+use crate::state::{ArmRun, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit, step_input};
+use crate::turn::Turn;
+use starbridge_fdl::graph::{
+    Enter, Fault, FaultKind, Leave, Output, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
+};
+use starbridge_fdl::value::{Array, Object, Overlay, Text, Value};
+
+impl State {
+    /// Begins an attempt: makes the input, checks the limits.
+    pub(super) fn begin_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let Some((visit, step)) = self.visit_and_step(turn, id) else {
+            return;
+        };
+        if let Some(fault) = self.over_limit(visit) {
+            let failure = turn.failure(&fault);
+            return self.fail_attempt(turn, id, failure, 0);
+        }
+        let attempt = visit.attempt + 1;
+        // The call follows at once on `StepStarted`, so its number is known before it stands in the history.
+        let call = self.book.last.next().next();
+        let is_task = matches!(step.kind, StepKind::Task(_));
+        let made = match &step.enter {
+            Enter::Merged | Enter::Input => Ok(None),
+            Enter::Program(program) => self.run_enter(turn, id, visit, step, program.as_ref(), attempt, call),
+        };
+        let made = made.and_then(|made| {
+            let mapped = made.as_ref().map(|output| &output.value);
+            let frame = self.book.frames.get(&id);
+            let input = frame.map(|frame| step_input(step, mapped, frame.data.clone(), frame.input.clone()));
+            self.check_size(step, &input.unwrap_or_default(), 0, 0)?;
+            Ok(made)
+        });
+        match made {
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.fail_attempt(turn, id, failure, attempt);
+            }
+            Ok(made) => {
+                let (input, missing) = made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing));
+                let detail = Detail::StepStarted {
+                    attempt,
+                    input,
+                    missing,
+                };
+                self.emit(turn, self.place(id), detail);
+                if is_task {
+                    self.step_visit(turn, id);
+                }
+            }
+        }
+    }
+
+    /// Limits that end a step before it is tried, and that nothing in its list may catch.
+    fn over_limit(&self, visit: &Visit) -> Option<Fault> {
+        if visit.number > self.limits.step_visits {
+            let cause = format!("the step was visited more than {} times", self.limits.step_visits);
+            return Some(Fault::new(FaultKind::Limit, cause));
+        }
+        if self.is_full() {
+            let cause = format!("the history has more than {} events", self.limits.history_events);
+            return Some(Fault::new(FaultKind::Limit, cause));
+        }
+        None
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of it is what the scope of a program shows")]
+    fn run_enter(
+        &self,
+        turn: &Turn<'_>,
+        id: FrameId,
+        visit: &Visit,
+        step: &Step,
+        program: &dyn Program,
+        attempt: u32,
+        call: EventId,
+    ) -> Result<Option<Output>, Fault> {
+        let frame = self.frame_or_fault(id)?;
+        let token = match &step.kind {
+            StepKind::Task(task) if task.call.pattern == Pattern::WaitForCallback => Some(call),
+            _ => None,
+        };
+        let view = self.view(turn, frame, visit, step, Some(attempt), token);
+        let scope = Scope {
+            input: Root::Overlay(&frame.input),
+            variables: Root::Object(&frame.local),
+            context: &view,
+            now: turn.now,
+            seed: self.seed(),
+        };
+        program.run(&scope).map(Some)
+    }
+
+    fn frame_or_fault(&self, id: FrameId) -> Result<&Frame, Fault> {
+        self.frame(id)
+            .ok_or_else(|| Fault::new(FaultKind::Runtime, "a frame is missing"))
+    }
+
+    /// The execution's seed.
+    pub(crate) fn seed(&self) -> u64 {
+        self.started().map_or(0, |started| started.seed)
+    }
+
+    /// What `$context` shows to a program of this visit.
+    pub(crate) fn view<'a>(
+        &'a self,
+        turn: &Turn<'_>,
+        frame: &'a Frame,
+        visit: &'a Visit,
+        step: &Step,
+        attempt: Option<u32>,
+        call: Option<EventId>,
+    ) -> View<'a> {
+        let attempt = attempt.unwrap_or(visit.attempt);
+        let polls = match &step.kind {
+            StepKind::Task(task) if task.poll.is_some() => Some(visit.task().map_or(0, |run| run.calls)),
+            _ => None,
+        };
+        View {
+            state: self,
+            step: Some(StepView {
+                name: step.name.clone(),
+                path: &frame.path,
+                entered: visit.entered,
+                visit: visit.number,
+                attempt,
+                call,
+                polls,
+                retry_value: self.retry_value(turn, frame, visit, &step.retry, visit.retried),
+                failure: None,
+            }),
+        }
+    }
+
+    /// The value for the attempt after so many retries, where a policy has values.
+    pub(crate) fn retry_value(
+        &self,
+        turn: &Turn<'_>,
+        frame: &Frame,
+        visit: &Visit,
+        retry: &[Retry],
+        retried: u32,
+    ) -> Option<Value> {
+        let values = retry.iter().find_map(|policy| policy.values.as_ref())?;
+        self.retry_values(turn, frame, visit, values)?
+            .get(retried as usize)
+            .cloned()
+    }
+
+    /// The values of a policy. The parent's data stands still while the step is visited, so this is the same at each attempt.
+    pub(crate) fn retry_values(
+        &self,
+        turn: &Turn<'_>,
+        frame: &Frame,
+        visit: &Visit,
+        values: &Values,
+    ) -> Option<Vec<Value>> {
+        match values {
+            Values::List(values) => Some(values.clone()),
+            Values::Path(path) => {
+                let view = View {
+                    state: self,
+                    step: turn.flow.step(visit.step).map(|step| StepView {
+                        name: step.name.clone(),
+                        path: &frame.path,
+                        entered: visit.entered,
+                        visit: visit.number,
+                        attempt: 1,
+                        call: None,
+                        polls: None,
+                        retry_value: None,
+                        failure: None,
+                    }),
+                };
+                let scope = Scope {
+                    input: Root::Overlay(&frame.input),
+                    variables: Root::Object(&frame.local),
+                    context: &view,
+                    now: turn.now,
+                    seed: self.seed(),
+                };
+                match path.find(&scope) {
+                    Some(Value::Array(values)) => Some(values.values().to_vec()),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// The limits on a step's data: its input, local and output together, and how deep they are.
+    fn check_size(&self, step: &Step, input: &Overlay, local: usize, output: usize) -> Result<(), Fault> {
+        let collection = match &step.kind {
+            StepKind::Foreach(foreach) => foreach
+                .collection
+                .find(Root::Overlay(input))
+                .map_or(0, |items| items.json_len()),
+            _ => 0,
+        };
+        let limit = self.limits.collection_bytes;
+        if collection > limit {
+            let cause = format!("the collection has {collection} bytes, more than the limit of {limit}");
+            return Err(Fault::new(FaultKind::TooLarge, cause));
+        }
+        let counted = input.json_len().saturating_sub(input.exempt() + collection) + local + output;
+        let limit = self.limits.step_data_bytes;
+        if counted > limit {
+            let cause = format!("the step's data has {counted} bytes, more than the limit of {limit}");
+            return Err(Fault::new(FaultKind::TooLarge, cause));
+        }
+        let limit = self.limits.data_depth;
+        if input.depth() > limit {
+            let cause = format!("the step's data is nested deeper than {limit}");
+            return Err(Fault::new(FaultKind::Limit, cause));
+        }
+        Ok(())
+    }
+
+    /// Ends an attempt well, if its output can be made.
+    pub(super) fn complete(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        match self.output_of(turn, id) {
+            Ok((output, missing)) => {
+                self.emit(turn, self.place(id), Detail::StepSucceeded { output, missing });
+            }
+            // What is inside is undone before the step is seen to fail; then this is come to again.
+            Err(_) if self.holds_undoable_inside(turn, id) => self.begin_undo(turn, id),
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.fail_current(turn, id, failure);
+            }
+        }
+    }
+
+    fn holds_undoable_inside(&self, turn: &Turn<'_>, id: FrameId) -> bool {
+        let composite = self
+            .visit_and_step(turn, id)
+            .is_some_and(|(visit, _)| matches!(visit.phase, Phase::Started(Inside::Choice(_) | Inside::Children(_))));
+        composite && !self.undo_pile(turn.flow, id).is_empty()
+    }
+
+    /// The output of the attempt a frame is in; `None` where it is the local by default.
+    pub(crate) fn output_of(&self, turn: &Turn<'_>, id: FrameId) -> Result<(Option<Object>, Vec<Text>), Fault> {
+        let frame = self.frame_or_fault(id)?;
+        let Some((visit, step)) = self.visit_and_step(turn, id) else {
+            return Err(Fault::new(FaultKind::Runtime, "a visit is missing"));
+        };
+        let local = Local::of(visit);
+        let (local_len, local_limit) = match &local {
+            Local::Object(local) => (local.json_len(), None),
+            Local::Array(local) => (0, Some(local.json_len())),
+        };
+        let limit = self.limits.collection_bytes;
+        if let Some(bytes) = local_limit.filter(|bytes| *bytes > limit) {
+            let cause = format!("the results have {bytes} bytes, more than the limit of {limit}");
+            return Err(Fault::new(FaultKind::TooLarge, cause));
+        }
+        let made = match &step.leave {
+            Leave::Local | Leave::Nothing => None,
+            Leave::Program(program) => {
+                let view = self.view(turn, frame, visit, step, None, token_of(visit, step));
+                Some(program.run(&Scope {
+                    input: Root::Overlay(&visit.input),
+                    variables: local.root(),
+                    context: &view,
+                    now: turn.now,
+                    seed: self.seed(),
+                })?)
+            }
+        };
+        let output_len = match (&made, &step.leave) {
+            (Some(made), _) => made.value.json_len(),
+            (None, Leave::Local) => local_len,
+            (None, _) => 0,
+        };
+        let deep = made.as_ref().map_or(0, |made| made.value.depth()).max(local.depth());
+        if deep > self.limits.data_depth {
+            let cause = format!("the step's data is nested deeper than {}", self.limits.data_depth);
+            return Err(Fault::new(FaultKind::Limit, cause));
+        }
+        self.check_size(step, &visit.input, local_len, output_len)?;
+        Ok(made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing)))
+    }
+
+    /// The step is done: its list goes on.
+    pub(super) fn exit_step(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let goto = match self.visit_and_step(turn, id).map(|(visit, _)| &visit.phase) {
+            Some(Phase::Succeeded { goto, .. }) => *goto,
+            _ => None,
+        };
+        let detail = Detail::StepExited {
+            goto,
+            caught: None,
+            missing: Vec::new(),
+        };
+        self.emit(turn, self.place(id), detail);
+    }
+
+    /// Fails the attempt a frame is in.
+    pub(crate) fn fail_current(&mut self, turn: &mut Turn<'_>, id: FrameId, failure: Failure) {
+        let attempt = self
+            .visit_and_step(turn, id)
+            .map_or(1, |(visit, _)| visit.attempt.max(1));
+        self.fail_attempt(turn, id, failure, attempt);
+    }
+
+    /// Whether the history has as many events as it may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.book.last.0 >= self.limits.history_events
+    }
+
+    pub(super) fn fail_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, failure: Failure, attempt: u32) {
+        // Once the history is full nothing may be caught or tried again, so attempt 0 marks each failure.
+        let attempt = if self.is_full() { 0 } else { attempt };
+        self.emit(turn, self.place(id), Detail::StepFailed { failure, attempt });
+    }
+}
+
+/// The call whose token a program of this visit may show.
+fn token_of(visit: &Visit, step: &Step) -> Option<EventId> {
+    match &step.kind {
+        StepKind::Task(task) if task.call.pattern == Pattern::WaitForCallback => {
+            visit.task().map(|run| run.last_call)
+        }
+        _ => None,
+    }
+}
+
+/// A step's local.
+enum Local {
+    Object(Object),
+    Array(Array),
+}
+
+impl Local {
+    fn of(visit: &Visit) -> Self {
+        match &visit.phase {
+            Phase::Started(Inside::Task(run)) => match &run.phase {
+                TaskPhase::Answered {
+                    result: Value::Object(result),
+                } => Self::Object(result.clone()),
+                _ => Self::Object(Object::new()),
+            },
+            Phase::Started(Inside::Choice(ArmRun::Ended { local, .. })) => Self::Object(local.clone()),
+            Phase::Started(Inside::Children(children)) => Self::Array(children.local()),
+            _ => Self::Object(Object::new()),
+        }
+    }
+
+    fn root(&self) -> Root<'_> {
+        match self {
+            Self::Object(object) => Root::Object(object),
+            Self::Array(array) => Root::Array(array),
+        }
+    }
+
+    fn depth(&self) -> usize {
+        match self {
+            Self::Object(object) => object.depth(),
+            Self::Array(array) => array.depth(),
+        }
+    }
+}

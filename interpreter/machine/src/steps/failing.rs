@@ -1,0 +1,275 @@
+//! What follows a failure: a retry, a catch, or the failure leaves the list (sections "errors" and "rollback").
+
+use crate::close::CloseStep;
+use crate::event::{Child, Detail, Exit, Failure};
+use crate::retry::{chance, delay};
+use crate::state::{At, Children, Closing, Frame, FrameId, Phase, ROOT, State};
+use crate::turn::{Place, Turn};
+use starbridge_fdl::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values, WaitFor};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Value};
+
+/// What has been tried, and how it failed.
+pub(crate) struct Tried<'a> {
+    /// Retries used of each policy.
+    pub(crate) retries: &'a [u32],
+    /// Retries used of all.
+    pub(crate) retried: u32,
+    pub(crate) failure: &'a Failure,
+    /// Seconds the resource asks to wait.
+    pub(crate) retry_after: u64,
+}
+
+/// A retry that is to be made.
+pub(crate) struct NextRetry {
+    pub(crate) policy: u32,
+    pub(crate) delay_ms: u64,
+    pub(crate) value: Option<Value>,
+}
+
+impl State {
+    /// An attempt failed: what comes is a retry, a catch, or the end of the list.
+    pub(super) fn after_failure(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let Some((visit, step)) = self.visit_and_step(turn, id) else {
+            return;
+        };
+        let Phase::Failed {
+            failure,
+            retry_after,
+            uncatchable,
+            ..
+        } = &visit.phase
+        else {
+            return;
+        };
+        let (failure, retry_after, uncatchable) = (failure.clone(), *retry_after, *uncatchable);
+        if uncatchable {
+            return self.leave(turn, id);
+        }
+        let resolve = |values: &Values| self.retry_values(turn, self.frame(id)?, visit, values);
+        let tried = Tried {
+            retries: &visit.retries,
+            retried: visit.retried,
+            failure: &failure,
+            retry_after,
+        };
+        if let Some(next) = self.next_retry(turn, id, &step.retry, &tried, &resolve) {
+            let attempt = visit.attempt + 1;
+            let detail = retry_scheduled(next, attempt, turn.now);
+            return self.emit(turn, self.place(id), detail);
+        }
+        let names = &turn.flow.fault_names;
+        let clause = step
+            .catch
+            .iter()
+            .find(|clause| clause.errors.iter().any(|matcher| matcher.matches(&failure.error, names)));
+        match clause.map(|clause| clause.target) {
+            Some(CatchTarget::Goto(goto)) => self.catch(turn, id, goto, &failure),
+            Some(CatchTarget::Manual) | None => self.leave(turn, id),
+        }
+    }
+
+    /// The retry that a failure leads to; the first policy that matches decides alone.
+    pub(crate) fn next_retry(
+        &self,
+        turn: &Turn<'_>,
+        id: FrameId,
+        policies: &[Retry],
+        tried: &Tried<'_>,
+        resolve: &dyn Fn(&Values) -> Option<Vec<Value>>,
+    ) -> Option<NextRetry> {
+        let names = &turn.flow.fault_names;
+        let (index, policy) = policies
+            .iter()
+            .enumerate()
+            .find(|(_, policy)| policy.errors.iter().any(|matcher| matcher.matches(&tried.failure.error, names)))?;
+        let k = tried.retries.get(index).copied().unwrap_or(0) + 1;
+        if u64::from(k) > policy.max_attempts {
+            return None;
+        }
+        let value = match policies.iter().find_map(|policy| policy.values.as_ref()) {
+            None => None,
+            Some(values) => {
+                let next = resolve(values).and_then(|values| values.get(tried.retried as usize + 1).cloned());
+                if policy.values.is_some() && next.is_none() {
+                    return None;
+                }
+                next
+            }
+        };
+        let chance = chance(self.seed(), self.book.last.next().0, id);
+        Some(NextRetry {
+            policy: u32::try_from(index).unwrap_or(u32::MAX),
+            delay_ms: delay(policy, k, chance).max(tried.retry_after.saturating_mul(1000)),
+            value,
+        })
+    }
+
+    /// The list goes on at a sibling, with what `errorMappings` make of the error.
+    fn catch(&mut self, turn: &mut Turn<'_>, id: FrameId, goto: StepId, failure: &Failure) {
+        match self.run_failed(turn, id, failure) {
+            Ok(made) => {
+                let detail = Detail::StepExited {
+                    goto: Some(goto),
+                    caught: Some(made.value),
+                    missing: made.missing,
+                };
+                self.emit(turn, self.place(id), detail);
+            }
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.fail_attempt(turn, id, failure, 0);
+            }
+        }
+    }
+
+    fn run_failed(&self, turn: &Turn<'_>, id: FrameId, failure: &Failure) -> Result<Output, Fault> {
+        let (Some((visit, step)), Some(frame)) = (self.visit_and_step(turn, id), self.frame(id)) else {
+            return Ok(Output::default());
+        };
+        let Some(program) = &step.failed else {
+            return Ok(Output::default());
+        };
+        let error: Object = [
+            ("error".into(), Value::from(failure.error.clone())),
+            ("cause".into(), Value::from(failure.cause.clone())),
+        ]
+        .into_iter()
+        .collect();
+        let view = self.view(turn, frame, visit, step, None, None);
+        program.run(&Scope {
+            input: Root::Overlay(&visit.input),
+            variables: Root::Object(&error),
+            context: &view,
+            now: turn.now,
+            seed: self.seed(),
+        })
+    }
+
+    /// A failure leaves the list of a frame: what must be undone first is, then the failure goes on.
+    pub(crate) fn leave(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let Some(frame) = self.frame(id) else {
+            return;
+        };
+        let Some((failure, origin)) = failure_of(frame) else {
+            return;
+        };
+        let undoable = !self.undo_pile(turn.flow, id).is_empty();
+        match frame.parent {
+            _ if undoable && self.is_undone_alone(turn, frame) => self.begin_undo(turn, id),
+            None => {
+                let place = self.flow_place(frame.last);
+                let step = Some(origin);
+                self.emit(turn, place, Detail::ExecutionFailed { failure, step });
+            }
+            // What may not be caught inside the arm may be outside of it.
+            Some((parent, Child::Arm(_))) => {
+                let place = Place {
+                    caused_by: frame.last,
+                    ..self.place(parent)
+                };
+                let attempt = self.frame(parent).and_then(Frame::visit).map_or(1, |visit| visit.attempt);
+                let attempt = if self.is_full() { 0 } else { attempt };
+                self.emit(turn, place, Detail::StepFailed { failure, attempt });
+            }
+            Some(_) => self.exit(turn, id, Exit::Failed(failure)),
+        }
+    }
+
+    /// Whether the list of a frame is undone by itself: the flow's, an arm's, and that of a child whose failure is allowed.
+    fn is_undone_alone(&self, turn: &Turn<'_>, frame: &Frame) -> bool {
+        let Some((parent, child)) = frame.parent else {
+            return true;
+        };
+        if matches!(child, Child::Arm(_)) {
+            return true;
+        }
+        let Some((visit, step)) = self.visit_and_step(turn, parent) else {
+            return false;
+        };
+        let Some(children) = visit.children() else {
+            return false;
+        };
+        match &step.kind {
+            StepKind::Foreach(foreach) => foreach
+                .tolerance
+                .is_some_and(|tolerance| Children::tolerates(tolerance, children.failed + 1, children.total)),
+            StepKind::Parallel(parallel) => match (parallel.wait_for, child) {
+                (WaitFor::Count(count), Child::Branch(number)) => {
+                    let failing = |other: u32| {
+                        other == number
+                            || children
+                                .live
+                                .get(&other)
+                                .and_then(|id| self.frame(*id))
+                                .is_some_and(|frame| matches!(frame.at, At::Failed(..)))
+                    };
+                    children.can_succeed(parallel, &failing) >= count
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// A composite's attempt comes to its end before all is done: what runs is closed, then undone where it failed.
+    pub(super) fn step_closing(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let Some((visit, _)) = self.visit_and_step(turn, id) else {
+            return;
+        };
+        let reason = self.closing_reason(visit);
+        let failure = Self::closing_failure(visit);
+        let met = visit
+            .children()
+            .is_some_and(|children| matches!(children.closing, Some(Closing::Met)));
+        let step = self.close_step(id);
+        if step != CloseStep::Clear {
+            self.close(turn, step, reason);
+        } else if met {
+            self.complete(turn, id);
+        } else if !self.undo_pile(turn.flow, id).is_empty() {
+            self.begin_undo(turn, id);
+        } else if let Some(failure) = failure {
+            self.fail_current(turn, id, failure);
+        }
+    }
+
+    /// Begins to undo what a failure in this frame undoes.
+    pub(crate) fn begin_undo(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let mut pile = self.undo_pile(turn.flow, id);
+        pile.sort_by_key(|done| (done.class, done.order));
+        let Some(first) = pile.pop() else {
+            return;
+        };
+        let place = Place {
+            frame: id,
+            step: Some(first.step),
+            path: first.path,
+            caused_by: self.frame(if self.book.ending.is_some() { ROOT } else { id }).map_or(self.book.last, |frame| frame.last),
+            rollback: true,
+        };
+        self.emit(turn, place, Detail::RollbackStarted { of: first.call });
+    }
+}
+
+/// The event of a retry.
+pub(crate) fn retry_scheduled(next: NextRetry, attempt: u32, now: Timestamp) -> Detail {
+    Detail::RetryScheduled {
+        policy: next.policy,
+        attempt,
+        delay_ms: next.delay_ms,
+        due: now.plus_millis(next.delay_ms),
+        value: next.value,
+    }
+}
+
+fn failure_of(frame: &Frame) -> Option<(Failure, StepId)> {
+    match &frame.at {
+        At::Failed(_, failure, origin) => Some((failure.clone(), *origin)),
+        At::In(visit) => match &visit.phase {
+            Phase::Failed { failure, origin, .. } => Some((failure.clone(), *origin)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

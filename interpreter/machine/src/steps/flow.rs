@@ -1,0 +1,102 @@
+//! The flow itself: its input at the beginning, its output at the end.
+
+use crate::context::View;
+use crate::event::Detail;
+use crate::state::{ROOT, State};
+use crate::turn::Turn;
+use starbridge_fdl::graph::{Fault, FaultKind, Root, Scope};
+use starbridge_fdl::value::Object;
+
+impl State {
+    /// After the start: makes the flow's input where a program does. Its failure is the execution's: nothing has run yet.
+    pub(crate) fn make_flow_input(&mut self, turn: &mut Turn<'_>) {
+        let Some(program) = turn.flow.enter.as_ref() else {
+            return;
+        };
+        let input = self.started().map(|started| started.input.clone()).unwrap_or_default();
+        let view = View {
+            state: self,
+            step: None,
+        };
+        let made = program.run(&Scope {
+            input: Root::Object(&input),
+            variables: Root::Nothing,
+            context: &view,
+            now: turn.now,
+            seed: self.seed(),
+        });
+        let place = self.flow_place(ROOT);
+        match made {
+            Ok(made) => {
+                let detail = Detail::StepStarted {
+                    attempt: 1,
+                    input: Some(made.value),
+                    missing: made.missing,
+                };
+                self.emit(turn, place, detail);
+            }
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.emit(turn, place, Detail::ExecutionFailed { failure, step: None });
+            }
+        }
+    }
+
+    /// The last step is done: the flow ends with its output, or fails for want of one.
+    pub(crate) fn end_flow(&mut self, turn: &mut Turn<'_>) {
+        let last = self.frame(ROOT).map_or(self.book.last, |frame| frame.last);
+        match self.flow_output(turn) {
+            Ok(output) => self.emit(turn, self.flow_place(last), Detail::ExecutionSucceeded { output }),
+            Err(_) if !self.undo_pile(turn.flow, ROOT).is_empty() => self.begin_undo(turn, ROOT),
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.emit(
+                    turn,
+                    self.flow_place(last),
+                    Detail::ExecutionFailed { failure, step: None },
+                );
+            }
+        }
+    }
+
+    /// The flow's output, checked.
+    pub(crate) fn flow_output(&self, turn: &Turn<'_>) -> Result<Object, Fault> {
+        let Some(frame) = self.frame(ROOT) else {
+            return Err(Fault::new(FaultKind::Runtime, "the flow's frame is missing"));
+        };
+        let output = match &turn.flow.leave {
+            None => frame.local.clone(),
+            Some(program) => {
+                let view = View {
+                    state: self,
+                    step: None,
+                };
+                let made = program.run(&Scope {
+                    input: Root::Overlay(&frame.input),
+                    variables: Root::Object(&frame.local),
+                    context: &view,
+                    now: turn.now,
+                    seed: self.seed(),
+                })?;
+                made.value
+            }
+        };
+        let limit = self.limits.collection_bytes;
+        if output.json_len() > limit {
+            let cause = format!("the output has {} bytes, more than the limit of {limit}", output.json_len());
+            return Err(Fault::new(FaultKind::TooLarge, cause));
+        }
+        if let Some(schema) = &turn.flow.output_schema {
+            let misfits = schema.misfits(&output.clone().into());
+            if !misfits.is_empty() {
+                let list: Vec<String> = misfits
+                    .iter()
+                    .map(|misfit| format!("{}: {}", misfit.pointer, misfit.message))
+                    .collect();
+                let cause = format!("the output does not fit the outputSchema: {}", list.join("; "));
+                return Err(Fault::new(FaultKind::Output, cause));
+            }
+        }
+        Ok(output)
+    }
+}

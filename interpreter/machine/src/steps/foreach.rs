@@ -1,0 +1,50 @@
+//! Foreach.
+//!
+//! | children | what comes |
+//! |---|---|
+//! | no collection | `StepFailed` |
+//! | one may begin | `IterationEntered` |
+//! | all over | `StepSucceeded` |
+//! | too many failed, or time over | what runs is closed, undone, `StepFailed` |
+
+use crate::event::Detail;
+use crate::state::{FrameId, State};
+use crate::turn::Turn;
+use starbridge_fdl::graph::{FaultKind, Foreach, Root};
+use starbridge_fdl::value::Value;
+
+impl State {
+    pub(super) fn step_foreach(&mut self, turn: &mut Turn<'_>, id: FrameId, foreach: &Foreach) {
+        let Some((visit, _)) = self.visit_and_step(turn, id) else {
+            return;
+        };
+        let Some(children) = visit.children() else {
+            return;
+        };
+        if children.closing.is_some() {
+            return self.step_closing(turn, id);
+        }
+        let most = self.limits.foreach_items;
+        let collection = foreach.collection.find(Root::Overlay(&visit.input));
+        let items = match &collection {
+            Some(Value::Array(items)) if items.len() > most => {
+                let cause = format!("the collection has {} items, more than the limit of {most}", items.len());
+                let failure = turn.fault(FaultKind::Limit, cause);
+                return self.fail_current(turn, id, failure);
+            }
+            Some(Value::Array(items)) => items,
+            other => {
+                let found = other.as_ref().map_or("nothing", Value::kind);
+                let cause = format!("the collection `{}` is {found}, not an array", foreach.collection.text());
+                let failure = turn.fault(FaultKind::Input, cause);
+                return self.fail_current(turn, id, failure);
+            }
+        };
+        if children.is_over() {
+            return self.complete(turn, id);
+        }
+        let index = children.entered;
+        let item = items.values().get(index as usize).cloned().unwrap_or_default();
+        self.emit(turn, self.place(id), Detail::IterationEntered { index, item });
+    }
+}

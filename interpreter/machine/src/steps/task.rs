@@ -1,0 +1,125 @@
+//! Task.
+//!
+//! | run | what comes |
+//! |---|---|
+//! | ready | `TaskScheduled`: the call is outstanding |
+//! | in flight | waits for a report or its time |
+//! | pending | under `poll`: `PollScheduled` |
+//! | answered | `StepSucceeded`; under `poll` perhaps `PollScheduled`; `StepFailed` for a result that is none |
+//! | faulted | `StepFailed` |
+//! | sleeping | waits for its timer |
+
+use crate::event::{Detail, Scheduled};
+use crate::retry::pause;
+use crate::state::{FrameId, State, TaskPhase};
+use crate::turn::Turn;
+use starbridge_fdl::graph::{Amount, FaultKind, Poll, Root, Scope, Step, Task};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Value;
+
+impl State {
+    pub(super) fn step_task(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {
+        let Some(run) = self.visit_and_step(turn, id).and_then(|(visit, _)| visit.task()) else {
+            return;
+        };
+        match &run.phase {
+            TaskPhase::Ready => self.schedule_call(turn, id, task),
+            TaskPhase::Pending { retry_after } => {
+                let retry_after = *retry_after;
+                match &task.poll {
+                    Some(poll) => self.poll_again(turn, id, poll, retry_after),
+                    // Without `poll` an acknowledgement is no answer; connectors send it only for polls.
+                    None => {
+                        let failure = turn.fault(FaultKind::Result, "the resource accepted the call but gave no result");
+                        self.fail_current(turn, id, failure);
+                    }
+                }
+            }
+            TaskPhase::Answered { result } => match result {
+                Value::Object(result) => {
+                    let result = Root::Object(result);
+                    let poll = task.poll.as_ref();
+                    let fails = poll.and_then(|poll| poll.fail_when.as_ref());
+                    let until = poll.and_then(|poll| poll.until.as_ref());
+                    if fails.is_some_and(|guard| guard.holds(result)) {
+                        let failure = turn.fault(FaultKind::Poll, "the result says that it failed: `failWhen` holds");
+                        self.fail_current(turn, id, failure);
+                    } else if let (Some(poll), true) = (poll, until.is_some_and(|guard| !guard.holds(result))) {
+                        self.poll_again(turn, id, poll, 0);
+                    } else {
+                        self.complete(turn, id);
+                    }
+                }
+                other => {
+                    let cause = format!("the result is {}, not an object", other.kind());
+                    let failure = turn.fault(FaultKind::Result, cause);
+                    self.fail_current(turn, id, failure);
+                }
+            },
+            TaskPhase::Faulted { failure, .. } => {
+                let failure = failure.clone();
+                self.fail_current(turn, id, failure);
+            }
+            TaskPhase::InFlight { .. } | TaskPhase::Sleeping { .. } | TaskPhase::Cancelled => {}
+        }
+    }
+
+    fn schedule_call(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {
+        let Some((visit, step)) = self.visit_and_step(turn, id) else {
+            return;
+        };
+        let Some(run) = visit.task() else {
+            return;
+        };
+        let timeout_at = match run.timeout_at {
+            Some(timeout_at) => Some(timeout_at),
+            None => self.computed_timeout(turn, id, step),
+        };
+        let params = task.call.params.as_ref().map(|params| params.resolve(Root::Overlay(&visit.input)));
+        let detail = Detail::TaskScheduled(Box::new(Scheduled {
+            resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
+            pattern: task.call.pattern,
+            attempt: visit.attempt,
+            call: run.calls + 1,
+            params,
+            timeout_at,
+        }));
+        self.emit(turn, self.place(id), detail);
+    }
+
+    /// The bound of an attempt where a program gives it.
+    fn computed_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<Timestamp> {
+        let Some(Amount::Program(program)) = &step.timeout else {
+            return None;
+        };
+        let (visit, _) = self.visit_and_step(turn, id)?;
+        let view = self.view(turn, self.frame(id)?, visit, step, None, None);
+        let made = program.run(&Scope {
+            input: Root::Overlay(&visit.input),
+            variables: Root::Nothing,
+            context: &view,
+            now: turn.now,
+            seed: self.seed(),
+        });
+        let millis = made.ok()?.value.get("value")?.as_number()?.as_u64()?;
+        Some(turn.now.plus_millis(millis))
+    }
+
+    fn poll_again(&mut self, turn: &mut Turn<'_>, id: FrameId, poll: &Poll, retry_after: u64) {
+        let Some(run) = self.visit_and_step(turn, id).and_then(|(visit, _)| visit.task()) else {
+            return;
+        };
+        let calls = run.calls;
+        if poll.max_attempts.is_some_and(|most| u64::from(calls) >= most) {
+            let cause = format!("{calls} calls gave no result that ends the poll");
+            let failure = turn.fault(FaultKind::Poll, cause);
+            return self.fail_current(turn, id, failure);
+        }
+        let pause = pause(poll.interval, poll.max_interval, poll.multiplier, calls);
+        let detail = Detail::PollScheduled {
+            call: calls + 1,
+            due: turn.now.plus_millis(pause.max(retry_after.saturating_mul(1000))),
+        };
+        self.emit(turn, self.place(id), detail);
+    }
+}

@@ -1,0 +1,80 @@
+//! Wait.
+//!
+//! | run | what comes |
+//! |---|---|
+//! | new | `WaitStarted`; `StepSucceeded` where the time is past; `StepFailed` where there is none |
+//! | waiting | waits for its timer |
+//! | over | `StepSucceeded` |
+
+use crate::event::Detail;
+use crate::state::{FrameId, State, WaitRun};
+use crate::turn::Turn;
+use starbridge_fdl::graph::{Fault, FaultKind, Root, Source, Wait};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Overlay, Value};
+
+const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
+
+impl State {
+    pub(super) fn step_wait(&mut self, turn: &mut Turn<'_>, id: FrameId, wait: &Wait, run: &WaitRun) {
+        if matches!(run, WaitRun::Over) {
+            return self.complete(turn, id);
+        }
+        let Some((visit, _)) = self.visit_and_step(turn, id) else {
+            return;
+        };
+        match until(wait, &visit.input, turn.now) {
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.fail_current(turn, id, failure);
+            }
+            Ok(until) if until <= turn.now => self.complete(turn, id),
+            Ok(until) if until.millis_since(turn.now) > self.limits.wait_days.saturating_mul(DAY_MILLIS) => {
+                let cause = format!("the wait is longer than {} days", self.limits.wait_days);
+                let failure = turn.fault(FaultKind::Limit, cause);
+                self.fail_current(turn, id, failure);
+            }
+            Ok(until) => self.emit(turn, self.place(id), Detail::WaitStarted { until }),
+        }
+    }
+}
+
+/// When a wait that begins now ends.
+fn until(wait: &Wait, input: &Overlay, now: Timestamp) -> Result<Timestamp, Fault> {
+    let resolve = |source: &Source| match source {
+        Source::Constant(value) => Some(value.clone()),
+        Source::Query(query) => query.find(Root::Overlay(input)),
+    };
+    let found = |value: Option<Value>| value.map_or_else(|| "nothing".to_owned(), |value| format!("`{value}`"));
+    match wait {
+        Wait::Duration(source) => {
+            let value = resolve(source);
+            let seconds = value.as_ref().and_then(seconds_of).ok_or_else(|| {
+                let cause = format!("the duration is no number of seconds, but {}", found(value.clone()));
+                Fault::new(FaultKind::Input, cause)
+            })?;
+            let millis = (seconds * 1000.0 - 1e-6).ceil().max(0.0);
+            Ok(now.plus_millis(millis as u64))
+        }
+        Wait::Timestamp(source) => {
+            let value = resolve(source);
+            value
+                .as_ref()
+                .and_then(Value::as_str)
+                .and_then(Timestamp::parse)
+                .ok_or_else(|| {
+                    let cause = format!("the timestamp is no RFC 3339 text, but {}", found(value.clone()));
+                    Fault::new(FaultKind::Input, cause)
+                })
+        }
+    }
+}
+
+/// Seconds: a number, or a string that reads as a JSON number.
+fn seconds_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => serde_json::from_str::<serde_json::Number>(text.trim()).ok()?.as_f64(),
+        _ => None,
+    }
+}

@@ -1,0 +1,118 @@
+//! A turn: the events one signal leads to, cut at bounds that every host shares.
+
+use crate::event::{Detail, Event, EventId, Failure, Path};
+use crate::state::{FrameId, State};
+use starbridge_fdl::graph::{Fault, FaultKind, Flow, StepId};
+use starbridge_fdl::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+
+/// A turn ends after so many events; what is left is outstanding as `continue`.
+pub const TURN_EVENTS: usize = 1_000;
+/// A turn ends after so many bytes of events ([`Event::weight`]).
+pub const TURN_BYTES: usize = 256 * 1024;
+
+/// The turn in progress.
+pub(crate) struct Turn<'a> {
+    pub(crate) flow: &'a Flow,
+    pub(crate) now: Timestamp,
+    out: &'a mut Vec<Event>,
+    events: usize,
+    bytes: usize,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(flow: &'a Flow, now: Timestamp, out: &'a mut Vec<Event>) -> Self {
+        Self {
+            flow,
+            now,
+            out,
+            events: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.events >= TURN_EVENTS || self.bytes >= TURN_BYTES
+    }
+
+    pub(crate) fn events(&self) -> usize {
+        self.events
+    }
+
+    /// An error with the name this language gives the fault.
+    pub(crate) fn failure(&self, fault: &Fault) -> Failure {
+        failure(&self.flow.fault_names.name(&fault.kind), &fault.cause)
+    }
+
+    /// An error of this kind.
+    pub(crate) fn fault(&self, kind: FaultKind, cause: impl Into<String>) -> Failure {
+        self.failure(&Fault::new(kind, cause))
+    }
+}
+
+/// An error with name and cause cut to their limits.
+pub(crate) fn failure(error: &str, cause: &str) -> Failure {
+    Failure {
+        error: cut(error, ERROR_NAME_CHARS),
+        cause: cut(cause, ERROR_CAUSE_CHARS),
+    }
+}
+
+fn cut(text: &str, chars: usize) -> Text {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => Text::from(text.get(..end).unwrap_or_default()),
+        None => Text::from(text),
+    }
+}
+
+/// Whose event it is.
+pub(crate) struct Place {
+    pub(crate) frame: FrameId,
+    pub(crate) step: Option<StepId>,
+    pub(crate) path: Path,
+    pub(crate) caused_by: EventId,
+    pub(crate) rollback: bool,
+}
+
+impl State {
+    /// Makes the next event, applies it and puts it out.
+    pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: Place, detail: Detail) {
+        let event = Event {
+            id: self.book.last.next(),
+            caused_by: place.caused_by,
+            time: turn.now,
+            step: place.step,
+            path: place.path,
+            rollback: place.rollback,
+            detail,
+        };
+        turn.events += 1;
+        turn.bytes += event.weight();
+        self.apply_in(turn.flow, &event, Some(place.frame));
+        turn.out.push(event);
+    }
+
+    /// The place of the step a frame is in, following on the frame's last event.
+    pub(crate) fn place(&self, id: FrameId) -> Place {
+        let frame = self.book.frames.get(&id);
+        Place {
+            frame: id,
+            step: frame.and_then(|frame| frame.visit()).map(|visit| visit.step),
+            path: frame.map(|frame| frame.path.clone()).unwrap_or_default(),
+            caused_by: frame.map(|frame| frame.last).unwrap_or_default(),
+            rollback: false,
+        }
+    }
+
+    /// The place of the flow itself.
+    pub(crate) fn flow_place(&self, caused_by: EventId) -> Place {
+        Place {
+            frame: crate::state::ROOT,
+            step: None,
+            path: Path::default(),
+            caused_by,
+            rollback: false,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Deciding how a rollback goes on: one task after the other, last done first undone (section "rollback").
+//!
+//! | current | what comes |
+//! |---|---|
+//! | none | `RollbackStarted` of the next |
+//! | entered | the input is made: `StepStarted` |
+//! | started | `TaskScheduled` |
+//! | in flight, retrying | waits |
+//! | answered | `RollbackSucceeded` |
+//! | faulted | `StepFailed` |
+//! | failed | `RetryScheduled` or `RollbackFailed` |
+
+use crate::context::{StepView, View};
+use crate::event::{Detail, EventId, Failure, Scheduled};
+use crate::state::{FrameId, State, UndoPhase, UndoRun};
+use crate::steps::{Tried, retry_scheduled};
+use crate::turn::{Place, Turn};
+use starbridge_fdl::graph::{Fault, FaultKind, Pattern, Rollback, Root, Scope, StepKind, Undo, Values};
+use starbridge_fdl::value::{Object, Overlay, Value};
+
+impl State {
+    /// The place of the rollback that goes on in a frame.
+    pub(crate) fn undo_place(&self, id: FrameId, caused_by: EventId) -> Place {
+        let run = self.undo_run(id);
+        Place {
+            frame: id,
+            step: run.map(|run| run.done.step),
+            path: run.map(|run| run.done.path.clone()).unwrap_or_default(),
+            caused_by,
+            rollback: true,
+        }
+    }
+
+    fn undo_run(&self, id: FrameId) -> Option<&UndoRun> {
+        self.frame(id)?.undoing.as_ref()?.current.as_ref()
+    }
+
+    /// One thing the rollback in a frame has to do.
+    pub(crate) fn step_undo(&mut self, turn: &mut Turn<'_>, id: FrameId) {
+        let Some(undoing) = self.frame(id).and_then(|frame| frame.undoing.as_ref()) else {
+            return;
+        };
+        let last = self.frame(id).map_or(self.book.last, |frame| frame.last);
+        let Some(run) = &undoing.current else {
+            let Some(next) = undoing.queue.last() else {
+                return;
+            };
+            let place = Place {
+                frame: id,
+                step: Some(next.step),
+                path: next.path.clone(),
+                caused_by: last,
+                rollback: true,
+            };
+            let of = next.call;
+            return self.emit(turn, place, Detail::RollbackStarted { of });
+        };
+        let place = self.undo_place(id, last);
+        let attempt = run.attempt.max(1);
+        match run.phase.clone() {
+            UndoPhase::Entered => self.begin_undo_attempt(turn, id, place),
+            UndoPhase::Started => self.schedule_undo(turn, id, place),
+            UndoPhase::InFlight { .. } | UndoPhase::Retrying { .. } => {}
+            UndoPhase::Answered => self.emit(turn, place, Detail::RollbackSucceeded),
+            UndoPhase::Faulted { failure, .. } => self.emit(turn, place, Detail::StepFailed { failure, attempt }),
+            UndoPhase::Failed { failure, retry_after } => self.after_undo_failure(turn, id, place, &failure, retry_after),
+        }
+    }
+
+    fn rollback_of<'a>(turn: &Turn<'a>, run: &UndoRun) -> Option<&'a Rollback> {
+        match &turn.flow.step(run.done.step)?.kind {
+            StepKind::Task(task) => task.rollback.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn begin_undo_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, place: Place) {
+        let Some(run) = self.undo_run(id) else {
+            return;
+        };
+        let attempt = run.attempt + 1;
+        let made = match Self::rollback_of(turn, run).and_then(|rollback| rollback.enter.as_ref()) {
+            None => Ok(None),
+            Some(program) => {
+                let view = self.undo_view(turn, id, run, attempt);
+                let scope = Scope {
+                    input: Root::Overlay(&run.done.input),
+                    variables: Root::Object(&run.done.result),
+                    context: &view,
+                    now: turn.now,
+                    seed: self.seed(),
+                };
+                program.run(&scope).map(Some)
+            }
+        };
+        let made = made.and_then(|made| {
+            let input = match &made {
+                Some(made) => Overlay::new(made.value.clone()),
+                None => merged(run),
+            };
+            let limit = self.limits.step_data_bytes;
+            let bytes = input.json_len().saturating_sub(input.exempt());
+            if bytes > limit {
+                let cause = format!("the rollback's input has {bytes} bytes, more than the limit of {limit}");
+                return Err(Fault::new(FaultKind::TooLarge, cause));
+            }
+            Ok(made)
+        });
+        match made {
+            Ok(made) => {
+                let (input, missing) = made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing));
+                let detail = Detail::StepStarted {
+                    attempt,
+                    input,
+                    missing,
+                };
+                self.emit(turn, place, detail);
+                // The call follows at once: its number is part of what the input may show.
+                self.step_undo(turn, id);
+            }
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.emit(turn, place, Detail::StepFailed { failure, attempt });
+            }
+        }
+    }
+
+    fn undo_view<'a>(&'a self, turn: &Turn<'_>, id: FrameId, run: &'a UndoRun, attempt: u32) -> View<'a> {
+        let rollback = Self::rollback_of(turn, run);
+        let waits = rollback.is_some_and(
+            |rollback| matches!(&rollback.undo, Undo::Call(call) if call.pattern == Pattern::WaitForCallback),
+        );
+        let retry_value = rollback.and_then(|rollback| {
+            let values = rollback.retry.iter().find_map(|policy| policy.values.as_ref())?;
+            listed(values)?.get(run.retried as usize).cloned()
+        });
+        View {
+            state: self,
+            step: turn.flow.step(run.done.step).map(|step| StepView {
+                name: step.name.clone(),
+                path: &run.done.path,
+                entered: run.started,
+                visit: 1,
+                attempt,
+                call: waits.then(|| self.book.last.next().next()),
+                polls: None,
+                retry_value,
+                failure: self.failure_being_undone(turn, id),
+            }),
+        }
+    }
+
+    /// The failure a rollback undoes. That of making an output is not in the history: it is made out again.
+    fn failure_being_undone(&self, turn: &Turn<'_>, id: FrameId) -> Option<Failure> {
+        let undoing = self.frame(id)?.undoing.as_ref()?;
+        if let Some(failure) = &undoing.failure {
+            return Some(failure.clone());
+        }
+        let fault = match self.output_of(turn, id) {
+            Err(fault) if self.visit_and_step(turn, id).is_some() => fault,
+            _ => self.flow_output(turn).err()?,
+        };
+        Some(turn.failure(&fault))
+    }
+
+    fn schedule_undo(&mut self, turn: &mut Turn<'_>, id: FrameId, place: Place) {
+        let Some(run) = self.undo_run(id) else {
+            return;
+        };
+        let Some(rollback) = Self::rollback_of(turn, run) else {
+            return;
+        };
+        let (resource, pattern, params) = match &rollback.undo {
+            Undo::Call(call) => {
+                let params = call.params.as_ref().map(|params| params.resolve(Root::Overlay(&run.input)));
+                (call.resource.clone(), call.pattern, params)
+            }
+            Undo::Child => {
+                let child = run.done.child.clone().unwrap_or_default();
+                let params: Object = [("executionId".into(), child.into())].into_iter().collect();
+                let resource = match turn.flow.step(run.done.step).map(|step| &step.kind) {
+                    Some(StepKind::Task(task)) => task.call.resource.clone(),
+                    _ => return,
+                };
+                (resource, Pattern::Sync, Some(Value::from(params)))
+            }
+        };
+        let detail = Detail::TaskScheduled(Box::new(Scheduled {
+            resource,
+            pattern,
+            attempt: run.attempt,
+            call: 1,
+            params,
+            timeout_at: rollback.timeout.map(|millis| turn.now.plus_millis(millis)),
+        }));
+        self.emit(turn, place, detail);
+    }
+
+    fn after_undo_failure(&mut self, turn: &mut Turn<'_>, id: FrameId, place: Place, failure: &Failure, retry_after: u64) {
+        let Some(run) = self.undo_run(id) else {
+            return;
+        };
+        let tried = Tried {
+            retries: &run.retries,
+            retried: run.retried,
+            failure,
+            retry_after,
+        };
+        let policies = Self::rollback_of(turn, run).map(|rollback| rollback.retry.as_slice());
+        let next = self.next_retry(turn, id, policies.unwrap_or_default(), &tried, &|values| listed(values));
+        let detail = match next {
+            Some(next) => retry_scheduled(next, run.attempt + 1, turn.now),
+            None => Detail::RollbackFailed(failure.clone()),
+        };
+        self.emit(turn, place, detail);
+    }
+}
+
+/// The values of a rollback's policy: only such as are written out, since a rollback is no step that is entered.
+fn listed(values: &Values) -> Option<Vec<Value>> {
+    match values {
+        Values::List(values) => Some(values.clone()),
+        Values::Path(_) => None,
+    }
+}
+
+/// A rollback's input by default: the task's input merged with its result.
+fn merged(run: &UndoRun) -> Overlay {
+    let mut input = run.done.input.clone();
+    input.merge(&run.done.result);
+    input
+}

@@ -1,0 +1,109 @@
+//! Connectors: how a call reaches what it is for.
+
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Value};
+use std::future::Future;
+use std::pin::Pin;
+
+/// The answer to come. Dropping it gives the call up: what can be told so is told.
+pub type OutcomeFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// Something that can carry calls of one form of resource (`http:`, `cmd:`, …).
+pub trait Connector: Send + Sync {
+    /// Carries a call. The answer is always an outcome, never a panic or an endless wait without end of its own accord:
+    /// whoever calls bounds the time by dropping the future.
+    fn call(&self, request: Request) -> OutcomeFuture<'_>;
+}
+
+/// A call, ready to leave: resource mapped, tokens signed, secrets resolved.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Where it goes: one of the forms of section "tasks" (`http://…`, `cmd:…`).
+    pub target: String,
+    /// What the resource was written as, where the resource map led here.
+    pub via: Via,
+    /// When the task counts as done.
+    pub pattern: Pattern,
+    /// The mapped input.
+    pub input: Object,
+    /// Service parameters; without, the input is all there is to send.
+    pub params: Option<Value>,
+    /// Ids the call carries.
+    pub keys: Keys,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// Whether it undoes something: messages say `"type": "rollback"` then.
+    pub rollback: bool,
+    /// Whether the step polls: a 202 is an acceptance then, not a result.
+    pub polling: bool,
+    /// Whether `target` is where a poll was told to ask: a GET without a body.
+    pub follow: bool,
+    /// When the attempt ends.
+    pub timeout_at: Option<Timestamp>,
+    /// Bytes an answer may have; one byte more is refused.
+    pub answer_limit: usize,
+}
+
+/// The family of names through which the resource map led to a target; some have errors of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// Written as it is called.
+    #[default]
+    Direct,
+    /// An `acs:fc:` pattern.
+    FunctionCompute,
+    /// An `acs:mns:` pattern.
+    MessageService,
+    /// Any other pattern.
+    Map,
+}
+
+/// The ids a call carries, as headers, attributes or fields (section "tasks").
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// `Idempotency-Key`: one a call, the same when it is sent again.
+    pub idempotency: String,
+    /// `Starbridge-Step-Key`: one a visit of the step, the same over its retries and polls.
+    pub step_visit: String,
+    /// The execution's id.
+    pub execution: String,
+    /// The flow's name.
+    pub flow: String,
+    /// The step's name.
+    pub step: String,
+    /// W3C trace context, where there is one.
+    pub traceparent: Option<String>,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It gave this result.
+    Result(Value),
+    /// It was taken; the result comes otherwise. Under `polling` with `status` 202 (see `Signal::Submitted`).
+    Accepted {
+        /// What the other side said.
+        receipt: Option<Value>,
+    },
+    /// It failed.
+    Failed {
+        /// The error's name.
+        error: String,
+        /// Its cause.
+        cause: String,
+        /// Seconds before which it should not be tried again.
+        retry_after: Option<u64>,
+    },
+}
+
+impl Outcome {
+    /// A failure with this name and cause.
+    pub fn failed(error: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self::Failed {
+            error: error.into(),
+            cause: cause.into(),
+            retry_after: None,
+        }
+    }
+}

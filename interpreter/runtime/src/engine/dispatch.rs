@@ -1,0 +1,184 @@
+//! Carrying out what leaves: calls to connectors, and giving them up.
+
+use super::{Done, Engine};
+use crate::shard::Outgoing;
+use crate::tokens::sign_references;
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_machine::{CallToSend, EventId, Signal};
+use starbridge_ports::{Keys, Outcome, Request};
+
+const SECRET: &str = "secret://";
+
+impl Engine {
+    pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
+        match outgoing {
+            Outgoing::Send { execution, call } => self.send(execution, *call),
+            Outgoing::Cancel { execution, call } => self.stop_sending(&execution, call),
+            Outgoing::Turn { .. } | Outgoing::Ended { .. } => {}
+        }
+    }
+
+    pub(super) fn stop_sending(&mut self, execution: &Text, call: EventId) {
+        self.heartbeats.forget(execution, call);
+        if let Some(task) = self.out.remove(&(execution.clone(), call)) {
+            task.abort();
+        }
+    }
+
+    fn send(&mut self, execution: Text, call: CallToSend) {
+        let number = call.call;
+        if let Some(millis) = call.heartbeat.filter(|_| call.pattern == Pattern::WaitForCallback) {
+            let now = self.now();
+            self.heartbeats.expect(&execution, number, millis, now);
+        }
+        let prepared = self.request(&execution, call);
+        let done = self.done.0.clone();
+        match prepared {
+            Err(outcome) => {
+                let _ = done.send(Done {
+                    execution,
+                    call: number,
+                    outcome,
+                });
+            }
+            Ok((connector, request)) => {
+                let key = (execution.clone(), number);
+                let task = tokio::spawn(async move {
+                    let outcome = connector.call(request).await;
+                    // Nobody listens any more once the engine is gone.
+                    let _ = done.send(Done {
+                        execution,
+                        call: number,
+                        outcome,
+                    });
+                });
+                self.out.insert(key, task.abort_handle());
+            }
+        }
+    }
+
+    /// The request of a call, and who carries it; or what became of it before it could leave.
+    fn request(
+        &self,
+        execution: &Text,
+        call: CallToSend,
+    ) -> Result<(std::sync::Arc<dyn starbridge_ports::Connector>, Request), Outcome> {
+        let no_such = |cause: String| Outcome::failed("FnF.NoSuchResource", cause);
+        let resolved = self.shard.resources().resolve(&call.resource).ok_or_else(|| {
+            no_such(format!(
+                "nothing answers to `{}`: give it a target with `--resource 'PATTERN=TARGET'`",
+                call.resource
+            ))
+        })?;
+        let scheme = resolved.target.split(':').next().unwrap_or_default();
+        let scheme = if scheme == "https" { "http" } else { scheme };
+        let connector = self
+            .world
+            .connectors
+            .get(scheme)
+            .cloned()
+            .ok_or_else(|| no_such(format!("`{}` can't be called here: no connector for `{scheme}:`", resolved.target)))?;
+        let family: Vec<&str> = self.shard.family(execution).iter().map(Text::as_str).collect();
+        let sign = |value: Value| sign_references(&value, &family, &self.world.tokens).unwrap_or(value);
+        let input = match sign(call.input.into()) {
+            Value::Object(input) => input,
+            _ => Object::new(),
+        };
+        let params = match call.params {
+            None => None,
+            Some(params) => Some(self.reveal(&sign(params)).map_err(|name| no_such(format!("there is no secret `{name}`")))?),
+        };
+        let flow = self.shard.state(execution).and_then(|state| state.started());
+        let keys = Keys {
+            idempotency: format!("{execution}/{}", call.call),
+            step_visit: format!("{execution}/{}", call.visit),
+            execution: execution.to_string(),
+            flow: flow.map(|started| started.flow.to_string()).unwrap_or_default(),
+            step: call.step.to_string(),
+            traceparent: None,
+        };
+        let limits = self.shard.limits();
+        let request = Request {
+            target: resolved.target,
+            via: resolved.via,
+            pattern: call.pattern,
+            input,
+            params,
+            keys,
+            attempt: call.attempt,
+            rollback: call.rollback,
+            polling: call.polling,
+            follow: call.follow,
+            timeout_at: call.timeout_at,
+            answer_limit: limits.step_data_bytes,
+        };
+        Ok((connector, request))
+    }
+
+    /// Service parameters with secrets in place of their references; the name of one that is not there otherwise.
+    fn reveal(&self, value: &Value) -> Result<Value, String> {
+        match value {
+            Value::String(text) => match text.strip_prefix(SECRET) {
+                None => Ok(value.clone()),
+                Some(name) => {
+                    let secret = self.world.secrets.get(name).ok_or_else(|| name.to_owned())?;
+                    Ok(Value::from(secret.reveal()))
+                }
+            },
+            Value::Array(array) => {
+                let values: Result<Vec<Value>, String> = array.values().iter().map(|value| self.reveal(value)).collect();
+                Ok(Array::from(values?).into())
+            }
+            Value::Object(object) => {
+                let members: Result<Vec<(Text, Value)>, String> = object
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), self.reveal(value)?)))
+                    .collect();
+                Ok(members?.into_iter().collect::<Object>().into())
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
+    /// The signal an outcome is to the machine.
+    pub(super) fn signal_of(&self, execution: &Text, call: EventId, outcome: Outcome) -> Signal {
+        let waits = self
+            .shard
+            .state(execution)
+            .zip(self.shard.flow(execution))
+            .and_then(|(state, flow)| state.call_to_send(flow, call))
+            .is_some_and(|call| call.pattern != Pattern::RequestResponse);
+        match outcome {
+            Outcome::Result(receipt) if waits => Signal::Submitted {
+                call,
+                receipt: Some(receipt),
+                execution: None,
+                version: None,
+            },
+            Outcome::Result(result) => Signal::Succeeded {
+                call,
+                result,
+                worker: None,
+                held_time: None,
+            },
+            Outcome::Accepted { receipt } => Signal::Submitted {
+                call,
+                receipt,
+                execution: None,
+                version: None,
+            },
+            Outcome::Failed { error, cause, .. } if waits => Signal::SubmitFailed { call, error, cause },
+            Outcome::Failed {
+                error,
+                cause,
+                retry_after,
+            } => Signal::Failed {
+                call,
+                error,
+                cause,
+                retry_after,
+            },
+        }
+    }
+}

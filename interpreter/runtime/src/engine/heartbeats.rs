@@ -1,0 +1,56 @@
+//! Heartbeats: not events, so they are kept here and start anew after a restart.
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who must be heard of by when.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeats {
+    calls: BTreeMap<(Text, EventId), (Timestamp, u64)>,
+    deadlines: BTreeSet<(Timestamp, Text, EventId)>,
+}
+
+impl Heartbeats {
+    /// Expects a sign of life at least every `millis`.
+    pub(super) fn expect(&mut self, execution: &Text, call: EventId, millis: u64, now: Timestamp) {
+        let deadline = now.plus_millis(millis);
+        self.forget(execution, call);
+        self.calls.insert((execution.clone(), call), (deadline, millis));
+        self.deadlines.insert((deadline, execution.clone(), call));
+    }
+
+    /// A sign of life.
+    pub(super) fn beat(&mut self, execution: &Text, call: EventId, now: Timestamp) {
+        if let Some((_, millis)) = self.calls.get(&(execution.clone(), call)).copied() {
+            self.expect(execution, call, millis, now);
+        }
+    }
+
+    /// Expects nothing any more.
+    pub(super) fn forget(&mut self, execution: &Text, call: EventId) {
+        if let Some((deadline, _)) = self.calls.remove(&(execution.clone(), call)) {
+            self.deadlines.remove(&(deadline, execution.clone(), call));
+        }
+    }
+
+    /// The next deadline.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        // A sign of life at exactly the deadline counts, so silence begins a millisecond later.
+        self.deadlines.first().map(|(deadline, ..)| deadline.plus_millis(1))
+    }
+
+    /// Takes out those that were not heard of in time.
+    pub(super) fn silent(&mut self, now: Timestamp) -> Vec<(Text, EventId)> {
+        let mut silent = Vec::new();
+        while let Some((deadline, execution, call)) = self.deadlines.first().cloned() {
+            if deadline >= now {
+                break;
+            }
+            self.forget(&execution, call);
+            silent.push((execution, call));
+        }
+        silent
+    }
+}

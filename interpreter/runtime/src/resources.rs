@@ -1,0 +1,227 @@
+//! The resource map: from names a flow uses to forms that can be called (section "tasks").
+
+use starbridge_ports::Via;
+
+/// A table from patterns to targets, asked in order.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceMap {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    pattern: Vec<Part>,
+    target: String,
+    via: Via,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Text(String),
+    /// `*`: anything.
+    Any,
+    /// `{name}`: anything but nothing, kept under that name.
+    Named(String),
+}
+
+/// What a resource leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// One of the forms that can be called.
+    pub target: String,
+    /// Through what.
+    pub via: Via,
+}
+
+/// Why an entry of a resource map is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResourceMapError {
+    /// There is no `=` between pattern and target.
+    NoTarget,
+    /// A `{` is not closed, or nothing is in it.
+    Brace,
+    /// The target uses a placeholder that the pattern does not have.
+    Unknown(String),
+}
+
+impl std::fmt::Display for ResourceMapError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoTarget => f.write_str("a resource is given as `PATTERN=TARGET`"),
+            Self::Brace => f.write_str("a placeholder is written `{name}`"),
+            Self::Unknown(name) => write!(f, "the target uses `{{{name}}}`, which the pattern does not have"),
+        }
+    }
+}
+
+impl std::error::Error for ResourceMapError {}
+
+/// Forms that are called as they are written.
+const DIRECT: [&str; 8] = ["http:", "https:", "queue:", "sqs:", "redis:", "lambda:", "flow:", "cmd:"];
+
+impl ResourceMap {
+    /// Adds `PATTERN=TARGET`. The target begins at the first `=` that is followed by a form that can be called.
+    pub fn add(&mut self, entry: &str) -> Result<(), ResourceMapError> {
+        let split = entry
+            .match_indices('=')
+            .map(|(at, _)| (&entry[..at], &entry[at + 1..]))
+            .find(|(_, target)| DIRECT.iter().any(|form| target.starts_with(form)))
+            .or_else(|| entry.split_once('='));
+        let (pattern, target) = split.ok_or(ResourceMapError::NoTarget)?;
+        if pattern.is_empty() || target.is_empty() {
+            return Err(ResourceMapError::NoTarget);
+        }
+        let parts = parse(pattern, true)?;
+        for part in parse(target, false)? {
+            if let Part::Named(name) = part
+                && !parts.contains(&Part::Named(name.clone()))
+            {
+                return Err(ResourceMapError::Unknown(name));
+            }
+        }
+        let via = if pattern.starts_with("acs:fc:") {
+            Via::FunctionCompute
+        } else if pattern.starts_with("acs:mns:") {
+            Via::MessageService
+        } else {
+            Via::Map
+        };
+        self.entries.push(Entry {
+            pattern: parts,
+            target: target.to_owned(),
+            via,
+        });
+        Ok(())
+    }
+
+    /// What a resource leads to. The map is asked first, so that a test can lead a call elsewhere; `acs:fnf:…:flow/X` and
+    /// `fnf:StartExecution` are flows without being told.
+    pub fn resolve(&self, resource: &str) -> Option<Resolved> {
+        for entry in &self.entries {
+            if let Some(names) = matches(&entry.pattern, resource) {
+                let mut target = String::new();
+                for part in parse(&entry.target, false).ok()? {
+                    match part {
+                        Part::Text(text) => target.push_str(&text),
+                        Part::Any => target.push('*'),
+                        Part::Named(name) => {
+                            let found = names.iter().find(|(known, _)| *known == name);
+                            target.push_str(found.map_or("", |(_, value)| value));
+                        }
+                    }
+                }
+                return Some(Resolved {
+                    target,
+                    via: entry.via,
+                });
+            }
+        }
+        let direct = |target: String| Resolved {
+            target,
+            via: Via::Direct,
+        };
+        if DIRECT.iter().any(|form| resource.starts_with(form)) {
+            return Some(direct(resource.to_owned()));
+        }
+        if resource.starts_with("acs:fnf:") {
+            let (_, name) = resource.rsplit_once("flow/")?;
+            return Some(direct(format!("flow:{name}")));
+        }
+        (resource == "fnf:StartExecution").then(|| direct("flow:".to_owned()))
+    }
+}
+
+fn parse(text: &str, stars: bool) -> Result<Vec<Part>, ResourceMapError> {
+    let mut parts = Vec::new();
+    let mut plain = String::new();
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        let part = match char {
+            '*' if stars => Part::Any,
+            '{' => {
+                let name: String = chars.by_ref().take_while(|char| *char != '}').collect();
+                if name.is_empty() || !text.contains('}') {
+                    return Err(ResourceMapError::Brace);
+                }
+                Part::Named(name)
+            }
+            other => {
+                plain.push(other);
+                continue;
+            }
+        };
+        if !plain.is_empty() {
+            parts.push(Part::Text(std::mem::take(&mut plain)));
+        }
+        parts.push(part);
+    }
+    if !plain.is_empty() {
+        parts.push(Part::Text(plain));
+    }
+    Ok(parts)
+}
+
+/// Matches greedily from the left: a placeholder ends where the text after it first comes.
+fn matches<'a>(parts: &[Part], text: &'a str) -> Option<Vec<(String, &'a str)>> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    for (index, part) in parts.iter().enumerate() {
+        match part {
+            Part::Text(plain) => rest = rest.strip_prefix(plain.as_str())?,
+            Part::Any | Part::Named(_) => {
+                let value = match parts.get(index + 1) {
+                    None => rest,
+                    Some(Part::Text(next)) => &rest[..rest.find(next.as_str())?],
+                    Some(_) => "",
+                };
+                rest = &rest[value.len()..];
+                if let Part::Named(name) = part {
+                    if value.is_empty() {
+                        return None;
+                    }
+                    names.push((name.clone(), value));
+                }
+            }
+        }
+    }
+    rest.is_empty().then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(entries: &[&str]) -> ResourceMap {
+        let mut map = ResourceMap::default();
+        for entry in entries {
+            map.add(entry).unwrap();
+        }
+        map
+    }
+
+    #[test]
+    fn placeholders_are_filled_in() {
+        let map = map(&["acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}?a=b"]);
+        let resolved = map.resolve("acs:fc:cn-hangzhou:123:services/shop/functions/pay").unwrap();
+        assert_eq!(resolved.target, "http://localhost:9000/shop/pay?a=b");
+        assert_eq!(resolved.via, Via::FunctionCompute);
+        assert_eq!(map.resolve("acs:fc:cn:1:services/shop"), None);
+        assert_eq!(map.resolve("nothing"), None);
+    }
+
+    #[test]
+    fn flows_need_no_map() {
+        let map = ResourceMap::default();
+        assert_eq!(map.resolve("acs:fnf:cn:1:flow/child").unwrap().target, "flow:child");
+        assert_eq!(map.resolve("fnf:StartExecution").unwrap().target, "flow:");
+        assert_eq!(map.resolve("http://x/").unwrap().target, "http://x/");
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let mut map = ResourceMap::default();
+        assert_eq!(map.add("acs:fc:x"), Err(ResourceMapError::NoTarget));
+        assert_eq!(map.add("a{=http://x"), Err(ResourceMapError::Brace));
+        assert_eq!(map.add("a=http://{x}"), Err(ResourceMapError::Unknown("x".into())));
+    }
+}

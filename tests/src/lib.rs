@@ -1,0 +1,4 @@
+//! What the project's tests share: where the data is, and the runners that read it.
+
+pub mod conformance;
+pub mod data;

@@ -19,12 +19,23 @@ impl Timestamp {
 
     /// Reads RFC 3339, any offset; parts of a millisecond are rounded up, so that a timer is never early.
     pub fn parse(text: &str) -> Option<Self> {
-        let parsed: jiff::Timestamp = text.parse().ok()?;
-        let nanos = parsed.as_nanosecond();
+        let nanos = match text.parse::<jiff::Timestamp>() {
+            Ok(parsed) => parsed.as_nanosecond(),
+            Err(_) => near_the_end(text)?,
+        };
         i64::try_from(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) != 0))
             .ok()
             .map(Self)
     }
+}
+
+/// The last two days of the year 9999, which an instant of that library does not reach: nanoseconds since 1970.
+fn near_the_end(text: &str) -> Option<i128> {
+    let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
+    let offset = pieces.to_numeric_offset()?;
+    let civil = pieces.date().to_datetime(pieces.time()?);
+    let since = civil.duration_since(jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0));
+    Some(since.as_nanos() - i128::from(offset.seconds()) * 1_000_000_000)
 }
 
 /// RFC 3339 in UTC with three digits of a second: `2024-01-01T00:00:00.000Z`.

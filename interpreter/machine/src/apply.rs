@@ -108,8 +108,14 @@ impl State {
         let Detail::RollbackStarted { of } = event.detail else {
             return None;
         };
-        // Innermost first: the frame whose pile of what could be undone has that call on top.
+        if self.book.ending.is_some() {
+            return Some(ROOT);
+        }
+        // Inside of what is being closed nothing begins to be undone by itself; else it is the innermost list that has it.
         let (mut id, _) = self.frame_at(&event.path);
+        if let Some(closing) = self.outermost_closing(id) {
+            return Some(closing);
+        }
         loop {
             if self.undo_pile(flow, id).iter().any(|done| done.call == of) {
                 return Some(id);

@@ -112,6 +112,8 @@ pub(crate) struct Book {
     /// Calls given up whose report, should it come, is to be noted.
     pub(crate) abandoned: BTreeSet<EventId>,
     pub(crate) ending: Option<Ending>,
+    /// The same, come while something was being undone: it takes effect when that has ended.
+    pub(crate) late_ending: Option<Ending>,
     /// The flow's input, where a program made it.
     pub(crate) flow_input: Option<Object>,
     /// How many rollbacks are in progress.

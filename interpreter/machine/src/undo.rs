@@ -15,8 +15,8 @@ use crate::event::{Detail, EventId, Failure, Scheduled};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
 use crate::turn::{Place, Turn};
-use starbridge_fdl::graph::{Fault, FaultKind, Pattern, Rollback, Root, Scope, StepKind, Undo, Values};
-use starbridge_fdl::value::{Object, Overlay, Value};
+use starbridge_fdl::graph::{Pattern, Rollback, Root, Scope, StepKind, Undo, Values};
+use starbridge_fdl::value::{Object, Value};
 
 impl State {
     /// The place of the rollback that goes on in a frame.
@@ -93,19 +93,6 @@ impl State {
                 program.run(&scope).map(Some)
             }
         };
-        let made = made.and_then(|made| {
-            let input = match &made {
-                Some(made) => Overlay::new(made.value.clone()),
-                None => merged(run),
-            };
-            let limit = self.limits.step_data_bytes;
-            let bytes = input.json_len().saturating_sub(input.exempt());
-            if bytes > limit {
-                let cause = format!("the rollback's input has {bytes} bytes, more than the limit of {limit}");
-                return Err(Fault::new(FaultKind::TooLarge, cause));
-            }
-            Ok(made)
-        });
         match made {
             Ok(made) => {
                 let (input, missing) = made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing));
@@ -222,11 +209,4 @@ fn listed(values: &Values) -> Option<Vec<Value>> {
         Values::List(values) => Some(values.clone()),
         Values::Path(_) => None,
     }
-}
-
-/// A rollback's input by default: the task's input merged with its result.
-fn merged(run: &UndoRun) -> Overlay {
-    let mut input = run.done.input.clone();
-    input.merge(&run.done.result);
-    input
 }

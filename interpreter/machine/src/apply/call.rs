@@ -11,6 +11,7 @@ impl State {
     pub(super) fn fold_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         match &event.detail {
             Detail::TaskScheduled(scheduled) => {
+                self.book.frames.get_mut(&id)?.active()?.calls = scheduled.call;
                 let run = self.task_run(id)?;
                 if !matches!(run.phase, TaskPhase::Ready) {
                     return None;

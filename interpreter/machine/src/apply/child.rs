@@ -1,7 +1,7 @@
 //! Children of composites: branches and iterations.
 
 use crate::event::{Child, Detail, Event, Exit, Failure};
-use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State, Visit};
+use crate::state::{At, Children, Closing, DoneClass, Frame, FrameId, Outcome, Phase, State, Visit};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
 
@@ -152,6 +152,10 @@ impl State {
             self.book.ready.retain(|ready| *ready != id);
         }
         let children = self.children_of(outer)?;
+        if children.closing == Some(Closing::Met) {
+            // Of a branch that is not wanted any more what had completed stays, to be undone with the rest.
+            done.retain(|done| done.class == DoneClass::Completed);
+        }
         children.live.remove(&number)?;
         children.parked.insert(number, id);
         children.done.append(&mut done);

@@ -59,25 +59,36 @@ impl State {
             }
             Detail::ExecutionStopped { failure, .. } if self.book.status == Status::Succeeded => {
                 self.book.status = Status::RollingBack;
-                self.begin_ending(flow, event.id, Status::RolledBack, failure.clone(), true);
+                self.end_from_outside(flow, event.id, Status::RolledBack, failure.clone(), true);
             }
             Detail::ExecutionStopped { failure, .. } => {
-                self.begin_ending(flow, event.id, Status::Stopped, failure.clone(), event.rollback);
+                self.end_from_outside(flow, event.id, Status::Stopped, failure.clone(), event.rollback);
             }
             Detail::ExecutionTimedOut => {
                 let name = flow.fault_names.name(&FaultKind::ExecutionTimeout);
                 let seconds = flow.timeout / 1000;
                 let cause = format!("the execution took longer than {seconds} seconds");
                 let failure = failure(&name, &cause);
-                self.begin_ending(flow, event.id, Status::TimedOut, failure, true);
+                self.end_from_outside(flow, event.id, Status::TimedOut, failure, true);
             }
             _ => return None,
         }
         Some(())
     }
 
+    /// A stop or timeout: at once, or when the rollback it falls into has ended.
+    fn end_from_outside(&mut self, flow: &Flow, event: EventId, status: Status, failure: Failure, undo: bool) {
+        self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
+        let ending = Ending { status, failure, undo };
+        if self.book.undoing > 0 {
+            self.book.late_ending = Some(ending);
+        } else {
+            self.begin_ending(flow, event, ending);
+        }
+    }
+
     /// Freezes everything; the flow's frame then closes it.
-    pub(crate) fn begin_ending(&mut self, flow: &Flow, event: EventId, status: Status, failure: Failure, undo: bool) {
+    pub(crate) fn begin_ending(&mut self, flow: &Flow, event: EventId, ending: Ending) {
         self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
         self.freeze(ROOT);
         if let Some(visit) = self.book.frames.get(&ROOT).and_then(Frame::visit) {
@@ -87,7 +98,7 @@ impl State {
         if let Some(root) = self.book.frames.get_mut(&ROOT) {
             root.last = event;
         }
-        self.book.ending = Some(Ending { status, failure, undo });
+        self.book.ending = Some(ending);
         self.settle_ending(flow);
     }
 

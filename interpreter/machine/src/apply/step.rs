@@ -51,6 +51,8 @@ impl State {
             mapped: None,
             failed_task: None,
             kept: None,
+            late: None,
+            calls: 0,
             input: Overlay::default(),
             retries: Vec::new(),
             retried: 0,
@@ -77,6 +79,8 @@ impl State {
             return None;
         }
         visit.attempt = attempt;
+        visit.calls = 0;
+        visit.late = None;
         visit.started = event.id;
         visit.input = step_input(step, mapped.as_ref(), shown, plain);
         visit.mapped = mapped;
@@ -315,6 +319,10 @@ impl State {
                 &format!("the step took longer than {bound} seconds"),
             );
             self.book.timers.remove(&(deadline, of));
+            if self.is_undoing_inside(id) {
+                self.book.frames.get_mut(&id)?.active()?.late = Some(failure);
+                return Some(());
+            }
             return self.time_out(id, failure);
         }
         let key = match &mut visit.phase {
@@ -344,6 +352,25 @@ impl State {
             _ => return None,
         };
         self.book.timers.remove(&key);
+        Some(())
+    }
+
+    /// A rollback has ended: bounds that ran out meanwhile take effect, from inside out.
+    pub(super) fn take_late_effects(&mut self, from: FrameId) -> Option<()> {
+        let mut next = self.book.frames.get(&from)?.parent;
+        while let Some((id, _)) = next {
+            next = self.book.frames.get(&id)?.parent;
+            let late = self
+                .book
+                .frames
+                .get(&id)?
+                .visit()
+                .is_some_and(|visit| visit.late.is_some());
+            if late && !self.is_undoing_inside(id) {
+                let failure = self.book.frames.get_mut(&id)?.active()?.late.take()?;
+                self.time_out(id, failure)?;
+            }
+        }
         Some(())
     }
 

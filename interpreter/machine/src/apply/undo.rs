@@ -62,6 +62,13 @@ impl State {
         if undoing.queue.is_empty() {
             frame.undoing = None;
             self.book.undoing -= 1;
+            self.take_late_effects(id)?;
+            if self.book.undoing == 0
+                && let Some(late) = self.book.late_ending.take()
+            {
+                let last = self.book.last.next();
+                self.begin_ending(flow, last, late);
+            }
             self.settle_outward(flow, id);
         }
         Some(())
@@ -77,15 +84,16 @@ impl State {
             Some(ending) => ending.failure.clone(),
             None => failure.unwrap_or_else(|| crate::turn::failure("", "")),
         };
+        let ending = Ending {
+            status: Status::RollbackFailed,
+            failure,
+            undo: false,
+        };
         if self.book.ending.is_some() {
-            self.book.ending = Some(Ending {
-                status: Status::RollbackFailed,
-                failure,
-                undo: false,
-            });
+            self.book.ending = Some(ending);
             self.settle_ending(flow);
         } else {
-            self.begin_ending(flow, event, Status::RollbackFailed, failure, false);
+            self.begin_ending(flow, event, ending);
         }
         Some(())
     }

@@ -78,6 +78,10 @@ pub(crate) struct Visit {
     pub(crate) retries: Vec<u32>,
     /// Retries so far, whatever the policy: what counts the `values` of a policy.
     pub(crate) retried: u32,
+    /// The attempt's time was over while something inside was being undone: it takes effect when that has ended.
+    pub(crate) late: Option<Failure>,
+    /// Calls made in the latest attempt of a task.
+    pub(crate) calls: u32,
     /// When a composite's attempt times out, or a polling task's.
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) phase: Phase,

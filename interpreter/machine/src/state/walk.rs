@@ -38,6 +38,40 @@ impl State {
         }
     }
 
+    /// The outermost frame around (or at) a frame whose step is being closed.
+    pub(crate) fn outermost_closing(&self, id: FrameId) -> Option<FrameId> {
+        let mut found = None;
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let frame = self.book.frames.get(&id)?;
+            if frame.visit().is_some_and(is_closing) {
+                found = Some(id);
+            }
+            next = frame.parent.map(|(parent, _)| parent);
+        }
+        found
+    }
+
+    /// Whether a rollback is in progress somewhere inside the step a frame is in.
+    pub(crate) fn is_undoing_inside(&self, outer: FrameId) -> bool {
+        let inside = |frame: &Frame| {
+            let mut parent = frame.parent;
+            while let Some((id, _)) = parent {
+                if id == outer {
+                    return true;
+                }
+                parent = self.book.frames.get(&id).and_then(|frame| frame.parent);
+            }
+            false
+        };
+        let mut undoing = false;
+        #[expect(clippy::iter_over_hash_type, reason = "whether there is one does not depend on the order")]
+        for frame in self.book.frames.values() {
+            undoing |= frame.undoing.as_ref().is_some_and(|undoing| !undoing.failed) && inside(frame);
+        }
+        undoing
+    }
+
     /// Whether something further out is being closed, so that nothing new happens here.
     pub(crate) fn is_frozen(&self, frame: &Frame) -> bool {
         if self.book.ending.is_some() {

@@ -116,7 +116,7 @@ impl State {
     ) -> View<'a> {
         let attempt = attempt.unwrap_or(visit.attempt);
         let polls = match &step.kind {
-            StepKind::Task(task) if task.poll.is_some() => Some(visit.task().map_or(0, |run| run.calls)),
+            StepKind::Task(task) if task.poll.is_some() => Some(if attempt == visit.attempt { visit.calls } else { 0 }),
             _ => None,
         };
         View {

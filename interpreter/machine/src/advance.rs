@@ -85,6 +85,16 @@ impl State {
                 self.emit(turn, place, Detail::ExecutionStopped { failure, by });
                 Ok(())
             }
+            Signal::Resolve { request, resolution } => {
+                let known = matches!(resolution.action.as_str(), "retry" | "succeed" | "fail");
+                let frame = self.book.manual.get(&request).copied().filter(|_| known);
+                let place = Place {
+                    caused_by: request,
+                    ..self.place(frame.ok_or(Rejection::Unknown)?)
+                };
+                self.emit(turn, place, Detail::ManualResolved(resolution));
+                Ok(())
+            }
             report => self.take_report(turn, report),
         }
     }

@@ -59,6 +59,8 @@ impl State {
             | Detail::ChoiceTaken { .. }
             | Detail::WaitStarted { .. }
             | Detail::RetryScheduled { .. }
+            | Detail::ManualRequested(_)
+            | Detail::ManualResolved(_)
             | Detail::TimerFired { .. } => self.fold_step(flow, event, frame),
             Detail::BranchEntered { .. }
             | Detail::BranchExited(_)
@@ -79,9 +81,7 @@ impl State {
             | Detail::ExecutionTimedOut => Some(self.fold_end(flow, event)),
             Detail::LateResultIgnored { of, .. } => Some(self.book.abandoned.remove(of).then_some(())),
             Detail::TurnContinued | Detail::TaskStarted => Some(Some(())),
-            Detail::ManualRequested(_)
-            | Detail::ManualResolved(_)
-            | Detail::ExecutionRedriven { .. }
+            Detail::ExecutionRedriven { .. }
             | Detail::ExecutionForked { .. } => Some(None),
             _ => None,
         }

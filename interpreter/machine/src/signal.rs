@@ -1,6 +1,6 @@
 //! Signals: what arrives from outside.
 
-use crate::event::{EventId, Started};
+use crate::event::{EventId, Resolution, Started};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::graph::Misfit;
 use starbridge_fdl::value::{Text, Value};
@@ -70,6 +70,13 @@ pub enum Signal {
         by: Option<String>,
         /// Whether what was done is undone.
         rollback: bool,
+    },
+    /// An operator decided about a step that waits for one.
+    Resolve {
+        /// Its `ManualRequested`.
+        request: EventId,
+        /// What was decided.
+        resolution: Box<Resolution>,
     },
     /// What the last turn left undone is to go on.
     Continue,

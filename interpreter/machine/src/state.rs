@@ -12,7 +12,7 @@ pub(crate) use children::{Children, Closing, Outcome};
 pub(crate) use frame::{
     ArmRun, At, Frame, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun,
 };
-pub(crate) use walk::{inside_of, timer_keys};
+pub(crate) use walk::inside_of;
 pub(crate) use crate::apply::step_input as step_input;
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
 
@@ -39,6 +39,8 @@ pub enum Status {
     New,
     /// It runs.
     Running,
+    /// A step waits for an operator.
+    Manual,
     /// What it did is being undone, and then it ends.
     RollingBack,
     /// It ended well.
@@ -58,7 +60,7 @@ pub enum Status {
 impl Status {
     /// Whether the execution has ended.
     pub fn is_ended(self) -> bool {
-        !matches!(self, Self::New | Self::Running | Self::RollingBack)
+        !matches!(self, Self::New | Self::Running | Self::Manual | Self::RollingBack)
     }
 
     /// The status' word.
@@ -66,6 +68,7 @@ impl Status {
         match self {
             Self::New => "New",
             Self::Running => "Running",
+            Self::Manual => "Manual",
             Self::RollingBack => "RollingBack",
             Self::Succeeded => "Succeeded",
             Self::Failed => "Failed",
@@ -112,6 +115,8 @@ pub(crate) struct Book {
     /// Calls given up whose report, should it come, is to be noted.
     pub(crate) abandoned: BTreeSet<EventId>,
     pub(crate) ending: Option<Ending>,
+    /// Steps that wait for an operator, by their `ManualRequested`.
+    pub(crate) manual: BTreeMap<EventId, FrameId>,
     /// The same, come while something was being undone: it takes effect when that has ended.
     pub(crate) late_ending: Option<Ending>,
     /// The flow's input, where a program made it.
@@ -171,7 +176,10 @@ impl State {
 
     /// Where the execution stands.
     pub fn status(&self) -> Status {
-        self.book.status
+        match self.book.status {
+            Status::Running if !self.book.manual.is_empty() => Status::Manual,
+            status => status,
+        }
     }
 
     /// Number of the last event; how many there are.

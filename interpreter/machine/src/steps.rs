@@ -34,7 +34,7 @@ impl State {
             (Phase::Entered, _) => self.begin_attempt(turn, id),
             (Phase::Succeeded { .. }, _) => self.exit_step(turn, id),
             (Phase::Failed { .. }, _) => self.after_failure(turn, id),
-            (Phase::Retrying { .. }, _) => {}
+            (Phase::Retrying { .. } | Phase::Manual { .. }, _) => {}
             (Phase::Started(Inside::Simple), StepKind::Fail(fail)) => self.step_fail(turn, id, fail),
             (Phase::Started(Inside::Simple), _) => self.complete(turn, id),
             (Phase::Started(Inside::Wait(run)), StepKind::Wait(wait)) => {

@@ -163,10 +163,7 @@ impl State {
     }
 
     fn cancel_frame(&mut self, id: FrameId) -> Option<()> {
-        let keys = self.book.frames.get(&id)?.visit().map(crate::state::timer_keys);
-        if let Some(keys) = keys {
-            self.disarm(keys);
-        }
+        self.withdraw(id);
         let frame = self.book.frames.get_mut(&id)?;
         frame.at = match std::mem::replace(&mut frame.at, At::Ended) {
             At::In(visit) => At::Cancelled(Some(visit)),

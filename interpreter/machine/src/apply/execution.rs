@@ -91,10 +91,7 @@ impl State {
     pub(crate) fn begin_ending(&mut self, flow: &Flow, event: EventId, ending: Ending) {
         self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
         self.freeze(ROOT);
-        if let Some(visit) = self.book.frames.get(&ROOT).and_then(Frame::visit) {
-            let keys = crate::state::timer_keys(visit);
-            self.disarm(keys);
-        }
+        self.withdraw(ROOT);
         if let Some(root) = self.book.frames.get_mut(&ROOT) {
             root.last = event;
         }

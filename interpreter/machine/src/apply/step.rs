@@ -1,6 +1,6 @@
 //! Steps: entered, started, ended, left.
 
-use crate::event::{Child, Detail, Event, EventId, Failure};
+use crate::event::{Child, Detail, Event, EventId, Failure, Resolution};
 use crate::state::{
     ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit, WaitRun, inside_of,
 };
@@ -23,6 +23,8 @@ impl State {
             Detail::WaitStarted { until } => self.fold_wait(id, event.id, *until)?,
             Detail::RetryScheduled { policy, due, .. } => self.fold_retry(id, event.id, *policy, *due)?,
             Detail::TimerFired { of } => self.fold_timer(flow, id, *of)?,
+            Detail::ManualRequested(failure) => self.fold_manual(id, event.id, failure)?,
+            Detail::ManualResolved(resolution) => self.fold_resolved(id, event.caused_by, resolution)?,
             _ => return None,
         }
         self.settle(flow, id);
@@ -302,6 +304,43 @@ impl State {
         visit.retried += 1;
         visit.phase = Phase::Retrying { due, timer: event };
         self.book.timers.insert((due, event), TimerFor::Frame(id));
+        Some(())
+    }
+
+    fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
+        let visit = self.book.frames.get_mut(&id)?.active()?;
+        if !matches!(visit.phase, Phase::Failed { .. }) {
+            return None;
+        }
+        visit.phase = Phase::Manual {
+            failure: failure.clone(),
+            request,
+        };
+        self.book.manual.insert(request, id);
+        Some(())
+    }
+
+    /// `retry` begins another attempt with all counts as they are, `succeed` gives the output, `fail` is final.
+    fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
+        self.book.manual.remove(&request)?;
+        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let Phase::Manual { failure, .. } = &visit.phase else {
+            return None;
+        };
+        visit.phase = match resolution.action.as_str() {
+            "retry" => Phase::Entered,
+            "succeed" => Phase::Succeeded {
+                output: resolution.output.clone().unwrap_or_default(),
+                goto: None,
+            },
+            "fail" => Phase::Failed {
+                failure: resolution.failure.clone().unwrap_or_else(|| failure.clone()),
+                origin: visit.step,
+                retry_after: 0,
+                uncatchable: true,
+            },
+            _ => return None,
+        };
         Some(())
     }
 

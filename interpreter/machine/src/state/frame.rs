@@ -98,6 +98,8 @@ pub(crate) enum Phase {
     Succeeded { output: Object, goto: Option<StepId> },
     /// The attempt failed; `origin` is the step in which the error arose.
     Failed { failure: Failure, origin: StepId, retry_after: u64, uncatchable: bool },
+    /// Waiting for an operator, asked by this event.
+    Manual { failure: Failure, request: EventId },
     /// Waiting for the next attempt.
     Retrying { due: Timestamp, timer: EventId },
 }

@@ -136,7 +136,7 @@ impl State {
     fn visit_has_work(&self, flow: &Flow, id: FrameId, visit: &Visit) -> bool {
         match &visit.phase {
             Phase::Entered | Phase::Succeeded { .. } | Phase::Failed { .. } => true,
-            Phase::Retrying { .. } => false,
+            Phase::Retrying { .. } | Phase::Manual { .. } => false,
             Phase::Started(inside) => match inside {
                 Inside::Simple => true,
                 Inside::Wait(run) => !matches!(run, WaitRun::Waiting { .. }),
@@ -221,6 +221,9 @@ impl State {
     /// Takes all frames inside a visit away, and its timers.
     pub(crate) fn drop_inside(&mut self, visit: &Visit) {
         self.disarm(timer_keys(visit));
+        if let Phase::Manual { request, .. } = &visit.phase {
+            self.book.manual.remove(request);
+        }
         for child in inside_of(visit) {
             self.drop_frame(child);
         }
@@ -263,11 +266,21 @@ impl State {
                 frame.queued = false;
                 self.dequeue(id);
             }
-            if let Some(keys) = self.book.frames.get(&id).and_then(Frame::visit).map(timer_keys) {
-                self.disarm(keys);
-            }
+            self.withdraw(id);
             self.freeze(id);
         }
+    }
+
+    /// A frame's step waits for nothing any more: neither for timers nor for an operator.
+    pub(crate) fn withdraw(&mut self, id: FrameId) {
+        let Some(visit) = self.book.frames.get(&id).and_then(Frame::visit) else {
+            return;
+        };
+        let keys = timer_keys(visit);
+        if let Phase::Manual { request, .. } = visit.phase {
+            self.book.manual.remove(&request);
+        }
+        self.disarm(keys);
     }
 
     /// Takes away the timers a visit set, but for those of its calls.

@@ -65,7 +65,8 @@ impl State {
             .find(|clause| clause.errors.iter().any(|matcher| matcher.matches(&failure.error, names)));
         match clause.map(|clause| clause.target) {
             Some(CatchTarget::Goto(goto)) => self.catch(turn, id, goto, &failure),
-            Some(CatchTarget::Manual) | None => self.leave(turn, id),
+            Some(CatchTarget::Manual) => self.emit(turn, self.place(id), Detail::ManualRequested(failure)),
+            None => self.leave(turn, id),
         }
     }
 

@@ -1,4 +1,7 @@
 //! The kit: what hosts are put together from. The only crate that knows stores, connectors and the runtime at once.
 
-pub mod picture;
+pub mod callbacks;
+pub mod exported;
 pub mod rehearsal;
+pub mod replaying;
+pub mod system;

@@ -15,6 +15,8 @@ mod context;
 mod effect;
 mod event;
 pub mod history;
+mod inspect;
+mod replay;
 mod retry;
 mod signal;
 mod state;
@@ -24,6 +26,7 @@ mod undo;
 
 pub use effect::{CallToSend, Effect, EffectKind};
 pub use event::{Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started};
+pub use inspect::OpenStep;
 pub use signal::{Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
 pub use turn::{TURN_BYTES, TURN_EVENTS};

@@ -1,0 +1,115 @@
+//! Exported histories: a first line that says what it is a history of, then one event a line (section "history").
+
+use serde::{Deserialize, Serialize};
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::{Format, Source};
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::history::{HISTORY_FORMAT, read_event, write_event};
+use starbridge_machine::{Event, EventId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A history with all that is needed to fold it.
+#[derive(Clone, Debug)]
+pub struct ExportedHistory {
+    /// The execution's id.
+    pub execution: Text,
+    /// The flow it is of.
+    pub flow: Arc<Flow>,
+    /// Its events.
+    pub events: Vec<Event>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    history: u32,
+    execution: Text,
+    definition: Value,
+    #[serde(default)]
+    flows: BTreeMap<String, Value>,
+}
+
+/// Why a text is no exported history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl std::fmt::Display for ExportError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ExportError {}
+
+/// The first line of an exported history.
+pub fn export_head(execution: &str, flow: &Flow, flows: &BTreeMap<String, Arc<Flow>>) -> String {
+    let head = Head {
+        history: HISTORY_FORMAT,
+        execution: Text::from(execution),
+        definition: flow.definition.clone(),
+        flows: flows
+            .iter()
+            .map(|(name, flow)| (name.clone(), flow.definition.clone()))
+            .collect(),
+    };
+    serde_json::to_string(&head).unwrap_or_default()
+}
+
+/// A further line of it.
+pub fn export_event(flow: &Flow, event: &Event) -> String {
+    serde_json::to_string(&write_event(flow, event)).unwrap_or_default()
+}
+
+impl ExportedHistory {
+    /// Reads an exported history. A last line that was cut off in the middle is an error like any other.
+    pub fn parse(text: &str) -> Result<Self, ExportError> {
+        let mut lines = (1usize..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let at = |line: usize, message: String| ExportError { line, message };
+        let (line, head) = lines
+            .next()
+            .ok_or_else(|| at(1, "the file is empty: a history begins with `{\"history\": 1, …}`".to_owned()))?;
+        let head: Head = serde_json::from_str(head)
+            .map_err(|error| at(line, format!("this is no head of a history (`{{\"history\": 1, …}}`): {error}")))?;
+        if head.history != HISTORY_FORMAT {
+            let message = format!("the history has format {}, this program reads {HISTORY_FORMAT}", head.history);
+            return Err(at(line, message));
+        }
+        let flow = compile(&head.definition).map_err(|message| at(line, message))?;
+        let mut events = Vec::new();
+        for (line, text) in lines {
+            let value: Value = serde_json::from_str(text).map_err(|error| at(line, format!("this is no JSON: {error}")))?;
+            let event = read_event(&flow, &value).map_err(|error| at(line, error.message))?;
+            let expected = EventId(events.len() as u64 + 1);
+            if event.id != expected {
+                return Err(at(line, format!("event {expected} should stand here, not event {}", event.id)));
+            }
+            events.push(event);
+        }
+        Ok(Self {
+            execution: head.execution,
+            flow,
+            events,
+        })
+    }
+}
+
+/// The flow of a definition that a history carries.
+fn compile(definition: &Value) -> Result<Arc<Flow>, String> {
+    let source = Source::new("definition", definition.to_json()).with_format(Format::Json);
+    let checked = starbridge_fdl::check(&source, &Limits::default());
+    checked.flow.ok_or_else(|| {
+        let first = checked.diagnostics.first().map(|diagnostic| diagnostic.message.clone());
+        format!("the definition has errors: {}", first.unwrap_or_default())
+    })
+}
+
+/// An event in the form that is kept.
+pub fn event_object(flow: &Flow, event: &Event) -> Object {
+    write_event(flow, event)
+}

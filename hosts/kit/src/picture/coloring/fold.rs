@@ -1,0 +1,189 @@
+//! Folding a history into what is known of each step.
+
+use super::{Coloring, Marks, Status, Way};
+use starbridge_fdl::graph::{Flow, StepId, StepKind};
+use starbridge_fdl::value::Text;
+use starbridge_machine::{Child, Detail, Event, Exit, Path};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// The composites around a step, from outside in.
+type Around = Vec<(StepId, Child)>;
+
+/// A step in one place: what happened there last.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    status: Status,
+    error: Option<Text>,
+    waits: Option<&'static str>,
+    /// The arm its choice took last.
+    arm: Option<Option<u32>>,
+}
+
+#[derive(Default)]
+struct Fold {
+    places: BTreeMap<(Around, StepId), Place>,
+    coloring: Coloring,
+}
+
+/// Folds a history.
+pub(super) fn fold(flow: &Flow, history: &[Event]) -> Coloring {
+    let mut fold = Fold::default();
+    fold.coloring.steps = vec![Marks::default(); flow.steps.len()];
+    for event in history {
+        match event.step {
+            Some(step) if flow.step(step).is_some() => fold.step(flow, step, event),
+            Some(_) => {}
+            None => fold.flow(event),
+        }
+    }
+    fold.finish()
+}
+
+fn around(path: &Path) -> Around {
+    path.items().iter().map(|item| (item.step, item.child)).collect()
+}
+
+impl Fold {
+    fn flow(&mut self, event: &Event) {
+        match &event.detail {
+            Detail::ExecutionStarted(_) => self.take(Way::Begin),
+            Detail::ExecutionStopped { .. } | Detail::ExecutionTimedOut | Detail::ExecutionFailed { .. } => {
+                self.cancel_inside(&[], None);
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, flow: &Flow, step: StepId, event: &Event) {
+        let path = around(&event.path);
+        if event.rollback {
+            return self.rollback(step, path, &event.detail);
+        }
+        match &event.detail {
+            Detail::StepEntered => {
+                self.marks(step).visits += 1;
+                *self.place(step, path) = Place { status: Status::Running, ..Place::default() };
+            }
+            Detail::StepStarted { .. } => {
+                self.marks(step).attempts += 1;
+                self.becomes(step, path, Status::Running, None);
+            }
+            Detail::StepSucceeded { .. } => self.becomes(step, path, Status::Succeeded, None),
+            Detail::StepFailed { failure, .. } => {
+                self.cancel_inside(&path, Some(step));
+                self.becomes(step, path, Status::Failed, Some(&failure.error));
+            }
+            Detail::StepExited { goto, caught, .. } => self.exited(step, path, *goto, caught.is_some()),
+            Detail::ChoiceTaken { arm } => {
+                self.place(step, path).arm = *arm;
+                if let Some(arm) = arm {
+                    self.take(Way::Arm(step, *arm));
+                }
+            }
+            Detail::BranchEntered { branch, .. } => self.take(Way::Branch(step, *branch)),
+            Detail::BranchExited(exit) | Detail::IterationExited(exit) => self.child_exited(flow, step, &path, exit),
+            Detail::RetryScheduled { .. } => self.waits(step, path, "waiting to retry"),
+            Detail::PollScheduled { .. } => self.waits(step, path, "waiting to poll"),
+            Detail::WaitStarted { .. } => self.waits(step, path, "waiting"),
+            Detail::ManualRequested(_) => self.waits(step, path, "waiting for an operator"),
+            Detail::TimerFired { .. } | Detail::ManualResolved(_) | Detail::TaskScheduled(_) => {
+                self.becomes(step, path, Status::Running, None);
+            }
+            Detail::TaskCancelled { .. } => self.becomes(step, path, Status::Cancelled, None),
+            _ => {}
+        }
+    }
+
+    fn rollback(&mut self, step: StepId, path: Around, detail: &Detail) {
+        match detail {
+            Detail::RollbackStarted { .. } => self.becomes(step, path, Status::Undoing, None),
+            Detail::RollbackSucceeded => self.becomes(step, path, Status::RolledBack, None),
+            Detail::RollbackFailed(failure) => self.becomes(step, path, Status::UndoFailed, Some(&failure.error)),
+            _ => {}
+        }
+    }
+
+    fn exited(&mut self, step: StepId, path: Around, goto: Option<StepId>, caught: bool) {
+        let place = self.place(step, path);
+        if caught {
+            place.status = Status::Caught;
+        }
+        let way = match (goto, caught, place.arm) {
+            (Some(target), true, _) => Way::Catch(step, target),
+            (Some(_), false, Some(arm)) => Way::Goto(step, arm),
+            _ => Way::Next(step),
+        };
+        self.take(way);
+    }
+
+    /// A branch or iteration ended; its number is the last of the path, its composite the event's step.
+    fn child_exited(&mut self, flow: &Flow, step: StepId, path: &[(StepId, Child)], exit: &Exit) {
+        if *exit != Exit::Done {
+            self.cancel_inside(path, None);
+        }
+        let composite = matches!(
+            flow.step(step).map(|step| &step.kind),
+            Some(StepKind::Parallel(_) | StepKind::Foreach(_))
+        );
+        match exit {
+            Exit::Done if composite => self.marks(step).children_done += 1,
+            Exit::Failed(_) if composite => self.marks(step).children_failed += 1,
+            _ => {}
+        }
+    }
+
+    /// What still runs there is given up: everything below the path, or only what is inside a step in it.
+    fn cancel_inside(&mut self, path: &[(StepId, Child)], step: Option<StepId>) {
+        let mut from = path.to_vec();
+        from.extend(step.map(|step| (step, Child::Branch(0))));
+        let inside = self.places.range_mut((Bound::Included((from, StepId(0))), Bound::Unbounded)).take_while(|((place, _), _)| {
+            place.starts_with(path) && step.is_none_or(|step| place.get(path.len()).is_some_and(|(around, _)| *around == step))
+        });
+        for (_, place) in inside.filter(|(_, place)| place.status.is_active()) {
+            *place = Place { status: Status::Cancelled, ..Place::default() };
+        }
+    }
+
+    fn marks(&mut self, step: StepId) -> &mut Marks {
+        &mut self.coloring.steps[step.0 as usize]
+    }
+
+    fn place(&mut self, step: StepId, path: Around) -> &mut Place {
+        self.places.entry((path, step)).or_default()
+    }
+
+    fn becomes(&mut self, step: StepId, path: Around, status: Status, error: Option<&Text>) {
+        let place = self.place(step, path);
+        place.status = status;
+        place.error = error.cloned();
+        place.waits = None;
+    }
+
+    fn waits(&mut self, step: StepId, path: Around, what: &'static str) {
+        let place = self.place(step, path);
+        place.status = Status::Waiting;
+        place.waits = Some(what);
+    }
+
+    fn take(&mut self, way: Way) {
+        *self.coloring.ways.entry(way).or_default() += 1;
+    }
+
+    /// Brings the places of each step together: the state that matters most is the step's.
+    fn finish(mut self) -> Coloring {
+        for ((_, step), place) in std::mem::take(&mut self.places) {
+            let marks = self.marks(step);
+            *marks.places.entry(place.status).or_default() += 1;
+            if place.status > marks.status {
+                marks.status = place.status;
+                marks.error = None;
+            }
+            if place.status == marks.status {
+                marks.error = place.error.or(marks.error.take());
+                marks.waits = place.waits;
+            }
+        }
+        self.coloring
+    }
+}

@@ -1,0 +1,157 @@
+//! The items of one list in columns, what leads from each to the next, and room for the ways beside them.
+
+use super::card::Side;
+use super::columns::divide;
+use super::gutter::{Gutters, LANE, route};
+use super::{Line, LineKind};
+use std::ops::Range;
+
+/// Between an item and the next.
+const GAP: i32 = 26;
+/// Between a column's last item and the line to the next column.
+const TURN: i32 = 16;
+/// Between a column and the first lane beside it.
+pub(super) const BESIDE: i32 = 14;
+
+/// A step or the flow's beginning or end, by its size.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Item {
+    pub(super) w: i32,
+    pub(super) h: i32,
+    /// The height at which lines arrive at its sides.
+    pub(super) arrival: i32,
+    /// Whether it goes on to the next item, and if so, whether it did.
+    pub(super) falls: Option<bool>,
+    pub(super) ports: Vec<Port>,
+}
+
+/// A way out at a side of an item.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Port {
+    pub(super) y: i32,
+    /// The item it leads to.
+    pub(super) to: usize,
+    pub(super) side: Side,
+    pub(super) kind: LineKind,
+    pub(super) taken: bool,
+}
+
+/// The items in their places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arranged {
+    pub(super) w: i32,
+    pub(super) h: i32,
+    /// The corner of each item.
+    pub(super) places: Vec<(i32, i32)>,
+    pub(super) lines: Vec<Line>,
+    pub(super) joints: Vec<(i32, i32, LineKind)>,
+}
+
+/// A column; `x` is its left, beside which the left lanes run, and `y` is 0 at its first item.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    pub(super) items: Range<usize>,
+    pub(super) x: i32,
+    pub(super) w: i32,
+    pub(super) h: i32,
+}
+
+/// Items in columns before the lanes beside them are known: `x` of items is not.
+#[derive(Clone, Debug)]
+pub(super) struct Grid<'a> {
+    pub(super) items: &'a [Item],
+    pub(super) columns: Vec<Column>,
+    /// The column of each item and its top.
+    pub(super) at: Vec<(usize, i32)>,
+}
+
+impl Grid<'_> {
+    /// The middle of a column.
+    fn axis(&self, column: usize) -> i32 {
+        self.columns.get(column).map_or(0, |column| column.x + column.w / 2)
+    }
+
+    /// The left or right of an item.
+    pub(super) fn side(&self, item: usize, side: Side) -> i32 {
+        let left = self.axis(self.at[item].0) - self.items[item].w / 2;
+        match side {
+            Side::Left => left,
+            Side::Right => left + self.items[item].w,
+        }
+    }
+
+    /// The height of the highest column.
+    pub(super) fn height(&self) -> i32 {
+        self.columns.iter().map(|column| column.h).max().unwrap_or(0)
+    }
+}
+
+/// Arranges the items of a list.
+pub(super) fn arrange(items: &[Item]) -> Arranged {
+    let mut grid = grid(items);
+    let gutters = Gutters::new(&grid);
+    let turns = grid.columns.len() > 1;
+    let mut x = 0;
+    for (number, column) in grid.columns.iter_mut().enumerate() {
+        column.x = x + gutters.width(number, Side::Left);
+        x = column.x + column.w + gutters.width(number, Side::Right);
+        // The line up to the next column has a lane of its own.
+        x += if turns { 2 * LANE } else { 0 };
+    }
+    let width = if turns { x - 2 * LANE } else { x };
+    let mut routed = route(&grid, gutters);
+    let top = routed.above + if turns { TURN } else { 0 };
+    let bottom = routed.below + if turns { TURN } else { 0 };
+    routed.lines.extend(falls(&grid));
+    let height = grid.height() + top + bottom;
+    for line in &mut routed.lines {
+        for point in &mut line.points {
+            point.1 += top;
+        }
+    }
+    Arranged {
+        w: width,
+        h: height,
+        places: (0..items.len()).map(|item| (grid.side(item, Side::Left), grid.at[item].1 + top)).collect(),
+        lines: routed.lines,
+        joints: routed.joints.into_iter().map(|(x, y, kind)| (x, y + top, kind)).collect(),
+    }
+}
+
+fn grid(items: &[Item]) -> Grid<'_> {
+    let sizes: Vec<(i32, i32)> = items.iter().map(|item| (item.w, item.h + GAP)).collect();
+    let mut at = Vec::with_capacity(items.len());
+    let mut columns = Vec::new();
+    for range in divide(&sizes) {
+        let mut y = 0;
+        for item in &items[range.clone()] {
+            at.push((columns.len(), y));
+            y += item.h + GAP;
+        }
+        let w = items[range.clone()].iter().map(|item| item.w).max().unwrap_or(0);
+        columns.push(Column { items: range, x: 0, w, h: (y - GAP).max(0) });
+    }
+    Grid { items, columns, at }
+}
+
+/// The lines from each item to the next.
+fn falls(grid: &Grid<'_>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (index, item) in grid.items.iter().enumerate() {
+        let (Some(taken), Some(&(next, next_top))) = (item.falls, grid.at.get(index + 1)) else {
+            continue;
+        };
+        let (column, top) = grid.at[index];
+        let (from, to) = ((grid.axis(column), top + item.h), (grid.axis(next), next_top));
+        let points = if column == next {
+            vec![from, to]
+        } else {
+            let edge = grid.columns[next].x - grid.columns[column].x - grid.columns[column].w;
+            let between = grid.columns[column].x + grid.columns[column].w + edge / 2;
+            let (down, up) = (from.1 + TURN, to.1 - TURN);
+            vec![from, (from.0, down), (between, down), (between, up), (to.0, up), to]
+        };
+        lines.push(Line { points, kind: LineKind::Next, taken, arrow: true });
+    }
+    lines
+}

@@ -1,0 +1,320 @@
+//! The ways beside a list: those that lead on at its right, those that lead back at its left.
+//!
+//! What leads to the same step in the same manner shares a lane. Between columns ways run below all of them (leading on)
+//! or above (leading back). No way crosses a box: beside a step there is nothing in its column, and between columns there are
+//! only lanes. Where there are more ways than lanes the rest is named in the boxes, but not drawn.
+
+use super::arrange::{BESIDE, Grid};
+use super::card::Side;
+use super::{Line, LineKind};
+use std::collections::BTreeMap;
+
+/// Between lanes.
+pub(super) const LANE: i32 = 9;
+/// Most lanes beside a column, and most tracks above or below.
+const MOST: usize = 40;
+/// Between ways that share a lane one after the other.
+const APART: i32 = 8;
+/// Between the columns and the first track.
+const TRACKS: i32 = 30;
+/// Length of a way that is named but not drawn.
+const STUB: i32 = 10;
+/// How far beyond all columns.
+const BEYOND: i32 = i32::MAX / 4;
+
+/// What leads to one item in one manner.
+#[derive(Clone, Debug)]
+struct Bus {
+    to: usize,
+    kind: LineKind,
+    side: Side,
+    /// Items, the heights of their ports, whether taken.
+    from: Vec<(usize, i32, bool)>,
+    /// Its track, where it spans columns.
+    track: Option<usize>,
+}
+
+/// A bus beside one column.
+#[derive(Clone, Debug)]
+struct Leg {
+    low: i32,
+    high: i32,
+    lane: Option<usize>,
+}
+
+/// All buses of a list and their lanes.
+pub(super) struct Gutters {
+    buses: Vec<Bus>,
+    /// By bus and column.
+    legs: BTreeMap<(usize, usize), Leg>,
+    /// Lanes at the left and right of each column.
+    lanes: Vec<[usize; 2]>,
+}
+
+/// Lines and the room they take above and below the columns.
+pub(super) struct Routed {
+    pub(super) lines: Vec<Line>,
+    pub(super) joints: Vec<(i32, i32, LineKind)>,
+    pub(super) above: i32,
+    pub(super) below: i32,
+}
+
+impl Gutters {
+    /// Finds the lanes; needs no `x`.
+    pub(super) fn new(grid: &Grid<'_>) -> Self {
+        let buses = buses(grid);
+        let mut legs = BTreeMap::new();
+        for (number, bus) in buses.iter().enumerate() {
+            for (column, leg) in bus.legs(grid) {
+                legs.insert((number, column), leg);
+            }
+        }
+        let mut gutters = Self {
+            buses,
+            legs,
+            lanes: vec![[0; 2]; grid.columns.len()],
+        };
+        gutters.assign();
+        gutters
+    }
+
+    fn assign(&mut self) {
+        let mut beside: BTreeMap<(usize, Side), Vec<usize>> = BTreeMap::new();
+        for &(bus, column) in self.legs.keys() {
+            beside.entry((column, self.buses[bus].side)).or_default().push(bus);
+        }
+        for ((column, side), buses) in beside {
+            let spans: Vec<(i32, i32)> = buses
+                .iter()
+                .filter_map(|bus| self.legs.get(&(*bus, column)))
+                .map(|leg| (leg.low, leg.high))
+                .collect();
+            let lanes = share(&spans);
+            let count = lanes.iter().flatten().max().map_or(0, |most| most + 1);
+            self.lanes[column][side as usize] = count;
+            for (bus, lane) in buses.into_iter().zip(lanes) {
+                if let Some(leg) = self.legs.get_mut(&(bus, column)) {
+                    leg.lane = lane;
+                }
+            }
+        }
+    }
+
+    /// The room the lanes at a side of a column take.
+    pub(super) fn width(&self, column: usize, side: Side) -> i32 {
+        match self.lanes[column][side as usize] {
+            0 => 0,
+            lanes => BESIDE + LANE * lanes as i32,
+        }
+    }
+
+    /// The `x` of a bus beside a column, if it has a lane there.
+    fn lane(&self, grid: &Grid<'_>, bus: usize, column: usize) -> Option<i32> {
+        let offset = BESIDE + LANE * self.legs.get(&(bus, column))?.lane? as i32;
+        let place = &grid.columns[column];
+        Some(match self.buses[bus].side {
+            Side::Left => place.x - offset,
+            Side::Right => place.x + place.w + offset,
+        })
+    }
+}
+
+fn buses(grid: &Grid<'_>) -> Vec<Bus> {
+    let mut buses: BTreeMap<(usize, LineKind, Side), Bus> = BTreeMap::new();
+    for (item, ports) in grid.items.iter().enumerate() {
+        let top = grid.at[item].1;
+        for port in &ports.ports {
+            // The list's first item may be the flow's beginning: places are those of items, not of steps.
+            let bus = buses.entry((port.to, port.kind, port.side)).or_insert_with(|| Bus {
+                to: port.to,
+                kind: port.kind,
+                side: port.side,
+                from: Vec::new(),
+                track: None,
+            });
+            bus.from.push((item, top + port.y, port.taken));
+        }
+    }
+    buses.into_values().filter(|bus| bus.to < grid.items.len()).collect()
+}
+
+impl Bus {
+    /// The height at which it arrives.
+    fn arrival(&self, grid: &Grid<'_>) -> i32 {
+        // A goto and a catch may arrive at the same side.
+        let shift = if self.kind == LineKind::Catch { 5 } else { -4 };
+        grid.at[self.to].1 + grid.items[self.to].arrival + shift
+    }
+
+    /// The spans it takes beside each column.
+    fn legs(&self, grid: &Grid<'_>) -> BTreeMap<usize, Leg> {
+        let target = grid.at[self.to].0;
+        let mut legs: BTreeMap<usize, Leg> = BTreeMap::new();
+        let mut span = |column: usize, y: i32| {
+            let leg = legs.entry(column).or_insert(Leg { low: y, high: y, lane: None });
+            leg.low = leg.low.min(y);
+            leg.high = leg.high.max(y);
+        };
+        let beyond = if self.side == Side::Right { BEYOND } else { -BEYOND };
+        for &(item, y, _) in &self.from {
+            let column = grid.at[item].0;
+            span(column, y);
+            span(target, self.arrival(grid));
+            if column != target {
+                span(column, beyond);
+                span(target, beyond);
+            }
+        }
+        legs
+    }
+}
+
+/// Finds lanes for spans so that none overlap; short spans get the first ones. `None` where there are no more.
+fn share(spans: &[(i32, i32)]) -> Vec<Option<usize>> {
+    let mut order: Vec<usize> = (0..spans.len()).collect();
+    order.sort_by_key(|&index| (spans[index].1 - spans[index].0, spans[index].0, index));
+    let mut lanes: Vec<BTreeMap<i32, i32>> = Vec::new();
+    let mut found = vec![None; spans.len()];
+    for index in order {
+        let (low, high) = (spans[index].0 - APART, spans[index].1 + APART);
+        let free = |lane: &BTreeMap<i32, i32>| lane.range(..high).next_back().is_none_or(|(_, end)| *end <= low);
+        let lane = lanes.iter().position(free).unwrap_or(lanes.len());
+        if lane == MOST {
+            continue;
+        }
+        if lane == lanes.len() {
+            lanes.push(BTreeMap::new());
+        }
+        lanes[lane].insert(low, high);
+        found[index] = Some(lane);
+    }
+    found
+}
+
+/// Draws all buses, now that columns have their `x`.
+pub(super) fn route(grid: &Grid<'_>, mut gutters: Gutters) -> Routed {
+    let below = tracks(grid, &mut gutters, Side::Right);
+    let above = tracks(grid, &mut gutters, Side::Left);
+    let mut routed = Routed {
+        lines: Vec::new(),
+        joints: Vec::new(),
+        above,
+        below,
+    };
+    for number in 0..gutters.buses.len() {
+        let tracer = Tracer { grid, gutters: &gutters, bus: number };
+        let bus = &gutters.buses[number];
+        let taken = bus.from.iter().filter(|(_, _, taken)| *taken).count();
+        if taken < bus.from.len() {
+            tracer.trace(&mut routed, false);
+        }
+        if taken > 0 {
+            tracer.trace(&mut routed, true);
+        }
+    }
+    routed
+}
+
+/// Gives tracks to the buses of a side that span columns. The room they take.
+fn tracks(grid: &Grid<'_>, gutters: &mut Gutters, side: Side) -> i32 {
+    let mut spans = Vec::new();
+    let mut spanning = Vec::new();
+    for (number, bus) in gutters.buses.iter().enumerate().filter(|(_, bus)| bus.side == side) {
+        let columns = gutters.legs.range((number, 0)..=(number, usize::MAX));
+        let lanes: Vec<i32> = columns.filter_map(|((_, column), _)| gutters.lane(grid, number, *column)).collect();
+        let target = gutters.lane(grid, number, grid.at[bus.to].0);
+        if let (Some(low), Some(high), true, Some(_)) = (lanes.iter().min(), lanes.iter().max(), lanes.len() > 1, target) {
+            spans.push((*low, *high));
+            spanning.push(number);
+        }
+    }
+    let found = share(&spans);
+    let count = found.iter().flatten().max().map_or(0, |most| most + 1) as i32;
+    for (number, track) in spanning.into_iter().zip(found) {
+        gutters.buses[number].track = track;
+    }
+    if count == 0 { 0 } else { TRACKS + LANE * count }
+}
+
+/// Draws one bus.
+struct Tracer<'a> {
+    grid: &'a Grid<'a>,
+    gutters: &'a Gutters,
+    bus: usize,
+}
+
+impl Tracer<'_> {
+    /// Draws it from all its sources, or from those taken. In each column the way from the farthest source is drawn whole,
+    /// the others join it.
+    fn trace(&self, routed: &mut Routed, taken: bool) {
+        let bus = &self.gutters.buses[self.bus];
+        let target = self.grid.at[bus.to].0;
+        let mut columns: BTreeMap<usize, Vec<(usize, i32)>> = BTreeMap::new();
+        for &(item, y, _) in bus.from.iter().filter(|from| from.2 || !taken) {
+            columns.entry(self.grid.at[item].0).or_default().push((item, y));
+        }
+        let mut drawn = 0;
+        for (column, from) in columns {
+            let Some(path) = self.path(column, target) else {
+                for (item, y) in from {
+                    self.stub(routed, item, y, taken);
+                }
+                continue;
+            };
+            self.column(routed, &path, from, taken);
+            if drawn > 0 || column != target && bus.from.iter().any(|from| self.grid.at[from.0].0 == target) {
+                let meeting = if column == target { path.len().checked_sub(2) } else { Some(1) };
+                let lane_of_target = meeting.and_then(|index| path.get(index)).map(|point| (point.0, point.1, bus.kind));
+                routed.joints.extend(lane_of_target.filter(|_| column != target));
+            }
+            drawn += 1;
+        }
+    }
+
+    /// The way from the lane beside a column to the target, without its first point.
+    fn path(&self, column: usize, target: usize) -> Option<Vec<(i32, i32)>> {
+        let bus = &self.gutters.buses[self.bus];
+        let lane = self.gutters.lane(self.grid, self.bus, column)?;
+        let end = (self.grid.side(bus.to, bus.side), bus.arrival(self.grid));
+        if column == target {
+            return Some(vec![(lane, end.1), end]);
+        }
+        let last = self.gutters.lane(self.grid, self.bus, target)?;
+        let offset = TRACKS + LANE * bus.track? as i32;
+        let track = match bus.side {
+            Side::Right => self.grid.height() + offset,
+            Side::Left => -offset,
+        };
+        Some(vec![(lane, track), (last, track), (last, end.1), end])
+    }
+
+    fn column(&self, routed: &mut Routed, path: &[(i32, i32)], mut from: Vec<(usize, i32)>, taken: bool) {
+        let bus = &self.gutters.buses[self.bus];
+        let Some(&(lane, bend)) = path.first() else {
+            return;
+        };
+        from.sort_by_key(|(_, y)| std::cmp::Reverse((y - bend).abs()));
+        for (index, (item, y)) in from.into_iter().enumerate() {
+            let side = self.grid.side(item, bus.side);
+            let mut points = vec![(side, y), (lane, y)];
+            if index == 0 {
+                points.extend_from_slice(path);
+            } else {
+                routed.joints.push((lane, y, bus.kind));
+            }
+            routed.lines.push(Line { points, kind: bus.kind, taken, arrow: index == 0 });
+        }
+    }
+
+    fn stub(&self, routed: &mut Routed, item: usize, y: i32, taken: bool) {
+        let bus = &self.gutters.buses[self.bus];
+        let side = self.grid.side(item, bus.side);
+        let end = if bus.side == Side::Right { side + STUB } else { side - STUB };
+        routed.lines.push(Line {
+            points: vec![(side, y), (end, y)],
+            kind: bus.kind,
+            taken,
+            arrow: true,
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! Replaying histories: the recorded signals are fed back, and what comes is compared with what was recorded.
+
+use crate::exported::ExportedHistory;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::history::write_event;
+use starbridge_machine::{Event, EventId, Rejection, State};
+use std::sync::Arc;
+
+/// What came of a replay.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// The state after the last turn that agreed.
+    pub state: State,
+    /// How many turns agreed.
+    pub turns: usize,
+    /// Where the two part, if they do.
+    pub parting: Option<Parting>,
+}
+
+/// Where a replay and a recording part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parting {
+    /// The number of the event.
+    pub event: EventId,
+    /// What was recorded there; nothing: the recording ends before.
+    pub recorded: Option<Object>,
+    /// What comes there now; nothing: nothing does.
+    pub expected: Option<Object>,
+    /// Why nothing comes, where a signal is refused.
+    pub refused: Option<String>,
+}
+
+/// The limits of a replay: what was recorded has happened, whatever the limits were.
+fn no_limits() -> Arc<Limits> {
+    Arc::new(Limits {
+        step_data_bytes: usize::MAX,
+        collection_bytes: usize::MAX,
+        history_events: u64::MAX,
+        foreach_items: usize::MAX,
+        ..Limits::default()
+    })
+}
+
+/// The end of the turn an event belongs to.
+pub fn end_of_turn(events: &[Event], event: EventId) -> usize {
+    let from = usize::try_from(event.0).unwrap_or(usize::MAX).min(events.len());
+    events
+        .iter()
+        .skip(from)
+        .position(Event::begins_turn)
+        .map_or(events.len(), |more| from + more)
+}
+
+/// Folds the events of a history up to the end of the turn `until` belongs to.
+pub fn fold(history: &ExportedHistory, until: Option<EventId>) -> Result<State, EventId> {
+    let end = until.map_or(history.events.len(), |until| end_of_turn(&history.events, until));
+    let mut state = State::new(history.execution.clone(), no_limits());
+    for event in history.events.iter().take(end) {
+        state.apply(&history.flow, event);
+        if let Some(at) = state.broken_at() {
+            return Err(at);
+        }
+    }
+    Ok(state)
+}
+
+/// Feeds the recorded signals to a flow, its own or another one, and compares what comes.
+pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replayed {
+    let mut state = State::new(history.execution.clone(), Arc::new(limits));
+    let mut turns = 0;
+    let mut at = 0;
+    while let Some(first) = history.events.get(at) {
+        let end = end_of_turn(&history.events, EventId(at as u64 + 1));
+        let recorded = history.events.get(at..end).unwrap_or_default();
+        let before = state.clone();
+        let parting = match take_turn(&mut state, flow, &history.flow, first) {
+            Ok(came) => parting(history, flow, recorded, &came, at),
+            Err(refused) => Some(Parting {
+                event: first.id,
+                recorded: Some(write_event(&history.flow, first)),
+                expected: None,
+                refused: Some(refused),
+            }),
+        };
+        if parting.is_some() {
+            return Replayed {
+                state: before,
+                turns,
+                parting,
+            };
+        }
+        turns += 1;
+        at = end;
+    }
+    Replayed {
+        state,
+        turns,
+        parting: None,
+    }
+}
+
+fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, first: &Event) -> Result<Vec<Event>, String> {
+    let signal = state
+        .recorded_signal(recorded_flow, first)
+        .ok_or_else(|| "nothing waits for what was recorded here".to_owned())?;
+    let mut came = Vec::new();
+    state
+        .advance(flow, signal, first.time, &mut came)
+        .map_err(|rejection: Rejection| rejection.to_string())?;
+    Ok(came)
+}
+
+/// The first event in which a turn differs. The first event of all names the definition, which may be another one.
+fn parting(history: &ExportedHistory, flow: &Flow, recorded: &[Event], came: &[Event], at: usize) -> Option<Parting> {
+    let most = recorded.len().max(came.len());
+    for index in 0..most {
+        let was = recorded.get(index).map(|event| write_event(&history.flow, event));
+        let is = came.get(index).map(|event| write_event(flow, event));
+        let same = match (&was, &is) {
+            (Some(was), Some(is)) => without_hash(was) == without_hash(is),
+            _ => false,
+        };
+        if !same {
+            return Some(Parting {
+                event: EventId((at + index + 1) as u64),
+                recorded: was,
+                expected: is,
+                refused: None,
+            });
+        }
+    }
+    None
+}
+
+fn without_hash(event: &Object) -> Object {
+    let mut event = event.clone();
+    if let Some(Value::Object(detail)) = event.get("detail").cloned()
+        && detail.contains_key("definitionHash")
+    {
+        let mut detail = detail;
+        detail.insert(Text::from("definitionHash"), Value::Null);
+        event.insert(Text::from("detail"), detail.into());
+    }
+    event
+}

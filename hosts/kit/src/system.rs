@@ -1,0 +1,49 @@
+//! The machine this runs on: its clock, its randomness, its environment.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is where clock, randomness and environment come in"
+)]
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Clock, Secret, Secrets};
+use starbridge_runtime::{Birth, TokenKeys};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The clock of the system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// A new id (UUIDv7) and a new seed.
+pub fn birth() -> Birth {
+    Birth {
+        id: Text::from(uuid::Uuid::now_v7().to_string()),
+        // JSON readers elsewhere hold no more than 53 bits exactly.
+        seed: uuid::Uuid::new_v4().as_u64_pair().1 & ((1 << 53) - 1),
+    }
+}
+
+/// A key nobody else has, for the tokens of this process.
+pub fn fresh_token_keys() -> Result<TokenKeys, String> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|error| format!("the system gives no randomness: {error}"))?;
+    Ok(TokenKeys::new(vec![key]))
+}
+
+/// Secrets from `STARBRIDGE_SECRET_<NAME>`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EnvironmentSecrets;
+
+impl Secrets for EnvironmentSecrets {
+    fn get(&self, name: &str) -> Option<Secret> {
+        std::env::var(format!("STARBRIDGE_SECRET_{name}")).ok().map(Secret::new)
+    }
+}

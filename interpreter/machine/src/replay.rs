@@ -1,0 +1,101 @@
+//! Replay: the recorded signals fed back must give the recorded events.
+
+use crate::event::{Detail, Event, EventId};
+use crate::signal::{Signal, Timer};
+use crate::state::State;
+use starbridge_fdl::graph::{FaultKind, Flow};
+
+impl Event {
+    /// Whether this event begins a turn: it records a signal.
+    pub fn begins_turn(&self) -> bool {
+        matches!(
+            self.detail,
+            Detail::ExecutionStarted(_)
+                | Detail::TaskSubmitted { .. }
+                | Detail::TaskSubmitFailed(_)
+                | Detail::TaskSucceeded { .. }
+                | Detail::TaskFailed { .. }
+                | Detail::TaskTimedOut { .. }
+                | Detail::TimerFired { .. }
+                | Detail::LateResultIgnored { .. }
+                | Detail::ManualResolved(_)
+                | Detail::ExecutionStopped { .. }
+                | Detail::ExecutionTimedOut
+                | Detail::ExecutionRedriven { .. }
+                | Detail::ExecutionForked { .. }
+                | Detail::TurnContinued
+        )
+    }
+}
+
+impl State {
+    /// The signal that the first event of a turn records, for this state: the one before the turn. `None` where the
+    /// event records none, or none that this state could be given.
+    pub fn recorded_signal(&self, flow: &Flow, event: &Event) -> Option<Signal> {
+        let call = event.caused_by;
+        Some(match &event.detail {
+            Detail::ExecutionStarted(started) => Signal::Start(started.clone()),
+            Detail::TaskSubmitted {
+                receipt,
+                execution,
+                version,
+            } => Signal::Submitted {
+                call,
+                receipt: receipt.clone(),
+                execution: execution.clone(),
+                version: *version,
+            },
+            Detail::TaskSubmitFailed(failure) => Signal::SubmitFailed {
+                call,
+                error: failure.error.to_string(),
+                cause: failure.cause.to_string(),
+            },
+            Detail::TaskSucceeded {
+                result,
+                worker,
+                held_time,
+            } => Signal::Succeeded {
+                call,
+                result: result.clone(),
+                worker: worker.clone(),
+                held_time: *held_time,
+            },
+            Detail::TaskFailed { failure, retry_after } => Signal::Failed {
+                call,
+                error: failure.error.to_string(),
+                cause: failure.cause.to_string(),
+                retry_after: *retry_after,
+            },
+            Detail::TaskTimedOut { error } if *error == flow.fault_names.name(&FaultKind::Heartbeat) => {
+                Signal::HeartbeatMissed { call }
+            }
+            Detail::TaskTimedOut { .. } => self.recorded_timer(event, call)?,
+            Detail::ExecutionTimedOut => self.recorded_timer(event, call)?,
+            Detail::TimerFired { of } => self.recorded_timer(event, *of)?,
+            Detail::LateResultIgnored { of, .. } => Signal::Failed {
+                call: *of,
+                error: String::new(),
+                cause: String::new(),
+                retry_after: None,
+            },
+            Detail::ManualResolved(resolution) => Signal::Resolve {
+                request: event.caused_by,
+                resolution: resolution.clone(),
+            },
+            Detail::ExecutionStopped { failure, by } => Signal::Stop {
+                error: Some(failure.error.to_string()),
+                cause: failure.cause.to_string(),
+                by: by.as_ref().map(ToString::to_string),
+                rollback: event.rollback,
+            },
+            Detail::TurnContinued => Signal::Continue,
+            _ => return None,
+        })
+    }
+
+    fn recorded_timer(&self, event: &Event, set_by: EventId) -> Option<Signal> {
+        self.due(event.time)
+            .find(|timer| timer.set_by == set_by)
+            .map(|Timer { due, set_by }| Signal::TimerDue(Timer { due, set_by }))
+    }
+}

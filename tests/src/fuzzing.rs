@@ -1,0 +1,360 @@
+//! What fuzzing asks of the parts that meet foreign bytes. The fuzz targets under `fuzz/` and the replay of their
+//! corpora call the same functions; each panics where a promise is broken.
+
+use starbridge_fdl::diagnostics::{Code, Diagnostic, Severity};
+use starbridge_fdl::expression::{Condition, Mappings, Path, Query, Template};
+use starbridge_fdl::graph::{Flow, Guard, Root};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::{Format, Node, Source, Span, parse};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::history::{read_event, write_event};
+use starbridge_machine::{Event, EventId, Signal, Started, State};
+use std::sync::{Arc, LazyLock};
+
+/// A target: its name, and what it does with any bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    ("check", check),
+    ("checkpoint", checkpoint),
+    ("condition", condition),
+    ("history", history),
+    ("parse_json", parse_json),
+    ("parse_yaml", parse_yaml),
+    ("path", path),
+];
+
+/// The flow whose histories and checkpoints are fuzzed: it has every kind of step.
+pub static FLOW: LazyLock<Arc<Flow>> = LazyLock::new(|| {
+    let source = Source::new("flow.json", include_str!("../../fuzz/flow.json"));
+    let checked = starbridge_fdl::check(&source, &Limits::default());
+    checked
+        .flow
+        .unwrap_or_else(|| panic!("the flow has errors: {:?}", checked.diagnostics))
+});
+
+/// Limits low enough that no input takes long.
+pub fn limits() -> Arc<Limits> {
+    Arc::new(Limits {
+        step_visits: 50,
+        history_events: 5_000,
+        foreach_items: 1_000,
+        ..Limits::default()
+    })
+}
+
+/// JSON is what `serde_json` takes for JSON, and the same value.
+pub fn parse_json(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let source = Source::new("fuzz.json", text);
+    let parsed = parse(&source);
+    sound_diagnostics(&source, &parsed.diagnostics);
+    if let Some(root) = &parsed.root {
+        sound_spans(text, root);
+    }
+    let theirs = serde_json::from_str::<serde_json::Value>(text.strip_prefix('\u{FEFF}').unwrap_or(text));
+    let errors: Vec<Code> = parsed
+        .diagnostics
+        .iter()
+        .filter(|found| found.severity == Severity::Error)
+        .map(|found| found.code)
+        .collect();
+    match (&parsed.root, theirs) {
+        (Some(root), Ok(theirs)) if errors.is_empty() => {
+            assert_eq!(serde_json::Value::from(&root.to_value()), theirs, "another value");
+        }
+        (_, Ok(_)) => assert!(
+            errors.iter().all(|&code| code == Code::DuplicateKey) && !errors.is_empty(),
+            "serde_json accepts it, and we do not: {errors:?}"
+        ),
+        (root, Err(error)) => assert!(
+            !errors.is_empty() || error.to_string().starts_with("recursion limit exceeded"),
+            "we accept it ({}), and serde_json does not: {error}",
+            root.is_some()
+        ),
+    }
+}
+
+/// YAML never panics, and what it takes can be written as JSON and read again.
+pub fn parse_yaml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let source = Source::new("fuzz.yaml", text);
+    let parsed = parse(&source);
+    sound_diagnostics(&source, &parsed.diagnostics);
+    let Some(root) = &parsed.root else { return };
+    let value = root.to_value();
+    let sound = parsed.diagnostics.iter().all(|found| found.severity == Severity::Warning);
+    if !sound || value.json_len() > Limits::default().definition_bytes {
+        return;
+    }
+    let again = parse(&Source::new("again.json", value.to_json()));
+    assert_eq!(again.diagnostics, [], "its JSON is not read again");
+    let again = again.root.map(|root| root.to_value().to_json());
+    assert_eq!(again, Some(value.to_json()), "its JSON is another value");
+}
+
+/// Checking never panics and gives a flow if and only if there is no error; a flow can be started.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let source = Source::new("", text);
+    let checked = starbridge_fdl::check(&source, &Limits::default());
+    sound_diagnostics(&source, &checked.diagnostics);
+    let starts: Vec<usize> = checked.diagnostics.iter().map(|found| found.span.start).collect();
+    assert!(starts.is_sorted(), "not in order of place");
+    let sound = checked
+        .diagnostics
+        .iter()
+        .all(|found| found.severity == Severity::Warning);
+    assert_eq!(checked.flow.is_some(), sound, "a flow if and only if there is no error");
+    if let Some(flow) = &checked.flow {
+        let mut state = State::new("fuzz", limits());
+        let mut events = Vec::new();
+        if state.advance(flow, start(Object::new()), Timestamp::default(), &mut events).is_ok() {
+            same_when_folded(flow, &state, &events);
+        }
+    }
+}
+
+/// A condition parses or says where it does not; one that parses can be asked.
+pub fn condition(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Condition::parse(text) {
+        Ok(parsed) => {
+            assert_eq!(parsed.text().as_str(), text);
+            for object in sample() {
+                let held = parsed.holds(Root::Object(object));
+                assert_eq!(held, parsed.holds(Root::Object(object)), "once so, once so");
+            }
+        }
+        Err(error) => inside(text, error.offset, error.len, &error.message),
+    }
+}
+
+/// Paths, templates and queries parse or say where they do not; one that parses can be asked.
+pub fn path(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Err(error) = Path::parse(text) {
+        inside(text, error.offset, error.len, &error.message);
+    }
+    if let Err(error) = Template::parse(text) {
+        inside(text, error.offset, error.len, &error.message);
+    }
+    match Query::parse(text) {
+        Ok(query) => {
+            for object in sample() {
+                let found = query.find(Root::Object(object));
+                let array = matches!(found, Some(Value::Array(_)));
+                assert!(query.is_singular() || array, "a query that is not singular gives an array");
+            }
+        }
+        Err(error) => inside(text, error.offset, error.len, &error.message),
+    }
+}
+
+/// Folding is total: whatever the events, the state stands or is broken, and a signal is taken or refused.
+pub fn history(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let flow = &*FLOW;
+    let mut state = State::new("fuzz", limits());
+    for line in text.lines().take(400) {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        let Ok(event) = read_event(flow, &value) else { continue };
+        let written = write_event(flow, &event);
+        assert_eq!(
+            read_event(flow, &written.into()),
+            Ok(event.clone()),
+            "an event does not come back from its written form"
+        );
+        state.apply(flow, &event);
+    }
+    let checkpoint = state.checkpoint(flow);
+    if let Ok(restored) = State::from_checkpoint(flow, &checkpoint, limits()) {
+        assert_eq!(
+            restored.checkpoint(flow),
+            checkpoint,
+            "a checkpoint changes on the way"
+        );
+    }
+    drive(flow, state);
+}
+
+/// A checkpoint is read or refused, whatever is in it; a state that comes of it stands or is broken.
+pub fn checkpoint(data: &[u8]) {
+    let flow = &*FLOW;
+    if let Ok(state) = State::from_checkpoint(flow, data, limits()) {
+        drive(flow, state);
+        return;
+    }
+    // The head is made to fit, so that an old corpus still reaches what is behind it.
+    let Ok(serde_json::Value::Object(mut members)) = serde_json::from_slice(data) else {
+        return;
+    };
+    let fresh = State::new("fuzz", limits()).checkpoint(flow);
+    let Ok(serde_json::Value::Object(head)) = serde_json::from_slice(&fresh) else {
+        return;
+    };
+    for key in ["format", "definition_hash", "machine"] {
+        if let Some(value) = head.get(key) {
+            members.insert(key.to_owned(), value.clone());
+        }
+    }
+    let bytes = serde_json::to_vec(&members).unwrap_or_default();
+    if let Ok(state) = State::from_checkpoint(flow, &bytes, limits()) {
+        drive(flow, state);
+    }
+}
+
+/// Asks a state everything and sends it one signal of each kind, then further ones as it asks for them.
+fn drive(flow: &Arc<Flow>, mut state: State) {
+    for _ in 0..3 {
+        let now = state.last_time();
+        let effects = state.outstanding_after(flow, EventId(0)).count();
+        let calls: Vec<EventId> = state.calls_in_flight().take(4).collect();
+        let timer = state.next_wakeup().and_then(|due| state.due(due).next().map(|timer| (due, timer)));
+        let mut signals: Vec<(Timestamp, Signal)> = vec![(now, start(Object::new())), (now, Signal::Continue)];
+        signals.extend(timer.map(|(due, timer)| (due.max(now), Signal::TimerDue(timer))));
+        for call in calls {
+            signals.extend(answers(call).map(|answer| (now, answer)));
+        }
+        let stop = Signal::Stop {
+            error: None,
+            cause: String::new(),
+            by: None,
+            rollback: effects % 2 == 0,
+        };
+        signals.push((now, stop));
+        for (now, signal) in signals {
+            send(flow, &mut state, signal, now);
+        }
+    }
+}
+
+fn answers(call: EventId) -> impl Iterator<Item = Signal> {
+    let result = serde_json::from_str(r#"{"receipt":"r1","ready":true}"#).unwrap_or_default();
+    [
+        Signal::Submitted {
+            call,
+            receipt: None,
+            execution: None,
+            version: None,
+        },
+        Signal::Failed {
+            call,
+            error: "Stock.Busy".to_owned(),
+            cause: String::new(),
+            retry_after: Some(u64::MAX),
+        },
+        Signal::Succeeded {
+            call,
+            result,
+            worker: None,
+            held_time: None,
+        },
+    ]
+    .into_iter()
+}
+
+/// One signal: taken with events that are dense, or refused with the state as it was.
+fn send(flow: &Arc<Flow>, state: &mut State, signal: Signal, now: Timestamp) {
+    let before = state.checkpoint(flow);
+    let last = state.last_event();
+    let mut events = Vec::new();
+    match state.advance(flow, signal.clone(), now, &mut events) {
+        Ok(()) => {
+            for (index, event) in (1..).zip(&events) {
+                assert_eq!(event.id.0, last.0.saturating_add(index), "{signal:?}: a gap");
+            }
+            if let Ok(mut folded) = State::from_checkpoint(flow, &before, limits()) {
+                for event in &events {
+                    folded.apply(flow, event);
+                }
+                assert_eq!(
+                    folded.checkpoint(flow),
+                    state.checkpoint(flow),
+                    "{signal:?}: folding leads elsewhere"
+                );
+            }
+        }
+        Err(rejection) => {
+            assert!(events.is_empty(), "{signal:?}: {rejection} with events");
+            assert_eq!(state.checkpoint(flow), before, "{signal:?}: {rejection} changed the state");
+        }
+    }
+}
+
+fn same_when_folded(flow: &Flow, state: &State, events: &[Event]) {
+    let mut folded = State::new("fuzz", limits());
+    for event in events {
+        folded.apply(flow, event);
+    }
+    assert_eq!(folded.broken_at(), None, "its own history breaks it");
+    assert_eq!(folded.checkpoint(flow), state.checkpoint(flow), "folding leads elsewhere");
+}
+
+fn start(input: Object) -> Signal {
+    Signal::Start(Box::new(Started {
+        flow: Text::from("fuzz"),
+        version: 1,
+        definition_hash: Text::from(""),
+        machine: 0,
+        name: Text::from("fuzz"),
+        input,
+        seed: 7,
+        labels: None,
+        parent: None,
+    }))
+}
+
+/// Small data to ask paths and conditions about.
+fn sample() -> &'static [Object] {
+    static SAMPLE: LazyLock<Vec<Object>> = LazyLock::new(|| {
+        [
+            r#"{}"#,
+            r#"{"a":{"b":[1,2.5,"x",null,true,{"c":-1}],"k y":"v"},"list":["a","b",["a"]],"s":"text","n":3,"t":true}"#,
+        ]
+        .into_iter()
+        .filter_map(|text| serde_json::from_str(text).ok())
+        .collect()
+    });
+    &SAMPLE
+}
+
+/// A place in a string must be one that can be shown.
+fn inside(text: &str, offset: usize, len: usize, message: &str) {
+    assert!(
+        text.get(offset..offset.saturating_add(len)).is_some(),
+        "{offset}+{len} is no place in {text:?}: {message}"
+    );
+}
+
+fn sound_diagnostics(source: &Source, diagnostics: &[Diagnostic]) {
+    for found in diagnostics {
+        let labels = found.labels.iter().map(|label| label.span);
+        let spans = labels.chain([found.span]).chain(found.fix.iter().map(|fix| fix.span));
+        for Span { start, end } in spans {
+            assert!(
+                source.text().get(start..end).is_some(),
+                "{start}..{end} is no place: {found:?}"
+            );
+        }
+        assert!(!found.message.ends_with('.'), "{}", found.message);
+    }
+}
+
+/// Every node stands inside the one around it.
+fn sound_spans(text: &str, root: &Node) {
+    let mut open = vec![(root, Span { start: 0, end: text.len() })];
+    while let Some((node, outer)) = open.pop() {
+        let Span { start, end } = node.span;
+        assert!(
+            text.get(start..end).is_some() && outer.start <= start && end <= outer.end,
+            "{start}..{end} is not inside {outer:?}"
+        );
+        open.extend(node.items().iter().map(|item| (item, node.span)));
+        open.extend(node.members().iter().map(|member| (&member.value, node.span)));
+    }
+}

@@ -2,10 +2,10 @@
 //! corpora call the same functions; each panics where a promise is broken.
 
 use starbridge_fdl::diagnostics::{Code, Diagnostic, Severity};
-use starbridge_fdl::expression::{Condition, Mappings, Path, Query, Template};
-use starbridge_fdl::graph::{Flow, Guard, Root};
+use starbridge_fdl::expression::{Condition, Path, Query, Template};
+use starbridge_fdl::graph::{Context, Flow, Guard, Root, Scope};
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Format, Node, Source, Span, parse};
+use starbridge_fdl::syntax::{Node, Source, Span, parse};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
@@ -85,7 +85,10 @@ pub fn parse_yaml(data: &[u8]) {
     sound_diagnostics(&source, &parsed.diagnostics);
     let Some(root) = &parsed.root else { return };
     let value = root.to_value();
-    let sound = parsed.diagnostics.iter().all(|found| found.severity == Severity::Warning);
+    let sound = parsed
+        .diagnostics
+        .iter()
+        .all(|found| found.severity == Severity::Warning);
     if !sound || value.json_len() > Limits::default().definition_bytes {
         return;
     }
@@ -111,7 +114,10 @@ pub fn check(data: &[u8]) {
     if let Some(flow) = &checked.flow {
         let mut state = State::new("fuzz", limits());
         let mut events = Vec::new();
-        if state.advance(flow, start(Object::new()), Timestamp::default(), &mut events).is_ok() {
+        if state
+            .advance(flow, start(Object::new()), Timestamp::default(), &mut events)
+            .is_ok()
+        {
             same_when_folded(flow, &state, &events);
         }
     }
@@ -135,18 +141,23 @@ pub fn condition(data: &[u8]) {
 /// Paths, templates and queries parse or say where they do not; one that parses can be asked.
 pub fn path(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Err(error) = Path::parse(text) {
-        inside(text, error.offset, error.len, &error.message);
+    match Path::parse(text) {
+        Ok(path) => sample().iter().for_each(|object| drop(path.find(&scope(object)))),
+        Err(error) => inside(text, error.offset, error.len, &error.message),
     }
-    if let Err(error) = Template::parse(text) {
-        inside(text, error.offset, error.len, &error.message);
+    match Template::parse(text) {
+        Ok(template) => sample().iter().for_each(|object| drop(template.render(&scope(object)))),
+        Err(error) => inside(text, error.offset, error.len, &error.message),
     }
     match Query::parse(text) {
         Ok(query) => {
             for object in sample() {
                 let found = query.find(Root::Object(object));
                 let array = matches!(found, Some(Value::Array(_)));
-                assert!(query.is_singular() || array, "a query that is not singular gives an array");
+                assert!(
+                    query.is_singular() || array,
+                    "a query that is not singular gives an array"
+                );
             }
         }
         Err(error) => inside(text, error.offset, error.len, &error.message),
@@ -173,11 +184,7 @@ pub fn history(data: &[u8]) {
     }
     let checkpoint = state.checkpoint(flow);
     if let Ok(restored) = State::from_checkpoint(flow, &checkpoint, limits()) {
-        assert_eq!(
-            restored.checkpoint(flow),
-            checkpoint,
-            "a checkpoint changes on the way"
-        );
+        assert_eq!(restored.checkpoint(flow), checkpoint, "a checkpoint changes on the way");
     }
     drive(flow, state);
 }
@@ -214,7 +221,9 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
         let now = state.last_time();
         let effects = state.outstanding_after(flow, EventId(0)).count();
         let calls: Vec<EventId> = state.calls_in_flight().take(4).collect();
-        let timer = state.next_wakeup().and_then(|due| state.due(due).next().map(|timer| (due, timer)));
+        let timer = state
+            .next_wakeup()
+            .and_then(|due| state.due(due).next().map(|timer| (due, timer)));
         let mut signals: Vec<(Timestamp, Signal)> = vec![(now, start(Object::new())), (now, Signal::Continue)];
         signals.extend(timer.map(|(due, timer)| (due.max(now), Signal::TimerDue(timer))));
         for call in calls {
@@ -281,7 +290,11 @@ fn send(flow: &Arc<Flow>, state: &mut State, signal: Signal, now: Timestamp) {
         }
         Err(rejection) => {
             assert!(events.is_empty(), "{signal:?}: {rejection} with events");
-            assert_eq!(state.checkpoint(flow), before, "{signal:?}: {rejection} changed the state");
+            assert_eq!(
+                state.checkpoint(flow),
+                before,
+                "{signal:?}: {rejection} changed the state"
+            );
         }
     }
 }
@@ -292,7 +305,11 @@ fn same_when_folded(flow: &Flow, state: &State, events: &[Event]) {
         folded.apply(flow, event);
     }
     assert_eq!(folded.broken_at(), None, "its own history breaks it");
-    assert_eq!(folded.checkpoint(flow), state.checkpoint(flow), "folding leads elsewhere");
+    assert_eq!(
+        folded.checkpoint(flow),
+        state.checkpoint(flow),
+        "folding leads elsewhere"
+    );
 }
 
 fn start(input: Object) -> Signal {
@@ -323,6 +340,29 @@ fn sample() -> &'static [Object] {
     &SAMPLE
 }
 
+/// A context with one member.
+struct OneMember;
+
+impl Context for OneMember {
+    fn member(&self, name: &str) -> Option<Value> {
+        (name == "step").then(|| Value::Object(sample()[1].clone()))
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        vec!["step"]
+    }
+}
+
+fn scope(object: &Object) -> Scope<'_> {
+    Scope {
+        input: Root::Object(object),
+        variables: Root::Object(object),
+        context: &OneMember,
+        now: Timestamp::default(),
+        seed: 7,
+    }
+}
+
 /// A place in a string must be one that can be shown.
 fn inside(text: &str, offset: usize, len: usize, message: &str) {
     assert!(
@@ -347,7 +387,13 @@ fn sound_diagnostics(source: &Source, diagnostics: &[Diagnostic]) {
 
 /// Every node stands inside the one around it.
 fn sound_spans(text: &str, root: &Node) {
-    let mut open = vec![(root, Span { start: 0, end: text.len() })];
+    let mut open = vec![(
+        root,
+        Span {
+            start: 0,
+            end: text.len(),
+        },
+    )];
     while let Some((node, outer)) = open.pop() {
         let Span { start, end } = node.span;
         assert!(

@@ -2,3 +2,4 @@
 
 pub mod conformance;
 pub mod data;
+pub mod fuzzing;

@@ -1,1 +1,73 @@
-fn main() {}
+//! The project's chores. `cargo xtask test` checks everything there is to check before a change goes in.
+
+mod bench;
+mod fuzz;
+mod gate;
+mod process;
+mod stage;
+mod tools;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--keep-going]               everything that is checked: stops at the first stage that fails, or goes on
+  fuzz [TARGET]… [--seconds N]      fuzzes these targets, or all, for 60 or N seconds each
+  bench [-- ARGUMENT…]              all benchmarks; the arguments go to each (`--quick`)
+  generate                          writes the generated files anew
+  conformance [PART OF A NAME]      the conformance cases whose file or name contains it, or all
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.split_first() {
+        Some((&"test", rest)) => test(rest),
+        Some((&"fuzz", rest)) => fuzz::command(rest),
+        Some((&"bench", rest)) => bench::command(rest),
+        Some((&"generate", [])) => Ok(generate()),
+        Some((&"conformance", rest)) => Ok(conformance(rest)),
+        Some((&("help" | "--help" | "-h"), _)) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Some((other, _)) => Err(format!("`{}` is no command, or has too many arguments", other)),
+        None => Err("a command is missing".to_owned()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(misuse) => {
+            eprint!("error: {misuse}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn test(arguments: &[&str]) -> Result<bool, String> {
+    match arguments {
+        [] => Ok(gate::run(false)),
+        ["--keep-going"] => Ok(gate::run(true)),
+        [other, ..] => Err(format!("`test` has no argument `{other}`")),
+    }
+}
+
+/// Writes the generated files; the test that checks that they are fresh does it.
+fn generate() -> bool {
+    let mut command = process::cargo(&[
+        "test",
+        "--package",
+        "starbridge-tests",
+        "--test",
+        "tidy",
+        "--",
+        "generated",
+    ]);
+    process::run(command.env("UPDATE", "1")).is_ok()
+}
+
+fn conformance(wanted: &[&str]) -> bool {
+    let mut command = process::cargo(&["test", "--package", "starbridge-tests", "--test", "conformance", "--"]);
+    process::run(command.args(wanted)).is_ok()
+}

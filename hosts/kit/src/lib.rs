@@ -2,6 +2,8 @@
 
 pub mod callbacks;
 pub mod exported;
+pub mod local;
+pub mod picture;
 pub mod rehearsal;
 pub mod replaying;
 pub mod system;

@@ -15,6 +15,7 @@ mod list;
 use super::coloring::{Coloring, Status, Way};
 use super::icon::Icon;
 use super::text::Font;
+pub(super) use card::BADGE;
 use starbridge_fdl::graph::{Flow, ListId, StepId};
 
 /// Composites inside each other that are drawn; deeper ones are closed boxes.

@@ -2,7 +2,7 @@
 
 use super::card::Side;
 use super::columns::divide;
-use super::gutter::{Gutters, LANE, route};
+use super::gutter::{Gutters, route};
 use super::{Line, LineKind};
 use std::ops::Range;
 
@@ -54,6 +54,8 @@ pub(super) struct Column {
     pub(super) x: i32,
     pub(super) w: i32,
     pub(super) h: i32,
+    /// Where the line up to the next column runs.
+    turn: i32,
 }
 
 /// Items in columns before the lanes beside them are known: `x` of items is not.
@@ -91,14 +93,15 @@ pub(super) fn arrange(items: &[Item]) -> Arranged {
     let mut grid = grid(items);
     let gutters = Gutters::new(&grid);
     let turns = grid.columns.len() > 1;
-    let mut x = 0;
+    let (mut x, mut width) = (0, 0);
     for (number, column) in grid.columns.iter_mut().enumerate() {
         column.x = x + gutters.width(number, Side::Left);
         x = column.x + column.w + gutters.width(number, Side::Right);
+        width = x;
         // The line up to the next column has a lane of its own.
-        x += if turns { 2 * LANE } else { 0 };
+        column.turn = x + BESIDE;
+        x += 2 * BESIDE;
     }
-    let width = if turns { x - 2 * LANE } else { x };
     let mut routed = route(&grid, gutters);
     let top = routed.above + if turns { TURN } else { 0 };
     let bottom = routed.below + if turns { TURN } else { 0 };
@@ -129,7 +132,7 @@ fn grid(items: &[Item]) -> Grid<'_> {
             y += item.h + GAP;
         }
         let w = items[range.clone()].iter().map(|item| item.w).max().unwrap_or(0);
-        columns.push(Column { items: range, x: 0, w, h: (y - GAP).max(0) });
+        columns.push(Column { items: range, x: 0, w, h: (y - GAP).max(0), turn: 0 });
     }
     Grid { items, columns, at }
 }
@@ -146,9 +149,7 @@ fn falls(grid: &Grid<'_>) -> Vec<Line> {
         let points = if column == next {
             vec![from, to]
         } else {
-            let edge = grid.columns[next].x - grid.columns[column].x - grid.columns[column].w;
-            let between = grid.columns[column].x + grid.columns[column].w + edge / 2;
-            let (down, up) = (from.1 + TURN, to.1 - TURN);
+            let (down, between, up) = (from.1 + TURN, grid.columns[column].turn, to.1 - TURN);
             vec![from, (from.0, down), (between, down), (between, up), (to.0, up), to]
         };
         lines.push(Line { points, kind: LineKind::Next, taken, arrow: true });

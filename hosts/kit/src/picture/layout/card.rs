@@ -52,8 +52,10 @@ pub(super) enum Row {
     Badges(Vec<String>),
     /// The state.
     State(Status, String),
-    /// A way out at a side; without one it leads nowhere in this list.
-    Exit(String, Option<Exit>),
+    /// A line in the middle.
+    Note(String),
+    /// A way out at a side: its occasion, and where it leads; without the last it leads nowhere in this list.
+    Exit(String, String, Option<Exit>),
 }
 
 /// Rows in their places.
@@ -75,7 +77,8 @@ impl Row {
             Self::Line(font, text, _) => width(text, *font),
             Self::Badges(badges) => badges.iter().map(|badge| badge_width(badge) + GAP).sum::<i32>() - GAP,
             Self::State(_, text) => width(text, Font::Small) + ICON,
-            Self::Exit(text, _) => width(text, Font::Small),
+            Self::Exit(when, to, _) => width(when, Font::Small) + width(to, Font::Small),
+            Self::Note(text) => width(text, Font::Small),
         }
     }
 }
@@ -117,8 +120,14 @@ impl Rows {
                 let text = cut(text, Font::Small, room - ICON);
                 self.text(SIDE + ICON, 18, Anchor::Start, Font::Small, Tone::State, text);
             }
-            Row::Exit(text, exit) => {
+            Row::Note(text) => {
                 let text = cut(text, Font::Small, room);
+                self.text(w / 2, 15, Anchor::Middle, Font::Small, Tone::Quiet, text);
+            }
+            Row::Exit(when, to, exit) => {
+                // Where it leads matters more than when.
+                let to = cut(to, Font::Small, room * 2 / 3);
+                let text = cut(when, Font::Small, room - width(&to, Font::Small)) + &to;
                 let (x, anchor) = match exit.map(|exit| exit.side) {
                     Some(Side::Right) => (w - SIDE, Anchor::End),
                     _ => (SIDE, Anchor::Start),
@@ -164,7 +173,7 @@ impl Rows {
 
 impl Face {
     /// A box of that shape with nothing in it.
-    pub(super) fn plain(shape: Shape) -> Self {
+    pub(in crate::picture) fn plain(shape: Shape) -> Self {
         Self {
             shape,
             icon: None,

@@ -10,7 +10,7 @@ use super::{Line, LineKind};
 use std::collections::BTreeMap;
 
 /// Between lanes.
-pub(super) const LANE: i32 = 9;
+const LANE: i32 = 9;
 /// Most lanes beside a column, and most tracks above or below.
 const MOST: usize = 40;
 /// Between ways that share a lane one after the other.
@@ -253,7 +253,8 @@ impl Tracer<'_> {
         for &(item, y, _) in bus.from.iter().filter(|from| from.2 || !taken) {
             columns.entry(self.grid.at[item].0).or_default().push((item, y));
         }
-        let mut drawn = 0;
+        let mut bends = Vec::new();
+        let own = columns.contains_key(&target);
         for (column, from) in columns {
             let Some(path) = self.path(column, target) else {
                 for (item, y) in from {
@@ -262,13 +263,18 @@ impl Tracer<'_> {
                 continue;
             };
             self.column(routed, &path, from, taken);
-            if drawn > 0 || column != target && bus.from.iter().any(|from| self.grid.at[from.0].0 == target) {
-                let meeting = if column == target { path.len().checked_sub(2) } else { Some(1) };
-                let lane_of_target = meeting.and_then(|index| path.get(index)).map(|point| (point.0, point.1, bus.kind));
-                routed.joints.extend(lane_of_target.filter(|_| column != target));
+            if column != target {
+                bends.extend(path.iter().take(2).copied());
+                if let (true, [.., bend, _]) = (own, path.as_slice()) {
+                    routed.joints.push((bend.0, bend.1, bus.kind));
+                }
             }
-            drawn += 1;
         }
+        // Where a column's lane meets the track in between, lines meet; at the track's ends it is a bend.
+        bends.sort_unstable();
+        bends.dedup();
+        let inner = bends.len().saturating_sub(2);
+        routed.joints.extend(bends.into_iter().skip(1).take(inner).map(|(x, y)| (x, y, bus.kind)));
     }
 
     /// The way from the lane beside a column to the target, without its first point.

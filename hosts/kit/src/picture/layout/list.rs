@@ -7,7 +7,7 @@ use crate::picture::coloring::Way;
 use crate::picture::icon::Icon;
 use crate::picture::text::{Font, clean};
 use crate::picture::words;
-use starbridge_fdl::graph::{CatchTarget, ListId, Step, StepId, StepKind};
+use starbridge_fdl::graph::{Catch, CatchTarget, ListId, Step, StepId, StepKind};
 
 /// Diameter of the flow's beginning and end, and of a list's.
 const NODE: i32 = 18;
@@ -41,7 +41,7 @@ impl Drawing<'_> {
     pub(super) fn list(&mut self, id: ListId, depth: usize) -> Block {
         let seen = self.drawn.get_mut(id.0 as usize).is_none_or(|drawn| std::mem::replace(drawn, true));
         if seen || depth > DEPTH {
-            return note("… more steps");
+            return note("… more steps".to_owned());
         }
         let (items, blocks, _) = self.items(id, depth, 0, false);
         together(&items, blocks)
@@ -131,7 +131,8 @@ impl Drawing<'_> {
         }
         tip.extend(words::badges(step));
         for catch in &step.catch {
-            tip.push(self.caught(catch));
+            let (errors, target) = self.caught(catch);
+            tip.push(errors + &target);
         }
         tip.extend(marks.as_ref().map(|marks| marks.words()));
         let face = Face {
@@ -162,24 +163,26 @@ impl Drawing<'_> {
         }
         rows.extend(self.next_exit(step).map(|target| {
             let exit = self.exit(step, target, false, Way::Next(id));
-            Row::Exit(format!("→ {}", self.name(target)), Some(exit))
+            Row::Exit(String::new(), format!("→ {}", self.name(target)), Some(exit))
         }));
         rows.extend(step.catch.iter().map(|catch| {
             let exit = match catch.target {
                 CatchTarget::Goto(target) => Some(self.exit(step, target, true, Way::Catch(id, target))),
                 CatchTarget::Manual => None,
             };
-            Row::Exit(self.caught(catch), exit)
+            let (errors, target) = self.caught(catch);
+            Row::Exit(errors, target, exit)
         }));
         rows
     }
 
-    fn caught(&self, catch: &starbridge_fdl::graph::Catch) -> String {
-        let errors = words::errors(catch, &self.flow.fault_names);
-        match catch.target {
-            CatchTarget::Goto(target) => format!("on {errors} → {}", self.name(target)),
-            CatchTarget::Manual => format!("on {errors} → operator"),
-        }
+    /// What a catch clause is for, and where it leads.
+    fn caught(&self, catch: &Catch) -> (String, String) {
+        let target = match catch.target {
+            CatchTarget::Goto(target) => self.name(target),
+            CatchTarget::Manual => "operator".to_owned(),
+        };
+        (format!("on {}", words::errors(catch, &self.flow.fault_names)), format!(" → {target}"))
     }
 
     /// Where a step goes on that is not the step after it.
@@ -274,12 +277,14 @@ fn together(items: &[Item], blocks: Vec<Block>) -> Block {
 }
 
 /// A text in a list's place.
-pub(super) fn note(text: &str) -> Block {
-    let rows = set(&[Row::Line(Font::Small, text.to_owned(), 1)], NARROW);
-    let face = Face { marks: rows.marks, ..Face::plain(Shape::Bare) };
+pub(super) fn note(text: String) -> Block {
+    let rows = [Row::Note(text)];
+    let w = natural(&rows);
+    let set = set(&rows, w);
+    let face = Face { marks: set.marks, ..Face::plain(Shape::Bare) };
     Block {
-        w: NARROW,
-        h: rows.h,
+        w,
+        h: set.h,
         outline: Some((What::Note, face)),
         ..Block::default()
     }

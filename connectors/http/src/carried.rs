@@ -1,0 +1,57 @@
+//! The headers every call carries (section "tasks").
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use starbridge_ports::Request;
+use std::fmt::Write;
+
+/// Sets the ids of a call, each over what stood there; the idempotency key only where none was given by hand.
+pub(crate) fn put(headers: &mut HeaderMap, request: &Request, step_key: bool) {
+    let keys = &request.keys;
+    if !headers.contains_key("idempotency-key") {
+        let key = if step_key { &keys.step_visit } else { &keys.idempotency };
+        set(headers, "idempotency-key", key);
+    }
+    set(headers, "starbridge-step-key", &keys.step_visit);
+    set(headers, "starbridge-execution", &keys.execution);
+    set(headers, "starbridge-flow", &keys.flow);
+    set(headers, "starbridge-step", &keys.step);
+    set(headers, "starbridge-attempt", &request.attempt.to_string());
+    set(headers, "starbridge-type", if request.rollback { "rollback" } else { "normal" });
+    if let Some(parent) = &keys.traceparent {
+        set(headers, "traceparent", parent);
+    }
+}
+
+fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    // Escaped text is visible ASCII, which is always a header value.
+    if let Ok(value) = HeaderValue::from_str(&escaped(value)) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}
+
+/// Visible ASCII as it is, every other byte of the UTF-8 text and `%` itself as `%` and two digits.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'%' => escaped.push_str("%25"),
+            0x21..=0x7e => escaped.push(char::from(byte)),
+            // Writing to a string cannot fail.
+            _ => _ = write!(escaped, "%{byte:02X}"),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn names_survive_as_headers() {
+        assert_eq!(escaped("pay-1_x"), "pay-1_x");
+        assert_eq!(escaped("take the money"), "take%20the%20money");
+        assert_eq!(escaped("100%"), "100%25");
+        assert_eq!(escaped("付\r\n"), "%E4%BB%98%0D%0A");
+    }
+}

@@ -1,0 +1,119 @@
+//! A call becomes an HTTP request.
+
+use crate::carried;
+use crate::params::{self, Params, bad};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::{Body, Method, Url};
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{Outcome, Request};
+
+/// Headers that say where a message ends or whose it is on the wire: not the flow's to set.
+const FRAMING: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The request to send. Where a poll was told to ask, that is a GET of the target with the headers of the call.
+pub(crate) fn compose(request: &Request, mut url: Url) -> Result<reqwest::Request, Outcome> {
+    let params = params::read(request.params.as_ref())?;
+    let mut headers = given_headers(&params.headers)?;
+    let method = match (request.follow, &params.method) {
+        (true, _) => Method::GET,
+        (false, Some(method)) => method.clone(),
+        (false, None) => Method::POST,
+    };
+    let body = if request.follow {
+        headers.remove(CONTENT_TYPE);
+        None
+    } else {
+        add_query(&mut url, &params.query);
+        body(&method, &params, request, &mut headers)
+    };
+    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
+    headers
+        .entry(USER_AGENT)
+        .or_insert(HeaderValue::from_static(concat!("starbridge/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    carried::put(&mut headers, request, params.step_key);
+
+    let mut message = reqwest::Request::new(method, url);
+    *message.headers_mut() = headers;
+    *message.body_mut() = body.map(Body::from);
+    Ok(message)
+}
+
+fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let bad_name = || bad(format!("`{name}` is no name of a header"));
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad_name())?;
+        if FRAMING.contains(&header.as_str()) {
+            return Err(bad(format!("the header `{header}` is not for `serviceParams` to set")));
+        }
+        let text = match value {
+            Value::Null => continue,
+            Value::Array(_) | Value::Object(_) => {
+                return Err(bad(format!("the header `{header}` must be text, not {}", value.kind())));
+            }
+            scalar => scalar.to_plain_text(),
+        };
+        // The value may be a secret: it is not repeated.
+        let mut value = HeaderValue::from_bytes(text.as_bytes())
+            .map_err(|_| bad(format!("the value of the header `{header}` has characters no header can have")))?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    Ok(headers)
+}
+
+/// Adds parameters to the URL: a list as one for each item, `null` as none, an object as its JSON.
+fn add_query(url: &mut Url, query: &Object) {
+    if query.is_empty() {
+        return;
+    }
+    let mut pairs = url.query_pairs_mut();
+    for (name, value) in query {
+        match value {
+            Value::Null => {}
+            Value::Array(values) => {
+                for value in values.values() {
+                    pairs.append_pair(name, &value.to_plain_text());
+                }
+            }
+            value => {
+                pairs.append_pair(name, &value.to_plain_text());
+            }
+        }
+    }
+}
+
+fn body(method: &Method, params: &Params, request: &Request, headers: &mut HeaderMap) -> Option<String> {
+    let bare = matches!(*method, Method::GET | Method::HEAD);
+    let body = match &params.body {
+        Some(body) => body.clone(),
+        None if bare => return None,
+        None => Value::Object(request.input.clone()),
+    };
+    if let (Some(text), Some(kind)) = (body.as_str(), headers.get(CONTENT_TYPE))
+        && !is_json(kind)
+    {
+        return Some(text.to_owned());
+    }
+    headers
+        .entry(CONTENT_TYPE)
+        .or_insert(HeaderValue::from_static("application/json"));
+    Some(body.to_json())
+}
+
+fn is_json(content_type: &HeaderValue) -> bool {
+    let text = content_type.to_str().unwrap_or_default().to_ascii_lowercase();
+    let kind = text.split(';').next().unwrap_or_default().trim();
+    kind == "application/json" || kind.ends_with("+json") || kind == "text/json"
+}

@@ -1,0 +1,84 @@
+//! A call that came to no answer: which words tell why.
+
+use crate::lookup::Unreachable;
+use crate::target::shown;
+use reqwest::Url;
+use starbridge_ports::Outcome;
+use std::error::Error;
+use std::io::ErrorKind;
+
+/// What a failed call comes to.
+pub(crate) fn outcome(url: &Url, error: &reqwest::Error) -> Outcome {
+    let name = match found::<Unreachable>(error) {
+        Some(Unreachable::Forbidden { .. }) => "FnF.NoSuchResource",
+        _ => "HTTP.ConnectionFailed",
+    };
+    Outcome::failed(name, format!("`{}`: {}", shown(url), reason(error)))
+}
+
+/// Why a call failed, without the URL.
+pub(crate) fn reason(error: &reqwest::Error) -> String {
+    if let Some(unreachable) = found::<Unreachable>(error) {
+        return unreachable.to_string();
+    }
+    if let Some(tls) = found::<rustls::Error>(error) {
+        return format!("TLS: {tls}");
+    }
+    if error.is_connect() && error.is_timeout() {
+        return "no connection within the time for it".to_owned();
+    }
+    if let Some(broken) = found::<std::io::Error>(error)
+        && let Some(words) = words(broken.kind())
+    {
+        return words.to_owned();
+    }
+    let last = innermost(error).to_string();
+    match last.as_str() {
+        "connection closed before message completed" => "the connection was closed before there was an answer".to_owned(),
+        _ => last,
+    }
+}
+
+fn words(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::ConnectionRefused => "connection refused",
+        ErrorKind::ConnectionReset => "connection reset by the other side",
+        ErrorKind::ConnectionAborted => "connection aborted",
+        ErrorKind::BrokenPipe => "the connection was closed while the request was sent",
+        ErrorKind::UnexpectedEof => "the connection was closed early",
+        ErrorKind::TimedOut => "the connection timed out",
+        ErrorKind::HostUnreachable => "the host cannot be reached",
+        ErrorKind::NetworkUnreachable => "the network cannot be reached",
+        ErrorKind::AddrNotAvailable => "no local address is free for it",
+        _ => return None,
+    })
+}
+
+/// The first error of a type among the sources of an error, those inside I/O errors included.
+fn found<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = below(error);
+    }
+    None
+}
+
+fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    let mut error = error;
+    while let Some(next) = below(error) {
+        error = next;
+    }
+    error
+}
+
+/// An I/O error's source is the source of what it wraps: the wrapped error itself is asked for first.
+fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    match wrapped {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}

@@ -1,0 +1,96 @@
+//! How names become addresses, with the guard standing where the address is chosen: what was checked is what is dialled.
+
+use crate::Guard;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// The addresses to come.
+pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Finds the addresses of a name.
+pub trait Lookup: Send + Sync {
+    /// The addresses of a host, in the order in which to try them; none or an error when there is no such host.
+    fn lookup(&self, host: &str) -> LookupFuture;
+}
+
+/// Asks the operating system.
+pub struct SystemLookup;
+
+impl Lookup for SystemLookup {
+    fn lookup(&self, host: &str) -> LookupFuture {
+        let host = host.to_owned();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// The look-up did not find an address that may be called.
+#[derive(Debug)]
+pub(crate) enum Unreachable {
+    /// There is none.
+    Unknown { host: String, reason: Option<String> },
+    /// There are some, none of which may be called.
+    Forbidden { host: String, address: IpAddr },
+}
+
+impl std::fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown { host, reason: None } => write!(f, "`{host}` has no address"),
+            Self::Unknown {
+                host,
+                reason: Some(reason),
+            } => write!(f, "no address of `{host}` could be found: {reason}"),
+            Self::Forbidden { host, address } => {
+                write!(f, "the address {address} of `{host}` is not public, and calls to it are not allowed here")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unreachable {}
+
+/// A look-up that answers only with addresses the guard permits.
+pub(crate) struct GuardedLookup {
+    pub guard: Guard,
+    pub lookup: Arc<dyn Lookup>,
+}
+
+impl Resolve for GuardedLookup {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let guard = self.guard.clone();
+        let found = self.lookup.lookup(&host);
+        Box::pin(async move { Ok(permitted(&guard, host, found.await)?) })
+    }
+}
+
+fn permitted(guard: &Guard, host: String, found: io::Result<Vec<IpAddr>>) -> Result<Addrs, Unreachable> {
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            return Err(Unreachable::Unknown {
+                host,
+                reason: Some(error.to_string()),
+            });
+        }
+    };
+    let Some(&first) = found.first() else {
+        return Err(Unreachable::Unknown { host, reason: None });
+    };
+    let permitted: Vec<SocketAddr> = found
+        .into_iter()
+        .filter(|&address| guard.permits(&host, address))
+        .map(|address| SocketAddr::new(address, 0))
+        .collect();
+    if permitted.is_empty() {
+        return Err(Unreachable::Forbidden { host, address: first });
+    }
+    Ok(Box::new(permitted.into_iter()))
+}

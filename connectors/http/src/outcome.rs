@@ -1,0 +1,157 @@
+//! An answer becomes an outcome.
+
+use crate::answer::{self, End};
+use crate::failure;
+use crate::retry_after;
+use crate::target::shown;
+use reqwest::header::LOCATION;
+use reqwest::{Response, StatusCode, Url};
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{Clock, Outcome, Request, Via};
+
+/// Bytes of a failure's body that are looked at: enough for a name and a cause.
+const FAILURE_BYTES: usize = 64 * 1024;
+/// Characters of a failure's body that are quoted.
+const QUOTED: usize = 500;
+/// Set by Function Compute where the function itself failed, whatever the status.
+const FUNCTION_ERROR: &str = "x-fc-error-type";
+
+/// What an answer means for the call.
+pub(crate) async fn of(request: &Request, url: &Url, response: Response, clock: Option<&dyn Clock>) -> Outcome {
+    let function_error = request.via == Via::FunctionCompute && response.headers().contains_key(FUNCTION_ERROR);
+    if function_error || !response.status().is_success() {
+        return failed(request, function_error, response, clock).await;
+    }
+    if request.polling && response.status() == StatusCode::ACCEPTED {
+        return not_yet(url, &response, clock);
+    }
+    match request.pattern {
+        Pattern::RequestResponse => result(request, url, response).await,
+        Pattern::Sync | Pattern::WaitForCallback => accepted(request, response).await,
+    }
+}
+
+async fn result(request: &Request, url: &Url, response: Response) -> Outcome {
+    if response.status() == StatusCode::NO_CONTENT {
+        return Outcome::Result(Object::new().into());
+    }
+    if let Some(coding) = answer::coding(&response) {
+        let cause = format!("the answer is compressed (`{coding}`), which was not asked for");
+        return Outcome::failed("FnF.InvalidLocal", cause);
+    }
+    let limit = request.answer_limit;
+    match answer::read(response, limit).await {
+        (body, End::Whole) => match answer::parse(&body) {
+            Ok(value) => Outcome::Result(value),
+            Err(cause) => Outcome::failed("FnF.InvalidLocal", cause),
+        },
+        (_, End::TooLong) => {
+            let cause = format!("the answer has more than the {limit} bytes it may have");
+            Outcome::failed("FnF.PayloadTooLarge", cause)
+        }
+        (body, End::CutOff(error)) => {
+            let (url, read, reason) = (shown(url), body.len(), failure::reason(&error));
+            let cause = format!("`{url}`: the answer was cut off after {read} bytes: {reason}");
+            Outcome::failed("HTTP.ConnectionFailed", cause)
+        }
+    }
+}
+
+/// The status is the acceptance: whatever the body is like, it takes nothing back.
+async fn accepted(request: &Request, response: Response) -> Outcome {
+    let mut receipt = Object::new();
+    receipt.insert("status".into(), u32::from(response.status().as_u16()).into());
+    if answer::coding(&response).is_none()
+        && let (body, End::Whole) = answer::read(response, request.answer_limit).await
+        && !body.trim_ascii().is_empty()
+        && let Ok(Value::Object(body)) = answer::parse(&body)
+    {
+        receipt.insert("body".into(), body.into());
+    }
+    Outcome::Accepted {
+        receipt: Some(receipt.into()),
+    }
+}
+
+/// A 202 under `poll`: where to ask next, and when.
+fn not_yet(url: &Url, response: &Response, clock: Option<&dyn Clock>) -> Outcome {
+    let mut receipt = Object::new();
+    receipt.insert("status".into(), 202u32.into());
+    if let Some(location) = response.headers().get(LOCATION) {
+        match same_origin(url, location.as_bytes()) {
+            Ok(next) => _ = receipt.insert("location".into(), next.as_str().into()),
+            Err(cause) => return Outcome::failed("HTTP.202", cause),
+        }
+    }
+    if let Some(seconds) = retry_after::seconds(response.headers(), clock) {
+        receipt.insert("retryAfter".into(), seconds.into());
+    }
+    Outcome::Accepted {
+        receipt: Some(receipt.into()),
+    }
+}
+
+fn same_origin(url: &Url, location: &[u8]) -> Result<Url, String> {
+    let text = String::from_utf8_lossy(location);
+    let next = url
+        .join(&text)
+        .map_err(|error| format!("the `Location` of the answer is no URL: {error}"))?;
+    if next.origin() != url.origin() || !matches!(next.scheme(), "http" | "https") {
+        return Err(format!(
+            "the `Location` of the answer, `{}`, is not of the same origin as `{}`",
+            shown(&next),
+            shown(url)
+        ));
+    }
+    Ok(next)
+}
+
+async fn failed(request: &Request, function_error: bool, response: Response, clock: Option<&dyn Clock>) -> Outcome {
+    let status = response.status();
+    let retry_after = retry_after::seconds(response.headers(), clock);
+    // A body broken off tells what it tells: the status has been said.
+    let body = match answer::coding(&response) {
+        Some(_) => Vec::new(),
+        None => answer::read(response, request.answer_limit.min(FAILURE_BYTES)).await.0,
+    };
+    let (error, cause) = named(&body).unwrap_or_else(|| {
+        let error = match request.via {
+            _ if function_error => "FC.Unknown".to_owned(),
+            Via::FunctionCompute if status == StatusCode::TOO_MANY_REQUESTS => "FC.ResourceThrottled".to_owned(),
+            Via::FunctionCompute if status.is_server_error() => "FC.InternalServerError".to_owned(),
+            _ => format!("HTTP.{}", status.as_u16()),
+        };
+        (error, described(status, &body))
+    });
+    Outcome::Failed {
+        error,
+        cause,
+        retry_after,
+    }
+}
+
+/// The error a body names: `{"error","cause"}`, or `{"errorType","errorMessage"}` as functions answer.
+fn named(body: &[u8]) -> Option<(String, String)> {
+    let Ok(Value::Object(body)) = answer::parse(body) else {
+        return None;
+    };
+    [("error", "cause"), ("errorType", "errorMessage")]
+        .into_iter()
+        .find_map(|(error, cause)| {
+            let error = body.get(error)?.as_str().filter(|name| !name.is_empty())?;
+            let cause = body.get(cause).map(Value::to_plain_text).unwrap_or_default();
+            Some((error.to_owned(), cause))
+        })
+}
+
+fn described(status: StatusCode, body: &[u8]) -> String {
+    let reason = match status.canonical_reason() {
+        Some(reason) => reason.to_owned(),
+        None => format!("status {}", status.as_u16()),
+    };
+    match answer::excerpt(body, QUOTED) {
+        quoted if quoted.is_empty() => reason,
+        quoted => format!("{reason}: {quoted}"),
+    }
+}

@@ -1,0 +1,81 @@
+//! `Retry-After`: seconds, or a date.
+
+use jiff::fmt::rfc2822::DateTimeParser;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use starbridge_ports::Clock;
+
+/// The seconds an answer asks to wait. A date counts from the answer's own `Date`, so that a wrong clock on either side does
+/// not matter; without one from the clock; without that it says nothing. What cannot be read says nothing.
+pub(crate) fn seconds(headers: &HeaderMap, clock: Option<&dyn Clock>) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(text.parse().unwrap_or(u64::MAX));
+    }
+    let until = instant(text)?;
+    let sent = headers.get(DATE).and_then(|date| instant(date.to_str().ok()?));
+    let from = sent.or_else(|| clock.map(|clock| clock.now().0))?;
+    Some(u64::try_from(until.saturating_sub(from)).unwrap_or(0).div_ceil(1000))
+}
+
+/// Milliseconds since 1970 of an HTTP date in any of its three spellings.
+fn instant(text: &str) -> Option<i64> {
+    let parsed = DateTimeParser::new().parse_timestamp(text).ok();
+    parsed
+        .or_else(|| in_form("%A, %d-%b-%y %H:%M:%S GMT", text))
+        .or_else(|| in_form("%a %b %e %H:%M:%S %Y", text))
+        .map(jiff::Timestamp::as_millisecond)
+}
+
+fn in_form(form: &str, text: &str) -> Option<jiff::Timestamp> {
+    let time = jiff::civil::DateTime::strptime(form, text).ok()?;
+    Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::header::HeaderValue;
+    use starbridge_fdl::time::Timestamp;
+
+    struct Fixed(i64);
+    impl Clock for Fixed {
+        fn now(&self) -> Timestamp {
+            Timestamp(self.0)
+        }
+    }
+
+    fn asked(retry_after: &'static str, date: Option<&'static str>, clock: Option<i64>) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after));
+        if let Some(date) = date {
+            headers.insert(DATE, HeaderValue::from_static(date));
+        }
+        let clock = clock.map(Fixed);
+        seconds(&headers, clock.as_ref().map(|clock| clock as &dyn Clock))
+    }
+
+    #[test]
+    fn seconds_are_taken_as_they_are() {
+        assert_eq!(asked("120", None, None), Some(120));
+        assert_eq!(asked(" 0 ", None, None), Some(0));
+        assert_eq!(asked("99999999999999999999999", None, None), Some(u64::MAX));
+    }
+
+    #[test]
+    fn dates_count_from_the_answer_or_the_clock() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(asked(date, Some("Sun, 06 Nov 1994 08:49:07 GMT"), None), Some(30));
+        assert_eq!(asked(date, Some("Sun, 06 Nov 1994 09:00:00 GMT"), None), Some(0));
+        assert_eq!(asked(date, None, Some(784_111_777_000 - 1_500)), Some(2), "rounded up");
+        assert_eq!(asked("Sunday, 06-Nov-94 08:49:37 GMT", None, Some(784_111_770_000)), Some(7));
+        assert_eq!(asked("Sun Nov  6 08:49:37 1994", None, Some(784_111_770_000)), Some(7));
+        assert_eq!(asked(date, None, None), None);
+    }
+
+    #[test]
+    fn rubbish_says_nothing() {
+        for text in ["", "soon", "-1", "1.5", "1 h"] {
+            assert_eq!(asked(text, None, Some(0)), None, "{text}");
+        }
+    }
+}

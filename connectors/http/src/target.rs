@@ -1,0 +1,45 @@
+//! The URL of a call: read, checked, and shown without what is nobody's business.
+
+use crate::Guard;
+use reqwest::Url;
+use starbridge_ports::Outcome;
+use std::net::IpAddr;
+
+/// Reads a target.
+pub(crate) fn parse(text: &str) -> Result<Url, Outcome> {
+    let url = Url::parse(text)
+        .map_err(|error| Outcome::failed("FnF.NoSuchResource", format!("the target is no URL: {error}")))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(Outcome::failed(
+            "FnF.NoSuchResource",
+            format!("`{other}:` is nothing HTTP can call"),
+        )),
+    }
+}
+
+/// Refuses an address written as such; names are refused when they are looked up.
+pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
+    let host = url.host_str().unwrap_or_default();
+    let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() else {
+        return Ok(());
+    };
+    if guard.permits(host, address) {
+        return Ok(());
+    }
+    Err(Outcome::failed(
+        "FnF.NoSuchResource",
+        format!("`{}`: the address is not public, and calls to it are not allowed here", shown(url)),
+    ))
+}
+
+/// The URL for messages: without user, password, query and fragment.
+pub(crate) fn shown(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!(
+        "{}://{}{port}{}",
+        url.scheme(),
+        url.host_str().unwrap_or_default(),
+        url.path()
+    )
+}

@@ -1,0 +1,79 @@
+//! The language: reading texts and checking definitions.
+
+#[allow(dead_code, reason = "the machine's benchmarks use all of it")]
+#[path = "figures/mod.rs"]
+mod figures;
+
+use figures::{Figures, Unit};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::{Source, parse};
+use std::fmt::Write;
+
+/// A definition of so many steps of mixed types, each mapping its data.
+fn definition(steps: usize) -> String {
+    let mut text = String::from(r#"{"version":"v1","type":"flow","steps":["#);
+    for n in 0..steps {
+        let comma = if n == 0 { "" } else { "," };
+        let rest = match n % 4 {
+            0 => r#""type":"task","resourceArn":"http://localhost/f","retry":[{"errors":["E"],"maxAttempts":2}]"#,
+            1 => r#""type":"pass","outputMappings":[{"target":"a","source":"$input.b[0].c"}]"#,
+            2 => r#""type":"wait","duration":"$.seconds""#,
+            _ => r#""type":"choice","choices":[{"condition":"$.a > 1 && $.b == \"x\"","steps":[]}]"#,
+        };
+        let rest = rest.replace(r#","steps":[]"#, &format!(r#","goto":"step{}""#, n.saturating_sub(1)));
+        let _ = write!(text, "{comma}{{\"name\":\"step{n}\",{rest}}}");
+    }
+    text.push_str("]}");
+    text
+}
+
+/// JSON of about so many bytes: records as an execution's data has them.
+fn records(bytes: usize) -> String {
+    let mut text = String::from("[");
+    while text.len() < bytes {
+        let n = text.len();
+        let comma = if n == 1 { "" } else { "," };
+        let _ = write!(
+            text,
+            r#"{comma}{{"id":{n},"name":"record \"{n}\"","price":{n}.25,"tags":["a","bc","déf"],"open":true,"of":{{"kind":null}}}}"#
+        );
+    }
+    text.push(']');
+    text
+}
+
+fn main() {
+    let mut figures = Figures::from_arguments();
+    let limits = Limits {
+        definition_bytes: 8 * 1024 * 1024,
+        ..Limits::default()
+    };
+    for (steps, goal) in [(100, None), (1_000, None), (10_000, Some(50.0))] {
+        let text = definition(steps);
+        let checked = starbridge_fdl::check(&Source::new("flow.json", text.clone()), &limits);
+        assert!(checked.flow.is_some(), "{:?}", checked.diagnostics.first());
+        figures.measure(
+            &format!("check, {steps} steps ({} KB)", text.len() / 1000),
+            Unit::Millis,
+            goal,
+            || Source::new("flow.json", text.clone()),
+            |source| starbridge_fdl::check(&source, &limits),
+        );
+    }
+    let text = records(1_600_000);
+    figures.measure(
+        "parse JSON of 1.6 MB",
+        Unit::Millis,
+        None,
+        || Source::new("data.json", text.clone()),
+        |source| parse(&source),
+    );
+    figures.measure(
+        "the same by serde_json, to compare",
+        Unit::Millis,
+        None,
+        || (),
+        |()| serde_json::from_str::<starbridge_fdl::value::Value>(&text),
+    );
+    figures.print();
+}

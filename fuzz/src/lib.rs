@@ -1,0 +1,4 @@
+//! The fuzz targets' bodies. They stand in the tests, which replay the corpora with them.
+
+#[path = "../../tests/src/fuzzing.rs"]
+pub mod fuzzing;

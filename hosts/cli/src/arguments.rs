@@ -1,0 +1,80 @@
+//! What may stand on the command line.
+
+use crate::commands::{Command, GROUPS};
+use clap::builder::StyledStr;
+use clap::{CommandFactory, Parser};
+use std::fmt::Write;
+
+/// Runs flows: JSON or YAML files that say which tasks to call, in which order, and what to do when one fails
+#[derive(Debug, Parser)]
+#[command(name = "starbridge", version, disable_help_subcommand = true)]
+#[command(after_help = "\
+Example:
+  starbridge init hello && starbridge validate hello
+
+Results go to stdout, all else to stderr. Exit codes: 0 well; 1 the flow ended
+unsuccessfully, or a check found something; 2 bad usage, unreadable file, bad
+definition or input; 3 operational fault; 130 interrupted.")]
+pub struct Arguments {
+    /// Give results as JSON
+    #[arg(long, global = true, display_order = 900)]
+    pub json: bool,
+
+    /// Say nothing but results and errors
+    #[arg(long, short, global = true, display_order = 901)]
+    pub quiet: bool,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The whole command line as clap has it, commands listed in groups.
+pub fn command() -> clap::Command {
+    let command = Arguments::command();
+    let listing = listing(&command);
+    command.help_template(StyledStr::from(format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{listing}\x1b[1m\x1b[4mOptions:\x1b[0m\n{{options}}{{after-help}}"
+    )))
+}
+
+/// The commands under the headings of their groups.
+fn listing(command: &clap::Command) -> String {
+    let mut text = String::new();
+    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
+    for (heading, names) in GROUPS {
+        let _ = writeln!(text, "\x1b[1m\x1b[4m{heading}:\x1b[0m");
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about).cloned();
+            let about = about.unwrap_or_default();
+            let _ = writeln!(text, "  \x1b[1m{name:width$}\x1b[0m  {about}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clap_finds_nothing_to_complain_about() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_stands_in_one_group_and_shows_an_example() {
+        let command = command();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let mut known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
+        for command in command.get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example"), "{} shows no example", command.get_name());
+            assert!(command.get_about().is_some(), "{} says nothing about itself", command.get_name());
+        }
+    }
+}

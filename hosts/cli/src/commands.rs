@@ -1,0 +1,57 @@
+//! The commands. A new one is a file under `commands/` with `Options` and `run`, its `mod` and its word in the list.
+
+mod completions;
+mod exec;
+mod explain;
+mod graph;
+mod init;
+mod man;
+mod replay;
+mod schema;
+mod test;
+mod validate;
+
+use crate::exit::Exit;
+use crate::output::Output;
+use clap::Subcommand;
+
+macro_rules! commands {
+    ($($heading:literal { $($module:ident $variant:ident)* })*) => {
+        /// A command with its options.
+        #[derive(Debug, Subcommand)]
+        pub enum Command {
+            $($(#[allow(missing_docs)] $variant($module::Options),)*)*
+        }
+
+        impl Command {
+            /// Does it.
+            pub fn run(self, output: &Output) -> Result<(), Exit> {
+                match self {
+                    $($(Self::$variant(options) => $module::run(&options, *output),)*)*
+                }
+            }
+        }
+
+        /// Headings of the help with the commands under them.
+        pub const GROUPS: &[(&str, &[&str])] = &[$(($heading, &[$(stringify!($module)),*])),*];
+    };
+}
+
+commands! {
+    "Write flows" {
+        init Init
+        validate Validate
+        explain Explain
+        schema Schema
+    }
+    "Run flows" {
+        exec Exec
+        test Test
+        replay Replay
+        graph Graph
+    }
+    "Set up" {
+        completions Completions
+        man Man
+    }
+}

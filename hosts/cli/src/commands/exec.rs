@@ -1,0 +1,327 @@
+//! `exec`: runs a flow in this process and prints what came of it.
+
+mod listening;
+mod progress;
+mod rehearse;
+
+use crate::definitions::{flow_name, load_flow, read_text};
+use crate::exit::Exit;
+use crate::output::{Output, bad, fault, finish, reason};
+use clap::Args;
+use listening::Listening;
+use progress::Progress;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::exported::{export_event, export_head};
+use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
+use starbridge_machine::{State, Status};
+use starbridge_runtime::{Command, FlowTable, Outgoing, ResourceMap};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs a flow in this process
+///
+/// The output is printed on stdout as JSON; everything else goes to stderr. Local programs (`cmd:`) run only with --allow-commands.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  starbridge exec order.json --input '{\"id\": 7}' --resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'")]
+pub struct Options {
+    /// The flow's file (JSON or YAML)
+    pub flow: PathBuf,
+    /// The input, a JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
+    pub input: Option<String>,
+    /// A file with the input; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub input_file: Option<PathBuf>,
+    /// Where a resource leads; may be given several times
+    #[arg(long = "resource", value_name = "PATTERN=TARGET")]
+    pub resources: Vec<String>,
+    /// A flow that may be started as a child, under its file's name or NAME; may be given several times
+    #[arg(long = "flow", value_name = "[NAME=]FILE")]
+    pub flows: Vec<String>,
+    /// Answers tasks from a test file, in virtual time
+    #[arg(long, value_name = "FILE")]
+    pub mock: Option<PathBuf>,
+    /// The case of that file; the first where none is given
+    #[arg(long, value_name = "NAME", requires = "mock")]
+    pub case: Option<String>,
+    /// Skips waits and retry delays: time jumps ahead while no call is out
+    #[arg(long)]
+    pub fast_forward: bool,
+    /// The execution's name
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Writes the history to a file, one event a line; `-` writes it to stdout, before the result
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// Lets the flow run local programs (`cmd:PROGRAM`), with paths from the flow's folder
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// Where to listen for callbacks
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub callback_listen: SocketAddr,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let prepared = prepare(options, output)?;
+    if options.mock.is_some() {
+        rehearse::run(options, output, prepared)
+    } else {
+        run_here(options, output, prepared)
+    }
+}
+
+/// A flow and the name it goes by.
+struct LoadedFlow {
+    name: String,
+    flow: Arc<starbridge_fdl::graph::Flow>,
+}
+
+fn load(path: &std::path::Path, output: Output) -> Result<LoadedFlow, Exit> {
+    let (source, flow) = load_flow(path, output)?;
+    Ok(LoadedFlow {
+        name: flow_name(&source),
+        flow,
+    })
+}
+
+/// What a run needs, checked.
+struct Prepared {
+    main: LoadedFlow,
+    children: BTreeMap<String, Arc<starbridge_fdl::graph::Flow>>,
+    input: Option<Object>,
+    resources: ResourceMap,
+}
+
+fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
+    let main = load(&options.flow, output)?;
+    let mut children = BTreeMap::new();
+    for given in &options.flows {
+        let (name, file) = match given.split_once('=') {
+            Some((name, file)) => (Some(name.to_owned()), file),
+            None => (None, given.as_str()),
+        };
+        let loaded = load(file.as_ref(), output)?;
+        children.insert(name.unwrap_or_else(|| loaded.name.clone()), loaded.flow);
+    }
+    let mut resources = ResourceMap::default();
+    for entry in &options.resources {
+        resources
+            .add(entry)
+            .map_err(|error| bad(output, &format!("`--resource {entry}`: {error}"), "for example `--resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'`"))?;
+    }
+    Ok(Prepared {
+        main,
+        children,
+        input: read_input(options, output)?,
+        resources,
+    })
+}
+
+/// The input as it is given; nothing where none is.
+fn read_input(options: &Options, output: Output) -> Result<Option<Object>, Exit> {
+    let (text, place) = match (&options.input, &options.input_file) {
+        (Some(text), _) => (text.clone(), "`--input`".to_owned()),
+        (None, Some(file)) => (read_text(file, output)?, format!("`{}`", file.display())),
+        (None, None) => return Ok(None),
+    };
+    match serde_json::from_str::<Value>(&text) {
+        Ok(Value::Object(input)) => Ok(Some(input)),
+        Ok(other) => Err(bad(output, 
+            &format!("{place} is {}, but an execution's input is an object", other.kind()),
+            "write `{...}`, for example `{\"id\": 7}`",
+        )),
+        Err(error) => Err(bad(output, &format!("{place} is no JSON: {error}"), "write a JSON object, for example `{\"id\": 7}`")),
+    }
+}
+
+/// Where the history goes, and what is shown of the run.
+struct Watch {
+    main: Option<Text>,
+    history: Option<Box<dyn Write + Send>>,
+    progress: Progress,
+    listening: Listening,
+    failed: Option<std::io::Error>,
+}
+
+impl Watch {
+    fn see(&mut self, shard: &starbridge_runtime::Shard, outgoing: &Outgoing) {
+        if let Outgoing::Turn { execution, events } = outgoing
+            && let Some(flow) = shard.flow(execution)
+        {
+            let main = self.main.get_or_insert_with(|| execution.clone());
+            if main == execution
+                && let Some(history) = &mut self.history
+            {
+                for event in events {
+                    if let Err(error) = writeln!(history, "{}", export_event(flow, event)) {
+                        self.failed.get_or_insert(error);
+                    }
+                }
+                // A run that is killed leaves the history up to here.
+                if let Err(error) = history.flush() {
+                    self.failed.get_or_insert(error);
+                }
+            }
+            let is_main = self.main.as_ref() == Some(execution);
+            self.progress.turn(flow, events, is_main);
+        }
+        if let Outgoing::Send { execution, call } = outgoing {
+            self.listening.call(execution, call, &self.progress);
+        }
+    }
+}
+
+fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(), Exit> {
+    let mut flows = FlowTable::default();
+    for (name, flow) in &prepared.children {
+        flows.put(name, flow.clone());
+    }
+    flows.put(&prepared.main.name, prepared.main.flow.clone());
+    let folder = options.flow.parent().map(PathBuf::from).unwrap_or_default();
+    let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+    let settings = LocalSettings {
+        flows,
+        resources: prepared.resources,
+        limits: Limits::default(),
+        fast_forward: options.fast_forward,
+        commands_in: options.allow_commands.then_some(folder),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Err(fault(output, &format!("the runtime can't be started: {error}"), "")),
+    };
+    let history = open_history(options, output)?;
+    let watch = Arc::new(Mutex::new(Watch {
+        main: None,
+        history,
+        progress: Progress::new(output),
+        listening: Listening::default(),
+        failed: None,
+    }));
+    let seen = watch.clone();
+    let run = LocalRun::new(settings, move |shard, outgoing| {
+        seen.lock().unwrap_or_else(PoisonError::into_inner).see(shard, outgoing);
+    });
+    let exit = match run {
+        Ok(run) => runtime.block_on(drive(run, options, output, &prepared.main, &prepared.children, prepared.input, &watch)),
+        Err(error) => Err(refused(output, &error)),
+    };
+    // Calls that are still out when the flow ends are given up, not waited for.
+    runtime.shutdown_background();
+    exit
+}
+
+fn open_history(options: &Options, output: Output) -> Result<Option<Box<dyn Write + Send>>, Exit> {
+    let Some(file) = &options.history else {
+        return Ok(None);
+    };
+    if file.as_os_str() == "-" {
+        return Ok(Some(Box::new(std::io::stdout())));
+    }
+    match std::fs::File::create(file) {
+        Ok(opened) => Ok(Some(Box::new(std::io::BufWriter::new(opened)))),
+        Err(error) => Err(bad(output, &format!("can't write `{}`: {}", file.display(), reason(&error)), "")),
+    }
+}
+
+async fn drive(
+    mut run: LocalRun,
+    options: &Options,
+    output: Output,
+    main: &LoadedFlow,
+    children: &BTreeMap<String, Arc<starbridge_fdl::graph::Flow>>,
+    input: Option<Object>,
+    watch: &Arc<Mutex<Watch>>,
+) -> Result<(), Exit> {
+    let locked = || watch.lock().unwrap_or_else(PoisonError::into_inner);
+    let flows: Vec<_> = [&main.flow].into_iter().chain(children.values()).collect();
+    if listening::is_needed(&flows) {
+        match starbridge_kit::callbacks::listen(options.callback_listen, run.commands(), 1 << 20).await {
+            Ok(address) => locked().listening.on(address, run.tokens().clone()),
+            Err(error) => {
+                let message = format!("can't listen for callbacks on {}: {error}", options.callback_listen);
+                return Err(fault(output, &message, "choose another address with `--callback-listen`"));
+            }
+        }
+    }
+    let execution = match run.start(&main.name, input.unwrap_or_default(), options.name.as_deref()) {
+        Ok(execution) => execution,
+        Err(error) => return Err(refused(output, &error)),
+    };
+    if let Some(history) = &mut locked().history {
+        let head = export_head(&execution, &main.flow, children);
+        if let Err(error) = writeln!(history, "{head}") {
+            return Err(fault(output, &format!("the history can't be written: {error}"), ""));
+        }
+    }
+    let commands = run.commands();
+    let stop = execution.clone();
+    let interrupted = tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            let cause = "interrupted".to_owned();
+            let stop = Command::Stop { execution: stop, cause, rollback: false };
+            let _ = commands.send(stop).await;
+            // A second time: at once.
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(130);
+            }
+        }
+    });
+    let ended = run.run(&execution).await;
+    let was_interrupted = run
+        .state(&execution)
+        .is_some_and(|state| state.status() == Status::Stopped);
+    interrupted.abort();
+    let mut watch = locked();
+    watch.progress.end();
+    if let Some(error) = watch.failed.take() {
+        return Err(fault(output, &format!("the history can't be written: {error}"), ""));
+    }
+    if let Err(error) = ended {
+        return Err(fault(output, &error.to_string(), ""));
+    }
+    let Some((state, flow)) = run.state(&execution).zip(run.flow(&execution)) else {
+        return Err(fault(output, "the execution is gone", ""));
+    };
+    let exit = print_result(output, state, flow);
+    if was_interrupted {
+        output.note("interrupted: the execution was stopped, calls in flight were given up");
+        return Err(Exit::Interrupted);
+    }
+    exit
+}
+
+fn refused(output: Output, error: &LocalError) -> Exit {
+    match error {
+        LocalError::Start(_) => bad(output, &error.to_string(), "nothing was started"),
+        LocalError::NeedsServer(_) => bad(output, &error.to_string(), "nothing was started: take it out of the flow to run it here"),
+        LocalError::System(_) | LocalError::Store(_) => fault(output, &error.to_string(), ""),
+    }
+}
+
+/// The output on stdout, or what went wrong.
+fn print_result(output: Output, state: &State, flow: &starbridge_fdl::graph::Flow) -> Result<(), Exit> {
+    if state.status() == Status::Succeeded {
+        let result = state.output().cloned().unwrap_or_default();
+        return finish(output, &Value::from(result).to_json(), Ok(()));
+    }
+    let step = state
+        .failed_step()
+        .and_then(|step| flow.step(step))
+        .map(|step| step.name.clone());
+    let failure = state.failure();
+    let result: Object = [
+        ("status".into(), Value::from(state.status().as_str())),
+        ("error".into(), failure.map(|failure| failure.error.clone().into()).unwrap_or_default()),
+        ("cause".into(), failure.map(|failure| failure.cause.clone().into()).unwrap_or_default()),
+        ("step".into(), step.map(Value::from).unwrap_or_default()),
+    ]
+    .into_iter()
+    .collect();
+    finish(output, &Value::from(result).to_json(), Err(Exit::Found))
+}

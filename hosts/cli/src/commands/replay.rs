@@ -1,0 +1,174 @@
+//! `replay`: folds a history, looks into it, or feeds its signals to another definition.
+
+use crate::definitions::{load_flow, read_text};
+use crate::exit::Exit;
+use crate::output::{Output, bad, finish};
+use clap::Args;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::{Array, Object, Value};
+use starbridge_kit::exported::{ExportedHistory, event_object};
+use starbridge_kit::replaying::{Parting, Replayed, end_of_turn, fold, replay};
+use starbridge_machine::{EventId, State};
+use std::path::PathBuf;
+
+/// Folds a history file and says whether it leads to the state it records
+///
+/// The recorded signals are fed back: the same events must come, one by one.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  starbridge exec flow.json --history run.jsonl\n  starbridge replay run.jsonl --until 12")]
+pub struct Options {
+    /// The history, as `exec --history` writes it; `-` reads stdin
+    #[arg(value_name = "FILE")]
+    pub history: PathBuf,
+    /// Shows input, local and open steps after the turn this event belongs to
+    #[arg(long, value_name = "EVENT", conflicts_with = "against")]
+    pub until: Option<u64>,
+    /// Says at which event this definition would have gone another way
+    #[arg(long, value_name = "FLOW")]
+    pub against: Option<PathBuf>,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let text = read_text(&options.history, output)?;
+    let history = ExportedHistory::parse(&text).map_err(|error| {
+        let message = format!("{}: {error}", options.history.display());
+        bad(output, &message, "a history is what `exec --history` writes")
+    })?;
+    if let Some(until) = options.until {
+        return look(&history, until, output);
+    }
+    if let Some(other) = &options.against {
+        let (_, other) = load_flow(other, output)?;
+        let replayed = replay(&history, &other, Limits::default());
+        return report(&history, &replayed, output, "the other definition goes another way");
+    }
+    let replayed = replay(&history, &history.flow, Limits::default());
+    report(&history, &replayed, output, "the history and this program part")
+}
+
+/// What stands at the end of the turn an event belongs to.
+fn look(history: &ExportedHistory, until: u64, output: Output) -> Result<(), Exit> {
+    let last = history.events.len() as u64;
+    if until == 0 || until > last {
+        let help = format!("the history has events 1 to {last}");
+        return Err(bad(output, &format!("there is no event {until}"), &help));
+    }
+    let state = match fold(history, Some(EventId(until))) {
+        Ok(state) => state,
+        Err(at) => {
+            let message = format!("the history does not fit its definition from event {at} on");
+            return Err(output.fail(Exit::Found, &message, None));
+        }
+    };
+    let end = end_of_turn(&history.events, EventId(until));
+    finish(output, &describe(history, &state, end).to_json(), Ok(()))
+}
+
+fn describe(history: &ExportedHistory, state: &State, end: usize) -> Value {
+    let steps: Array = state
+        .open_steps()
+        .into_iter()
+        .map(|open| {
+            let name = history.flow.step(open.step).map(|step| step.name.clone()).unwrap_or_default();
+            let event = starbridge_machine::Event {
+                id: EventId(0),
+                caused_by: EventId(0),
+                time: state.last_time(),
+                step: Some(open.step),
+                path: open.path,
+                rollback: false,
+                detail: starbridge_machine::Detail::StepEntered,
+            };
+            let path = event_object(&history.flow, &event).get("path").cloned().unwrap_or_default();
+            object([
+                ("step", name.into()),
+                ("path", path),
+                ("state", open.state.into()),
+                ("attempt", open.attempt.into()),
+                ("visit", open.visit.into()),
+                ("input", open.input.into()),
+                ("local", open.list_local.into()),
+            ])
+        })
+        .collect();
+    object([
+        ("event", (end as u64).into()),
+        ("time", state.last_time().to_string().into()),
+        ("status", state.status().as_str().into()),
+        ("input", state.flow_input().into()),
+        ("local", state.flow_local().into()),
+        ("steps", steps.into()),
+    ])
+}
+
+fn report(history: &ExportedHistory, replayed: &Replayed, output: Output, parted: &str) -> Result<(), Exit> {
+    let Some(parting) = &replayed.parting else {
+        let status = replayed.state.status().as_str();
+        let result = object([
+            ("same", true.into()),
+            ("status", status.into()),
+            ("events", (history.events.len() as u64).into()),
+            ("turns", (replayed.turns as u64).into()),
+        ]);
+        if output.json() {
+            return finish(output, &result.to_json(), Ok(()));
+        }
+        let text = format!(
+            "the same: {} events in {} turns lead to {status}",
+            history.events.len(),
+            replayed.turns
+        );
+        return finish(output, &text, Ok(()));
+    };
+    if output.json() {
+        return finish(output, &parting_value(parting).to_json(), Err(Exit::Found));
+    }
+    finish(output, &side_by_side(parting, parted), Err(Exit::Found))
+}
+
+fn parting_value(parting: &Parting) -> Value {
+    let side = |side: &Option<Object>| side.clone().map(Value::from).unwrap_or_default();
+    object([
+        ("same", false.into()),
+        ("event", parting.event.0.into()),
+        ("recorded", side(&parting.recorded)),
+        ("expected", side(&parting.expected)),
+        ("refused", parting.refused.clone().map(Value::from).unwrap_or_default()),
+    ])
+}
+
+/// The two events, member by member, what differs marked.
+fn side_by_side(parting: &Parting, parted: &str) -> String {
+    let mut text = format!("{parted} at event {}\n", parting.event);
+    if let Some(refused) = &parting.refused {
+        text.push_str(&format!("  what was recorded there can't happen: {refused}\n"));
+    }
+    text.push_str(&format!("    {:<10} {:<44} {}\n", "", "recorded", "now"));
+    let empty = Object::new();
+    let recorded = parting.recorded.as_ref().unwrap_or(&empty);
+    let expected = parting.expected.as_ref().unwrap_or(&empty);
+    for key in ["id", "causedBy", "time", "step", "path", "type", "detail", "rollback"] {
+        let show = |side: &Object| side.get(key).map(Value::to_plain_text).unwrap_or_else(|| "–".to_owned());
+        let (was, is) = (show(recorded), show(expected));
+        if was == "–" && is == "–" {
+            continue;
+        }
+        let mark = if was == is { " " } else { "≠" };
+        if was.chars().count() > 43 {
+            text.push_str(&format!("  {mark} {key:<10} {was}\n    {:<10} {:<44} {is}\n", "", ""));
+        } else {
+            text.push_str(&format!("  {mark} {key:<10} {was:<44} {is}\n"));
+        }
+    }
+    text.pop();
+    text
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    members
+        .into_iter()
+        .map(|(key, value)| (key.into(), value))
+        .collect::<Object>()
+        .into()
+}

@@ -1,0 +1,188 @@
+//! Definitions from files.
+
+use crate::exit::Exit;
+use crate::output::{Output, reason};
+use crate::render::{self, Report};
+use starbridge_fdl::diagnostics::nearest;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::{NodeKind, Source, parse};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The word that stands for stdin where a file is asked for.
+pub const STDIN: &str = "-";
+/// Files longer than this are not read, whatever they hold.
+const LONGEST: u64 = 64 * 1024 * 1024;
+
+/// Reads a definition and checks it. What is found is said; with errors the exit is [`Exit::Bad`].
+pub fn load_flow(path: &Path, output: Output) -> Result<(Source, Arc<Flow>), Exit> {
+    check_flow(read(path, output)?, output)
+}
+
+/// The name a flow goes by where nobody gives it one: its own if that is a name of flows, else its file's.
+pub fn flow_name(source: &Source) -> String {
+    let own = parse(source).root.and_then(|root| root.get("name").and_then(|name| name.as_str().map(str::to_owned)));
+    let is_name = |name: &str| {
+        let mut letters = name.chars();
+        letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
+            && name.len() <= starbridge_fdl::limits::NAME_CHARS
+    };
+    let stem = Path::new(source.name())
+        .file_name()
+        .map(|name| name.to_string_lossy().split('.').next().unwrap_or_default().to_owned())
+        .unwrap_or_default();
+    own.filter(|name| is_name(name)).unwrap_or(if stem.is_empty() { "flow".to_owned() } else { stem })
+}
+
+/// Checks a definition. What is found is said; with errors the exit is [`Exit::Bad`].
+pub fn check_flow(source: Source, output: Output) -> Result<(Source, Arc<Flow>), Exit> {
+    let checked = starbridge_fdl::check(&source, &Limits::default());
+    let report = Report {
+        source,
+        diagnostics: checked.diagnostics,
+    };
+    if checked.flow.is_none() || !(report.diagnostics.is_empty() || output.quiet()) {
+        output.say(&render::human(std::slice::from_ref(&report), output.columns()));
+    }
+    match checked.flow {
+        Some(flow) => Ok((report.source, flow)),
+        None => {
+            let message = format!("`{}` can't run: {}", report.source.name(), render::counts(&[report.diagnostics.as_slice()]));
+            Err(output.fail(Exit::Bad, &message, None))
+        }
+    }
+}
+
+/// Reads a text as a source; `-` is stdin.
+pub fn read(path: &Path, output: Output) -> Result<Source, Exit> {
+    let text = read_text(path, output)?;
+    Ok(Source::new(shown(path), text))
+}
+
+/// Reads a text; `-` is stdin. One that can't be read or is no UTF-8 is said to be so.
+pub fn read_text(path: &Path, output: Output) -> Result<String, Exit> {
+    text_of(path).map_err(|(message, help)| output.fail(Exit::Bad, &message, help.as_deref()))
+}
+
+/// The name people know a file by.
+fn shown(path: &Path) -> String {
+    if path == Path::new(STDIN) {
+        "<stdin>".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, (String, Option<String>)> {
+    let name = shown(path);
+    let bytes = bytes_of(path).map_err(|error| {
+        let help = match error.kind() {
+            std::io::ErrorKind::NotFound => neighbour(path),
+            _ => None,
+        };
+        (format!("can't read `{name}`: {}", reason(&error)), help)
+    })?;
+    if bytes.len() as u64 > LONGEST {
+        return Err((format!("can't read `{name}`: it has more than 64 MiB"), None));
+    }
+    String::from_utf8(bytes).map_err(|error| not_utf8(&name, &error))
+}
+
+fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if path == Path::new(STDIN) {
+        std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Says where a text stops being UTF-8, and what it may be instead.
+fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> (String, Option<String>) {
+    let bytes = error.as_bytes();
+    let good = error.utf8_error().valid_up_to();
+    let before = String::from_utf8_lossy(bytes.get(..good).unwrap_or_default());
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let byte = bytes.get(good).copied().unwrap_or_default();
+    let help = if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
+        "it looks like UTF-16: save it as UTF-8"
+    } else {
+        "save it as UTF-8"
+    };
+    let message = format!("`{name}` is not UTF-8: byte 0x{byte:02X} at line {line}, column {column}");
+    (message, Some(help.to_owned()))
+}
+
+/// Asks whether a file of a similar name beside the missing one was meant.
+fn neighbour(missing: &Path) -> Option<String> {
+    let folder = missing.parent()?;
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut names: Vec<String> = fs::read_dir(here)
+        .ok()?
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    let name = missing.file_name()?.to_str()?;
+    let found = nearest(name, names.iter().map(String::as_str))?;
+    Some(format!("did you mean `{}`?", folder.join(found).display()))
+}
+
+/// The flows in a folder and the folders in it, by name: files that end in `.json`, `.yaml` or `.yml` and hold an
+/// object with `steps` or of the type `flow`. Test files and hidden folders are left out, links to folders not followed.
+pub fn flows_in(folder: &Path, output: Output) -> Result<Vec<PathBuf>, Exit> {
+    let mut flows = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let unreadable = |error: &std::io::Error| {
+            let message = format!("can't read the folder `{}`: {}", folder.display(), reason(error));
+            output.fail(Exit::Bad, &message, None)
+        };
+        for entry in fs::read_dir(&folder).map_err(|error| unreadable(&error))? {
+            let entry = entry.map_err(|error| unreadable(&error))?;
+            let kind = entry.file_type().map_err(|error| unreadable(&error))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if kind.is_dir() {
+                if !name.starts_with('.') && name != "node_modules" {
+                    folders.push(entry.path());
+                }
+            } else if is_data(&name) && entry.path().is_file() && holds_flow(&entry.path()) {
+                let path = entry.path();
+                flows.push(path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf));
+            }
+        }
+    }
+    flows.sort();
+    Ok(flows)
+}
+
+fn is_data(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let test = name.ends_with(".test.json");
+    !test && [".json", ".yaml", ".yml"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether a file is meant as a flow. One that is too broken to tell counts if it speaks of steps.
+fn holds_flow(path: &Path) -> bool {
+    let speaks_of_steps = |bytes: &[u8]| bytes.windows(5).any(|word| word == b"steps");
+    let Ok(bytes) = bytes_of(path) else { return true };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return speaks_of_steps(error.as_bytes()),
+    };
+    let parsed = parse(&Source::new(path.to_string_lossy(), text.as_str()));
+    match parsed.root {
+        Some(root) if matches!(root.kind, NodeKind::Object(_)) => {
+            let flow = root.get("type").and_then(|kind| kind.as_str()) == Some("flow");
+            flow || root.get("steps").is_some() || (parsed.truncated && speaks_of_steps(text.as_bytes()))
+        }
+        Some(_) => false,
+        None => speaks_of_steps(text.as_bytes()),
+    }
+}

@@ -1,0 +1,29 @@
+//! Exit codes, which scripts rely on.
+
+use std::process::ExitCode;
+
+/// Why the program ends with another exit code than 0. What there is to say has been said by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// The flow ended unsuccessfully, or a check found something.
+    Found,
+    /// Bad usage, an unreadable file, a bad definition or input.
+    Bad,
+    /// An operational fault: the program could not do its work.
+    Fault,
+    /// Somebody interrupted the program.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit code of an outcome.
+    pub fn code(outcome: Result<(), Self>) -> ExitCode {
+        ExitCode::from(match outcome {
+            Ok(()) => 0,
+            Err(Self::Found) => 1,
+            Err(Self::Bad) => 2,
+            Err(Self::Fault) => 3,
+            Err(Self::Interrupted) => 130,
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! The command line: arguments to calls, results to stdout, everything else to stderr, outcomes to exit codes.
+//!
+//! Nothing here decides about flows.
+
+mod arguments;
+mod commands;
+pub mod definitions;
+pub mod exit;
+pub mod output;
+pub mod render;
+
+use arguments::Arguments;
+use clap::FromArgMatches;
+use exit::Exit;
+use output::Output;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the command that the arguments name, the program's own name first, and gives the process's exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let parsed = arguments::command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    match parsed {
+        Ok(arguments) => {
+            let output = Output::new(arguments.json, arguments.quiet);
+            Exit::code(arguments.command.run(&output))
+        }
+        Err(stopped) => {
+            // A reader that went away has read all it wanted.
+            let _ = stopped.print();
+            Exit::code(if stopped.use_stderr() { Err(Exit::Bad) } else { Ok(()) })
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Where words go: results to stdout, all else to stderr.
+
+use crate::exit::Exit;
+use annotate_snippets::normalize_untrusted_str;
+use anstream::AutoStream;
+use std::io::{ErrorKind, Write};
+
+/// The two streams, and how much is to be said on them.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    json: bool,
+    quiet: bool,
+}
+
+impl Output {
+    /// `json`: results are wanted as JSON wherever there is a choice. `quiet`: no notes and no progress.
+    pub fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet }
+    }
+
+    /// Whether results are wanted as JSON.
+    pub fn json(self) -> bool {
+        self.json
+    }
+
+    /// Whether only results and errors are wanted.
+    pub fn quiet(self) -> bool {
+        self.quiet
+    }
+
+    /// Writes a result to stdout as it stands. A reader that went away has read all it wanted; any other failure to
+    /// write is a fault.
+    pub fn result(self, text: &str) -> Result<(), Exit> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(self.fail(Exit::Fault, &format!("can't write the result: {}", reason(&error)), None))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a line to stderr, unless quiet is wanted.
+    pub fn note(self, line: &str) {
+        if !self.quiet {
+            self.say(&format!("{line}\n"));
+        }
+    }
+
+    /// Writes text to stderr; colours only where they are shown and not refused (`NO_COLOR`).
+    pub fn say(self, text: &str) {
+        // Nobody is left to tell that nobody listens.
+        let _ = AutoStream::auto(std::io::stderr().lock()).write_all(text.as_bytes());
+    }
+
+    /// Says what went wrong, and maybe what to do, and gives back the exit it is to lead to.
+    pub fn fail(self, exit: Exit, message: &str, help: Option<&str>) -> Exit {
+        const RED: &str = "\x1b[1m\x1b[91m";
+        const CYAN: &str = "\x1b[1m\x1b[96m";
+        let mut text = format!("{RED}error\x1b[0m: {}\n", normalize_untrusted_str(message));
+        if let Some(help) = help {
+            text += &format!("{CYAN}help\x1b[0m: {}\n", normalize_untrusted_str(help));
+        }
+        self.say(&text);
+        exit
+    }
+
+    /// Whether stderr is a terminal on which lines can be drawn over.
+    pub fn is_live(self) -> bool {
+        use std::io::IsTerminal;
+        std::io::stderr().is_terminal()
+    }
+
+    /// Columns that text on stderr may take: those of the terminal, or a width that reads well in a log.
+    pub fn columns(self) -> usize {
+        const LOG: usize = 140;
+        let told = terminal_size::terminal_size_of(std::io::stderr());
+        told.map_or(LOG, |(width, _)| usize::from(width.0).clamp(40, 200))
+    }
+}
+
+/// The system's word for a failure, in the form of our messages: lower case and without the number.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
+/// Writes a result as a line of its own and passes the outcome on.
+pub fn finish(output: Output, text: &str, outcome: Result<(), Exit>) -> Result<(), Exit> {
+    output.result(&format!("{text}\n"))?;
+    outcome
+}
+
+/// Says that something was given wrongly, and gives back the exit for it.
+pub fn bad(output: Output, message: &str, help: &str) -> Exit {
+    output.fail(Exit::Bad, message, (!help.is_empty()).then_some(help))
+}
+
+/// Says that the program could not do its work, and gives back the exit for it.
+pub fn fault(output: Output, message: &str, help: &str) -> Exit {
+    output.fail(Exit::Fault, message, (!help.is_empty()).then_some(help))
+}

@@ -1,0 +1,62 @@
+//! What the command says to its users: sessions under `tests/cli/`, replayed. `UPDATE=1` writes down what it says now,
+//! `SESSION=word` picks the sessions whose names have that word.
+
+#[path = "sessions/session.rs"]
+mod session;
+#[path = "sessions/streams.rs"]
+mod streams;
+
+use session::Session;
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+#[test]
+fn the_command_says_what_the_sessions_say() {
+    let folder = root().join("tests/cli");
+    let wanted = std::env::var("SESSION").unwrap_or_default();
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "session"))
+        .filter(|path| path.to_string_lossy().contains(&wanted))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "there is no session `{wanted}`");
+    let mut wrong = Vec::new();
+    for path in files {
+        let name = path.strip_prefix(&folder).unwrap().display().to_string();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut session = Session::parse(&text).unwrap_or_else(|problem| panic!("{name}: {problem}"));
+        let place = tempfile::tempdir().unwrap();
+        session.play(place.path(), &root()).unwrap_or_else(|problem| panic!("{name}: {problem}"));
+        let now = session.to_string();
+        if now == text {
+            continue;
+        }
+        if update {
+            std::fs::write(&path, &now).unwrap();
+        } else {
+            wrong.push(format!("{name}:\n{}", difference(&text, &now)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n(UPDATE=1 writes down what is said now)", wrong.join("\n"));
+}
+
+/// The lines around the first that differ.
+fn difference(expected: &str, now: &str) -> String {
+    const SHOWN: usize = 12;
+    let same = expected.lines().zip(now.lines()).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(4);
+    let part = |text: &str, mark: &str| -> String {
+        let lines = text.lines().enumerate().skip(from).take(SHOWN);
+        lines
+            .map(|(at, line)| format!("{} {:4} {line}\n", if at < same { " " } else { mark }, at + 1))
+            .collect()
+    };
+    format!("expected\n{}now\n{}", part(expected, "-"), part(now, "+"))
+}

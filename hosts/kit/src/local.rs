@@ -1,0 +1,158 @@
+//! A flow run in this process: memory, real connectors, real time. What `exec` does.
+
+use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
+use starbridge_command::{CommandConnector, CommandSettings};
+use starbridge_fdl::graph::{CatchTarget, Flow};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_http::{HttpConnector, HttpSettings};
+use starbridge_machine::{EventId, State};
+use starbridge_memory::MemoryStore;
+use starbridge_ports::StoreError;
+use starbridge_runtime::{
+    Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, ResourceMap, Shard, StartError, StartRequest, TokenKeys, World,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How a flow is run in this process.
+#[derive(Debug, Default)]
+pub struct LocalSettings {
+    /// The flow under its name, and the children it may start.
+    pub flows: FlowTable,
+    /// Where resources lead.
+    pub resources: ResourceMap,
+    /// The limits in force.
+    pub limits: Limits,
+    /// Waits and retry delays are skipped.
+    pub fast_forward: bool,
+    /// Local programs may be called, with paths from this folder.
+    pub commands_in: Option<PathBuf>,
+}
+
+/// A flow running in this process.
+pub struct LocalRun {
+    engine: Engine,
+    commands: mpsc::Sender<Command>,
+    tokens: TokenKeys,
+}
+
+/// Why it can't be run here.
+#[derive(Debug)]
+pub enum LocalError {
+    /// The flow asks for what only a server can do.
+    NeedsServer(&'static str),
+    /// Nothing was started.
+    Start(StartError),
+    /// The system would not give what is needed.
+    System(String),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl std::fmt::Display for LocalError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NeedsServer(what) => write!(f, "the flow has {what}, which only a server can honour"),
+            Self::Start(error) => error.fmt(f),
+            Self::System(message) => f.write_str(message),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LocalError {}
+
+/// What a flow asks for that needs a server: an operator, or other executions to wait for.
+pub fn needs_server(flow: &Flow) -> Option<&'static str> {
+    if !flow.concurrency.is_empty() {
+        return Some("`concurrency`");
+    }
+    let manual = |step: &starbridge_fdl::graph::Step| step.catch.iter().any(|catch| catch.target == CatchTarget::Manual);
+    flow.steps.iter().any(manual).then_some("a `catch` with `manual`")
+}
+
+impl LocalRun {
+    /// Makes ready to run flows. `observer` sees everything that leaves.
+    pub fn new(
+        settings: LocalSettings,
+        observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
+    ) -> Result<Self, LocalError> {
+        for (_, flow) in settings.flows.latest() {
+            if let Some(what) = needs_server(flow) {
+                return Err(LocalError::NeedsServer(what));
+            }
+        }
+        let tokens = fresh_token_keys().map_err(LocalError::System)?;
+        let mut connectors = Connectors::new();
+        let http = HttpConnector::new(HttpSettings {
+            clock: Some(Arc::new(SystemClock)),
+            ..HttpSettings::default()
+        });
+        connectors.insert("http", Arc::new(http));
+        if let Some(folder) = settings.commands_in {
+            connectors.insert("cmd", Arc::new(CommandConnector::new(CommandSettings::in_folder(folder))));
+        }
+        let world = World {
+            history: Arc::new(MemoryStore::new()),
+            connectors,
+            clock: Arc::new(SystemClock),
+            secrets: Arc::new(EnvironmentSecrets),
+            tokens: tokens.clone(),
+        };
+        let limits = Arc::new(settings.limits);
+        let shard = Shard::new(settings.flows, settings.resources, limits, |_, _| birth());
+        let (commands, inbox) = mpsc::channel(64);
+        let engine_settings = EngineSettings {
+            fast_forward: settings.fast_forward,
+        };
+        Ok(Self {
+            engine: Engine::new(shard, world, engine_settings, inbox, observer),
+            commands,
+            tokens,
+        })
+    }
+
+    /// Where reports and stops are handed in.
+    pub fn commands(&self) -> mpsc::Sender<Command> {
+        self.commands.clone()
+    }
+
+    /// The token of a call.
+    pub fn token(&self, execution: &str, call: EventId) -> String {
+        self.tokens.sign(execution, call)
+    }
+
+    /// What signs tokens.
+    pub fn tokens(&self) -> &TokenKeys {
+        &self.tokens
+    }
+
+    /// Starts a flow.
+    pub fn start(&mut self, flow: &str, input: Object, name: Option<&str>) -> Result<Text, LocalError> {
+        let request = StartRequest {
+            flow: Text::from(flow),
+            input,
+            name: name.map(Text::from),
+            ..StartRequest::default()
+        };
+        let now = self.engine.now();
+        self.engine.shard_mut().start(request, now).map_err(LocalError::Start)
+    }
+
+    /// Runs until it and its children have ended.
+    pub async fn run(&mut self, execution: &str) -> Result<(), LocalError> {
+        self.engine.run_until_ended(execution).await.map_err(LocalError::Store)
+    }
+
+    /// The state of an execution.
+    pub fn state(&self, execution: &str) -> Option<&State> {
+        self.engine.shard().state(execution)
+    }
+
+    /// The flow of an execution.
+    pub fn flow(&self, execution: &str) -> Option<&Arc<Flow>> {
+        self.engine.shard().flow(execution)
+    }
+}

@@ -1,0 +1,270 @@
+//! A flow as SVG: one file that needs no other, in light and dark, readable without colour.
+
+mod legend;
+mod style;
+
+use super::coloring::Coloring;
+use super::icon::Icon;
+use super::layout::{Anchor, Face, Layout, Line, LineKind, Mark, Placed, Rect, Shape, Tone, What, BADGE, layout};
+use super::text::{Font, clean, cut, width, xml};
+use legend::Legend;
+use starbridge_fdl::graph::Flow;
+use std::fmt::Write;
+
+/// Around the picture.
+const MARGIN: i32 = 20;
+/// Least width of what the title and legend stand in.
+const NARROW: i32 = 420;
+/// Radius of a line's bends.
+const BEND: i32 = 5;
+/// Length of an arrow's head, and half its width.
+const HEAD: (i32, i32) = (8, 4);
+/// Height of the title.
+const TITLE: i32 = 26;
+
+/// Draws a flow; with a coloring also what became of its steps.
+///
+/// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the picture at
+/// its natural size.
+pub fn svg(flow: &Flow, coloring: Option<&Coloring>) -> String {
+    let layout = layout(flow, coloring);
+    let room = layout.width.max(NARROW);
+    let legend = Legend::new(&layout, coloring, room);
+    let top = MARGIN + TITLE + legend.height();
+    let (w, h) = (room + 2 * MARGIN, top + layout.height + MARGIN);
+    let mut drawing = Drawing { out: String::with_capacity(4096 + layout.boxes.len() * 700) };
+    drawing.open(flow, coloring, (w, h));
+    drawing.title(flow, room);
+    legend.draw(&mut drawing, (MARGIN, MARGIN + TITLE));
+    drawing.group((w - layout.width) / 2, top);
+    drawing.layout(&layout);
+    drawing.out.push_str("</g>\n</svg>\n");
+    drawing.out
+}
+
+/// The text as it grows. Writing to a string can't fail.
+struct Drawing {
+    out: String,
+}
+
+impl Drawing {
+    fn open(&mut self, flow: &Flow, coloring: Option<&Coloring>, (w, h): (i32, i32)) {
+        let class = style::class(flow, coloring);
+        let _ = writeln!(
+            self.out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
+             role=\"img\" aria-labelledby=\"{class}-t {class}-d\">"
+        );
+        let _ = writeln!(self.out, "<title id=\"{class}-t\">{}</title>", xml(&name(flow)));
+        let _ = writeln!(self.out, "<desc id=\"{class}-d\">{}</desc>", xml(&description(flow, coloring)));
+        self.out.push_str(&style::sheet(&class));
+        let _ = writeln!(self.out, "<rect class=\"bg\" width=\"{w}\" height=\"{h}\"/>");
+    }
+
+    fn title(&mut self, flow: &Flow, room: i32) {
+        let text = cut(&name(flow), Font::Title, room);
+        self.text((MARGIN, MARGIN + 9), Anchor::Start, Font::Title, Tone::Strong, &text);
+    }
+
+    fn group(&mut self, x: i32, y: i32) {
+        let _ = writeln!(self.out, "<g transform=\"translate({x} {y})\">");
+    }
+
+    fn layout(&mut self, layout: &Layout) {
+        for placed in &layout.boxes {
+            self.placed(placed);
+        }
+        // Ways that were taken lie over those that were not.
+        for taken in [false, true] {
+            for line in layout.lines.iter().filter(|line| line.taken == taken) {
+                self.line(line);
+            }
+        }
+        let mut joints = layout.joints.clone();
+        joints.sort_unstable();
+        joints.dedup();
+        for (x, y, kind) in joints {
+            let _ = writeln!(self.out, "<circle class=\"a {}\" cx=\"{x}\" cy=\"{y}\" r=\"2.5\"/>", style::line(kind));
+        }
+    }
+
+    fn placed(&mut self, placed: &Placed) {
+        let Rect { x, y, .. } = placed.rect;
+        let _ = write!(self.out, "<g class=\"{}\" transform=\"translate({x} {y})\">", style::face(&placed.face));
+        if !placed.face.tip.is_empty() {
+            let _ = write!(self.out, "<title>{}</title>", xml(&placed.face.tip.join("\n")));
+        } else if let What::Begin | What::End | What::Stop = placed.what {
+            let what = if placed.what == What::Begin { "begin" } else { "end" };
+            let _ = write!(self.out, "<title>{what}</title>");
+        }
+        self.outline(placed.rect, &placed.face);
+        for mark in &placed.face.marks {
+            self.mark(mark);
+        }
+        self.out.push_str("</g>\n");
+    }
+
+    fn outline(&mut self, Rect { w, h, .. }: Rect, face: &Face) {
+        match face.shape {
+            Shape::Bare => {}
+            Shape::Card | Shape::Frame => self.rect((0, 0, w, h), 5),
+            Shape::Lane => self.rect((0, 0, w, h), 2),
+            Shape::Pill => self.rect((0, 0, w, h), (h / 2).min(22)),
+            Shape::Stack => {
+                // Sheets behind the first: it runs many times.
+                let _ = write!(self.out, "<path class=\"o\" d=\"M{} {h}v4h{}v-{h}h-4\"/>", 6, w - 2);
+                self.rect((0, 0, w, h), 5);
+            }
+            Shape::Octagon => {
+                let cut = 9;
+                let (across, down) = (w - 2 * cut, h - 2 * cut);
+                let _ = write!(
+                    self.out,
+                    "<path class=\"o\" d=\"M{cut} 0h{across}l{cut} {cut}v{down}l-{cut} {cut}h-{across}l-{cut} -{cut}v-{down}z\"/>"
+                );
+            }
+            Shape::Dot => self.circle(w / 2, w / 2 - 1, "i"),
+            Shape::Ring => {
+                self.circle(w / 2, w / 2 - 1, "o");
+                self.circle(w / 2, w / 2 - 4, "i");
+            }
+        }
+    }
+
+    fn rect(&mut self, (x, y, w, h): (i32, i32, i32, i32), radius: i32) {
+        let _ = write!(self.out, "<rect class=\"o\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" rx=\"{radius}\"/>");
+    }
+
+    fn circle(&mut self, middle: i32, radius: i32, class: &str) {
+        let _ = write!(self.out, "<circle class=\"{class}\" cx=\"{middle}\" cy=\"{middle}\" r=\"{radius}\"/>");
+    }
+
+    fn mark(&mut self, mark: &Mark) {
+        match mark {
+            Mark::Text { x, y, anchor, font, tone, text } => self.text((*x, *y), *anchor, *font, *tone, text),
+            Mark::Badge { x, y, w, text } => {
+                let h = BADGE;
+                let _ = write!(self.out, "<rect class=\"b\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" rx=\"7\"/>");
+                self.text((x + w / 2, y + h / 2), Anchor::Middle, Font::Small, Tone::Quiet, text);
+            }
+            Mark::Icon { x, y, icon } => self.icon((*x, *y), *icon),
+        }
+    }
+
+    fn icon(&mut self, (x, y): (i32, i32), icon: Icon) {
+        let class = if let Icon::State(_) = icon { "s" } else { "k" };
+        let _ = write!(self.out, "<path class=\"{class}\" transform=\"translate({x} {y})\" d=\"{}\"/>", icon.path());
+    }
+
+    fn text(&mut self, (x, y): (i32, i32), anchor: Anchor, font: Font, tone: Tone, text: &str) {
+        // `y` is the middle; text is drawn from its base line.
+        let base = y + font.size() * 36 / 100;
+        let class = style::text(font, tone);
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let _ = write!(self.out, "<text class=\"{class}\" x=\"{x}\" y=\"{base}\"{anchor}>{}</text>", xml(text));
+    }
+
+    fn line(&mut self, line: &Line) {
+        let kind = style::line(line.kind);
+        let taken = if line.taken { " t" } else { "" };
+        let curve = line.kind == LineKind::Depends && line.points.first().map(|from| from.1) != line.points.last().map(|to| to.1);
+        let path = if curve { curved(&line.points) } else { bent(&line.points, line.arrow) };
+        let _ = write!(self.out, "<path class=\"l {kind}{taken}\" d=\"{path}\"/>");
+        if let (true, [.., before, end]) = (line.arrow, line.points.as_slice()) {
+            // A curve arrives from straight above.
+            let before = if curve { (end.0, end.1 - HEAD.0) } else { *before };
+            let _ = write!(self.out, "<path class=\"a {kind}\" d=\"{}\"/>", head(before, *end));
+        }
+        self.out.push('\n');
+    }
+}
+
+/// A point that far from `to` in the direction of `from`; lines are level or upright.
+fn towards(to: (i32, i32), from: (i32, i32), far: i32) -> (i32, i32) {
+    let by = |to: i32, from: i32| (from - to).signum() * far.min((from - to).abs());
+    (to.0 + by(to.0, from.0), to.1 + by(to.1, from.1))
+}
+
+/// Path data of a line with rounded bends; with an arrow it ends inside the arrow's head.
+fn bent(points: &[(i32, i32)], arrow: bool) -> String {
+    let mut path = String::new();
+    let last = points.len().saturating_sub(1);
+    for (index, &point) in points.iter().enumerate() {
+        let (before, after) = (index.checked_sub(1).and_then(|index| points.get(index)), points.get(index + 1));
+        let _ = match (before, after) {
+            (None, _) => write!(path, "M{} {}", point.0, point.1),
+            (Some(&before), None) => {
+                let end = if arrow && index == last { towards(point, before, HEAD.0 - 2) } else { point };
+                write!(path, "L{} {}", end.0, end.1)
+            }
+            (Some(&before), Some(&after)) => {
+                let half = |other: (i32, i32)| ((other.0 - point.0).abs() + (other.1 - point.1).abs()) / 2;
+                let radius = BEND.min(half(before)).min(half(after));
+                let (into, out) = (towards(point, before, radius), towards(point, after, radius));
+                write!(path, "L{} {}Q{} {} {} {}", into.0, into.1, point.0, point.1, out.0, out.1)
+            }
+        };
+    }
+    path
+}
+
+/// Path data of a curve downwards to the second point and straight on.
+fn curved(points: &[(i32, i32)]) -> String {
+    let mut path = String::new();
+    if let [from, to, rest @ ..] = points {
+        let end = if rest.is_empty() { to.1 - HEAD.0 + 2 } else { to.1 };
+        let middle = (from.1 + end) / 2;
+        let _ = write!(path, "M{} {}C{} {middle} {} {middle} {} {end}", from.0, from.1, from.0, to.0, to.0);
+        for point in rest {
+            let _ = write!(path, "L{} {}", point.0, point.1);
+        }
+    }
+    path
+}
+
+/// Path data of an arrow's head.
+fn head(before: (i32, i32), end: (i32, i32)) -> String {
+    let back = towards(end, before, HEAD.0);
+    // Across the direction: x and y change places.
+    let (dx, dy) = ((back.1 - end.1).signum() * HEAD.1, (back.0 - end.0).signum() * HEAD.1);
+    format!("M{} {}L{} {}L{} {}z", end.0, end.1, back.0 + dx, back.1 + dy, back.0 - dx, back.1 - dy)
+}
+
+/// The flow's name as a title.
+fn name(flow: &Flow) -> String {
+    let name = flow.name.as_ref().map(|name| clean(name)).filter(|name| !name.trim().is_empty());
+    name.unwrap_or_else(|| "flow".to_owned())
+}
+
+/// What the picture shows, for those who don't see it.
+fn description(flow: &Flow, coloring: Option<&Coloring>) -> String {
+    /// How many steps are named.
+    const NAMED: usize = 20;
+    let first = flow.lists.first().map_or(&[][..], |list| &list.steps);
+    let names: Vec<String> = first
+        .iter()
+        .take(NAMED)
+        .filter_map(|&id| flow.step(id))
+        .map(|step| format!("{} ({})", clean(&step.name), Icon::of(&step.kind).word()))
+        .collect();
+    let more = if first.len() > NAMED { " and so on" } else { "" };
+    let mut text = format!("A flow of {} steps: {}{more}.", flow.steps.len(), names.join(", "));
+    if let Some(coloring) = coloring {
+        let states: Vec<String> = coloring
+            .occurring()
+            .into_iter()
+            .map(|(status, count)| format!("{count} {}", status.as_str()))
+            .collect();
+        let _ = write!(text, " Steps: {}.", states.join(", "));
+    }
+    text
+}
+
+/// The width of a small text, for the legend.
+fn small(text: &str) -> i32 {
+    width(text, Font::Small)
+}

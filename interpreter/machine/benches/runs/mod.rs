@@ -1,0 +1,194 @@
+//! Flows to measure, and executions of them.
+
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::{Event, EventId, Signal, Started, State, Status};
+use std::sync::Arc;
+
+/// 2024-01-01T00:00:00Z
+const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
+
+/// A flow and the input of its executions.
+pub struct Run {
+    pub flow: Arc<Flow>,
+    pub limits: Arc<Limits>,
+    pub input: Object,
+}
+
+/// An execution on its way, or at its end.
+pub struct Execution {
+    pub state: State,
+    pub events: Vec<Event>,
+    /// Whether all events are kept, or each turn's only until the next, as a host does.
+    kept: bool,
+}
+
+impl Run {
+    /// A run of the definition with these steps.
+    pub fn new(steps: &str, input: Object) -> Self {
+        let text = format!(r#"{{"version":"v1","type":"flow","steps":{steps}}}"#);
+        let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
+        let flow = checked
+            .flow
+            .unwrap_or_else(|| panic!("the flow has errors: {:?}", checked.diagnostics));
+        Self {
+            flow,
+            limits: Arc::default(),
+            input,
+        }
+    }
+
+    /// `pass` after `pass`.
+    pub fn passes(steps: usize, input: Object) -> Self {
+        let steps: Vec<String> = (0..steps)
+            .map(|n| format!(r#"{{"type":"pass","name":"p{n}"}}"#))
+            .collect();
+        Self::new(&format!("[{}]", steps.join(",")), input)
+    }
+
+    /// So many rounds of a `pass` and a `choice` that goes back to it.
+    pub fn rounds(rounds: usize) -> Self {
+        let steps = format!(
+            r#"[{{"type":"pass","name":"count","outputMappings":[{{"target":"n","source":"$context.step.visit"}}]}},
+                {{"type":"choice","name":"again","choices":[{{"condition":"$.n < {rounds}","goto":"count"}}]}}]"#
+        );
+        Self::new(&steps, Object::new())
+    }
+
+    /// A `foreach` with one `pass` over so many items.
+    pub fn wide(items: usize) -> Self {
+        let steps = r#"[{"type":"foreach","name":"each","iterationMapping":{"collection":"$.items","item":"item"},
+            "steps":[{"type":"pass","name":"p"}]}]"#;
+        let items: Vec<Value> = (0..items).map(|n| Value::from(n as u64)).collect();
+        Self::new(steps, object([("items", items.into())]))
+    }
+
+    /// A `foreach` with one task over so many items; the tasks are never answered.
+    pub fn calls(items: usize) -> Self {
+        let steps = r#"[{"type":"foreach","name":"each","concurrency":100000,
+            "iterationMapping":{"collection":"$.items","item":"item"},
+            "steps":[{"type":"task","name":"t","resourceArn":"queue:work"}]}]"#;
+        let items: Vec<Value> = (0..items).map(|n| Value::from(n as u64)).collect();
+        Self::new(steps, object([("items", items.into())]))
+    }
+
+    /// An execution before its first event.
+    pub fn fresh(&self) -> Execution {
+        Execution {
+            state: State::new("execution", self.limits.clone()),
+            events: Vec::new(),
+            kept: false,
+        }
+    }
+
+    /// Starts an execution and goes on until nothing pure is left.
+    pub fn start(&self, mut execution: Execution) -> Execution {
+        let mut signal = self.signal();
+        loop {
+            if !execution.kept {
+                execution.events.clear();
+            }
+            let taken = execution
+                .state
+                .advance(&self.flow, signal, BEGINNING, &mut execution.events);
+            assert_eq!(taken, Ok(()));
+            if !execution.state.must_continue() {
+                return execution;
+            }
+            signal = Signal::Continue;
+        }
+    }
+
+    /// An execution at its end, with all its events: the flow must have no task.
+    pub fn complete(&self) -> Execution {
+        let mut execution = self.fresh();
+        execution.kept = true;
+        let execution = self.start(execution);
+        assert_eq!(
+            execution.state.status(),
+            Status::Succeeded,
+            "{:?}",
+            execution.state.failure()
+        );
+        execution
+    }
+
+    /// Folds a history.
+    pub fn fold(&self, events: &[Event]) -> State {
+        let mut state = State::new("execution", self.limits.clone());
+        for event in events {
+            state.apply(&self.flow, event);
+        }
+        assert_eq!(state.broken_at(), None);
+        state
+    }
+
+    fn signal(&self) -> Signal {
+        Signal::Start(Box::new(Started {
+            flow: Text::from("flow"),
+            version: 1,
+            definition_hash: Text::default(),
+            machine: 0,
+            name: Text::from("execution"),
+            input: self.input.clone(),
+            seed: 1,
+            labels: None,
+            parent: None,
+        }))
+    }
+}
+
+impl Execution {
+    /// Bytes of the history as it is kept.
+    pub fn history_bytes(&self, flow: &Flow) -> usize {
+        self.events
+            .iter()
+            .map(|event| starbridge_machine::history::write_event(flow, event).json_len())
+            .sum()
+    }
+
+    /// Goes on as if every call in flight had been answered by `{}`, in their order.
+    pub fn answer_all(&mut self, run: &Run) {
+        let calls: Vec<EventId> = self.state.calls_in_flight().collect();
+        for call in calls {
+            self.events.clear();
+            let signal = Signal::Succeeded {
+                call,
+                result: Object::new().into(),
+                worker: None,
+                held_time: None,
+            };
+            let taken = self.state.advance(&run.flow, signal, BEGINNING, &mut self.events);
+            assert_eq!(taken, Ok(()));
+        }
+    }
+}
+
+/// An object of these members.
+pub fn object<const N: usize>(members: [(&str, Value); N]) -> Object {
+    members
+        .into_iter()
+        .map(|(key, value)| (Text::from(key), value))
+        .collect()
+}
+
+/// An object of about so many bytes in few members.
+pub fn data(bytes: usize) -> Object {
+    let part = "x".repeat(bytes / 4);
+    object([
+        ("order", part.as_str().into()),
+        ("customer", part.as_str().into()),
+        ("address", object([("street", part.as_str().into())]).into()),
+        ("notes", part.as_str().into()),
+    ])
+}
+
+/// An object of so many members.
+pub fn keys(count: usize) -> Object {
+    (0..count)
+        .map(|n| (Text::from(format!("key{n}")), Value::from(n as u64)))
+        .collect()
+}

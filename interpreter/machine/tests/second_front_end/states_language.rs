@@ -1,0 +1,135 @@
+//! A miniature of Amazon States Language: Pass, Choice, Wait, Task, Succeed and Fail.
+
+use serde_json::Value as Json;
+use starbridge_fdl::expression::Query;
+use starbridge_fdl::graph::*;
+use starbridge_fdl::value::{Object, Text, Value};
+use std::sync::Arc;
+
+/// What this language calls faults, in the order of [`FaultNames::KINDS`].
+#[rustfmt::skip]
+const NAMES: FaultNames = FaultNames::new([
+    "States.Timeout", "States.HeartbeatTimeout", "States.ResultInvalid", "States.ParameterPathFailure",
+    "States.OutputPathFailure", "States.DataLimitExceeded", "States.LimitExceeded", "States.ResourceNotFound",
+    "States.Runtime", "States.BranchFailed", "States.PollFailed", "States.DependencyFailed",
+    "States.ExecutionTimeout", "States.Aborted", "States.Failed",
+]);
+
+/// Data made of a state's input: a member `x.$` is a path, every other a constant. Without members to make, the input itself.
+#[derive(Debug)]
+struct Template(Option<Object>);
+
+impl Program for Template {
+    fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
+        let member = |(key, value): (&Text, &Value)| {
+            let Some((target, path)) = key.strip_suffix(".$").zip(value.as_str()) else {
+                return Ok((key.clone(), value.clone()));
+            };
+            let found = Query::parse(path).ok().and_then(|query| query.find(scope.input));
+            let fault = || Fault::new(FaultKind::Input, format!("nothing at `{path}`"));
+            Ok((Text::from(target), found.ok_or_else(fault)?))
+        };
+        let value = match &self.0 {
+            Some(template) => template.iter().map(member).collect::<Result<Object, Fault>>()?,
+            None => scope.input.to_value().unwrap_or_default().as_object().cloned().unwrap_or_default(),
+        };
+        Ok(Output { value, missing: Vec::new() })
+    }
+}
+
+/// `Variable` and `StringEquals`.
+#[derive(Debug)]
+struct StringEquals(Query, Value);
+
+impl Guard for StringEquals {
+    fn holds(&self, data: Root<'_>) -> bool {
+        self.0.find(data).as_ref() == Some(&self.1)
+    }
+}
+
+/// A definition as a flow.
+pub fn compile(definition: &str) -> Flow {
+    let definition: Json = serde_json::from_str(definition).unwrap();
+    let mut states: Vec<(&String, &Json)> = definition["States"].as_object().unwrap().iter().collect();
+    // A list begins with its first step; from there `Next` leads anywhere.
+    states.sort_by_key(|(name, _)| definition["StartAt"] != ***name);
+    let id = |name: &Json| states.iter().position(|(state, _)| *name == ***state).map(|at| StepId(at as u32));
+    let steps: Vec<Step> = (0..).zip(&states).map(|(at, (name, state))| step(name, state, at, &id)).collect();
+    let list = List { steps: (0..steps.len()).map(|at| StepId(at as u32)).collect(), loops: true };
+    let parts = FlowParts {
+        name: None,
+        hash: "miniature".into(),
+        definition: Value::from(&definition),
+        steps,
+        lists: vec![list],
+        enter: None,
+        leave: None,
+        passing: Passing::Replace,
+        timeout: u64::MAX,
+        input_schema: None,
+        output_schema: None,
+        concurrency: Vec::new(),
+        fault_names: NAMES,
+    };
+    Flow::new(parts).unwrap()
+}
+
+fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<StepId>) -> Step {
+    let template = |member: &str| Value::from(&state[member]).as_object().cloned();
+    let leave = if state["Type"] == "Task" { Leave::Local } else { Leave::Program(Arc::new(Template(template("Result")))) };
+    let enter = template("Parameters").map(|made| Enter::Program(Arc::new(Template(Some(made)))));
+    let retry = |retry: &Json| Retry {
+        errors: items(&retry["ErrorEquals"], |name| match name.as_str().unwrap() {
+            "States.ALL" => Matcher::Any,
+            "States.TaskFailed" => Matcher::Not(FaultKind::Timeout),
+            name => Matcher::Kind(NAMES.kind(name)),
+        }),
+        interval: retry["IntervalSeconds"].as_u64().unwrap() * 1000,
+        max_interval: u64::MAX,
+        max_attempts: retry["MaxAttempts"].as_u64().unwrap(),
+        multiplier: 2.0,
+        jitter: 0.0,
+        backoff: Backoff::Exponential,
+        values: None,
+    };
+    Step {
+        name: name.into(),
+        list: ListId(0),
+        position,
+        kind: kind(state, id),
+        enter: enter.unwrap_or(Enter::Input),
+        leave,
+        failed: None,
+        next: id(&state["Next"]),
+        retry: items(&state["Retry"], retry),
+        catch: Vec::new(),
+        timeout: state["TimeoutSeconds"].as_u64().map(|seconds| Amount::Fixed(seconds * 1000)),
+    }
+}
+
+fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
+    let source = |member: &str| Source::Constant(Value::from(&state[member]));
+    let arm = |condition, next| Arm { condition, text: Text::default(), list: None, goto: id(next) };
+    let choice = |rule: &Json| {
+        let variable = Query::parse(rule["Variable"].as_str().unwrap()).unwrap();
+        let equals: Arc<dyn Guard> = Arc::new(StringEquals(variable, Value::from(&rule["StringEquals"])));
+        arm(Some(equals), &rule["Next"])
+    };
+    match state["Type"].as_str().unwrap() {
+        "Pass" => StepKind::Pass,
+        "Wait" => StepKind::Wait(Wait::Duration(source("Seconds"))),
+        "Succeed" => StepKind::Succeed,
+        "Fail" => StepKind::Fail(Fail { error: Some(source("Error")), cause: Some(source("Cause")) }),
+        "Choice" => StepKind::Choice(Choice { arms: items(&state["Choices"], choice), default: Some(arm(None, &state["Default"])) }),
+        task => {
+            assert_eq!(task, "Task");
+            let resource = state["Resource"].as_str().unwrap().into();
+            let call = Call { resource, pattern: Pattern::RequestResponse, params: None };
+            StepKind::Task(Box::new(Task { call, poll: None, rollback: None, priority: 5, heartbeat: None, wait: None }))
+        }
+    }
+}
+
+fn items<T>(list: &Json, made: impl Fn(&Json) -> T) -> Vec<T> {
+    list.as_array().into_iter().flatten().map(made).collect()
+}

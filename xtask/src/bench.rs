@@ -1,0 +1,47 @@
+//! Benchmarks: those of each package that has some, and flows run by this program against bare HTTP calls.
+
+use crate::process::{self, cargo};
+use crate::stage::{Outcome, Run};
+
+/// Packages that may have benchmarks, with their folders.
+const PACKAGES: [(&str, &str); 3] = [
+    ("starbridge-fdl", "fdl"),
+    ("starbridge-machine", "interpreter/machine"),
+    ("starbridge-cli", "hosts/cli"),
+];
+
+/// `cargo xtask bench [-- ARGUMENT…]`; an error is a misuse.
+pub fn command(arguments: &[&str]) -> Result<bool, String> {
+    let passed_on = match arguments.split_first() {
+        None => &[],
+        Some((&"--", rest)) => rest,
+        Some((other, _)) => {
+            return Err(format!(
+                "`bench` has no argument `{other}`; put `--` before those of the benchmarks"
+            ));
+        }
+    };
+    let mut stages = Run::new(true);
+    for (package, folder) in PACKAGES {
+        if process::root().join(folder).join("benches").is_dir() {
+            stages.stage(package, |_| {
+                let mut command = cargo(&["bench", "--package", package, "--benches", "--"]);
+                Outcome::from(process::run(command.args(passed_on)))
+            });
+        }
+    }
+    if process::root().join("tests/src/bin/bench-exec.rs").is_file() {
+        stages.stage("bench-exec", |_| {
+            let run = [
+                "run",
+                "--release",
+                "--package",
+                "starbridge-tests",
+                "--bin",
+                "bench-exec",
+            ];
+            process::run(&mut cargo(&run)).into()
+        });
+    }
+    Ok(stages.finish())
+}

@@ -1,0 +1,98 @@
+//! Fuzzing: each target for some seconds, from the corpus in the repository and what earlier runs found.
+
+use crate::process::{self, program};
+use crate::tools;
+use std::path::PathBuf;
+
+/// Seconds for each target where none are given.
+const SECONDS: u64 = 60;
+
+/// `cargo xtask fuzz [TARGET]… [--seconds N]`; an error is a misuse.
+pub fn command(arguments: &[&str]) -> Result<bool, String> {
+    let all = targets();
+    let mut wanted = Vec::new();
+    let mut seconds = SECONDS;
+    let mut rest = arguments.iter();
+    while let Some(&argument) = rest.next() {
+        if argument == "--seconds" {
+            let number = rest.next().and_then(|number| number.parse().ok());
+            seconds = number.ok_or("`--seconds` needs a whole number")?;
+        } else if all.iter().any(|target| target == argument) {
+            wanted.push(argument.to_owned());
+        } else {
+            return Err(format!("`{argument}` is no target; there are {}", all.join(", ")));
+        }
+    }
+    let wanted = if wanted.is_empty() { all } else { wanted };
+    let done = Fuzzer::found().and_then(|fuzzer| fuzzer.run(&wanted, seconds));
+    if let Err(problem) = &done {
+        eprintln!("error: {problem}");
+    }
+    Ok(done.is_ok())
+}
+
+/// The names of all targets, in order.
+pub fn targets() -> Vec<String> {
+    let files = std::fs::read_dir(process::root().join("fuzz/fuzz_targets"));
+    let mut names: Vec<String> = files
+        .into_iter()
+        .flatten()
+        .filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+/// What fuzzing needs.
+#[derive(Debug)]
+pub struct Fuzzer {
+    cargo_fuzz: PathBuf,
+}
+
+impl Fuzzer {
+    /// What is installed, or can be quickly; an error says what is missing.
+    pub fn found() -> Result<Self, String> {
+        if !tools::has_nightly() {
+            return Err("there is no nightly compiler, and none can be had".to_owned());
+        }
+        let cargo_fuzz = tools::cargo_fuzz().ok_or("cargo-fuzz is not installed and can't be had")?;
+        Ok(Self { cargo_fuzz })
+    }
+
+    /// Runs the targets one after the other, each for so many seconds; an error names the first that fell.
+    pub fn run(&self, targets: &[String], seconds: u64) -> Result<(), String> {
+        for target in targets {
+            println!("fuzzing {target} for {seconds} s");
+            self.run_one(target, seconds).map_err(|status| {
+                format!("{target} fell ({status}); add its input from fuzz/artifacts/{target} to fuzz/corpus/{target}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn run_one(&self, target: &str, seconds: u64) -> Result<(), String> {
+        let built = process::target().join("fuzz");
+        let found = built.join("corpus").join(target);
+        std::fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
+        // The corpus that comes first gets what is found; the one in the repository is only read.
+        let mut command = program("rustup", &["run", "nightly"]);
+        command
+            .arg(&self.cargo_fuzz)
+            .args(["run", "--fuzz-dir", "fuzz", "--target-dir"]);
+        command
+            .arg(&built)
+            .arg(target)
+            .arg(found)
+            .arg(format!("fuzz/corpus/{target}"));
+        command.args([
+            "--",
+            "-dict=fuzz/words.dict",
+            "-verbosity=0",
+            "-timeout=20",
+            "-max_len=8192",
+        ]);
+        command.arg(format!("-max_total_time={seconds}"));
+        // This program was started by the stable `cargo`, which says so to those it starts.
+        process::run(command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN"))
+    }
+}

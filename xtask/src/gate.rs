@@ -1,0 +1,78 @@
+//! Everything that is checked before a change goes in, in the order of what fails soonest.
+
+use crate::fuzz;
+use crate::process::{self, cargo, program, run_seeing};
+use crate::stage::{Outcome, Run, Tally};
+use crate::tools;
+
+/// Seconds of fuzzing for each target.
+const FUZZING: u64 = 15;
+
+/// Runs it all and tells whether all is well.
+pub fn run(keep_going: bool) -> bool {
+    let mut stages = Run::new(keep_going);
+    stages.stage("formatting", |_| formatting());
+    stages.stage("clippy", |_| clippy());
+    stages.stage("tests", |tally| tests(keep_going, tally));
+    stages.stage("wasm32", |_| wasm32());
+    stages.stage("dependencies", |_| dependencies());
+    stages.stage("fuzzing", |_| fuzzing());
+    // Suites that need a service (a database, a queue) belong here: a stage each, skipped where the service can't be had.
+    let well = stages.finish();
+    let Tally { passed, failed } = stages.tally();
+    println!("{passed} passed, {failed} failed");
+    well
+}
+
+fn formatting() -> Outcome {
+    let workspace = process::run(&mut cargo(&["fmt", "--all", "--check"]));
+    let targets = process::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]));
+    workspace.and(targets).into()
+}
+
+fn clippy() -> Outcome {
+    let all = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    process::run(&mut cargo(&all)).into()
+}
+
+fn tests(keep_going: bool, tally: &mut Tally) -> Outcome {
+    let mut command = cargo(&["test", "--workspace", "--all-features"]);
+    if keep_going {
+        command.arg("--no-fail-fast");
+    }
+    run_seeing(&mut command, |line| tally.see(line)).into()
+}
+
+/// The language and the machine build where there is no clock, no file and no network.
+fn wasm32() -> Outcome {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    if !tools::has_target(TARGET) {
+        return Outcome::Skipped(format!("the target {TARGET} is not installed and can't be had"));
+    }
+    let build = ["build", "--target", TARGET, "--lib"];
+    let packages = ["--package", "starbridge-fdl", "--package", "starbridge-machine"];
+    process::run(cargo(&build).args(packages)).into()
+}
+
+/// Advisories and licences; a test checks the licences and bans offline too.
+fn dependencies() -> Outcome {
+    if tools::path_of("cargo-deny").is_none() {
+        return Outcome::Skipped("cargo-deny is not installed".to_owned());
+    }
+    process::run(&mut program("cargo", &["deny", "check"])).into()
+}
+
+fn fuzzing() -> Outcome {
+    match fuzz::Fuzzer::found() {
+        Ok(fuzzer) => fuzzer.run(&fuzz::targets(), FUZZING).into(),
+        Err(missing) => Outcome::Skipped(missing),
+    }
+}

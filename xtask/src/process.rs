@@ -1,0 +1,90 @@
+//! Running other programs.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    folder.parent().map(PathBuf::from).unwrap_or(folder)
+}
+
+/// Where everything that is built goes.
+pub fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// The `cargo` that runs this program, in the root of the repository.
+pub fn cargo(arguments: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// A program by its name, in the root of the repository.
+pub fn program(name: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(name);
+    command.args(arguments).current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program to its end and shows what it prints. An error says how it ended.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    verdict(command.status())
+}
+
+/// The same; `see` gets each line of standard output too.
+pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), String> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            see(&line);
+        }
+    }
+    verdict(child.wait())
+}
+
+/// Whether a program, whose output nobody needs, ends well within that time. It is ended when it does not.
+pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = quiet else { return false };
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(50)),
+            _ => {
+                // It may have ended in the meantime; either way it is over.
+                drop(child.kill());
+                drop(child.wait());
+                return false;
+            }
+        }
+    }
+}
+
+/// What a program prints, if it ends well.
+pub fn output(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
+}
+
+fn verdict(status: std::io::Result<ExitStatus>) -> Result<(), String> {
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(status.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,63 @@
+//! What is installed, and what can be in a minute or two.
+
+use crate::process::{self, program, succeeds_within};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Whether the compiler can build for that target; it is installed if that is possible quickly.
+pub fn has_target(target: &str) -> bool {
+    let installed = || {
+        let folder = process::output(&mut program("rustc", &["--print", "target-libdir", "--target", target]));
+        folder.is_some_and(|folder| Path::new(&folder).is_dir())
+    };
+    installed()
+        || (succeeds_within(
+            &mut program("rustup", &["target", "add", target]),
+            Duration::from_secs(120),
+        ) && installed())
+}
+
+/// Where a program is: on the path, or among those installed here.
+pub fn path_of(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    std::env::split_paths(&path)
+        .chain([own_programs()])
+        .map(|folder| folder.join(&name))
+        .find(|file| file.is_file())
+}
+
+/// Whether there is a nightly compiler; it is installed if that is possible quickly.
+pub fn has_nightly() -> bool {
+    let found = || {
+        succeeds_within(
+            &mut program("rustup", &["run", "nightly", "rustc", "--version"]),
+            Duration::from_secs(20),
+        )
+    };
+    let install = [
+        "toolchain",
+        "install",
+        "nightly",
+        "--profile",
+        "minimal",
+        "--no-self-update",
+    ];
+    found() || (succeeds_within(&mut program("rustup", &install), Duration::from_secs(180)) && found())
+}
+
+/// The program `cargo-fuzz`; it is installed below the target folder if that is possible quickly.
+pub fn cargo_fuzz() -> Option<PathBuf> {
+    const NAME: &str = "cargo-fuzz";
+    path_of(NAME).or_else(|| {
+        println!("installing {NAME}");
+        let folder = process::target().join("tools");
+        let mut install = process::cargo(&["install", NAME, "--version", "^0.13", "--locked", "--root"]);
+        succeeds_within(install.arg(folder), Duration::from_secs(300)).then(|| path_of(NAME))?
+    })
+}
+
+/// Programs installed for this checkout alone.
+fn own_programs() -> PathBuf {
+    process::target().join("tools/bin")
+}

@@ -6,7 +6,7 @@ mod figures;
 
 use figures::{Figures, Unit};
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Source, parse};
+use starbridge_fdl::syntax::{Source, parse_within};
 use std::fmt::Write;
 
 /// A definition of so many steps of mixed types, each mapping its data.
@@ -61,6 +61,8 @@ fn main() {
         );
     }
     let text = records(1_600_000);
+    let parse = |source: &Source| parse_within(source, limits.definition_bytes);
+    assert_eq!(parse(&Source::new("data.json", text.clone())).diagnostics, []);
     figures.measure(
         "parse JSON of 1.6 MB",
         Unit::Millis,

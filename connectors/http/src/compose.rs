@@ -3,7 +3,7 @@
 use crate::carried;
 use crate::params::{self, Params, bad};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use reqwest::{Body, Method, Url};
+use reqwest::{Client, Method, Response, Url};
 use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Outcome, Request};
 
@@ -20,8 +20,27 @@ const FRAMING: [&str; 9] = [
     "upgrade",
 ];
 
+/// A request without the client that is to send it.
+pub(crate) struct Message {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Option<String>,
+}
+
+impl Message {
+    /// Sends it. User and password of the URL go as a header, unless there is one for them.
+    pub(crate) async fn send(self, client: &Client) -> Result<Response, reqwest::Error> {
+        let mut message = client.request(self.method, self.url).headers(self.headers);
+        if let Some(body) = self.body {
+            message = message.body(body);
+        }
+        message.send().await
+    }
+}
+
 /// The request to send. Where a poll was told to ask, that is a GET of the target with the headers of the call.
-pub(crate) fn compose(request: &Request, mut url: Url) -> Result<reqwest::Request, Outcome> {
+pub(crate) fn compose(request: &Request, mut url: Url) -> Result<Message, Outcome> {
     let params = params::read(request.params.as_ref())?;
     let mut headers = given_headers(&params.headers)?;
     let method = match (request.follow, &params.method) {
@@ -42,11 +61,12 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<reqwest::Reques
         .or_insert(HeaderValue::from_static(concat!("starbridge/", env!("CARGO_PKG_VERSION"))));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     carried::put(&mut headers, request, params.step_key);
-
-    let mut message = reqwest::Request::new(method, url);
-    *message.headers_mut() = headers;
-    *message.body_mut() = body.map(Body::from);
-    Ok(message)
+    Ok(Message {
+        method,
+        url,
+        headers,
+        body,
+    })
 }
 
 fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {

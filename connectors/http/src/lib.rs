@@ -1,7 +1,22 @@
 //! HTTP functions: a POST of the input, a JSON object as the answer (section "tasks").
 //!
 //! No proxies from the environment, no cookies, no redirects, no compression, no retries of its own: what is sent is
-//! what the flow says, and an answer is read to its limit and one byte.
+//! what the flow says, and an answer is read to its limit and one byte. A call is bounded by whoever made it: dropping its
+//! future closes the connection.
+//!
+//! # What is sent
+//!
+//! The input as JSON by POST. `serviceParams` may say otherwise: if it is an object with one of `method`, `headers`, `query`,
+//! `body`, `idempotency`, these are used, the body is the input where none is given (nothing under GET and HEAD), and
+//! another member beside them is an error; anything else in `serviceParams` is the body as it stands.
+//!
+//! # Errors beside those an answer names
+//!
+//! | name | when |
+//! |---|---|
+//! | `FnF.NoSuchResource` | nothing is sent: the target is no HTTP URL, the [`Guard`] refuses its address, or `serviceParams` cannot be sent (a header with a line break, a method that is no word) |
+//! | `HTTP.ConnectionFailed` | no address, no connection, no handshake, or no whole answer; the cause says which |
+//! | `HTTP.202` | under `poll`: the `Location` of a 202 is no URL of the same origin |
 
 mod answer;
 mod carried;
@@ -38,30 +53,20 @@ impl HttpConnector {
         }
     }
 
-    async fn carry(&self, request: Request) -> Outcome {
-        let admitted = target::parse(&request.target)
-            .and_then(|url| target::admit(&url, &self.settings.guard).map(|()| url));
-        let url = match admitted {
-            Ok(url) => url,
-            Err(outcome) => return outcome,
-        };
-        let composed = self
-            .clients
-            .of_scheme(url.scheme())
-            .and_then(|client| Ok((client, compose::compose(&request, url.clone())?)));
-        let (client, composed) = match composed {
-            Ok(ready) => ready,
-            Err(outcome) => return outcome,
-        };
-        match client.execute(composed).await {
-            Ok(response) => outcome::of(&request, &url, response, self.settings.clock.as_deref()).await,
-            Err(error) => failure::outcome(&url, &error),
+    async fn carry(&self, request: &Request) -> Result<Outcome, Outcome> {
+        let url = target::parse(&request.target)?;
+        target::admit(&url, &self.settings.guard)?;
+        let message = compose::compose(request, url.clone())?;
+        let client = self.clients.of_scheme(url.scheme())?;
+        match message.send(client).await {
+            Ok(response) => Ok(outcome::of(request, &url, response, self.settings.clock.as_deref()).await),
+            Err(error) => Err(failure::outcome(&url, &error)),
         }
     }
 }
 
 impl Connector for HttpConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
-        Box::pin(self.carry(request))
+        Box::pin(async move { self.carry(&request).await.unwrap_or_else(|refused| refused) })
     }
 }

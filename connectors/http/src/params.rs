@@ -79,7 +79,8 @@ fn step_key(value: &Value) -> Result<bool, Outcome> {
     }
 }
 
-/// The failure of a call that cannot be put into words of HTTP.
+/// The failure of a call that cannot be put into words of HTTP. Its name tells the interpreter that nothing was sent, so that
+/// there is nothing to undo.
 pub(crate) fn bad(cause: String) -> Outcome {
-    Outcome::failed("FnF.InvalidInput", cause)
+    Outcome::failed("FnF.NoSuchResource", cause)
 }

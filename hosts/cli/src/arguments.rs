@@ -41,11 +41,19 @@ pub fn command() -> clap::Command {
 /// The commands under the headings of their groups.
 fn listing(command: &clap::Command) -> String {
     let mut text = String::new();
-    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
+    let width = GROUPS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .map(|name| name.len())
+        .max()
+        .unwrap_or(0);
     for (heading, names) in GROUPS {
         let _ = writeln!(text, "\x1b[1m\x1b[4m{heading}:\x1b[0m");
         for name in *names {
-            let about = command.find_subcommand(name).and_then(clap::Command::get_about).cloned();
+            let about = command
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about)
+                .cloned();
             let about = about.unwrap_or_default();
             let _ = writeln!(text, "  \x1b[1m{name:width$}\x1b[0m  {about}");
         }
@@ -74,7 +82,11 @@ mod tests {
         for command in command.get_subcommands() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Example"), "{} shows no example", command.get_name());
-            assert!(command.get_about().is_some(), "{} says nothing about itself", command.get_name());
+            assert!(
+                command.get_about().is_some(),
+                "{} says nothing about itself",
+                command.get_name()
+            );
         }
     }
 }

@@ -24,10 +24,14 @@ pub fn load_flow(path: &Path, output: Output) -> Result<(Source, Arc<Flow>), Exi
 
 /// The name a flow goes by where nobody gives it one: its own if that is a name of flows, else its file's.
 pub fn flow_name(source: &Source) -> String {
-    let own = parse(source).root.and_then(|root| root.get("name").and_then(|name| name.as_str().map(str::to_owned)));
+    let own = parse(source)
+        .root
+        .and_then(|root| root.get("name").and_then(|name| name.as_str().map(str::to_owned)));
     let is_name = |name: &str| {
         let mut letters = name.chars();
-        letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        letters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
             && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
             && name.len() <= starbridge_fdl::limits::NAME_CHARS
     };
@@ -35,7 +39,8 @@ pub fn flow_name(source: &Source) -> String {
         .file_name()
         .map(|name| name.to_string_lossy().split('.').next().unwrap_or_default().to_owned())
         .unwrap_or_default();
-    own.filter(|name| is_name(name)).unwrap_or(if stem.is_empty() { "flow".to_owned() } else { stem })
+    own.filter(|name| is_name(name))
+        .unwrap_or(if stem.is_empty() { "flow".to_owned() } else { stem })
 }
 
 /// Checks a definition. What is found is said; with errors the exit is [`Exit::Bad`].
@@ -51,7 +56,11 @@ pub fn check_flow(source: Source, output: Output) -> Result<(Source, Arc<Flow>),
     match checked.flow {
         Some(flow) => Ok((report.source, flow)),
         None => {
-            let message = format!("`{}` can't run: {}", report.source.name(), render::counts(&[report.diagnostics.as_slice()]));
+            let message = format!(
+                "`{}` can't run: {}",
+                report.source.name(),
+                render::counts(&[report.diagnostics.as_slice()])
+            );
             Err(output.fail(Exit::Bad, &message, None))
         }
     }
@@ -122,7 +131,11 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> (String, Option<S
 /// Asks whether a file of a similar name beside the missing one was meant.
 fn neighbour(missing: &Path) -> Option<String> {
     let folder = missing.parent()?;
-    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let here = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
     let mut names: Vec<String> = fs::read_dir(here)
         .ok()?
         .flatten()

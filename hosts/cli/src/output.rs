@@ -33,9 +33,11 @@ impl Output {
     pub fn result(self, text: &str) -> Result<(), Exit> {
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(self.fail(Exit::Fault, &format!("can't write the result: {}", reason(&error)), None))
-            }
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(self.fail(
+                Exit::Fault,
+                &format!("can't write the result: {}", reason(&error)),
+                None,
+            )),
             _ => Ok(()),
         }
     }

@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 
 /// The root of the repository.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 #[test]
@@ -33,7 +36,9 @@ fn the_command_says_what_the_sessions_say() {
         let text = std::fs::read_to_string(&path).unwrap();
         let mut session = Session::parse(&text).unwrap_or_else(|problem| panic!("{name}: {problem}"));
         let place = tempfile::tempdir().unwrap();
-        session.play(place.path(), &root()).unwrap_or_else(|problem| panic!("{name}: {problem}"));
+        session
+            .play(place.path(), &root())
+            .unwrap_or_else(|problem| panic!("{name}: {problem}"));
         let now = session.to_string();
         if now == text {
             continue;
@@ -44,7 +49,11 @@ fn the_command_says_what_the_sessions_say() {
             wrong.push(format!("{name}:\n{}", difference(&text, &now)));
         }
     }
-    assert!(wrong.is_empty(), "{}\n(UPDATE=1 writes down what is said now)", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{}\n(UPDATE=1 writes down what is said now)",
+        wrong.join("\n")
+    );
 }
 
 /// The lines around the first that differ.

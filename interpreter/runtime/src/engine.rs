@@ -92,6 +92,9 @@ pub enum Reply {
     InvalidToken,
 }
 
+/// Sees everything that leaves.
+type Observer = Box<dyn FnMut(&Shard, &Outgoing) + Send>;
+
 struct Done {
     execution: Text,
     call: EventId,
@@ -105,7 +108,7 @@ pub struct Engine {
     settings: EngineSettings,
     /// How far time was jumped ahead, in milliseconds.
     ahead: u64,
-    observer: Box<dyn FnMut(&Shard, &Outgoing) + Send>,
+    observer: Observer,
     out: BTreeMap<(Text, EventId), AbortHandle>,
     heartbeats: Heartbeats,
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),

@@ -18,14 +18,19 @@ use starbridge_ports::Append;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+/// Gives ids and seeds.
+type Births = Box<dyn FnMut(&StartRequest, Timestamp) -> Birth + Send>;
+/// Whether a call is answered from outside, whatever its resource.
+type Outside = Box<dyn Fn(&Started, &CallToSend) -> bool + Send>;
+
 /// A shard.
 pub struct Shard {
     flows: FlowTable,
     resources: ResourceMap,
     limits: Arc<Limits>,
-    births: Box<dyn FnMut(&StartRequest, Timestamp) -> Birth + Send>,
+    births: Births,
     /// Calls of child flows that are answered from outside all the same.
-    outside: Option<Box<dyn Fn(&Started, &CallToSend) -> bool + Send>>,
+    outside: Option<Outside>,
     executions: BTreeMap<Text, Live>,
     /// Execution ids by flow and name.
     names: BTreeMap<(Text, Text), Text>,

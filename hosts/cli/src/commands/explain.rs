@@ -90,7 +90,11 @@ fn near(word: &str) -> Option<Code> {
 }
 
 fn normalized(word: &str) -> String {
-    let word = word.trim().trim_start_matches('[').trim_end_matches(']').to_ascii_uppercase();
+    let word = word
+        .trim()
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_ascii_uppercase();
     let digits = word.strip_prefix("FDL").unwrap_or(&word).trim_start_matches(['-', '_']);
     match digits.parse::<u16>() {
         Ok(number) => format!("FDL{number:04}"),

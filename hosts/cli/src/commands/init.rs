@@ -61,7 +61,11 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 }
 
 fn create(path: &Path, text: &str) -> std::io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)?
+        .write_all(text.as_bytes())
 }
 
 fn exists(path: &Path, output: Output) -> Exit {
@@ -70,5 +74,9 @@ fn exists(path: &Path, output: Output) -> Exit {
 }
 
 fn fault(path: &Path, error: &std::io::Error, output: Output) -> Exit {
-    output.fail(Exit::Fault, &format!("can't write `{}`: {}", path.display(), reason(error)), None)
+    output.fail(
+        Exit::Fault,
+        &format!("can't write `{}`: {}", path.display(), reason(error)),
+        None,
+    )
 }

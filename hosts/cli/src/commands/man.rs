@@ -50,7 +50,10 @@ fn page(command: clap::Command) -> String {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let mut text = Vec::new();
     // Writing to memory does not fail.
-    let _ = clap_mangen::Man::new(command).title(name.to_uppercase()).source(VERSION).render(&mut text);
+    let _ = clap_mangen::Man::new(command)
+        .title(name.to_uppercase())
+        .source(VERSION)
+        .render(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 

@@ -125,7 +125,10 @@ fn human(reports: &[Report], output: Output) {
     }
     output.note(&render::summary(reports));
     // Errors come before warnings, and of both the first.
-    let worst = reports.iter().flat_map(|report| &report.diagnostics).min_by_key(|found| found.severity);
+    let worst = reports
+        .iter()
+        .flat_map(|report| &report.diagnostics)
+        .min_by_key(|found| found.severity);
     if let Some(worst) = worst {
         output.note(&format!("help: `starbridge explain {}` says more", worst.code));
     }

@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn nothing_in_a_name_or_message_ends_the_command() {
-        let found = Diagnostic::new(Code::Syntax, Span { start: 1, end: 2 }, "", "50% of:\r\nit, ::error::").help("a\nb");
+        let found =
+            Diagnostic::new(Code::Syntax, Span { start: 1, end: 2 }, "", "50% of:\r\nit, ::error::").help("a\nb");
         let report = Report {
             source: Source::new("a,b:c%\n.json", "{x}"),
             diagnostics: vec![found],

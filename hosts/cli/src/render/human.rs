@@ -68,7 +68,12 @@ fn pieces<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Element<'a>> {
         let span = within(source, span);
         let (first, last) = (source.line_column(span.start).line, source.line_column(span.end).line);
         let lines = first..last + 1;
-        Mark { span, kind, label, lines }
+        Mark {
+            span,
+            kind,
+            label,
+            lines,
+        }
     };
     let mut marks = vec![mark(found.span, AnnotationKind::Primary, None)];
     let labels = found.labels.iter();
@@ -77,7 +82,9 @@ fn pieces<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Element<'a>> {
     let mut clusters: Vec<Vec<Mark<'a>>> = Vec::new();
     for mark in marks {
         match clusters.last_mut() {
-            Some(cluster) if cluster.iter().any(|other| mark.lines.start <= other.lines.end + NEAR) => cluster.push(mark),
+            Some(cluster) if cluster.iter().any(|other| mark.lines.start <= other.lines.end + NEAR) => {
+                cluster.push(mark)
+            }
             _ => clusters.push(vec![mark]),
         }
     }
@@ -88,7 +95,10 @@ fn pieces<'a>(source: &'a Source, found: &'a Diagnostic) -> Vec<Element<'a>> {
 
 /// A piece of the text with its marks, below the place it is from.
 fn piece<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Vec<Element<'a>> {
-    let named = marks.iter().find(|mark| mark.kind == AnnotationKind::Primary).or(marks.first());
+    let named = marks
+        .iter()
+        .find(|mark| mark.kind == AnnotationKind::Primary)
+        .or(marks.first());
     let place = named.map_or(Span::default(), |mark| mark.span);
     let start = marks.iter().map(|mark| mark.span.start).min().unwrap_or(0);
     let end = marks.iter().map(|mark| mark.span.end).max().unwrap_or(start);
@@ -121,7 +131,9 @@ fn suggestion<'a>(source: &'a Source, fix: &'a Fix, words: &str) -> Group<'a> {
     let snippet = Snippet::source(source.text().get(window.start..window.end).unwrap_or_default())
         .line_start(source.line_column(window.start).line)
         .patch(Patch::new(range, fix.replacement.as_str()));
-    Level::HELP.secondary_title(normalize_untrusted_str(words)).element(snippet)
+    Level::HELP
+        .secondary_title(normalize_untrusted_str(words))
+        .element(snippet)
 }
 
 /// The part of a place that is underlined: within the text, and of a tall one its first line.
@@ -134,7 +146,10 @@ fn within(source: &Source, span: Span) -> Span {
         return Span { start, end };
     }
     let first = lines.lines().next().unwrap_or_default();
-    Span { start, end: start + first.len() }
+    Span {
+        start,
+        end: start + first.len(),
+    }
 }
 
 /// The whole lines of a place; of those that are longer than any terminal only what is near it.
@@ -144,7 +159,11 @@ fn window(source: &Source, span: Span, wide: usize) -> Span {
     let before = text.get(..span.start).unwrap_or_default();
     let after = text.get(span.end..).unwrap_or_default();
     // A byte order mark belongs to no line.
-    let mark = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
+    let mark = if text.starts_with('\u{FEFF}') {
+        '\u{FEFF}'.len_utf8()
+    } else {
+        0
+    };
     let start = before.rfind('\n').map_or(mark, |at| at + 1).min(span.start);
     let rest = after.split('\n').next().unwrap_or_default();
     let end = span.end + rest.strip_suffix('\r').unwrap_or(rest).len();

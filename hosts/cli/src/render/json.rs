@@ -60,9 +60,7 @@ pub fn json(reports: &[Report]) -> String {
         file: report.source.name(),
         diagnostics: report.diagnostics.iter().map(|it| found(&report.source, it)).collect(),
     });
-    let files = Files {
-        files: files.collect(),
-    };
+    let files = Files { files: files.collect() };
     let mut text = serde_json::to_string(&files).unwrap_or_default();
     text.push('\n');
     text

@@ -8,7 +8,11 @@ use std::fmt::Write;
 
 /// One log with one run.
 pub fn sarif(reports: &[Report]) -> String {
-    let mut codes: Vec<Code> = reports.iter().flat_map(|report| &report.diagnostics).map(|found| found.code).collect();
+    let mut codes: Vec<Code> = reports
+        .iter()
+        .flat_map(|report| &report.diagnostics)
+        .map(|found| found.code)
+        .collect();
     codes.sort_unstable();
     codes.dedup();
     let results = reports.iter().flat_map(|report| {
@@ -113,7 +117,11 @@ fn artifact(source: &Source) -> Value {
 
 /// A file's name as a URI reference: what has a meaning there, or none, as percent and two digits a byte.
 fn uri(name: &str) -> String {
-    let mut uri = if name.starts_with('/') { "file://".to_owned() } else { String::new() };
+    let mut uri = if name.starts_with('/') {
+        "file://".to_owned()
+    } else {
+        String::new()
+    };
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
             uri.push(char::from(byte));

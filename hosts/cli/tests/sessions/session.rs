@@ -62,9 +62,15 @@ impl Session {
                 ("bytes", _) => blocks.push(Block::Bytes { name, text: body }),
                 ("copy", _) => {
                     let (from, to) = rest.split_once(' ').ok_or("`copy` needs two names")?;
-                    blocks.push(Block::Copy { from: from.to_owned(), to: to.to_owned() });
+                    blocks.push(Block::Copy {
+                        from: from.to_owned(),
+                        to: to.to_owned(),
+                    });
                 }
-                ("run", _) => blocks.push(Block::Run(Box::new(Run { line: name, ..Run::default() }))),
+                ("run", _) => blocks.push(Block::Run(Box::new(Run {
+                    line: name,
+                    ..Run::default()
+                }))),
                 ("shows", _) => blocks.push(Block::Shows { name, text: body }),
                 ("gone", _) => blocks.push(Block::Gone { name }),
                 ("stdin", Some(run)) => run.stdin = Some(body),
@@ -122,7 +128,10 @@ impl Run {
             let _ = stdin.write_all(self.stdin.as_deref().unwrap_or_default().as_bytes());
         }
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
-        self.exit = output.status.code().map_or("by a signal".to_owned(), |code| code.to_string());
+        self.exit = output
+            .status
+            .code()
+            .map_or("by a signal".to_owned(), |code| code.to_string());
         self.stdout = steady(&String::from_utf8_lossy(&output.stdout), place);
         self.stderr = steady(&String::from_utf8_lossy(&output.stderr), place);
         Ok(())
@@ -168,8 +177,14 @@ fn steady(text: &str, place: &Path) -> String {
     let mut text = text
         .replace(&*canonical.to_string_lossy(), "[DIR]")
         .replace(&*place.to_string_lossy(), "[DIR]")
-        .replace(concat!("starbridge ", env!("CARGO_PKG_VERSION")), "starbridge [VERSION]")
-        .replace(concat!("\"version\":\"", env!("CARGO_PKG_VERSION")), "\"version\":\"[VERSION]")
+        .replace(
+            concat!("starbridge ", env!("CARGO_PKG_VERSION")),
+            "starbridge [VERSION]",
+        )
+        .replace(
+            concat!("\"version\":\"", env!("CARGO_PKG_VERSION")),
+            "\"version\":\"[VERSION]",
+        )
         .replace('\x1b', "\\e")
         .split_inclusive('\n')
         .map(untimed)
@@ -218,7 +233,11 @@ fn words(line: &str) -> Result<Vec<String>, String> {
         }
     }
     words.extend(word);
-    if quote.is_some() { Err(format!("an open quote in `{line}`")) } else { Ok(words) }
+    if quote.is_some() {
+        Err(format!("an open quote in `{line}`"))
+    } else {
+        Ok(words)
+    }
 }
 
 /// The bytes of a text in which `\xFF` is one of them.
@@ -243,7 +262,9 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     if from.is_dir() {
         let entries = fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))?;
-        return entries.flatten().try_for_each(|entry| copy(&entry.path(), &to.join(entry.file_name())));
+        return entries
+            .flatten()
+            .try_for_each(|entry| copy(&entry.path(), &to.join(entry.file_name())));
     }
     let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
     write(to, &bytes)

@@ -5,7 +5,11 @@ use std::process::{Command, Stdio};
 
 fn starbridge(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_starbridge"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -17,7 +21,10 @@ fn with_a_reader_of(bytes: usize, arguments: &[&str]) -> (Option<i32>, String) {
     stdout.read_exact(&mut read).unwrap();
     drop(stdout);
     let output = child.wait_with_output().unwrap();
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 #[test]
@@ -33,7 +40,11 @@ fn a_reader_that_goes_away_is_no_fault() {
         &["--version"],
     ] {
         for bytes in [0, 1] {
-            assert_eq!(with_a_reader_of(bytes, arguments), (Some(0), String::new()), "{arguments:?}");
+            assert_eq!(
+                with_a_reader_of(bytes, arguments),
+                (Some(0), String::new()),
+                "{arguments:?}"
+            );
         }
     }
 }

@@ -200,6 +200,7 @@ impl TestFile {
 
 impl LimitsGiven {
     /// The limits in force.
+    #[expect(clippy::needless_pass_by_value, reason = "callers have made them for this")]
     pub fn over(&self, limits: Limits) -> Limits {
         Limits {
             step_data_bytes: self.step_data_bytes.unwrap_or(limits.step_data_bytes),

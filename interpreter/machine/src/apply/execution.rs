@@ -19,6 +19,7 @@ impl State {
             data: input.clone(),
             input,
             local: Object::new(),
+            replaced: false,
             at: first.map_or(At::Ended, At::Before),
             visits: BTreeMap::new(),
             done: Vec::new(),

@@ -209,6 +209,7 @@ impl State {
                 frame.input = Overlay::new(output.clone());
                 frame.data = frame.input.clone();
                 frame.local = output;
+                frame.replaced = true;
             }
         }
         if next.is_none() && matches!(frame.parent, Some((_, Child::Arm(_)))) {

@@ -89,7 +89,7 @@ impl State {
             for (key, value) in &frame.extra {
                 input.insert(key.clone(), value.clone());
             }
-            if frame.parent.is_none() && flow.passing == starbridge_fdl::graph::Passing::Replace && !frame.local.is_empty() {
+            if frame.replaced {
                 input = Overlay::new(frame.local.clone());
             }
             frame.path = path;
@@ -98,7 +98,7 @@ impl State {
             frame.input = input;
             let (shown, plain) = (frame.data.clone(), frame.input.clone());
             if let Some(visit) = frame.visit_mut()
-                && visit.attempt > 0
+                && visit.started > EventId::default()
                 && let Some(step) = flow.step(visit.step)
             {
                 visit.input = step_input(step, visit.mapped.as_ref(), shown, plain);

@@ -27,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) data: Overlay,
     /// The merged outputs of the steps.
     pub(crate) local: Object,
+    /// A step's output took the place of the list's input.
+    pub(crate) replaced: bool,
     pub(crate) at: At,
     /// How often each step was visited, where the list has loops.
     pub(crate) visits: BTreeMap<StepId, u32>,
@@ -179,6 +181,7 @@ impl Frame {
             data: input.clone(),
             input,
             local: Object::new(),
+            replaced: false,
             at: first.map_or(At::Ended, At::Before),
             visits: BTreeMap::new(),
             done: Vec::new(),

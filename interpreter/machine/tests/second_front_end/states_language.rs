@@ -109,7 +109,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
 
 fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
     let source = |member: &str| Source::Constant(Value::from(&state[member]));
-    let arm = |condition, next| Arm { condition, text: Text::default(), list: None, goto: id(next) };
+    let arm = |condition, next: &Json| Arm { condition, text: Text::default(), list: None, goto: id(next) };
     let choice = |rule: &Json| {
         let variable = Query::parse(rule["Variable"].as_str().unwrap()).unwrap();
         let equals: Arc<dyn Guard> = Arc::new(StringEquals(variable, Value::from(&rule["StringEquals"])));

@@ -32,7 +32,12 @@ pub fn mend(file: &Path, source: Source, output: Output) -> Result<Report, Exit>
     }
     for change in &changes {
         let LineColumn { line, column } = change.place;
-        output.note(&format!("fixed {}:{line}:{column} [{}]: {}", mended.name(), change.code, change.title));
+        output.note(&format!(
+            "fixed {}:{line}:{column} [{}]: {}",
+            mended.name(),
+            change.code,
+            change.title
+        ));
     }
     Ok(Report {
         source: mended,

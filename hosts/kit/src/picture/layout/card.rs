@@ -144,8 +144,10 @@ impl Rows {
             let (x, y) = (SIDE, self.h + 3);
             self.marks.push(Mark::Icon { x, y, icon });
         }
-        let text = cut(text, Font::Name, room - indent);
-        self.text(SIDE + indent, 20, Anchor::Start, Font::Name, Tone::Strong, text);
+        for (number, line) in wrap(text, Font::Name, room - indent, 2).into_iter().enumerate() {
+            let h = if number == 0 { 20 } else { 16 };
+            self.text(SIDE + indent, h, Anchor::Start, Font::Name, Tone::Strong, line);
+        }
     }
 
     fn badges(&mut self, badges: &[String], room: i32) {

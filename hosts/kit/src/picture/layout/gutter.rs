@@ -253,28 +253,33 @@ impl Tracer<'_> {
         for &(item, y, _) in bus.from.iter().filter(|from| from.2 || !taken) {
             columns.entry(self.grid.at[item].0).or_default().push((item, y));
         }
-        let mut bends = Vec::new();
         let own = columns.contains_key(&target);
+        // What leads furthest is drawn whole; what joins it on the way ends there. Columns come from left to right, and
+        // what leads back comes from the right.
+        let furthest = match bus.side {
+            Side::Right => columns.keys().next().copied(),
+            Side::Left => columns.keys().next_back().copied(),
+        };
         for (column, from) in columns {
-            let Some(path) = self.path(column, target) else {
+            let Some(mut path) = self.path(column, target) else {
                 for (item, y) in from {
                     self.stub(routed, item, y, taken);
                 }
                 continue;
             };
-            self.column(routed, &path, from, taken);
-            if column != target {
-                bends.extend(path.iter().take(2).copied());
-                if let (true, [.., bend, _]) = (own, path.as_slice()) {
-                    routed.joints.push((bend.0, bend.1, bus.kind));
-                }
+            let joins = if column == target || Some(column) == furthest && !own {
+                path.len()
+            } else if Some(column) == furthest {
+                path.len() - 1
+            } else {
+                1
+            };
+            if let Some(&(x, y)) = path.get(joins - 1).filter(|_| joins < path.len()) {
+                routed.joints.push((x, y, bus.kind));
             }
+            path.truncate(joins);
+            self.column(routed, &path, from, taken, column == target || !own && Some(column) == furthest);
         }
-        // Where a column's lane meets the track in between, lines meet; at the track's ends it is a bend.
-        bends.sort_unstable();
-        bends.dedup();
-        let inner = bends.len().saturating_sub(2);
-        routed.joints.extend(bends.into_iter().skip(1).take(inner).map(|(x, y)| (x, y, bus.kind)));
     }
 
     /// The way from the lane beside a column to the target, without its first point.
@@ -294,7 +299,7 @@ impl Tracer<'_> {
         Some(vec![(lane, track), (last, track), (last, end.1), end])
     }
 
-    fn column(&self, routed: &mut Routed, path: &[(i32, i32)], mut from: Vec<(usize, i32)>, taken: bool) {
+    fn column(&self, routed: &mut Routed, path: &[(i32, i32)], mut from: Vec<(usize, i32)>, taken: bool, arrow: bool) {
         let bus = &self.gutters.buses[self.bus];
         let Some(&(lane, bend)) = path.first() else {
             return;
@@ -308,7 +313,7 @@ impl Tracer<'_> {
             } else {
                 routed.joints.push((lane, y, bus.kind));
             }
-            routed.lines.push(Line { points, kind: bus.kind, taken, arrow: index == 0 });
+            routed.lines.push(Line { points, kind: bus.kind, taken, arrow: arrow && index == 0 });
         }
     }
 

@@ -1,0 +1,70 @@
+//! Connections: kept, shared, and closed when a call is given up.
+
+use super::server::{Reply, Server, json};
+use super::setting::{connector, failure, outcome, request, value};
+use starbridge_http::{HttpConnector, HttpSettings};
+use starbridge_ports::{Connector, Outcome};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let server = Server::start(json("{\"b\": 2}")).await;
+    let connector = connector();
+    for _ in 0..20 {
+        assert_eq!(connector.call(request(&server.url("/"))).await, Outcome::Result(value("{\"b\": 2}")));
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_do_not_wait_for_each_other() {
+    let server = Server::start(json("{}")).await;
+    let connector = Arc::new(connector());
+    let calls: Vec<_> = (0..50)
+        .map(|_| {
+            let (connector, request) = (connector.clone(), request(&server.url("/")));
+            tokio::spawn(async move { connector.call(request).await })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap(), Outcome::Result(value("{}")));
+    }
+    assert!(server.connections() <= 50);
+}
+
+#[tokio::test]
+async fn a_call_given_up_closes_its_connection() {
+    let mut server = Server::start(Reply::Silence).await;
+    let connector = connector();
+    tokio::select! {
+        outcome = connector.call(request(&server.url("/"))) => panic!("nothing was answered, but {outcome:?}"),
+        seen = server.seen.recv() => assert!(seen.is_some()),
+    }
+    server.closed.recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failure_too_large_to_read_leaves_no_connection_behind() {
+    let mut server = Server::start(super::server::answer("500 Oh", "", &"x".repeat(200_000))).await;
+    assert_eq!(failure(outcome(request(&server.url("/"))).await).0, "HTTP.500");
+    server.closed.recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_open_in_time() {
+    struct Never;
+    impl starbridge_http::Lookup for Never {
+        fn lookup(&self, _: &str) -> starbridge_http::LookupFuture {
+            Box::pin(std::future::pending())
+        }
+    }
+    let connector = HttpConnector::new(HttpSettings {
+        lookup: Arc::new(Never),
+        connect_timeout: Duration::from_millis(1),
+        ..HttpSettings::default()
+    });
+    let (error, cause, _) = failure(connector.call(request("http://slow.test/")).await);
+    assert_eq!(error, "HTTP.ConnectionFailed");
+    assert_eq!(cause, "`http://slow.test/`: no connection within the time for it");
+}

@@ -1,0 +1,58 @@
+//! Calls to make in tests.
+
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::value::Value;
+use starbridge_http::{HttpConnector, HttpSettings};
+use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
+
+/// A value from its text.
+pub fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A call with `{"a":1}` and nothing else out of the ordinary.
+pub fn request(target: &str) -> Request {
+    Request {
+        target: target.to_owned(),
+        via: Via::Direct,
+        pattern: Pattern::RequestResponse,
+        input: value("{\"a\":1}").as_object().unwrap().clone(),
+        params: None,
+        keys: Keys {
+            idempotency: "exec-1:7".to_owned(),
+            step_visit: "exec-1:5".to_owned(),
+            execution: "exec-1".to_owned(),
+            flow: "order".to_owned(),
+            step: "take the money".to_owned(),
+            traceparent: None,
+        },
+        attempt: 2,
+        rollback: false,
+        polling: false,
+        follow: false,
+        timeout_at: None,
+        answer_limit: 1024,
+    }
+}
+
+/// A connector as `exec` has it.
+pub fn connector() -> HttpConnector {
+    HttpConnector::new(HttpSettings::default())
+}
+
+/// The outcome of one call.
+pub async fn outcome(request: Request) -> Outcome {
+    connector().call(request).await
+}
+
+/// Name, cause and delay of a failure.
+pub fn failure(outcome: Outcome) -> (String, String, Option<u64>) {
+    match outcome {
+        Outcome::Failed {
+            error,
+            cause,
+            retry_after,
+        } => (error, cause, retry_after),
+        other => panic!("expected a failure, not {other:?}"),
+    }
+}

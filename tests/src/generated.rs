@@ -1,0 +1,51 @@
+//! Files that are made from the code.
+
+use starbridge_fdl::diagnostics::Code;
+
+/// Each generated file: its path from the root, and its text.
+pub fn files() -> Vec<(String, String)> {
+    vec![("docs/diagnostics/README.md".to_owned(), index_of_diagnostics())]
+}
+
+/// What the first two digits of a code tell.
+const GROUPS: [(&str, &str); 8] = [
+    ("FDL00", "The text"),
+    ("FDL01", "Fields and types"),
+    ("FDL02", "Names and edges"),
+    ("FDL03", "Data"),
+    ("FDL04", "Conditions"),
+    ("FDL05", "Tasks and errors"),
+    ("FDL06", "Limits"),
+    ("FDL07", "Resources"),
+];
+
+fn index_of_diagnostics() -> String {
+    let mut text = "# Diagnostics\n\n\
+        What `starbridge validate` finds, a page each. An error keeps a flow from running, a warning does not.\n\
+        `starbridge explain CODE` shows a page. (This index is written by `cargo xtask generate`.)\n"
+        .to_owned();
+    for (prefix, title) in GROUPS {
+        text += &format!("\n## {title}\n\n| code | | what |\n|---|---|---|\n");
+        for code in Code::ALL.iter().filter(|code| code.as_str().starts_with(prefix)) {
+            text += &format!(
+                "| [{code}]({code}.md) | {} | {} |\n",
+                code.severity().as_str(),
+                code.title()
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_in_the_index() {
+        let index = index_of_diagnostics();
+        for code in Code::ALL {
+            assert!(index.contains(&format!("]({code}.md)")), "{code} is in no group");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Tidiness: what is promised about the project's own files, checked with the other tests.
+//!
+//! `UPDATE=1` writes the generated files anew.
+
+mod data;
+mod dependencies;
+mod documents;
+mod files;
+mod generated;
+mod imports;
+mod metadata;
+mod purity;
+mod rust;
+mod shape;
+
+/// Fails with all that is wrong at once.
+fn nothing_wrong(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} wrong:\n  {}", wrong.len(), wrong.join("\n  "));
+}

@@ -1,0 +1,96 @@
+//! The language and the machine know no clock, no files, no settings, no chance, and print nothing.
+
+use super::files::{self, File};
+use super::{nothing_wrong, rust};
+use std::collections::BTreeSet;
+
+const PURE: [&str; 3] = ["fdl/src/", "interpreter/machine/src/", "interpreter/ports/src/"];
+
+/// What would make them impure. Ports may name futures: their traits promise some.
+const IMPURE: [&str; 18] = [
+    "SystemTime",
+    "Instant::now",
+    "Timestamp::now",
+    "Zoned::now",
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::io::std",
+    "rand::",
+    "getrandom",
+    "RandomState",
+    "Uuid",
+    "tokio",
+    "println!",
+    "print!",
+    "async fn",
+];
+
+/// The code without a module of tests at its end.
+fn without_tests(code: &str) -> &str {
+    let modules = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub mod tests {"];
+    let end = modules.iter().filter_map(|module| code.find(module)).min();
+    &code[..end.unwrap_or(code.len())]
+}
+
+/// The folder in which a module's own modules stand.
+fn folder_of_modules(path: &str) -> String {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    match name {
+        "lib.rs" | "main.rs" | "mod.rs" => folder.to_owned(),
+        _ => format!("{folder}/{}", name.trim_end_matches(".rs")),
+    }
+}
+
+/// Files that are modules for tests only, and folders of such.
+fn test_modules(sources: &[File]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for file in sources {
+        let code = rust::code(file.text());
+        for (at, mark) in code.match_indices("#[cfg(test)]") {
+            let declared = code[at + mark.len()..]
+                .trim_start()
+                .split(';')
+                .next()
+                .unwrap_or_default();
+            let name = declared.rsplit_once("mod ").map_or("", |(_, name)| name.trim());
+            if !name.is_empty() && !name.contains(char::is_whitespace) {
+                found.insert(format!("{}/{name}", folder_of_modules(&file.path)));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_core_is_pure() {
+    let mut sources = files::rust();
+    sources.retain(|file| PURE.iter().any(|folder| file.path.starts_with(folder)));
+    assert!(sources.len() > 50, "the core's sources are not where they are expected");
+    let tests = test_modules(&sources);
+    let mut wrong = Vec::new();
+    for file in &sources {
+        let module = file.path.trim_end_matches(".rs");
+        if tests
+            .iter()
+            .any(|test| module == test || module.starts_with(&format!("{test}/")))
+        {
+            continue;
+        }
+        let code = rust::code(file.text());
+        for (number, line) in (1..).zip(without_tests(&code).lines()) {
+            for word in IMPURE.iter().filter(|word| says(line, word)) {
+                wrong.push(format!("{}:{number}: `{word}`", file.path));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
+/// Whether a line has that word, and not only as the end of a longer one.
+fn says(line: &str, word: &str) -> bool {
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+}

@@ -2,5 +2,6 @@
 
 pub mod conformance;
 pub mod data;
+pub mod functions;
 pub mod fuzzing;
 pub mod generated;

@@ -1,8 +1,24 @@
 //! Local programs: input on stdin, a JSON object on stdout (section "tasks", `cmd:`).
 //!
-//! No shell comes between. A program runs in a process group of its own, which is killed when its call is given up.
+//! No shell comes between. A program runs in a process group of its own, and what is left of the group is killed when the
+//! program ends or its call is given up.
+//!
+//! # What comes of it
+//!
+//! | the program | the call |
+//! |---|---|
+//! | ends with 0 | has the JSON on stdout as its result, `{}` where there is none; under another pattern than `requestResponse` it is accepted with that as receipt |
+//! | ends with 0 and something else on stdout | `FnF.InvalidLocal` |
+//! | ends with another code | `CMD.<code>`, unless all of stdout, its last line or the last line of stderr is a JSON object with `error` (and `cause`); the cause is else the end of stderr |
+//! | is killed | `CMD.Signal<number>` |
+//! | prints more than it may | `FnF.PayloadTooLarge`, and it is killed |
+//! | cannot be started, or `serviceParams` cannot be understood | `FnF.NoSuchResource`: nothing ran |
 
+mod group;
+mod outcome;
+mod params;
 mod program;
+mod streams;
 
 use program::Program;
 use starbridge_ports::{Connector, OutcomeFuture, Request};

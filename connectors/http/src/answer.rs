@@ -16,7 +16,9 @@ pub(crate) enum End {
 
 /// Reads a body, at most to the limit and what came with the byte after it.
 pub(crate) async fn read(mut response: Response, limit: usize) -> (Vec<u8>, End) {
-    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+    let announced = response
+        .content_length()
+        .and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(announced.unwrap_or(0).min(limit).min(1 << 20));
     loop {
         match response.chunk().await {
@@ -80,7 +82,11 @@ mod tests {
             "the answer is no JSON: expected ident at line 2, column 11; begins with `{   \"a\": tru }`"
         );
         assert!(parse(b"<html>").unwrap_err().ends_with("begins with `<html>`"));
-        assert!(parse(&b"[".repeat(200)).unwrap_err().contains("recursion limit exceeded"));
+        assert!(
+            parse(&b"[".repeat(200))
+                .unwrap_err()
+                .contains("recursion limit exceeded")
+        );
         assert!(parse(b"\"\xff\"").is_err());
         assert!(parse(b"{} {}").is_err());
     }

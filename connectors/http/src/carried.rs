@@ -16,7 +16,11 @@ pub(crate) fn put(headers: &mut HeaderMap, request: &Request, step_key: bool) {
     set(headers, "starbridge-flow", &keys.flow);
     set(headers, "starbridge-step", &keys.step);
     set(headers, "starbridge-attempt", &request.attempt.to_string());
-    set(headers, "starbridge-type", if request.rollback { "rollback" } else { "normal" });
+    set(
+        headers,
+        "starbridge-type",
+        if request.rollback { "rollback" } else { "normal" },
+    );
     if let Some(parent) = &keys.traceparent {
         set(headers, "traceparent", parent);
     }

@@ -49,9 +49,12 @@ impl Clients {
             "https" => self.secure.get_or_init(|| self.plan.secure()),
             _ => self.plain.get_or_init(|| self.plan.plain()),
         };
-        client
-            .as_ref()
-            .map_err(|reason| Outcome::failed("HTTP.ConnectionFailed", format!("no HTTP client could be made: {reason}")))
+        client.as_ref().map_err(|reason| {
+            Outcome::failed(
+                "HTTP.ConnectionFailed",
+                format!("no HTTP client could be made: {reason}"),
+            )
+        })
     }
 }
 

@@ -55,10 +55,13 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<Message, Outcom
         add_query(&mut url, &params.query);
         body(&method, &params, request, &mut headers)
     };
-    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
     headers
-        .entry(USER_AGENT)
-        .or_insert(HeaderValue::from_static(concat!("starbridge/", env!("CARGO_PKG_VERSION"))));
+        .entry(ACCEPT)
+        .or_insert(HeaderValue::from_static("application/json"));
+    headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!(
+        "starbridge/",
+        env!("CARGO_PKG_VERSION")
+    )));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     carried::put(&mut headers, request, params.step_key);
     Ok(Message {
@@ -85,8 +88,11 @@ fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
             scalar => scalar.to_plain_text(),
         };
         // The value may be a secret: it is not repeated.
-        let mut value = HeaderValue::from_bytes(text.as_bytes())
-            .map_err(|_| bad(format!("the value of the header `{header}` has characters no header can have")))?;
+        let mut value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
+            bad(format!(
+                "the value of the header `{header}` has characters no header can have"
+            ))
+        })?;
         value.set_sensitive(true);
         headers.insert(header, value);
     }

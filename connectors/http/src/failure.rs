@@ -34,7 +34,9 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
     }
     let last = innermost(error).to_string();
     match last.as_str() {
-        "connection closed before message completed" => "the connection was closed before there was an answer".to_owned(),
+        "connection closed before message completed" => {
+            "the connection was closed before there was an answer".to_owned()
+        }
         _ => last,
     }
 }

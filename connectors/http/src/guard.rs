@@ -58,7 +58,11 @@ impl Network {
     /// A network, unless the prefix is longer than the address. An IPv4 address in IPv6 clothes is taken as IPv4.
     pub fn new(address: IpAddr, prefix: u32) -> Option<Self> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
-        let clothes = if address.is_ipv6() && address.to_canonical().is_ipv4() { 96 } else { 0 };
+        let clothes = if address.is_ipv6() && address.to_canonical().is_ipv4() {
+            96
+        } else {
+            0
+        };
         (prefix <= longest && prefix >= clothes).then(|| Self {
             address: address.to_canonical(),
             prefix: prefix - clothes,
@@ -68,10 +72,16 @@ impl Network {
     fn contains(self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
-                (ours.to_bits() ^ theirs.to_bits()).checked_shr(32 - self.prefix).unwrap_or(0) == 0
+                (ours.to_bits() ^ theirs.to_bits())
+                    .checked_shr(32 - self.prefix)
+                    .unwrap_or(0)
+                    == 0
             }
             (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
-                (ours.to_bits() ^ theirs.to_bits()).checked_shr(128 - self.prefix).unwrap_or(0) == 0
+                (ours.to_bits() ^ theirs.to_bits())
+                    .checked_shr(128 - self.prefix)
+                    .unwrap_or(0)
+                    == 0
             }
             _ => false,
         }

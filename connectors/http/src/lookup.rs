@@ -48,7 +48,10 @@ impl std::fmt::Display for Unreachable {
                 reason: Some(reason),
             } => write!(f, "no address of `{host}` could be found: {reason}"),
             Self::Forbidden { host, address } => {
-                write!(f, "the address {address} of `{host}` is not public, and calls to it are not allowed here")
+                write!(
+                    f,
+                    "the address {address} of `{host}` is not public, and calls to it are not allowed here"
+                )
             }
         }
     }

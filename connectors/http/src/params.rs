@@ -58,7 +58,9 @@ fn of_object(object: &Object) -> Result<Params, Outcome> {
 fn method(value: &Value) -> Result<Method, Outcome> {
     let word = value.as_str().unwrap_or_default().to_ascii_uppercase();
     match Method::from_bytes(word.as_bytes()) {
-        Ok(Method::CONNECT | Method::TRACE) | Err(_) => Err(bad(format!("`method` is {value}, which is none HTTP can call with"))),
+        Ok(Method::CONNECT | Method::TRACE) | Err(_) => {
+            Err(bad(format!("`method` is {value}, which is none HTTP can call with")))
+        }
         Ok(method) => Ok(method),
     }
 }

@@ -67,7 +67,10 @@ mod tests {
         assert_eq!(asked(date, Some("Sun, 06 Nov 1994 08:49:07 GMT"), None), Some(30));
         assert_eq!(asked(date, Some("Sun, 06 Nov 1994 09:00:00 GMT"), None), Some(0));
         assert_eq!(asked(date, None, Some(784_111_777_000 - 1_500)), Some(2), "rounded up");
-        assert_eq!(asked("Sunday, 06-Nov-94 08:49:37 GMT", None, Some(784_111_770_000)), Some(7));
+        assert_eq!(
+            asked("Sunday, 06-Nov-94 08:49:37 GMT", None, Some(784_111_770_000)),
+            Some(7)
+        );
         assert_eq!(asked("Sun Nov  6 08:49:37 1994", None, Some(784_111_770_000)), Some(7));
         assert_eq!(asked(date, None, None), None);
     }

@@ -29,7 +29,10 @@ pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
     }
     Err(Outcome::failed(
         "FnF.NoSuchResource",
-        format!("`{}`: the address is not public, and calls to it are not allowed here", shown(url)),
+        format!(
+            "`{}`: the address is not public, and calls to it are not allowed here",
+            shown(url)
+        ),
     ))
 }
 

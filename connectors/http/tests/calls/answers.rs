@@ -28,7 +28,10 @@ async fn json_is_the_result_whatever_it_is() {
     for body in [message, "[1,2]", "7", "\"text\"", "null", "18446744073709551615"] {
         assert_eq!(result(json(body)).await, Outcome::Result(value(body)), "{body}");
     }
-    assert_eq!(result(answer("299 Whatever", "", "{\"b\": 2}")).await, Outcome::Result(value("{\"b\": 2}")));
+    assert_eq!(
+        result(answer("299 Whatever", "", "{\"b\": 2}")).await,
+        Outcome::Result(value("{\"b\": 2}"))
+    );
 }
 
 #[tokio::test]
@@ -84,7 +87,10 @@ async fn half_an_answer_is_a_failed_connection() {
     ] {
         let (error, cause, _) = failure(result(Reply::Then(half.as_bytes().to_vec())).await);
         assert_eq!(error, "HTTP.ConnectionFailed");
-        assert!(cause.contains("/jobs/start`: the answer was cut off after 4 bytes: "), "{cause}");
+        assert!(
+            cause.contains("/jobs/start`: the answer was cut off after 4 bytes: "),
+            "{cause}"
+        );
         assert!(!cause.contains("secret"), "{cause}");
     }
 }
@@ -94,7 +100,10 @@ async fn waiting_patterns_are_accepted_with_a_receipt() {
     for pattern in [Pattern::Sync, Pattern::WaitForCallback] {
         let with = |request: &mut Request| request.pattern = pattern;
         let reply = answer("202 Accepted", "", "{\"ticket\": 5}");
-        assert_eq!(of(reply, with).await, accepted(r#"{"status": 202, "body": {"ticket": 5}}"#));
+        assert_eq!(
+            of(reply, with).await,
+            accepted(r#"{"status": 202, "body": {"ticket": 5}}"#)
+        );
         assert_eq!(of(json("rubbish"), with).await, accepted(r#"{"status": 200}"#));
         assert_eq!(of(json("[]"), with).await, accepted(r#"{"status": 200}"#));
         assert_eq!(of(json(""), with).await, accepted(r#"{"status": 200}"#));
@@ -107,10 +116,21 @@ async fn waiting_patterns_are_accepted_with_a_receipt() {
 #[tokio::test]
 async fn a_202_under_poll_is_not_yet_a_result() {
     let polling = |request: &mut Request| request.polling = true;
-    assert_eq!(of(answer("202 Accepted", "", "{}"), polling).await, accepted(r#"{"status": 202}"#));
-    assert_eq!(of(json("{\"b\": 1}"), polling).await, Outcome::Result(value("{\"b\": 1}")));
+    assert_eq!(
+        of(answer("202 Accepted", "", "{}"), polling).await,
+        accepted(r#"{"status": 202}"#)
+    );
+    assert_eq!(
+        of(json("{\"b\": 1}"), polling).await,
+        Outcome::Result(value("{\"b\": 1}"))
+    );
 
-    let server = Server::start(answer("202 Accepted", "Location: ../7?x=1\r\nRetry-After: 3\r\n", "ignored")).await;
+    let server = Server::start(answer(
+        "202 Accepted",
+        "Location: ../7?x=1\r\nRetry-After: 3\r\n",
+        "ignored",
+    ))
+    .await;
     let mut request = request(&server.url("/jobs/start/now"));
     polling(&mut request);
     let location = server.url("/jobs/7?x=1");
@@ -121,7 +141,13 @@ async fn a_202_under_poll_is_not_yet_a_result() {
 #[tokio::test]
 async fn a_location_elsewhere_is_refused() {
     let polling = |request: &mut Request| request.polling = true;
-    for location in ["http://169.254.169.254/x", "https://127.0.0.1/", "//other/x", "file:///etc/passwd", "http://["] {
+    for location in [
+        "http://169.254.169.254/x",
+        "https://127.0.0.1/",
+        "//other/x",
+        "file:///etc/passwd",
+        "http://[",
+    ] {
         let reply = answer("202 Accepted", &format!("Location: {location}\r\n"), "");
         let (error, cause, _) = failure(of(reply, polling).await);
         assert_eq!(error, "HTTP.202", "{location}");

@@ -12,7 +12,10 @@ async fn a_connection_is_used_again() {
     let server = Server::start(json("{\"b\": 2}")).await;
     let connector = connector();
     for _ in 0..20 {
-        assert_eq!(connector.call(request(&server.url("/"))).await, Outcome::Result(value("{\"b\": 2}")));
+        assert_eq!(
+            connector.call(request(&server.url("/"))).await,
+            Outcome::Result(value("{\"b\": 2}"))
+        );
     }
     assert_eq!(server.connections(), 1);
 }

@@ -1,6 +1,6 @@
 //! What answers with other statuses, and no answers, come to.
 
-use super::server::{Reply, Server, answer, json};
+use super::server::{Reply, Server, answer};
 use super::setting::{failure, outcome, request};
 use starbridge_fdl::time::Timestamp;
 use starbridge_http::{HttpConnector, HttpSettings, Lookup, LookupFuture};
@@ -18,14 +18,34 @@ async fn of(reply: Reply, via: Via) -> (String, String, Option<u64>) {
 #[tokio::test]
 async fn a_named_error_in_the_body_wins() {
     for (body, error, cause) in [
-        (r#"{"error": "Card.Declined", "cause": "limit"}"#, "Card.Declined", "limit"),
+        (
+            r#"{"error": "Card.Declined", "cause": "limit"}"#,
+            "Card.Declined",
+            "limit",
+        ),
         (r#"{"error": "Card.Declined"}"#, "Card.Declined", ""),
-        (r#"{"error": "Card.Declined", "cause": {"n": 1}}"#, "Card.Declined", "{\"n\":1}"),
-        (r#"{"errorType": "ValueError", "errorMessage": "bad"}"#, "ValueError", "bad"),
-        (r#"{"error": {"code": 5}, "errorType": "E", "errorMessage": "m"}"#, "E", "m"),
+        (
+            r#"{"error": "Card.Declined", "cause": {"n": 1}}"#,
+            "Card.Declined",
+            "{\"n\":1}",
+        ),
+        (
+            r#"{"errorType": "ValueError", "errorMessage": "bad"}"#,
+            "ValueError",
+            "bad",
+        ),
+        (
+            r#"{"error": {"code": 5}, "errorType": "E", "errorMessage": "m"}"#,
+            "E",
+            "m",
+        ),
     ] {
         for via in [Via::Direct, Via::FunctionCompute] {
-            assert_eq!(of(answer("500 Oh", "", body), via).await, (error.to_owned(), cause.to_owned(), None), "{body}");
+            assert_eq!(
+                of(answer("500 Oh", "", body), via).await,
+                (error.to_owned(), cause.to_owned(), None),
+                "{body}"
+            );
         }
     }
 }
@@ -34,9 +54,24 @@ async fn a_named_error_in_the_body_wins() {
 async fn else_the_status_is_the_name() {
     for (status, body, error, cause) in [
         ("404 Nope", "", "HTTP.404", "Not Found"),
-        ("503 Busy", "please  wait\n", "HTTP.503", "Service Unavailable: please  wait"),
-        ("400 Bad", r#"{"message": "no"}"#, "HTTP.400", "Bad Request: {\"message\": \"no\"}"),
-        ("400 Bad", r#"{"error": ""}"#, "HTTP.400", "Bad Request: {\"error\": \"\"}"),
+        (
+            "503 Busy",
+            "please  wait\n",
+            "HTTP.503",
+            "Service Unavailable: please  wait",
+        ),
+        (
+            "400 Bad",
+            r#"{"message": "no"}"#,
+            "HTTP.400",
+            "Bad Request: {\"message\": \"no\"}",
+        ),
+        (
+            "400 Bad",
+            r#"{"error": ""}"#,
+            "HTTP.400",
+            "Bad Request: {\"error\": \"\"}",
+        ),
         ("599 Odd", "", "HTTP.599", "status 599"),
         ("429 Slow", "[]", "HTTP.429", "Too Many Requests: []"),
     ] {
@@ -66,7 +101,10 @@ async fn redirects_are_not_followed() {
     assert_eq!((error.as_str(), cause.as_str()), ("HTTP.301", "Moved Permanently"));
     server.seen.recv().await.unwrap();
     assert!(server.seen.try_recv().is_err());
-    assert_eq!(of(answer("307 Moved", "Location: /x\r\n", ""), Via::Direct).await.0, "HTTP.307");
+    assert_eq!(
+        of(answer("307 Moved", "Location: /x\r\n", ""), Via::Direct).await.0,
+        "HTTP.307"
+    );
 }
 
 #[tokio::test]
@@ -76,11 +114,30 @@ async fn function_compute_has_names_of_its_own() {
         ("500 Oh", "", "", "FC.InternalServerError"),
         ("503 Oh", "", "rubbish", "FC.InternalServerError"),
         ("404 Nope", "", "", "HTTP.404"),
-        ("200 OK", "X-Fc-Error-Type: UnhandledInvocationError\r\n", "{}", "FC.Unknown"),
-        ("200 OK", "X-Fc-Error-Type: HandledInvocationError\r\n", r#"{"errorType": "E", "errorMessage": "m"}"#, "E"),
-        ("502 Oh", "X-Fc-Error-Type: UnhandledInvocationError\r\n", "boom", "FC.Unknown"),
+        (
+            "200 OK",
+            "X-Fc-Error-Type: UnhandledInvocationError\r\n",
+            "{}",
+            "FC.Unknown",
+        ),
+        (
+            "200 OK",
+            "X-Fc-Error-Type: HandledInvocationError\r\n",
+            r#"{"errorType": "E", "errorMessage": "m"}"#,
+            "E",
+        ),
+        (
+            "502 Oh",
+            "X-Fc-Error-Type: UnhandledInvocationError\r\n",
+            "boom",
+            "FC.Unknown",
+        ),
     ] {
-        assert_eq!(of(answer(status, headers, body), Via::FunctionCompute).await.0, error, "{status} {body}");
+        assert_eq!(
+            of(answer(status, headers, body), Via::FunctionCompute).await.0,
+            error,
+            "{status} {body}"
+        );
     }
     for via in [Via::Direct, Via::Map, Via::MessageService] {
         assert_eq!(of(answer("429 Slow", "", "{}"), via).await.0, "HTTP.429");
@@ -95,7 +152,10 @@ async fn retry_after_is_told() {
     assert_eq!(of(with(dates), Via::Direct).await.2, Some(30));
     assert_eq!(of(with("Retry-After: soon\r\n"), Via::Direct).await.2, None);
     let named = answer("429 Slow", "Retry-After: 2\r\n", r#"{"error": "Busy"}"#);
-    assert_eq!(of(named, Via::Direct).await, ("Busy".to_owned(), String::new(), Some(2)));
+    assert_eq!(
+        of(named, Via::Direct).await,
+        ("Busy".to_owned(), String::new(), Some(2))
+    );
 }
 
 #[tokio::test]
@@ -116,7 +176,16 @@ async fn a_date_without_date_counts_from_the_clock() {
 
 #[tokio::test]
 async fn targets_that_are_no_http_urls() {
-    for target in ["", "http://", "http://[::1", "ftp://x/", "file:///etc/passwd", "pay", "http://a b/", "http://x:99999/"] {
+    for target in [
+        "",
+        "http://",
+        "http://[::1",
+        "ftp://x/",
+        "file:///etc/passwd",
+        "pay",
+        "http://a b/",
+        "http://x:99999/",
+    ] {
         let (error, _, _) = failure(outcome(request(target)).await);
         assert_eq!(error, "FnF.NoSuchResource", "{target}");
     }
@@ -152,7 +221,13 @@ async fn a_name_without_address() {
     impl Lookup for Nothing {
         fn lookup(&self, host: &str) -> LookupFuture {
             let known = host == "empty.test";
-            Box::pin(async move { if known { Ok(Vec::new()) } else { Err(io::Error::other("name not known")) } })
+            Box::pin(async move {
+                if known {
+                    Ok(Vec::new())
+                } else {
+                    Err(io::Error::other("name not known"))
+                }
+            })
         }
     }
     let connector = HttpConnector::new(HttpSettings {
@@ -160,8 +235,14 @@ async fn a_name_without_address() {
         ..HttpSettings::default()
     });
     for (target, expected) in [
-        ("http://empty.test/f", "`http://empty.test/f`: `empty.test` has no address"),
-        ("http://gone.test/f", "`http://gone.test/f`: no address of `gone.test` could be found: name not known"),
+        (
+            "http://empty.test/f",
+            "`http://empty.test/f`: `empty.test` has no address",
+        ),
+        (
+            "http://gone.test/f",
+            "`http://gone.test/f`: no address of `gone.test` could be found: name not known",
+        ),
     ] {
         let (error, cause, _) = failure(connector.call(request(target)).await);
         assert_eq!((error.as_str(), cause.as_str()), ("HTTP.ConnectionFailed", expected));

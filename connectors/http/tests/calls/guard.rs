@@ -10,22 +10,105 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Hosts as they can be written in a URL; each is an address that is not public.
 const FORBIDDEN: &[&str] = &[
-    "127.0.0.1", "127.1", "127.0.1", "127.0.0.1.", "127.255.255.254", "2130706433", "0x7f000001", "0x7f.1", "0X7F.0x0.0x0.0x1",
-    "0177.0.0.1", "017700000001", "0177.0x0.1", "%31%32%37.0.0.1", "127%2e0%2e0%2e1", "１２７.０.０.１", "127。0。0。1",
-    "①②⑦.⓪.⓪.①", "public.example@127.0.0.1", "0", "0.0.0.0", "0x0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "0xa.1", "167772161",
-    "172.16.0.1", "172.31.255.255", "192.168.0.1", "0300.0250.0.1", "169.254.169.254", "0xa9fea9fe", "2852039166",
-    "0251.0376.0251.0376", "169.254.43518", "100.64.0.1", "100.100.100.200", "100.127.255.255", "168.63.129.16", "192.0.0.192",
-    "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.7", "203.0.113.9", "224.0.0.1", "239.255.255.250",
-    "240.0.0.1", "255.255.255.255", "[::1]", "[0:0:0:0:0:0:0:1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]",
-    "[0:0:0:0:0:ffff:10.0.0.1]", "[::ffff:a9fe:a9fe]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b::169.254.169.254]",
-    "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2002:a9fe:a9fe::1]", "[2001:0:7f00:1::]", "[2001:db8::1]", "[3fff::1]", "[100::1]",
-    "[fe80::1]", "[febf::1]", "[fec0::1]", "[fc00::1]", "[fd00:ec2::254]", "[fdff::1]", "[ff02::1]", "[ff0e::1]", "[5f00::1]",
+    "127.0.0.1",
+    "127.1",
+    "127.0.1",
+    "127.0.0.1.",
+    "127.255.255.254",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0X7F.0x0.0x0.0x1",
+    "0177.0.0.1",
+    "017700000001",
+    "0177.0x0.1",
+    "%31%32%37.0.0.1",
+    "127%2e0%2e0%2e1",
+    "１２７.０.０.１",
+    "127。0。0。1",
+    "①②⑦.⓪.⓪.①",
+    "public.example@127.0.0.1",
+    "0",
+    "0.0.0.0",
+    "0x0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "10.255.255.255",
+    "0xa.1",
+    "167772161",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.0.1",
+    "0300.0250.0.1",
+    "169.254.169.254",
+    "0xa9fea9fe",
+    "2852039166",
+    "0251.0376.0251.0376",
+    "169.254.43518",
+    "100.64.0.1",
+    "100.100.100.200",
+    "100.127.255.255",
+    "168.63.129.16",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.88.99.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.7",
+    "203.0.113.9",
+    "224.0.0.1",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+    "[::1]",
+    "[0:0:0:0:0:0:0:1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[0:0:0:0:0:ffff:10.0.0.1]",
+    "[::ffff:a9fe:a9fe]",
+    "[::127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b::169.254.169.254]",
+    "[64:ff9b:1::1]",
+    "[2002:7f00:1::]",
+    "[2002:a9fe:a9fe::1]",
+    "[2001:0:7f00:1::]",
+    "[2001:db8::1]",
+    "[3fff::1]",
+    "[100::1]",
+    "[fe80::1]",
+    "[febf::1]",
+    "[fec0::1]",
+    "[fc00::1]",
+    "[fd00:ec2::254]",
+    "[fdff::1]",
+    "[ff02::1]",
+    "[ff0e::1]",
+    "[5f00::1]",
 ];
 
 const PUBLIC: &[&str] = &[
-    "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.1",
-    "172.15.255.255", "172.32.0.0", "169.253.1.1", "192.167.1.1", "198.17.1.1", "198.20.0.1", "223.255.255.255",
-    "2606:4700:4700::1111", "2001:4860:4860::8888", "2a00::1", "64:ff9b::8.8.8.8", "::ffff:8.8.8.8",
+    "1.1.1.1",
+    "8.8.8.8",
+    "9.255.255.255",
+    "11.0.0.0",
+    "100.63.255.255",
+    "100.128.0.0",
+    "126.255.255.255",
+    "128.0.0.1",
+    "172.15.255.255",
+    "172.32.0.0",
+    "169.253.1.1",
+    "192.167.1.1",
+    "198.17.1.1",
+    "198.20.0.1",
+    "223.255.255.255",
+    "2606:4700:4700::1111",
+    "2001:4860:4860::8888",
+    "2a00::1",
+    "64:ff9b::8.8.8.8",
+    "::ffff:8.8.8.8",
 ];
 
 fn public_only(allow: &[&str]) -> Guard {
@@ -45,7 +128,10 @@ async fn every_spelling_of_a_private_address_is_refused() {
         for scheme in ["http", "https"] {
             let (error, cause, _) = failure(connector.call(request(&format!("{scheme}://{host}:1/x"))).await);
             assert_eq!(error, "FnF.NoSuchResource", "{host}");
-            assert!(cause.ends_with("the address is not public, and calls to it are not allowed here"), "{host}: {cause}");
+            assert!(
+                cause.ends_with("the address is not public, and calls to it are not allowed here"),
+                "{host}: {cause}"
+            );
         }
     }
 }
@@ -74,17 +160,36 @@ fn exceptions_are_networks_addresses_and_names() {
         ("functions.internal.", "127.0.0.1", true),
         ("a.functions.internal", "10.9.9.9", false),
     ] {
-        assert_eq!(guard.permits(host, address.parse().unwrap()), permitted, "{host} {address}");
+        assert_eq!(
+            guard.permits(host, address.parse().unwrap()),
+            permitted,
+            "{host} {address}"
+        );
     }
     assert!(public_only(&["0.0.0.0/0"]).permits("x", "127.0.0.1".parse().unwrap()));
     assert!(public_only(&["::/0"]).permits("x", "fe80::1".parse().unwrap()));
     assert!(public_only(&["::ffff:10.0.0.0/104"]).permits("x", "10.9.9.9".parse().unwrap()));
-    assert!(!public_only(&["::/0"]).permits("x", "127.0.0.1".parse().unwrap()), "IPv4 is no part of IPv6");
+    assert!(
+        !public_only(&["::/0"]).permits("x", "127.0.0.1".parse().unwrap()),
+        "IPv4 is no part of IPv6"
+    );
 }
 
 #[test]
 fn rules_that_are_none() {
-    for rule in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/x", "a b", "http://x", "x:80", "*.internal", "/8", "10.0.0.0/-1"] {
+    for rule in [
+        "",
+        "10.0.0.0/33",
+        "::/129",
+        "10.0.0/8",
+        "10.0.0.0/x",
+        "a b",
+        "http://x",
+        "x:80",
+        "*.internal",
+        "/8",
+        "10.0.0.0/-1",
+    ] {
         let error = rule.parse::<Allowed>().unwrap_err();
         assert!(error.to_string().contains(&format!("`{rule}`")), "{error}");
     }
@@ -127,7 +232,11 @@ async fn a_name_that_moves_to_a_private_address_is_not_dialled() {
         let says = format!("the address {address} of `inner.test` is not public, and calls to it are not allowed here");
         assert!(cause.ends_with(&says), "{cause}");
     }
-    assert_eq!(lookup.asked.load(Ordering::SeqCst), 2, "each connection asks once, and what was checked is dialled");
+    assert_eq!(
+        lookup.asked.load(Ordering::SeqCst),
+        2,
+        "each connection asks once, and what was checked is dialled"
+    );
     assert_eq!(server.connections(), 0);
 }
 

@@ -51,7 +51,10 @@ async fn method_headers_and_query_are_used() {
     let params = r#"{"method": "put", "headers": {"Authorization": "Bearer t", "X-N": 5, "X-None": null, "Accept": "text/plain"},
                      "query": {"q": "a b&c", "n": 1, "many": [1, "x"], "none": null, "o": {"k": 1}}}"#;
     let seen = sent_with(params).await;
-    assert_eq!(seen.line, "PUT /f?q=a+b%26c&n=1&many=1&many=x&o=%7B%22k%22%3A1%7D HTTP/1.1");
+    assert_eq!(
+        seen.line,
+        "PUT /f?q=a+b%26c&n=1&many=1&many=x&o=%7B%22k%22%3A1%7D HTTP/1.1"
+    );
     assert_eq!(seen.header("authorization"), Some("Bearer t"));
     assert_eq!(seen.header("x-n"), Some("5"));
     assert_eq!(seen.header("x-none"), None);
@@ -80,14 +83,18 @@ async fn bodies_are_json_unless_text_says_what_it_is() {
     assert_eq!(sent_with(r#"{"body": null}"#).await.body, "null");
     let json = r#"{"body": "text", "headers": {"content-type": "application/problem+json; charset=utf-8"}}"#;
     assert_eq!(sent_with(json).await.body, "\"text\"");
-    let plain = sent_with(r#"{"body": "a=1&b=2", "headers": {"Content-Type": "application/x-www-form-urlencoded"}}"#).await;
+    let plain =
+        sent_with(r#"{"body": "a=1&b=2", "headers": {"Content-Type": "application/x-www-form-urlencoded"}}"#).await;
     assert_eq!(plain.body, "a=1&b=2");
     assert_eq!(plain.header("content-type"), Some("application/x-www-form-urlencoded"));
 }
 
 #[tokio::test]
 async fn params_that_mean_nothing_to_http_are_the_body() {
-    assert_eq!(sent_with(r#"{"amount": 3, "to": "x"}"#).await.body, "{\"amount\":3,\"to\":\"x\"}");
+    assert_eq!(
+        sent_with(r#"{"amount": 3, "to": "x"}"#).await.body,
+        "{\"amount\":3,\"to\":\"x\"}"
+    );
     assert_eq!(sent_with("[1]").await.body, "[1]");
     assert_eq!(sent_with("{}").await.body, "{}");
 }
@@ -97,7 +104,10 @@ async fn the_key_of_the_step_or_one_given_by_hand() {
     let step = sent_with(r#"{"idempotency": "step"}"#).await;
     assert_eq!(step.header("idempotency-key"), Some("exec-1:5"));
     assert_eq!(step.body, "{\"a\":1}");
-    assert_eq!(sent_with(r#"{"idempotency": "call"}"#).await.header("idempotency-key"), Some("exec-1:7"));
+    assert_eq!(
+        sent_with(r#"{"idempotency": "call"}"#).await.header("idempotency-key"),
+        Some("exec-1:7")
+    );
     let given = sent_with(r#"{"headers": {"Idempotency-Key": "order-7", "Starbridge-Execution": "forged"}}"#).await;
     assert_eq!(given.header("idempotency-key"), Some("order-7"));
     assert_eq!(given.header("starbridge-execution"), Some("exec-1"));
@@ -117,7 +127,8 @@ async fn a_followed_poll_is_a_get_with_the_headers_of_the_call() {
     let seen = sent(|request| {
         request.follow = true;
         request.polling = true;
-        let params = r#"{"method": "PUT", "body": {"x": 1}, "query": {"q": 1}, "headers": {"Authorization": "Bearer t"}}"#;
+        let params =
+            r#"{"method": "PUT", "body": {"x": 1}, "query": {"q": 1}, "headers": {"Authorization": "Bearer t"}}"#;
         request.params = Some(value(params));
     })
     .await;
@@ -136,9 +147,15 @@ async fn what_cannot_be_sent_is_not_sent() {
         (r#"{"headers": []}"#, "`headers` must be an object, not an array"),
         (r#"{"headers": {"a b": "c"}}"#, "`a b` is no name of a header"),
         (r#"{"headers": {"x": "a\r\nB: c"}}"#, "the header `x`"),
-        (r#"{"headers": {"x": {}}}"#, "the header `x` must be text, not an object"),
+        (
+            r#"{"headers": {"x": {}}}"#,
+            "the header `x` must be text, not an object",
+        ),
         (r#"{"headers": {"Content-Length": "3"}}"#, "`content-length`"),
-        (r#"{"headers": {"transfer-encoding": "chunked"}}"#, "`transfer-encoding`"),
+        (
+            r#"{"headers": {"transfer-encoding": "chunked"}}"#,
+            "`transfer-encoding`",
+        ),
         (r#"{"query": "a=b"}"#, "`query` must be an object, not a string"),
         (r#"{"idempotency": "maybe"}"#, "`idempotency`"),
         (r#"{"body": 1, "heders": {}}"#, "`heders`"),

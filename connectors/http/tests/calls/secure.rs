@@ -55,7 +55,14 @@ async fn a_trusted_certificate_is_enough() {
 async fn a_stranger_is_not_believed() {
     let (port, _) = start().await;
     let connector = HttpConnector::new(HttpSettings::default());
-    let (error, cause, _) = failure(connector.call(request(&format!("https://127.0.0.1:{port}/pay?key=s"))).await);
+    let (error, cause, _) = failure(
+        connector
+            .call(request(&format!("https://127.0.0.1:{port}/pay?key=s")))
+            .await,
+    );
     assert_eq!(error, "HTTP.ConnectionFailed");
-    assert!(cause.starts_with(&format!("`https://127.0.0.1:{port}/pay`: TLS: ")), "{cause}");
+    assert!(
+        cause.starts_with(&format!("`https://127.0.0.1:{port}/pay`: TLS: ")),
+        "{cause}"
+    );
 }

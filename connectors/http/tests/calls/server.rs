@@ -83,7 +83,11 @@ impl Server {
 }
 
 /// Answers all requests of one connection.
-pub async fn talk(mut stream: impl AsyncRead + tokio::io::AsyncWrite + Unpin, reply: Reply, saw: mpsc::UnboundedSender<Seen>) {
+pub async fn talk(
+    mut stream: impl AsyncRead + tokio::io::AsyncWrite + Unpin,
+    reply: Reply,
+    saw: mpsc::UnboundedSender<Seen>,
+) {
     let mut buffer = Vec::new();
     while let Some(seen) = request(&mut stream, &mut buffer).await {
         let _ = saw.send(seen);
@@ -147,7 +151,10 @@ async fn more(stream: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> Op
 
 /// An answer with a body and its length.
 pub fn answer(status: &str, headers: &str, body: &str) -> Reply {
-    let text = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
+    let text = format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
     Reply::Bytes(text.into_bytes())
 }
 

@@ -3,7 +3,7 @@
 use crate::event::{Detail, Event, EventId};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
-use starbridge_fdl::graph::{Amount, FaultKind, Flow};
+use starbridge_fdl::graph::{Amount, FaultKind, Flow, StepKind};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 
@@ -26,7 +26,9 @@ impl State {
             Detail::PollScheduled { due, .. } => self.fold_poll(flow, event.id, id, *due)?,
             Detail::TaskSubmitted { receipt, execution, .. } => {
                 self.book.calls.get_mut(&event.caused_by)?.submitted = true;
-                let pending = pending_of(receipt.as_ref());
+                let step = event.step.and_then(|step| flow.step(step)).map(|step| &step.kind);
+                let polls = matches!(step, Some(StepKind::Task(task)) if task.poll.is_some());
+                let pending = pending_of(receipt.as_ref()).filter(|_| polls);
                 let run = self.task_run(id)?;
                 run.child = execution.clone().or(run.child.take());
                 if let Some((location, retry_after)) = pending {

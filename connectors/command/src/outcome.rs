@@ -1,0 +1,99 @@
+//! What a program printed and how it ended becomes an outcome.
+
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::Outcome;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Characters of stderr that a cause has, from the end.
+const CAUSE: usize = 2_000;
+/// Characters quoted of what should have been JSON.
+const QUOTED: usize = 60;
+
+/// A run that came to its end.
+pub(crate) struct Ended<'a> {
+    /// The program's name, for messages.
+    pub name: &'a str,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All of its stdout.
+    pub out: &'a [u8],
+    /// The end of its stderr.
+    pub err: &'a [u8],
+}
+
+/// What the end means for the call.
+pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
+    match (ended.status.code(), ended.status.signal()) {
+        (Some(0), _) => succeeded(ended, pattern),
+        (Some(code), _) => {
+            let (error, cause) = named(ended).unwrap_or_else(|| {
+                (
+                    format!("CMD.{code}"),
+                    cause(ended.err, &format!("`{}` ended with {code}", ended.name)),
+                )
+            });
+            Outcome::failed(error, cause)
+        }
+        (None, signal) => {
+            let signal = signal.unwrap_or_default();
+            let killed = format!("`{}` was killed by signal {signal}", ended.name);
+            Outcome::failed(format!("CMD.Signal{signal}"), cause(ended.err, &killed))
+        }
+    }
+}
+
+fn succeeded(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
+    let result = match ended.out.trim_ascii() {
+        [] => Ok(Object::new().into()),
+        out => serde_json::from_slice::<Value>(out),
+    };
+    match (pattern, result) {
+        (Pattern::RequestResponse, Ok(result)) => Outcome::Result(result),
+        (Pattern::RequestResponse, Err(error)) => Outcome::failed("FnF.InvalidLocal", no_json(ended, &error)),
+        // Ending well is the acceptance, whatever was printed on the way.
+        (Pattern::Sync | Pattern::WaitForCallback, result) => Outcome::Accepted { receipt: result.ok() },
+    }
+}
+
+fn no_json(ended: &Ended<'_>, error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let whole = error.to_string();
+    let reason = whole
+        .strip_suffix(&format!(" at line {line} column {column}"))
+        .unwrap_or(&whole);
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let out = ended.out.trim_ascii();
+    let start = String::from_utf8_lossy(out.get(..QUOTED * 4).unwrap_or(out));
+    let begins: String = start.chars().take(QUOTED).map(plain).collect();
+    let name = ended.name;
+    format!("what `{name}` printed is no JSON: {reason} at line {line}, column {column}; begins with `{begins}`")
+}
+
+/// The end of stderr, or these words where it is empty.
+fn cause(err: &[u8], otherwise: &str) -> String {
+    let text = String::from_utf8_lossy(err.trim_ascii());
+    if text.is_empty() {
+        return otherwise.to_owned();
+    }
+    let surplus = text.chars().count().saturating_sub(CAUSE);
+    text.chars().skip(surplus).collect()
+}
+
+/// The error a failed program names itself.
+fn named(ended: &Ended<'_>) -> Option<(String, String)> {
+    [ended.out, last_line(ended.out), last_line(ended.err)]
+        .into_iter()
+        .find_map(|text| {
+            let object: Object = serde_json::from_slice(text).ok()?;
+            let error = object.get("error")?.as_str().filter(|name| !name.is_empty())?;
+            let cause = object.get("cause").map(Value::to_plain_text).unwrap_or_default();
+            Some((error.to_owned(), cause))
+        })
+}
+
+fn last_line(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii();
+    text.rsplit(|byte| *byte == b'\n').next().unwrap_or(text)
+}

@@ -1,0 +1,90 @@
+//! `serviceParams` as programs understand them.
+
+use starbridge_fdl::value::Value;
+use starbridge_ports::Outcome;
+
+/// What `serviceParams` say about a run.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Params {
+    /// Arguments, in order.
+    pub args: Vec<String>,
+    /// Variables; without a value the program does not see the one it would inherit.
+    pub env: Vec<(String, Option<String>)>,
+    /// The working folder.
+    pub cwd: Option<String>,
+}
+
+/// Reads `serviceParams`. The failure is what the call comes to then.
+pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
+    let mut read = Params::default();
+    let Some(params) = params else {
+        return Ok(read);
+    };
+    let Some(object) = params.as_object() else {
+        return Err(refused(format!(
+            "`serviceParams` must be an object, not {}",
+            params.kind()
+        )));
+    };
+    for (key, value) in object {
+        match key.as_str() {
+            "args" => read.args = args(value)?,
+            "env" => read.env = env(value)?,
+            "cwd" => {
+                let folder = value.as_str();
+                let folder = folder.ok_or_else(|| refused(format!("`cwd` must be text, not {}", value.kind())))?;
+                read.cwd = Some(folder.to_owned());
+            }
+            other => {
+                let known = "`args`, `env` and `cwd`";
+                return Err(refused(format!(
+                    "`serviceParams` has `{other}`, but programs know only {known}"
+                )));
+            }
+        }
+    }
+    Ok(read)
+}
+
+fn args(value: &Value) -> Result<Vec<String>, Outcome> {
+    let list = value.as_array();
+    let list = list.ok_or_else(|| refused(format!("`args` must be an array, not {}", value.kind())))?;
+    list.values()
+        .iter()
+        .map(|item| scalar("an item of `args`", item))
+        .collect()
+}
+
+fn env(value: &Value) -> Result<Vec<(String, Option<String>)>, Outcome> {
+    let object = value.as_object();
+    let object = object.ok_or_else(|| refused(format!("`env` must be an object, not {}", value.kind())))?;
+    let mut env = Vec::new();
+    for (name, value) in object {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(refused(format!("`{}` is no name of a variable", name.escape_default())));
+        }
+        let value = match value {
+            Value::Null => None,
+            value => Some(scalar(&format!("the variable `{name}`"), value)?),
+        };
+        env.push((name.as_str().to_owned(), value));
+    }
+    Ok(env)
+}
+
+/// Text as a program gets it. The value may be a secret: a refusal does not repeat it.
+fn scalar(what: &str, value: &Value) -> Result<String, Outcome> {
+    match value {
+        Value::Null | Value::Array(_) | Value::Object(_) => Err(refused(format!(
+            "{what} must be text or a number, not {}",
+            value.kind()
+        ))),
+        Value::String(text) if text.contains('\0') => Err(refused(format!("{what} has a NUL in it"))),
+        value => Ok(value.to_plain_text()),
+    }
+}
+
+/// The failure of a call for which nothing was run. Its name tells the interpreter that there is nothing to undo.
+pub(crate) fn refused(cause: String) -> Outcome {
+    Outcome::failed("FnF.NoSuchResource", cause)
+}

@@ -1,0 +1,61 @@
+//! What an acknowledged send means: an acceptance for who waits for a callback, no result yet for who polls.
+
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_machine::{EventId, Signal, Started, State, Status};
+use std::sync::Arc;
+
+fn started(task: &str) -> (Arc<Flow>, State) {
+    let text = format!(
+        r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "t", "resourceArn": "http://x/", {task}}}]}}"#
+    );
+    let flow = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default()).flow.unwrap();
+    let mut state = State::new("e", Arc::new(Limits::default()));
+    let start = Started {
+        flow: "f".into(),
+        version: 1,
+        definition_hash: "".into(),
+        machine: 0,
+        name: "n".into(),
+        input: Object::new(),
+        seed: 1,
+        labels: None,
+        parent: None,
+    };
+    state
+        .advance(&flow, Signal::Start(Box::new(start)), Timestamp(0), &mut Vec::new())
+        .unwrap();
+    (flow, state)
+}
+
+fn accepted(flow: &Flow, state: &mut State) -> EventId {
+    let call = state.calls_in_flight().next().unwrap();
+    let receipt: Object = [("status".into(), Value::from(202u32))].into_iter().collect();
+    let signal = Signal::Submitted {
+        call,
+        receipt: Some(receipt.into()),
+        execution: None,
+        version: None,
+    };
+    state.advance(flow, signal, Timestamp(1), &mut Vec::new()).unwrap();
+    call
+}
+
+#[test]
+fn a_202_leaves_a_callback_waiting() {
+    let (flow, mut state) = started(r#""pattern": "waitForCallback""#);
+    let call = accepted(&flow, &mut state);
+    assert!(state.is_in_flight(call));
+    assert_eq!(state.status(), Status::Running);
+}
+
+#[test]
+fn a_202_makes_a_poll_ask_again() {
+    let (flow, mut state) = started(r#""poll": {"intervalSeconds": 5}"#);
+    let call = accepted(&flow, &mut state);
+    assert!(!state.is_in_flight(call));
+    assert_eq!(state.next_wakeup(), Some(Timestamp(5001)));
+}

@@ -1,0 +1,187 @@
+//! What holds of every execution, whatever its flow and its world.
+
+#[path = "history.rs"]
+mod history;
+
+use crate::random::Chance;
+use serde_json::Value;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::Text;
+use starbridge_kit::rehearsal::{Case, Flows, Interruption, Outcome, Rehearsal, RehearsalError, Stop, TestFile};
+use starbridge_machine::{Event, EventId, State, history as form};
+use starbridge_runtime::{Outgoing, Shard};
+use starbridge_tests::conformance;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A history longer than this is folded and restored at prefixes spread over its length.
+const PREFIXES: usize = 50;
+
+/// Checkpoints of the state that wrote the history, by the event it had come to.
+type Live = Rc<RefCell<BTreeMap<EventId, Vec<u8>>>>;
+
+/// A random test file with all that follows from it.
+pub struct Promises {
+    pub flows: Flows,
+    pub case: Case,
+    pub limits: Limits,
+    pub outcome: Outcome,
+    pub events: Vec<Event>,
+}
+
+impl Promises {
+    /// Runs a test file straight, with a stop, twice said and crashed; says what is not as promised.
+    pub fn of(file: &Value, seed: u64) -> Result<Self, String> {
+        let mut chance = Chance::new(!seed);
+        let (flows, case, limits) = read(file)?;
+        let straight = run(&flows, &case, &limits)?;
+        if case.stop.is_none() {
+            let stop = Stop {
+                at_seconds: f64::from(chance.below(10_000)) / 1000.0,
+                error: None,
+                cause: String::new(),
+                rollback: chance.of(50),
+            };
+            let stopped = Case {
+                stop: Some(stop),
+                ..case.clone()
+            };
+            run(&flows, &stopped, &limits).map_err(|problem| format!("{problem}\n(with {:?})", stopped.stop))?;
+        }
+        let appends = u32::try_from(straight.appends).unwrap_or(1).max(1);
+        let crash = Interruption {
+            crash_after_append: Some(chance.from(1, appends) as usize),
+            everything_twice: true,
+            ..Interruption::default()
+        };
+        let mut again = Rehearsal::new(flows.clone(), case.clone(), limits.clone()).interrupted(crash);
+        again.run().map_err(|error| format!("after a crash: {error}"))?;
+        if again.histories().values().next() != Some(&straight.events) {
+            return Err(format!("another history after a crash: {crash:?}"));
+        }
+        Ok(Self {
+            flows,
+            case,
+            limits,
+            outcome: straight.outcome,
+            events: straight.events,
+        })
+    }
+}
+
+/// A rehearsal that came to its end.
+struct Straight {
+    outcome: Outcome,
+    events: Vec<Event>,
+    appends: usize,
+}
+
+fn read(file: &Value) -> Result<(Flows, Case, Limits), String> {
+    let invalid = |error: String| format!("no valid test file: {error}");
+    let parsed = TestFile::parse(&file.to_string()).map_err(|error| invalid(error.to_string()))?;
+    let flows = conformance::load(&parsed, Path::new("")).map_err(invalid)?;
+    let case = parsed
+        .cases
+        .first()
+        .cloned()
+        .ok_or_else(|| invalid("no case".to_owned()))?;
+    Ok((flows, case, parsed.limits.over(Limits::default())))
+}
+
+/// One run, all promises that a single history can keep or break looked at.
+fn run(flows: &Flows, case: &Case, limits: &Limits) -> Result<Straight, String> {
+    let live = Live::default();
+    let seen = live.clone();
+    let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits.clone());
+    rehearsal = rehearsal.observed(Box::new(move |shard: &Shard, outgoing: &Outgoing| {
+        if let Outgoing::Turn { execution, events } = outgoing
+            && let Some((state, flow)) = shard.state(execution).zip(shard.flow(execution))
+            && events.last().is_some_and(|event| event.id == state.last_event())
+        {
+            seen.borrow_mut().insert(state.last_event(), state.checkpoint(flow));
+        }
+    }));
+    let outcome = rehearsal.run().map_err(|error| match error {
+        RehearsalError::NoMock { .. } => format!("no valid test file: {error}"),
+        _ => format!("does not come to an end: {error}"),
+    })?;
+    let events = rehearsal.histories().values().next().cloned().unwrap_or_default();
+    let (appends, _) = rehearsal.operations();
+    history::check(&flows.flow, &events, &outcome.status)?;
+    folds(&flows.flow, limits, &events, &live.borrow())?;
+    Ok(Straight {
+        outcome,
+        events,
+        appends,
+    })
+}
+
+/// At every prefix the state that lived, the state that is folded, and the state restored before and gone on with are one.
+fn folds(flow: &Flow, limits: &Limits, events: &[Event], live: &BTreeMap<EventId, Vec<u8>>) -> Result<(), String> {
+    let limits = Arc::new(limits.clone());
+    let mut folded = State::new(Text::from("case"), limits.clone());
+    let mut restored = folded.clone();
+    let step = events.len().div_ceil(PREFIXES).max(1);
+    for (index, event) in events.iter().enumerate() {
+        let at = |what: &str| format!("{what}: at event {} ({})", event.id, form::type_name(&event.detail));
+        folded.apply(flow, event);
+        restored.apply(flow, event);
+        if folded.broken_at().is_some() || restored.broken_at().is_some() {
+            return Err(at("an event does not fit the state"));
+        }
+        let last = index + 1 == events.len();
+        if folded.status().is_ended() != last {
+            return Err(at("something happens after the end, or there is none"));
+        }
+        if index % step != 0 && !last {
+            continue;
+        }
+        let written = form::write_event(flow, event).into();
+        if form::read_event(flow, &written).as_ref() != Ok(event) {
+            return Err(at("an event does not come back from its written form"));
+        }
+        let checkpoint = folded.checkpoint(flow);
+        if live.get(&event.id).is_some_and(|live| *live != checkpoint) {
+            return Err(at("the folded state is not the one that lived"));
+        }
+        if restored.checkpoint(flow) != checkpoint {
+            return Err(at("a restored state went another way"));
+        }
+        let effects = effects(&folded, flow).map_err(|problem| at(&problem))?;
+        restored = State::from_checkpoint(flow, &checkpoint, limits.clone())
+            .map_err(|error| at(&format!("the checkpoint can't be read {error:?}")))?;
+        if restored.checkpoint(flow) != checkpoint {
+            return Err(at("the checkpoint changes on the way"));
+        }
+        if restored.outstanding_after(flow, EventId(0)).collect::<Vec<_>>() != effects {
+            return Err(at("the restored state has other effects"));
+        }
+        if restored.open_steps() != folded.open_steps() {
+            return Err(at("the restored state shows other data"));
+        }
+    }
+    Ok(())
+}
+
+/// What is outstanding: no two effects have one key, and they come in the order of their keys.
+fn effects(state: &State, flow: &Flow) -> Result<Vec<starbridge_machine::Effect>, String> {
+    let effects: Vec<_> = state.outstanding_after(flow, EventId(0)).collect();
+    let keys: BTreeSet<_> = effects
+        .iter()
+        .map(|effect| (effect.event, effect.kind.word()))
+        .collect();
+    if keys.len() != effects.len() {
+        return Err("two effects with one key".to_owned());
+    }
+    if !effects.is_sorted_by_key(|effect| effect.event) {
+        return Err("effects out of order".to_owned());
+    }
+    if state.status().is_ended() && !effects.is_empty() {
+        return Err("effects after the end".to_owned());
+    }
+    Ok(effects)
+}

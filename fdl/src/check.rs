@@ -82,9 +82,7 @@ pub fn check(source: &Source, limits: &Limits) -> Checked {
         parts
     });
     diagnostics.sort_by_key(|found| (found.span.start, found.code));
-    let sound = diagnostics
-        .iter()
-        .all(|found| found.severity == Severity::Warning);
+    let sound = diagnostics.iter().all(|found| found.severity == Severity::Warning);
     let flow = parts
         .filter(|_| sound)
         .and_then(|parts| Flow::new(parts).ok())
@@ -110,12 +108,7 @@ fn too_large(source: &Source, limits: &Limits) -> Diagnostic {
 fn breaks_the_tree(code: Code) -> bool {
     matches!(
         code,
-        Code::Syntax
-            | Code::Yaml
-            | Code::NestedTooDeep
-            | Code::YamlAlias
-            | Code::YamlKey
-            | Code::Encoding
+        Code::Syntax | Code::Yaml | Code::NestedTooDeep | Code::YamlAlias | Code::YamlKey | Code::Encoding
     )
 }
 

@@ -13,8 +13,8 @@ pub use fault::{Fault, FaultKind, FaultNames, Matcher};
 pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List, Misfit, Schema};
 pub use program::{Context, Guard, Output, Program, Root, Scope};
 pub use step::{
-    Amount, Arm, Backoff, Branch, Call, Catch, CatchTarget, Choice, Enter, Fail, Foreach, Leave, Parallel, Passing, Pattern,
-    Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,
+    Amount, Arm, Backoff, Branch, Call, Catch, CatchTarget, Choice, Enter, Fail, Foreach, Leave, Parallel, Passing,
+    Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,
 };
 
 /// Number of a step in its flow: an index into [`Flow::steps`].

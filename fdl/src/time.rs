@@ -70,8 +70,14 @@ mod tests {
     #[test]
     fn text_round_trips() {
         assert_eq!(Timestamp(1_704_067_200_000).to_string(), "2024-01-01T00:00:00.000Z");
-        assert_eq!(Timestamp::parse("2024-01-01T01:00:00+01:00"), Some(Timestamp(1_704_067_200_000)));
-        assert_eq!(Timestamp::parse("2024-01-01T00:00:00.0001Z"), Some(Timestamp(1_704_067_200_001)));
+        assert_eq!(
+            Timestamp::parse("2024-01-01T01:00:00+01:00"),
+            Some(Timestamp(1_704_067_200_000))
+        );
+        assert_eq!(
+            Timestamp::parse("2024-01-01T00:00:00.0001Z"),
+            Some(Timestamp(1_704_067_200_001))
+        );
         assert_eq!(Timestamp::parse("2024-01-01"), None);
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! `UPDATE=1` writes the expectations beside the fixtures anew.
 
-#![expect(clippy::disallowed_methods, reason = "a test reads its data, and writes it anew when told to")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test reads its data, and writes it anew when told to"
+)]
 
 use starbridge_fdl::check;
 use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Severity};
@@ -76,10 +79,7 @@ impl Fixture {
 fn fixtures() -> Vec<Fixture> {
     files(&project("tests/diagnostics"))
         .into_iter()
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|ext| ext == "json" || ext == "yaml")
-        })
+        .filter(|path| path.extension().is_some_and(|ext| ext == "json" || ext == "yaml"))
         .map(|path| {
             let settings = path.with_extension("limits");
             Fixture {
@@ -109,22 +109,10 @@ fn checked(source: &Source, limits: &Limits) -> Vec<Diagnostic> {
         "{}: a flow if and only if no error",
         source.name()
     );
-    let starts: Vec<usize> = checked
-        .diagnostics
-        .iter()
-        .map(|found| found.span.start)
-        .collect();
-    assert!(
-        starts.is_sorted(),
-        "{}: not in order of place",
-        source.name()
-    );
+    let starts: Vec<usize> = checked.diagnostics.iter().map(|found| found.span.start).collect();
+    assert!(starts.is_sorted(), "{}: not in order of place", source.name());
     for found in &checked.diagnostics {
-        let spans = found
-            .labels
-            .iter()
-            .map(|label| label.span)
-            .chain([found.span]);
+        let spans = found.labels.iter().map(|label| label.span).chain([found.span]);
         for span in spans.chain(found.fix.iter().map(|fix| fix.span)) {
             assert!(
                 source.text().get(span.start..span.end).is_some(),
@@ -143,11 +131,7 @@ fn rendered(source: &Source, diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     for found in diagnostics {
         let place = source.line_column(found.span.start);
-        let pointer = if found.pointer.is_empty() {
-            "/"
-        } else {
-            &found.pointer
-        };
+        let pointer = if found.pointer.is_empty() { "/" } else { &found.pointer };
         let help = found
             .help
             .as_ref()
@@ -191,10 +175,7 @@ fn fixtures_yield_what_stands_beside_them() {
 
 #[test]
 fn every_code_has_a_fixture_and_every_file_a_use() {
-    let shown: BTreeSet<&str> = fixtures()
-        .iter()
-        .map(|fixture| fixture.code().as_str())
-        .collect();
+    let shown: BTreeSet<&str> = fixtures().iter().map(|fixture| fixture.code().as_str()).collect();
     let missing: Vec<&str> = Code::ALL
         .iter()
         .map(|code| code.as_str())
@@ -202,9 +183,7 @@ fn every_code_has_a_fixture_and_every_file_a_use() {
         .collect();
     assert!(missing.is_empty(), "no fixture: {missing:?}");
     for path in files(&project("tests/diagnostics")) {
-        let used = path
-            .extension()
-            .is_some_and(|ext| ext == "json" || ext == "yaml")
+        let used = path.extension().is_some_and(|ext| ext == "json" || ext == "yaml")
             || path.with_extension("json").exists()
             || path.with_extension("yaml").exists();
         assert!(used, "{} belongs to nothing", path.display());
@@ -231,12 +210,7 @@ fn fences(page: &str) -> Vec<(String, String, String, String)> {
             (Some(_), Some(_)) => {
                 let (info, text) = open.take().unwrap();
                 let (language, settings) = info.split_once(' ').unwrap_or((&info, ""));
-                found.push((
-                    section.clone(),
-                    language.to_owned(),
-                    settings.to_owned(),
-                    text,
-                ));
+                found.push((section.clone(), language.to_owned(), settings.to_owned(), text));
             }
             (Some((_, text)), None) => *text += &format!("{line}\n"),
         }
@@ -250,14 +224,8 @@ fn pages_explain_and_their_examples_are_true() {
     for &code in Code::ALL {
         let page = code.page();
         let head = format!("# {code}: {}\n", code.title());
-        assert!(
-            page.starts_with(&head),
-            "{code}: the page must begin with {head}"
-        );
-        let sections: Vec<&str> = page
-            .lines()
-            .filter_map(|line| line.strip_prefix("## "))
-            .collect();
+        assert!(page.starts_with(&head), "{code}: the page must begin with {head}");
+        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!(sections, ["What", "Why", "Example", "Instead"], "{code}");
         let fences = fences(page);
         for section in ["Example", "Instead"] {
@@ -297,8 +265,7 @@ fn a_fix_removes_its_diagnostic() {
         for found in fixture.diagnostics() {
             let Some(fix) = &found.fix else { continue };
             let mended = Source::new(fixture.name.as_str(), applied(fixture.source.text(), fix));
-            let of_the_code =
-                |list: &[Diagnostic]| list.iter().filter(|each| each.code == found.code).count();
+            let of_the_code = |list: &[Diagnostic]| list.iter().filter(|each| each.code == found.code).count();
             let before = of_the_code(&fixture.diagnostics());
             let after = checked(&mended, &fixture.limits);
             assert_eq!(
@@ -324,8 +291,7 @@ fn conformance_flows() -> Vec<(String, String, Limits)> {
             continue;
         }
         let text = read(&path);
-        let file: serde_json::Value =
-            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let file: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         let mut limits = Limits::default();
         if let Some(days) = file["limits"]["waitDays"].as_u64() {
             limits.wait_days = days;
@@ -342,8 +308,7 @@ fn conformance_flows() -> Vec<(String, String, Limits)> {
 }
 
 /// Conformance flows with an error on purpose: they show what a rule protects from.
-const ERRORS_ON_PURPOSE: [(&str, Code); 1] =
-    [("data/flow-input-mappings.test.json", Code::NoLocalHere)];
+const ERRORS_ON_PURPOSE: [(&str, Code); 1] = [("data/flow-input-mappings.test.json", Code::NoLocalHere)];
 
 #[test]
 fn conformance_flows_have_no_errors() {
@@ -368,14 +333,9 @@ fn conformance_flows_have_no_errors() {
 
 #[test]
 fn json_and_yaml_of_one_document_are_the_same_flow() {
-    let json =
-        "{\"version\":\"v1\",\"type\":\"flow\",\"steps\":[{\"type\":\"pass\",\"name\":\"a\"}]}";
+    let json = "{\"version\":\"v1\",\"type\":\"flow\",\"steps\":[{\"type\":\"pass\",\"name\":\"a\"}]}";
     let yaml = "version: v1\ntype: flow\nsteps:\n  - type: pass\n    name: a\n";
-    let flow = |name: &str, text: &str| {
-        check(&Source::new(name, text), &Limits::default())
-            .flow
-            .unwrap()
-    };
+    let flow = |name: &str, text: &str| check(&Source::new(name, text), &Limits::default()).flow.unwrap();
     let (json, yaml) = (flow("a.json", json), flow("a.yaml", yaml));
     assert_eq!(json.hash, yaml.hash);
     assert_eq!(json.hash.len(), 64);
@@ -418,40 +378,24 @@ fn broken_texts_never_break_the_checker() {
             let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
             let a = boundaries[random(boundaries.len())];
             let b = boundaries[random(boundaries.len())].clamp(a, a + 40.min(text.len() - a));
-            let b = (b..=text.len())
-                .find(|&at| text.is_char_boundary(at))
-                .unwrap();
-            let mutated = format!(
-                "{}{}{}",
-                &text[..a],
-                pieces[random(pieces.len())],
-                &text[b..]
-            );
+            let b = (b..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap();
+            let mutated = format!("{}{}{}", &text[..a], pieces[random(pieces.len())], &text[b..]);
             checked(&Source::new(name.as_str(), mutated), &Limits::default());
         }
     }
 }
 
 /// Fixtures of group 01 that the editor's schema lets pass: it neither resolves references nor reads patterns.
-const UNSEEN_BY_THE_SCHEMA: [&str; 3] = [
-    "FDL0118-pattern.json",
-    "FDL0119.json",
-    "FDL0119-bundled.json",
-];
+const UNSEEN_BY_THE_SCHEMA: [&str; 3] = ["FDL0118-pattern.json", "FDL0119.json", "FDL0119-bundled.json"];
 
 #[test]
 fn the_schema_for_editors_agrees() {
-    let schema: serde_json::Value =
-        serde_json::from_str(&read(&project("schemas/flow.schema.json"))).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&read(&project("schemas/flow.schema.json"))).unwrap();
     let validator = jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
         .build(&schema)
         .unwrap();
-    let value = |source: &Source| {
-        starbridge_fdl::syntax::parse(source)
-            .root
-            .map(|root| root.to_value())
-    };
+    let value = |source: &Source| starbridge_fdl::syntax::parse(source).root.map(|root| root.to_value());
     let mut wrong = String::new();
     let mut good: Vec<(String, Source)> = conformance_flows()
         .into_iter()
@@ -460,10 +404,7 @@ fn the_schema_for_editors_agrees() {
     for &code in Code::ALL {
         for (section, language, _, text) in fences(code.page()) {
             if section == "Instead" {
-                good.push((
-                    code.to_string(),
-                    Source::new(format!("{code}.{language}"), text),
-                ));
+                good.push((code.to_string(), Source::new(format!("{code}.{language}"), text)));
             }
         }
     }
@@ -473,10 +414,7 @@ fn the_schema_for_editors_agrees() {
             wrong += &format!("{name} {}: {error}\n", error.instance_path());
         }
     }
-    for fixture in fixtures()
-        .iter()
-        .filter(|fixture| fixture.name.starts_with("FDL01"))
-    {
+    for fixture in fixtures().iter().filter(|fixture| fixture.name.starts_with("FDL01")) {
         let value = serde_json::Value::from(&value(&fixture.source).unwrap());
         let unseen = UNSEEN_BY_THE_SCHEMA.contains(&fixture.name.as_str());
         if validator.is_valid(&value) != unseen {

@@ -58,7 +58,11 @@ pub fn run(wanted: Option<&str>) -> Report {
     let folder = data::folder().join("conformance");
     let mut report = Report::default();
     for path in data::files(&folder, ".test.json") {
-        let file = path.strip_prefix(&folder).unwrap_or(&path).to_string_lossy().into_owned();
+        let file = path
+            .strip_prefix(&folder)
+            .unwrap_or(&path)
+            .to_string_lossy()
+            .into_owned();
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let fault = |case: &str, problem: String| Fault {
             file: file.clone(),
@@ -95,9 +99,10 @@ pub fn run(wanted: Option<&str>) -> Report {
 pub fn load(file: &TestFile, path: &Path) -> Result<Flows, String> {
     let flow = |source: &FlowSource, name: &str| -> Result<Arc<Flow>, String> {
         let source = match source {
-            FlowSource::Definition(definition) => {
-                Source::new(format!("{name}.json"), serde_json::to_string(definition).unwrap_or_default())
-            }
+            FlowSource::Definition(definition) => Source::new(
+                format!("{name}.json"),
+                serde_json::to_string(definition).unwrap_or_default(),
+            ),
             FlowSource::Path(relative) => {
                 let file = path.parent().unwrap_or(Path::new("")).join(relative);
                 let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -109,7 +114,14 @@ pub fn load(file: &TestFile, path: &Path) -> Result<Flows, String> {
             let list: Vec<String> = checked
                 .diagnostics
                 .iter()
-                .map(|diagnostic| format!("{} {}: {}", diagnostic.code.as_str(), diagnostic.pointer, diagnostic.message))
+                .map(|diagnostic| {
+                    format!(
+                        "{} {}: {}",
+                        diagnostic.code.as_str(),
+                        diagnostic.pointer,
+                        diagnostic.message
+                    )
+                })
                 .collect();
             format!("the flow `{name}` has errors:\n  {}", list.join("\n  "))
         })
@@ -206,7 +218,10 @@ fn replay(flow: &Flow, live: &State, events: &[Event], limits: &Limits, report: 
         match history::read_event(flow, &written.clone().into()) {
             Ok(read) if read == *event => {}
             other => {
-                problems.push(format!("event {} does not come back from its written form: {other:?}", event.id));
+                problems.push(format!(
+                    "event {} does not come back from its written form: {other:?}",
+                    event.id
+                ));
                 return problems;
             }
         }

@@ -5,3 +5,10 @@ pub mod data;
 pub mod functions;
 pub mod fuzzing;
 pub mod generated;
+
+/// An HTTP client for loopback, of the library the HTTP connector uses.
+pub fn client() -> reqwest::Client {
+    // Another part of the process may have chosen a provider before: any will do for loopback.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap_or_default()
+}

@@ -33,7 +33,12 @@ fn every_flow_is_without_fault() {
         for path in data::files(&folder, "").into_iter().filter(|path| is_flow(path)) {
             let text = std::fs::read_to_string(&path).unwrap();
             let checked = starbridge_fdl::check(&Source::new(path.display().to_string(), text), &Limits::default());
-            assert!(checked.diagnostics.is_empty(), "{}: {:?}", path.display(), checked.diagnostics);
+            assert!(
+                checked.diagnostics.is_empty(),
+                "{}: {:?}",
+                path.display(),
+                checked.diagnostics
+            );
         }
     }
 }
@@ -55,7 +60,9 @@ fn every_test_passes() {
             for case in &file.cases {
                 cases += 1;
                 let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), Limits::default());
-                let outcome = rehearsal.run().unwrap_or_else(|error| panic!("{}: {}: {error}", path.display(), case.name));
+                let outcome = rehearsal
+                    .run()
+                    .unwrap_or_else(|error| panic!("{}: {}: {error}", path.display(), case.name));
                 let problems = compare(&case.expect, &outcome);
                 assert!(problems.is_empty(), "{}: {}: {problems:#?}", path.display(), case.name);
             }

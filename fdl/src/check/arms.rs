@@ -47,19 +47,11 @@ impl Checker<'_> {
             condition: None,
             text: Text::default(),
             list: self.steps(spot, id, slot),
-            goto: spot
-                .member("goto")
-                .and_then(|target| self.goto(&target, list)),
+            goto: spot.member("goto").and_then(|target| self.goto(&target, list)),
         }
     }
 
-    fn arm_condition(
-        &self,
-        spot: &Spot<'_>,
-        arm: &mut Arm,
-        seen: &mut FxHashMap<Text, Span>,
-        last: bool,
-    ) {
+    fn arm_condition(&self, spot: &Spot<'_>, arm: &mut Arm, seen: &mut FxHashMap<Text, Span>, last: bool) {
         let Some(text) = self.text(spot) else { return };
         let Some(condition) = self.condition(spot, &text) else {
             return;
@@ -76,9 +68,7 @@ impl Checker<'_> {
         }
         if plain == "false" {
             let found = spot.problem(Code::AlwaysFalse, "this never holds: its steps never run");
-            self.report(
-                found.help("write a condition over the step's own input, such as `$.a == 1`"),
-            );
+            self.report(found.help("write a condition over the step's own input, such as `$.a == 1`"));
         }
         if let Some(&first) = seen.get(&plain) {
             let found = spot.problem(

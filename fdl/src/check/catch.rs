@@ -22,13 +22,7 @@ impl Checker<'_> {
             .collect()
     }
 
-    fn catch(
-        &self,
-        spot: &Spot<'_>,
-        list: ListId,
-        taken: &mut Taken,
-        fixed: bool,
-    ) -> Option<Catch> {
+    fn catch(&self, spot: &Spot<'_>, list: ListId, taken: &mut Taken, fixed: bool) -> Option<Catch> {
         if !self.shaped(spot, &fields::CATCH, &["steps"]) {
             return None;
         }
@@ -73,13 +67,8 @@ impl Checker<'_> {
             return None;
         }
         let siblings = outline.listing(list).map_or(&[][..], |list| &list.steps);
-        let found = spot.problem(
-            Code::UnknownTarget,
-            format!("there is no step named `{name}`"),
-        );
-        let near = self.near(&name, siblings.len(), || {
-            siblings.iter().map(|&id| outline.name(id))
-        });
+        let found = spot.problem(Code::UnknownTarget, format!("there is no step named `{name}`"));
+        let near = self.near(&name, siblings.len(), || siblings.iter().map(|&id| outline.name(id)));
         self.report(match near {
             Some(near) => self.did_you_mean(found, spot, near),
             None => found,

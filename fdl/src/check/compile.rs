@@ -2,8 +2,7 @@
 
 use super::Checker;
 use crate::graph::{
-    CatchTarget, ConcurrencyKey, FaultNames, FlowParts, List, Passing, Program, Schema, Step,
-    StepId, StepKind,
+    CatchTarget, ConcurrencyKey, FaultNames, FlowParts, List, Passing, Program, Schema, Step, StepId, StepKind,
 };
 use crate::value::{Text, Value};
 use sha2::{Digest, Sha256};

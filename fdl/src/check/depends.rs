@@ -43,10 +43,7 @@ impl Checker<'_> {
         let name = self.filled(spot)?;
         self.check_identifier(spot, &name);
         if let Some(&first) = names.get(&name) {
-            let found = spot.problem(
-                Code::DuplicateBranch,
-                format!("there is another branch named `{name}`"),
-            );
+            let found = spot.problem(Code::DuplicateBranch, format!("there is another branch named `{name}`"));
             self.report(match branches.items().nth(first) {
                 Some(first) => found.label(first.head(), "the first one is here"),
                 None => found,
@@ -78,9 +75,7 @@ impl Checker<'_> {
                     if seen.insert(index) {
                         on.push(index);
                     } else {
-                        self.report(
-                            item.problem(Code::DependencyTwice, format!("`{name}` is named twice")),
-                        );
+                        self.report(item.problem(Code::DependencyTwice, format!("`{name}` is named twice")));
                     }
                 }
             }
@@ -89,10 +84,7 @@ impl Checker<'_> {
     }
 
     fn unknown_dependency(&self, spot: &Spot<'_>, name: &str, names: &FxHashMap<Text, usize>) {
-        let found = spot.problem(
-            Code::UnknownDependency,
-            format!("there is no branch named `{name}`"),
-        );
+        let found = spot.problem(Code::UnknownDependency, format!("there is no branch named `{name}`"));
         let near = self.near(name, names.len(), || {
             // Sorted, because a hash map's order must not show.
             let mut known: Vec<&str> = names.keys().map(Text::as_str).collect();
@@ -117,10 +109,7 @@ impl Checker<'_> {
                 .min()
                 .and_then(|&first| branches.items().nth(first).map(|spot| (first, spot.head())));
             let Some((index, span)) = first else { continue };
-            let message = format!(
-                "these branches wait for each other: `{}`",
-                names.join("` → `")
-            );
+            let message = format!("these branches wait for each other: `{}`", names.join("` → `"));
             let mut found = branches.problem(Code::DependencyCycle, message);
             found.span = span;
             found.pointer = format!("{}/{index}", found.pointer);

@@ -42,9 +42,7 @@ impl Checker<'_> {
                 .iter()
                 .zip(&reached)
                 .enumerate()
-                .any(|(position, (way, &there))| {
-                    there && (way.ends || (way.falls && position == last))
-                });
+                .any(|(position, (way, &there))| there && (way.ends || (way.falls && position == last)));
             let broken = ways.iter().any(|way| way.broken);
             if let Some(flag) = completes.get_mut(index) {
                 *flag = ends || broken || ways.is_empty();
@@ -74,10 +72,7 @@ impl Checker<'_> {
             }
             Some(Kind::Choice) => self.choice_ways(entry, &completes, &mut ways),
             Some(Kind::Parallel) => {
-                let branches = entry
-                    .node
-                    .get("branches")
-                    .map_or(0, |branches| branches.items().len());
+                let branches = entry.node.get("branches").map_or(0, |branches| branches.items().len());
                 entry.node.get("waitFor").is_some()
                     || (0..branches).all(|index| completes(entry.list_in(Slot::Branch(index))))
             }
@@ -97,17 +92,11 @@ impl Checker<'_> {
     }
 
     /// The gotos of a choice; whether it can also go on behind itself.
-    fn choice_ways(
-        &self,
-        entry: &Entry<'_>,
-        completes: &impl Fn(Option<ListId>) -> bool,
-        ways: &mut Ways,
-    ) -> bool {
+    fn choice_ways(&self, entry: &Entry<'_>, completes: &impl Fn(Option<ListId>) -> bool, ways: &mut Ways) -> bool {
         let mut goes_on = false;
         let mut sure = false;
         for (slot, arm) in arms(entry) {
-            sure |= slot == Slot::Default
-                || named(arm, "condition").is_some_and(|text| text.trim() == "true");
+            sure |= slot == Slot::Default || named(arm, "condition").is_some_and(|text| text.trim() == "true");
             let through = completes(entry.list_in(slot));
             match arm.get("goto") {
                 Some(goto) if through => self.lead(entry, goto, &mut ways.gotos, &mut ways.broken),
@@ -136,19 +125,10 @@ impl Checker<'_> {
             }
             let outline = &self.outline;
             let message = format!("`{}` can never run: nothing leads to it", outline.name(id));
-            let found = Diagnostic::new(
-                Code::Unreachable,
-                outline.name_span(id),
-                outline.pointer(id),
-                message,
-            );
-            let before = position
-                .checked_sub(1)
-                .and_then(|before| list.steps.get(before));
+            let found = Diagnostic::new(Code::Unreachable, outline.name_span(id), outline.pointer(id), message);
+            let before = position.checked_sub(1).and_then(|before| list.steps.get(before));
             self.report(match before {
-                Some(&before) => {
-                    found.label(outline.name_span(before), "this step does not go on to it")
-                }
+                Some(&before) => found.label(outline.name_span(before), "this step does not go on to it"),
                 None => found,
             });
         }
@@ -157,17 +137,13 @@ impl Checker<'_> {
     /// A handler is what a catch leads forward to, past other steps, and no choice does.
     fn check_handlers(&self, list: &Listing, ways: &[Ways], reached: &[bool]) {
         // Steps to which a choice leads, too, and then those already told of.
-        let mut meant: FxHashSet<u32> = ways
-            .iter()
-            .flat_map(|way| way.gotos.iter().copied())
-            .collect();
+        let mut meant: FxHashSet<u32> = ways.iter().flat_map(|way| way.gotos.iter().copied()).collect();
         for (position, way) in ways.iter().enumerate() {
             for &target in &way.catches {
                 let Some(before) = (target as usize).checked_sub(1) else {
                     continue;
                 };
-                let falls = ways.get(before).is_some_and(|before| before.falls)
-                    && reached.get(before) == Some(&true);
+                let falls = ways.get(before).is_some_and(|before| before.falls) && reached.get(before) == Some(&true);
                 if before > position && falls && meant.insert(target) {
                     self.falls_into(list, position, before, target as usize);
                 }
@@ -213,12 +189,7 @@ fn reached(ways: &[Ways]) -> Vec<bool> {
             continue;
         }
         open.extend(way.falls.then_some(position + 1));
-        open.extend(
-            way.gotos
-                .iter()
-                .chain(&way.catches)
-                .map(|&target| target as usize),
-        );
+        open.extend(way.gotos.iter().chain(&way.catches).map(|&target| target as usize));
     }
     reached
 }

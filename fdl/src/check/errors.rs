@@ -23,13 +23,7 @@ pub(super) struct Taken {
 impl Checker<'_> {
     /// The `errors` of a policy or catch, which comes after what is `taken`; `unused` is the code for one that can't be
     /// reached. `fixed` says that no step has the execution's own errors here.
-    pub(super) fn errors(
-        &self,
-        owner: &Spot<'_>,
-        taken: &mut Taken,
-        unused: Code,
-        fixed: bool,
-    ) -> Vec<Matcher> {
+    pub(super) fn errors(&self, owner: &Spot<'_>, taken: &mut Taken, unused: Code, fixed: bool) -> Vec<Matcher> {
         let Some(spot) = owner.member("errors") else {
             return Vec::new();
         };
@@ -63,20 +57,11 @@ impl Checker<'_> {
     fn check_error(&self, spot: &Spot<'_>, name: &str, fixed: bool) {
         let kind = FaultNames::FDL.kind(name);
         if fixed && matches!(kind, FaultKind::ExecutionTimeout | FaultKind::Stopped) {
-            let found = spot.problem(
-                Code::Uncatchable,
-                format!("no step fails with `{name}` here"),
-            );
-            self.report(found.help(
-                "it ends the execution itself; only a task that calls a child flow can see it",
-            ));
+            let found = spot.problem(Code::Uncatchable, format!("no step fails with `{name}` here"));
+            self.report(found.help("it ends the execution itself; only a task that calls a child flow can see it"));
             return;
         }
-        if !name
-            .get(..4)
-            .is_some_and(|start| start.eq_ignore_ascii_case("FnF."))
-            || name == ALL
-        {
+        if !name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("FnF.")) || name == ALL {
             return;
         }
         if matches!(kind, FaultKind::Custom(_)) {
@@ -91,10 +76,7 @@ impl Checker<'_> {
             if name == "fnf.ExecutionAlreadyExists" {
                 return;
             }
-            let found = spot.problem(
-                Code::UnknownEngineError,
-                format!("the engine has no error `{name}`"),
-            );
+            let found = spot.problem(Code::UnknownEngineError, format!("the engine has no error `{name}`"));
             self.report(match self.near(name, known.len() + 2, || names) {
                 Some(near) => self.did_you_mean(found, spot, near),
                 None => found.help("names of your own are better without `FnF.`"),
@@ -122,13 +104,8 @@ impl Checker<'_> {
             .iter()
             .map(|(name, _)| taken.all.or_else(|| taken.names.get(name).copied()))
             .collect();
-        if let Some(Some(first)) = earlier
-            .first()
-            .copied()
-            .filter(|_| earlier.iter().all(Option::is_some))
-        {
-            let message =
-                format!("this {what} is never used: an earlier one matches all of its errors");
+        if let Some(Some(first)) = earlier.first().copied().filter(|_| earlier.iter().all(Option::is_some)) {
+            let message = format!("this {what} is never used: an earlier one matches all of its errors");
             self.report(
                 spot.problem(unused, message)
                     .label(first, format!("this {what} comes first")),

@@ -62,19 +62,9 @@ shape!(step FAIL, "a `fail` step", [], ["error", "cause"]);
 shape!(ARM, "a choice", ["condition"], ["steps", "goto"]);
 shape!(DEFAULT, "a default", [], ["steps", "goto"]);
 shape!(BRANCH, "a branch", ["steps"], ["name", "dependsOn"]);
-shape!(
-    ITERATION,
-    "an iteration mapping",
-    ["collection", "item"],
-    ["index"]
-);
+shape!(ITERATION, "an iteration mapping", ["collection", "item"], ["index"]);
 shape!(TOLERANCE, "a tolerance", [], ["count", "percent"]);
-shape!(
-    MAPPING,
-    "a mapping",
-    ["target"],
-    ["source", "template", "required"]
-);
+shape!(MAPPING, "a mapping", ["target"], ["source", "template", "required"]);
 shape!(
     RETRY,
     "a retry policy",
@@ -219,8 +209,7 @@ impl Checker<'_> {
                 )
             }
             None => {
-                let fields: Vec<&str> =
-                    shape.fields().filter(|field| *field != "$schema").collect();
+                let fields: Vec<&str> = shape.fields().filter(|field| *field != "$schema").collect();
                 found.help(format!("its fields are {}", in_words(&fields)))
             }
         });
@@ -243,20 +232,14 @@ impl Checker<'_> {
                 for (other, second) in there {
                     self.report(
                         second
-                            .problem_of_key(
-                                Code::ExcludingFields,
-                                format!("`{other}` can't stand beside `{name}`"),
-                            )
+                            .problem_of_key(Code::ExcludingFields, format!("`{other}` can't stand beside `{name}`"))
                             .label(member.key_span(), format!("`{name}` is here"))
                             .help("keep one of them"),
                     );
                 }
             }
             None if needed => {
-                let message = format!(
-                    "one of {} is needed here",
-                    in_words(fields).replace(" and ", " or ")
-                );
+                let message = format!("one of {} is needed here", in_words(fields).replace(" and ", " or "));
                 self.report(spot.problem_of_whole(Code::NoneOfFields, message));
             }
             None => {}

@@ -36,16 +36,11 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
 impl Checker<'_> {
     fn header(&self, root: &Spot<'_>) -> Header {
         self.check_version(root);
-        for field in ["$schema", "description"]
-            .iter()
-            .filter_map(|field| root.member(field))
-        {
+        for field in ["$schema", "description"].iter().filter_map(|field| root.member(field)) {
             self.text(&field);
         }
         let name = root.member("name").and_then(|field| self.text(&field));
-        let timeout = root
-            .member("timeoutSeconds")
-            .and_then(|field| self.timeout(&field));
+        let timeout = root.member("timeoutSeconds").and_then(|field| self.timeout(&field));
         let schema = |field: &str| root.member(field).and_then(|field| self.schema(&field));
         Header {
             name,
@@ -63,10 +58,7 @@ impl Checker<'_> {
             && let Some(version) = self.text(&field)
             && !matches!(&*version, "v1" | "v1beta1")
         {
-            let found = field.problem(
-                Code::UnknownVersion,
-                format!("there is no version `{version}`"),
-            );
+            let found = field.problem(Code::UnknownVersion, format!("there is no version `{version}`"));
             self.report(found.help("write `v1`").fix(
                 "change it to `v1`",
                 field.node.span,
@@ -101,12 +93,8 @@ impl Checker<'_> {
                 if !self.shaped(&item, &fields::CONCURRENCY, &[]) {
                     return None;
                 }
-                let limit = item
-                    .member("limit")
-                    .and_then(|field| self.whole(&field, 1..=u64::MAX));
-                let key = item
-                    .member("key")
-                    .and_then(|field| self.concurrency_key(&field));
+                let limit = item.member("limit").and_then(|field| self.whole(&field, 1..=u64::MAX));
+                let key = item.member("key").and_then(|field| self.concurrency_key(&field));
                 Some(ConcurrencyKey {
                     key: key?,
                     limit: limit?,
@@ -134,9 +122,7 @@ impl Checker<'_> {
         if Path::is_path(&text) {
             let message = format!("`key` must be a constant or a path on the input, not `{text}`");
             let found = spot.problem(Code::PathExpected, message);
-            self.report(found.help(
-                "nothing has run yet: only `$input`, the execution's input, can be seen here",
-            ));
+            self.report(found.help("nothing has run yet: only `$input`, the execution's input, can be seen here"));
             return None;
         }
         if text.starts_with('$') {

@@ -15,15 +15,9 @@ const CONCURRENCY: u32 = 100;
 impl Checker<'_> {
     /// A foreach's own fields.
     pub(super) fn foreach(&self, spot: &Spot<'_>, id: StepId) -> Option<StepKind> {
-        let mapping = spot
-            .member("iterationMapping")
-            .and_then(|field| self.iteration(&field));
-        let concurrency = spot
-            .member("concurrency")
-            .and_then(|field| self.concurrency(&field));
-        let tolerance = spot
-            .member("tolerance")
-            .and_then(|field| self.tolerance(&field));
+        let mapping = spot.member("iterationMapping").and_then(|field| self.iteration(&field));
+        let concurrency = spot.member("concurrency").and_then(|field| self.concurrency(&field));
+        let tolerance = spot.member("tolerance").and_then(|field| self.tolerance(&field));
         let list = self.steps(spot, id, Slot::Steps);
         let (collection, item, index) = mapping?;
         Some(StepKind::Foreach(Foreach {
@@ -50,10 +44,7 @@ impl Checker<'_> {
         if let (Some(index), Some(name), Some(spot)) = (&index, &item, &index_spot)
             && index == name
         {
-            let found = spot.problem(
-                Code::ItemIsIndex,
-                format!("`item` and `index` are both `{name}`"),
-            );
+            let found = spot.problem(Code::ItemIsIndex, format!("`item` and `index` are both `{name}`"));
             self.report(found.help("an iteration sees both in its input, so they need two names"));
         }
         Some((collection?, item?, index))

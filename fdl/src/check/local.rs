@@ -48,13 +48,11 @@ impl Checker<'_> {
                 format!("`{path}` finds nothing: `$local` is a list here"),
                 "write `$local[0]…` for one item or `$local[*]…` for all",
             )),
-            (Whose::StepOutput(Kind::Pass | Kind::Wait | Kind::Succeed | Kind::Fail), Some(_)) => {
-                Some((
-                    Code::LocalIsEmpty,
-                    format!("`{path}` finds nothing: this step's own `$local` is `{{}}`"),
-                    "`$input` is the step's own input, which has what earlier steps left",
-                ))
-            }
+            (Whose::StepOutput(Kind::Pass | Kind::Wait | Kind::Succeed | Kind::Fail), Some(_)) => Some((
+                Code::LocalIsEmpty,
+                format!("`{path}` finds nothing: this step's own `$local` is `{{}}`"),
+                "`$input` is the step's own input, which has what earlier steps left",
+            )),
             (Whose::Errors, Some(name)) if !matches!(name, "error" | "cause") => Some((
                 Code::UnknownErrorMember,
                 format!("`{path}` finds nothing: `$local` is the error here"),
@@ -63,10 +61,7 @@ impl Checker<'_> {
             _ => None,
         };
         if let Some((code, message, help)) = problem {
-            self.report(
-                self.inside(spot, code, offset, path.len(), message)
-                    .help(help),
-            );
+            self.report(self.inside(spot, code, offset, path.len(), message).help(help));
         }
     }
 }

@@ -15,12 +15,7 @@ use std::sync::Arc;
 
 impl Checker<'_> {
     /// The mappings in a member of `owner`; `None` where it has none, which is not the same as an empty list.
-    pub(super) fn mappings(
-        &self,
-        owner: &Spot<'_>,
-        field: &str,
-        whose: Whose,
-    ) -> Option<Arc<dyn Program>> {
+    pub(super) fn mappings(&self, owner: &Spot<'_>, field: &str, whose: Whose) -> Option<Arc<dyn Program>> {
         let spot = owner.member(field)?;
         if !self.is_list(&spot, "mappings") {
             return None;
@@ -38,32 +33,19 @@ impl Checker<'_> {
         Some(Arc::new(Mappings { list, fault }))
     }
 
-    fn mapping(
-        &self,
-        spot: &Spot<'_>,
-        whose: Whose,
-        targets: &mut FxHashMap<Text, Span>,
-    ) -> Option<Mapping> {
+    fn mapping(&self, spot: &Spot<'_>, whose: Whose, targets: &mut FxHashMap<Text, Span>) -> Option<Mapping> {
         if !self.shaped(spot, &fields::MAPPING, &[]) {
             return None;
         }
-        let target = spot
-            .member("target")
-            .and_then(|target| self.target(&target, targets));
-        let required = spot
-            .member("required")
-            .and_then(|required| self.flag(&required));
+        let target = spot.member("target").and_then(|target| self.target(&target, targets));
+        let required = spot.member("required").and_then(|required| self.flag(&required));
         let source = match self.one_of(spot, &["source", "template"], false) {
             None => {
                 let found = spot.problem_of_whole(Code::NoSource, "the mapping has no `source`");
-                self.report(
-                    found.help("give it a `source` (a path or a constant) or a `template`"),
-                );
+                self.report(found.help("give it a `source` (a path or a constant) or a `template`"));
                 return None;
             }
-            Some(("template", template)) => {
-                MappingSource::Template(self.template(&template, whose)?)
-            }
+            Some(("template", template)) => MappingSource::Template(self.template(&template, whose)?),
             Some((_, source)) => self.source(&source, whose)?,
         };
         Some(Mapping {
@@ -77,20 +59,14 @@ impl Checker<'_> {
         let target = self.filled(spot)?;
         if let Some(first) = targets.insert(target.clone(), spot.node.span) {
             self.report(
-                spot.problem(
-                    Code::DuplicateTarget,
-                    format!("`{target}` is a target twice"),
-                )
-                .label(first, "the first time"),
+                spot.problem(Code::DuplicateTarget, format!("`{target}` is a target twice"))
+                    .label(first, "the first time"),
             );
             targets.insert(target.clone(), first);
         }
         if target.starts_with("$.") || target.starts_with("$[") || Path::is_path(&target) {
             let message = format!("`{target}` becomes a key as it stands, a target is no path");
-            self.report(
-                spot.problem(Code::TargetIsPath, message)
-                    .help("name a top-level key"),
-            );
+            self.report(spot.problem(Code::TargetIsPath, message).help("name a top-level key"));
         }
         Some(target)
     }
@@ -118,23 +94,13 @@ impl Checker<'_> {
                     self.check_context(spot, path.text(), offset);
                 }
                 if template.paths().next().is_none() {
-                    let found =
-                        spot.problem(Code::PlainTemplate, "the template has no part in `{$…}`");
-                    self.report(
-                        found
-                            .help("write `{$input.a}` for a value, or use `source` for a constant"),
-                    );
+                    let found = spot.problem(Code::PlainTemplate, "the template has no part in `{$…}`");
+                    self.report(found.help("write `{$input.a}` for a value, or use `source` for a constant"));
                 }
                 Some(template)
             }
             Err(error) => {
-                let found = self.inside(
-                    spot,
-                    Code::BadTemplate,
-                    error.offset,
-                    error.len,
-                    error.message,
-                );
+                let found = self.inside(spot, Code::BadTemplate, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
@@ -145,11 +111,8 @@ impl Checker<'_> {
     fn check_constants(&self, spot: &Spot<'_>) {
         match &spot.node.kind {
             NodeKind::String(text) if text.starts_with("secret://") => self.report(
-                spot.problem(
-                    Code::SecretNotResolved,
-                    format!("`{text}` is not resolved here"),
-                )
-                .help("secrets are resolved in `serviceParams` only"),
+                spot.problem(Code::SecretNotResolved, format!("`{text}` is not resolved here"))
+                    .help("secrets are resolved in `serviceParams` only"),
             ),
             NodeKind::String(text) => self.check_constant(
                 spot,
@@ -157,9 +120,7 @@ impl Checker<'_> {
                 "nothing inside a constant is expanded: give it a mapping of its own",
             ),
             NodeKind::Array(_) => spot.items().for_each(|item| self.check_constants(&item)),
-            NodeKind::Object(_) => spot
-                .members()
-                .for_each(|(_, member)| self.check_constants(&member)),
+            NodeKind::Object(_) => spot.members().for_each(|(_, member)| self.check_constants(&member)),
             _ => {}
         }
     }
@@ -180,9 +141,7 @@ impl Checker<'_> {
 fn fits(node: &Node, most: usize) -> bool {
     match &node.kind {
         NodeKind::Array(items) => most > 0 && items.iter().all(|item| fits(item, most - 1)),
-        NodeKind::Object(members) => {
-            most > 0 && members.iter().all(|member| fits(&member.value, most - 1))
-        }
+        NodeKind::Object(members) => most > 0 && members.iter().all(|member| fits(&member.value, most - 1)),
         _ => true,
     }
 }

@@ -19,10 +19,7 @@ impl Checker<'_> {
     /// Numbers of steps and levels, and names of steps.
     pub(super) fn check_outline(&self) {
         self.check_size();
-        for id in (0..self.outline.steps.len())
-            .map(super::outline::number)
-            .map(StepId)
-        {
+        for id in (0..self.outline.steps.len()).map(super::outline::number).map(StepId) {
             self.check_name(id);
         }
     }
@@ -36,13 +33,8 @@ impl Checker<'_> {
                 self.limits.nesting
             );
             self.report(
-                Diagnostic::new(
-                    Code::TooManyLevels,
-                    outline.name_span(id),
-                    outline.pointer(id),
-                    message,
-                )
-                .help("move inner steps into a child flow (`flow:NAME`)"),
+                Diagnostic::new(Code::TooManyLevels, outline.name_span(id), outline.pointer(id), message)
+                    .help("move inner steps into a child flow (`flow:NAME`)"),
             );
         }
         let id = StepId(super::outline::number(self.limits.steps));
@@ -53,13 +45,8 @@ impl Checker<'_> {
                 self.limits.steps
             );
             self.report(
-                Diagnostic::new(
-                    Code::TooManySteps,
-                    outline.name_span(id),
-                    outline.pointer(id),
-                    message,
-                )
-                .help("move steps into child flows (`flow:NAME`)"),
+                Diagnostic::new(Code::TooManySteps, outline.name_span(id), outline.pointer(id), message)
+                    .help("move steps into child flows (`flow:NAME`)"),
             );
         }
     }
@@ -84,18 +71,11 @@ impl Checker<'_> {
             );
             self.report(spot.problem(Code::BadName, message));
         }
-        if let Some(&first) = outline
-            .names
-            .get(name.as_str())
-            .filter(|first| **first != id)
-        {
+        if let Some(&first) = outline.names.get(name.as_str()).filter(|first| **first != id) {
             self.report(
-                spot.problem(
-                    Code::DuplicateName,
-                    format!("there is another step named `{name}`"),
-                )
-                .label(outline.name_span(first), "the first one is here")
-                .help("names are unique in the whole definition, at any depth"),
+                spot.problem(Code::DuplicateName, format!("there is another step named `{name}`"))
+                    .label(outline.name_span(first), "the first one is here")
+                    .help("names are unique in the whole definition, at any depth"),
             );
         }
     }
@@ -103,9 +83,12 @@ impl Checker<'_> {
     /// A name of a branch.
     pub(super) fn check_identifier(&self, spot: &Spot<'_>, name: &str) {
         if !is_name(name) {
-            self.report(spot.problem(Code::BadName, format!("`{name}` is not a name")).help(format!(
-                "a name is 1 to {NAME_CHARS} letters, digits, `_` and `-`, and starts with a letter or `_`"
-            )));
+            self.report(
+                spot.problem(Code::BadName, format!("`{name}` is not a name"))
+                    .help(format!(
+                        "a name is 1 to {NAME_CHARS} letters, digits, `_` and `-`, and starts with a letter or `_`"
+                    )),
+            );
         }
     }
 }

@@ -65,12 +65,7 @@ impl<'t> Outline<'t> {
     }
 
     // The recursion list → step → list is bounded by `nesting`.
-    fn list(
-        &mut self,
-        node: &'t Node,
-        parent: Option<(StepId, Slot)>,
-        nesting: usize,
-    ) -> Option<ListId> {
+    fn list(&mut self, node: &'t Node, parent: Option<(StepId, Slot)>, nesting: usize) -> Option<ListId> {
         if !matches!(node.kind, NodeKind::Array(_)) {
             return None;
         }
@@ -94,10 +89,7 @@ impl<'t> Outline<'t> {
             Some(NodeKind::String(name)) => Some(name),
             _ => None,
         };
-        let kind = node
-            .get("type")
-            .and_then(Node::as_str)
-            .and_then(Kind::parse);
+        let kind = node.get("type").and_then(Node::as_str).and_then(Kind::parse);
         self.steps.push(Entry {
             node,
             name,
@@ -122,16 +114,10 @@ impl<'t> Outline<'t> {
         let items = |key: &str| node.get(key).map_or(&[][..], Node::items);
         let mut slots: Vec<(Slot, &'t Node)> = Vec::new();
         match kind {
-            Some(Kind::Foreach) => {
-                slots.extend(node.get("steps").map(|steps| (Slot::Steps, steps)))
-            }
+            Some(Kind::Foreach) => slots.extend(node.get("steps").map(|steps| (Slot::Steps, steps))),
             Some(Kind::Parallel) => {
                 for (index, branch) in items("branches").iter().enumerate() {
-                    slots.extend(
-                        branch
-                            .get("steps")
-                            .map(|steps| (Slot::Branch(index), steps)),
-                    );
+                    slots.extend(branch.get("steps").map(|steps| (Slot::Branch(index), steps)));
                 }
             }
             Some(Kind::Choice) => {
@@ -164,18 +150,13 @@ impl<'t> Outline<'t> {
 
     /// The name of a step, empty where it has none.
     pub(super) fn name(&self, id: StepId) -> &str {
-        self.entry(id)
-            .and_then(|entry| entry.name)
-            .map_or("", Text::as_str)
+        self.entry(id).and_then(|entry| entry.name).map_or("", Text::as_str)
     }
 
     /// Where a step's name stands, or the step itself.
     pub(super) fn name_span(&self, id: StepId) -> Span {
         self.entry(id).map_or_else(Span::default, |entry| {
-            entry
-                .node
-                .get("name")
-                .map_or(entry.node.span, |name| name.span)
+            entry.node.get("name").map_or(entry.node.span, |name| name.span)
         })
     }
 
@@ -210,19 +191,14 @@ impl<'t> Outline<'t> {
     /// The step of that name in that list.
     pub(super) fn sibling(&self, list: ListId, name: &str) -> Option<StepId> {
         let id = *self.names.get(name)?;
-        self.entry(id)
-            .filter(|entry| entry.list == list)
-            .map(|_| id)
+        self.entry(id).filter(|entry| entry.list == list).map(|_| id)
     }
 }
 
 impl Entry<'_> {
     /// The list in a slot.
     pub(super) fn list_in(&self, slot: Slot) -> Option<ListId> {
-        let index = self
-            .inside
-            .binary_search_by_key(&slot, |(slot, _)| *slot)
-            .ok()?;
+        let index = self.inside.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
         self.inside.get(index).map(|(_, list)| *list)
     }
 }

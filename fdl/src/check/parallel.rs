@@ -12,9 +12,7 @@ use crate::syntax::NodeKind;
 impl Checker<'_> {
     /// A parallel's own fields.
     pub(super) fn parallel(&self, spot: &Spot<'_>, id: StepId) -> Option<StepKind> {
-        let concurrency = spot
-            .member("concurrency")
-            .and_then(|field| self.concurrency(&field));
+        let concurrency = spot.member("concurrency").and_then(|field| self.concurrency(&field));
         let branches = spot.member("branches")?;
         if !self.is_list(&branches, "branches") {
             return None;
@@ -36,9 +34,7 @@ impl Checker<'_> {
                 });
             }
         }
-        let wait_for = spot
-            .member("waitFor")
-            .and_then(|field| self.wait_for(&field, count));
+        let wait_for = spot.member("waitFor").and_then(|field| self.wait_for(&field, count));
         Some(StepKind::Parallel(Parallel {
             branches: list,
             wait_for: wait_for.unwrap_or(WaitFor::All),
@@ -76,8 +72,7 @@ impl Checker<'_> {
             NodeKind::Number(_) => {
                 let count = self.whole(spot, 1..=u64::MAX)?;
                 if count > branches as u64 {
-                    let message =
-                        format!("{count} branches can't succeed: the parallel has only {branches}");
+                    let message = format!("{count} branches can't succeed: the parallel has only {branches}");
                     self.report(spot.problem(Code::WaitForTooMany, message));
                     return None;
                 }
@@ -98,9 +93,7 @@ impl Checker<'_> {
             .and_then(|entry| entry.node.get("priority"));
         match given.map(|given| &given.kind) {
             Some(NodeKind::Number(value)) => {
-                let priority = value
-                    .as_f64()
-                    .filter(|priority| (0.0..=9.0).contains(priority));
+                let priority = value.as_f64().filter(|priority| (0.0..=9.0).contains(priority));
                 priority.map_or(PRIORITY, |priority| priority as u8)
             }
             _ => PRIORITY,

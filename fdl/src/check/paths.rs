@@ -23,14 +23,7 @@ const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
 
 impl Checker<'_> {
     /// A diagnostic about a part of the string at `spot`.
-    pub(super) fn inside(
-        &self,
-        spot: &Spot<'_>,
-        code: Code,
-        offset: usize,
-        len: usize,
-        message: String,
-    ) -> Diagnostic {
+    pub(super) fn inside(&self, spot: &Spot<'_>, code: Code, offset: usize, len: usize, message: String) -> Diagnostic {
         let span = Place::in_string(self.source, spot.node.span, offset, len);
         Diagnostic::new(code, span, spot.pointer(), message)
     }
@@ -41,8 +34,7 @@ impl Checker<'_> {
         match Path::parse(text) {
             Ok(path) => Some(path),
             Err(error) => {
-                let found =
-                    self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
+                let found = self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
@@ -52,10 +44,7 @@ impl Checker<'_> {
     /// A path that starts at `$`, into the step's own input.
     pub(super) fn query(&self, spot: &Spot<'_>, text: &str) -> Option<Query> {
         if !text.starts_with('$') || Path::is_path(text) {
-            let message = format!(
-                "{} must be a path that starts at `$`, not `{text}`",
-                spot.called()
-            );
+            let message = format!("{} must be a path that starts at `$`, not `{text}`", spot.called());
             let found = spot.problem(Code::PathExpected, message);
             let found = match text.strip_prefix("$input") {
                 Some(rest) => found.help("`$` is the step's own input here").fix(
@@ -74,8 +63,7 @@ impl Checker<'_> {
         match Query::parse(text) {
             Ok(query) => Some(query),
             Err(error) => {
-                let found =
-                    self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
+                let found = self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
@@ -94,10 +82,7 @@ impl Checker<'_> {
         let found = self.inside(spot, Code::UnknownContext, offset, path.len(), message);
         self.report(match self.near_word(member, &CONTEXT) {
             Some(near) => found.help(format!("did you mean `$context.{near}`?")),
-            None => found.help(format!(
-                "its members are {}",
-                super::read::in_words(&CONTEXT)
-            )),
+            None => found.help(format!("its members are {}", super::read::in_words(&CONTEXT))),
         });
     }
 
@@ -138,14 +123,9 @@ pub(super) fn helped(found: Diagnostic, help: Option<String>) -> Diagnostic {
 pub(super) fn first_name(rest: &str) -> Option<&str> {
     if let Some(name) = rest.strip_prefix('.') {
         let end = name.find(['.', '[']).unwrap_or(name.len());
-        return name
-            .get(..end)
-            .filter(|name| !name.is_empty() && *name != "*");
+        return name.get(..end).filter(|name| !name.is_empty() && *name != "*");
     }
     let inner = rest.strip_prefix('[')?;
-    let quote = inner
-        .chars()
-        .next()
-        .filter(|quote| matches!(quote, '"' | '\''))?;
+    let quote = inner.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
     inner.get(1..)?.split(quote).next()
 }

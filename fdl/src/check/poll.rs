@@ -21,14 +21,10 @@ impl Checker<'_> {
             let found = spot.problem_of_key(Code::PollWithCallback, message);
             self.report(found.help("its answer comes by the callback: leave out one of the two"));
         }
-        if spot.node.get("until").is_none()
-            && call.is_some_and(|call| !Reach::of(&call.resource).may_be(Reach::Http))
-        {
+        if spot.node.get("until").is_none() && call.is_some_and(|call| !Reach::of(&call.resource).may_be(Reach::Http)) {
             let message = "the first answer ends this poll: it has no `until`";
             let found = spot.problem_of_key(Code::PollWithoutEnd, message);
-            self.report(found.help(
-                "only HTTP functions can say themselves that they are not done, with status 202",
-            ));
+            self.report(found.help("only HTTP functions can say themselves that they are not done, with status 202"));
         }
         let condition = |field: &str| {
             let field = spot.member(field)?;
@@ -37,9 +33,7 @@ impl Checker<'_> {
                 .map(|condition| Arc::new(condition) as Arc<dyn Guard>)
         };
         let (interval, max_interval) = self.intervals(spot, 5_000, 60_000);
-        let multiplier = spot
-            .member("multiplier")
-            .and_then(|field| self.multiplier(&field));
+        let multiplier = spot.member("multiplier").and_then(|field| self.multiplier(&field));
         let max_attempts = spot
             .member("maxAttempts")
             .and_then(|field| self.whole(&field, 1..=u64::MAX));
@@ -58,13 +52,7 @@ impl Checker<'_> {
         match Condition::parse(text) {
             Ok(condition) => Some(condition),
             Err(error) => {
-                let found = self.inside(
-                    spot,
-                    Code::BadCondition,
-                    error.offset,
-                    error.len,
-                    error.message,
-                );
+                let found = self.inside(spot, Code::BadCondition, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
@@ -73,12 +61,8 @@ impl Checker<'_> {
 
     /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, with defaults.
     pub(super) fn intervals(&self, spot: &Spot<'_>, interval: u64, most: u64) -> (u64, u64) {
-        let given = spot
-            .member("intervalSeconds")
-            .and_then(|field| self.pause(&field));
-        let bound = spot
-            .member("maxIntervalSeconds")
-            .and_then(|field| self.pause(&field));
+        let given = spot.member("intervalSeconds").and_then(|field| self.pause(&field));
+        let bound = spot.member("maxIntervalSeconds").and_then(|field| self.pause(&field));
         let (interval, most) = (given.unwrap_or(interval), bound.unwrap_or(most));
         let written = spot
             .member("intervalSeconds")
@@ -90,9 +74,7 @@ impl Checker<'_> {
                 seconds(most)
             );
             let found = field.problem(Code::IntervalOverMax, message);
-            self.report(
-                found.help("make `maxIntervalSeconds` at least as long as `intervalSeconds`"),
-            );
+            self.report(found.help("make `maxIntervalSeconds` at least as long as `intervalSeconds`"));
         }
         (interval, most)
     }

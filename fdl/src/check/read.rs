@@ -11,24 +11,16 @@ use std::ops::RangeInclusive;
 impl Checker<'_> {
     /// Says that a value has the wrong type; offers to mend quotes where that is all.
     pub(super) fn wrong_type(&self, spot: &Spot<'_>, expected: &str) {
-        let message = format!(
-            "{} must be {expected}, not {}",
-            spot.called(),
-            spot.node.kind_name()
-        );
+        let message = format!("{} must be {expected}, not {}", spot.called(), spot.node.kind_name());
         let found = spot.problem(Code::WrongType, message);
         let text = self.source.text();
-        let written = text
-            .get(spot.node.span.start..spot.node.span.end)
-            .unwrap_or("");
+        let written = text.get(spot.node.span.start..spot.node.span.end).unwrap_or("");
         let numeric = expected.contains("number");
         let fix = match &spot.node.kind {
             NodeKind::String(value) if numeric && serde_json::from_str::<Number>(value).is_ok() => {
                 Some(("take the quotes off", value.to_string()))
             }
-            NodeKind::String(value)
-                if expected.contains("true") && matches!(&**value, "true" | "false") =>
-            {
+            NodeKind::String(value) if expected.contains("true") && matches!(&**value, "true" | "false") => {
                 Some(("take the quotes off", value.to_string()))
             }
             NodeKind::Number(_) | NodeKind::Bool(_) if expected.starts_with("a string") => {
@@ -80,10 +72,7 @@ impl Checker<'_> {
     pub(super) fn filled(&self, spot: &Spot<'_>) -> Option<Text> {
         let text = self.text(spot)?;
         if text.is_empty() {
-            self.report(spot.problem(
-                Code::EmptyText,
-                format!("{} must not be empty", spot.called()),
-            ));
+            self.report(spot.problem(Code::EmptyText, format!("{} must not be empty", spot.called())));
             return None;
         }
         Some(text)
@@ -186,9 +175,10 @@ impl Checker<'_> {
             return Some(());
         }
         let message = format!("{} is longer than an execution may take", spot.called());
-        self.report(spot.problem(Code::TimeoutTooLong, message).help(format!(
-            "the most is {EXECUTION_SECONDS}, one year of 365 days"
-        )));
+        self.report(
+            spot.problem(Code::TimeoutTooLong, message)
+                .help(format!("the most is {EXECUTION_SECONDS}, one year of 365 days")),
+        );
         None
     }
 }

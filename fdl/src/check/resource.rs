@@ -51,9 +51,7 @@ impl Checker<'_> {
             let word = self.word(&pattern, &["requestResponse", "sync", "waitForCallback"])?;
             Pattern::parse(&word)
         });
-        let params = spot
-            .member("serviceParams")
-            .and_then(|params| self.params(&params));
+        let params = spot.member("serviceParams").and_then(|params| self.params(&params));
         Some(Call {
             resource: self.resource(spot, whose)?,
             pattern: pattern.unwrap_or(Pattern::RequestResponse),
@@ -62,28 +60,16 @@ impl Checker<'_> {
     }
 
     fn resource(&self, spot: &Spot<'_>, whose: &str) -> Option<Text> {
-        let Some((_, field)) = self.one_of(spot, &["resourceArn", "resource", "action"], false)
-        else {
-            let found = spot.problem_of_whole(
-                Code::NoResource,
-                format!("the {whose} does not say what it calls"),
-            );
-            self.report(found.help(
-                "give it a `resourceArn`, such as `http://…` or `queue:NAME`, or an `action`",
-            ));
+        let Some((_, field)) = self.one_of(spot, &["resourceArn", "resource", "action"], false) else {
+            let found = spot.problem_of_whole(Code::NoResource, format!("the {whose} does not say what it calls"));
+            self.report(found.help("give it a `resourceArn`, such as `http://…` or `queue:NAME`, or an `action`"));
             return None;
         };
         let resource = self.filled(&field)?;
         if let Some(placeholder) = placeholder(&resource) {
             let offset = resource.find(placeholder).unwrap_or(0);
             let message = format!("the placeholder `{placeholder}` was not filled in");
-            let found = self.inside(
-                &field,
-                Code::Placeholder,
-                offset,
-                placeholder.len(),
-                message,
-            );
+            let found = self.inside(&field, Code::Placeholder, offset, placeholder.len(), message);
             self.report(found.help("running the flow fails here until it is replaced"));
         } else if let Some((message, help)) = fault_of(&resource) {
             self.report(
@@ -136,8 +122,7 @@ fn placeholder(resource: &str) -> Option<&str> {
         let start = resource.find(open)?;
         let rest = resource.get(start..)?;
         let end = rest.find(close)?;
-        rest.get(..=end)
-            .filter(|found| found.len() > open.len() + 1)
+        rest.get(..=end).filter(|found| found.len() > open.len() + 1)
     };
     between("${", '}').or_else(|| between("<", '>'))
 }
@@ -174,10 +159,7 @@ fn fault_of_child(name: &str) -> Option<(&'static str, &'static str)> {
         ));
     }
     let counted = |version: &str| version.parse::<u64>().is_ok_and(|number| number > 0);
-    version.filter(|version| !counted(version)).map(|_| {
-        (
-            "names no version",
-            "versions are numbers from 1, as in `flow:NAME@3`",
-        )
-    })
+    version
+        .filter(|version| !counted(version))
+        .map(|_| ("names no version", "versions are numbers from 1, as in `flow:NAME@3`"))
 }

@@ -36,39 +36,20 @@ impl Checker<'_> {
             .collect()
     }
 
-    fn policy(
-        &self,
-        spot: &Spot<'_>,
-        whose: Policies,
-        taken: &mut Taken,
-        values: &mut Option<Span>,
-    ) -> Option<Retry> {
+    fn policy(&self, spot: &Spot<'_>, whose: Policies, taken: &mut Taken, values: &mut Option<Span>) -> Option<Retry> {
         if !self.shaped(spot, &fields::RETRY, &[]) {
             return None;
         }
-        let errors = self.errors(
-            spot,
-            taken,
-            Code::UnreachablePolicy,
-            whose == Policies::Step,
-        );
-        let backoff = spot
-            .member("backoff")
-            .and_then(|field| self.backoff(&field));
+        let errors = self.errors(spot, taken, Code::UnreachablePolicy, whose == Policies::Step);
+        let backoff = spot.member("backoff").and_then(|field| self.backoff(&field));
         self.check_ignored(spot, backoff.unwrap_or(Backoff::Exponential));
         let (interval, max_interval) = self.intervals(spot, 1_000, 86_400_000);
         let max_attempts = spot
             .member("maxAttempts")
             .and_then(|field| self.whole(&field, 0..=u64::MAX));
-        let multiplier = spot
-            .member("multiplier")
-            .and_then(|field| self.multiplier(&field));
-        let jitter = spot
-            .member("jitter")
-            .and_then(|field| self.number(&field, 0.0..=1.0));
-        let tried = spot
-            .member("values")
-            .and_then(|field| self.values(&field, values));
+        let multiplier = spot.member("multiplier").and_then(|field| self.multiplier(&field));
+        let jitter = spot.member("jitter").and_then(|field| self.number(&field, 0.0..=1.0));
+        let tried = spot.member("values").and_then(|field| self.values(&field, values));
         // With values, each is tried once: their number is the bound where none is given.
         let bound = if tried.is_some() { u64::MAX } else { 3 };
         Some(Retry {
@@ -100,20 +81,13 @@ impl Checker<'_> {
         };
         for field in ignored.iter().filter_map(|field| spot.member(field)) {
             let message = format!("{} has no effect with `backoff: {word}`", field.called());
-            self.report(
-                field
-                    .problem_of_key(Code::BackoffIgnored, message)
-                    .help("leave it out"),
-            );
+            self.report(field.problem_of_key(Code::BackoffIgnored, message).help("leave it out"));
         }
     }
 
     fn values(&self, spot: &Spot<'_>, earlier: &mut Option<Span>) -> Option<Values> {
         if let Some(first) = *earlier {
-            let found = spot.problem_of_key(
-                Code::ValuesTwice,
-                "another policy of this step has `values`, too",
-            );
+            let found = spot.problem_of_key(Code::ValuesTwice, "another policy of this step has `values`, too");
             self.report(
                 found
                     .label(first, "it is here")
@@ -123,20 +97,15 @@ impl Checker<'_> {
         earlier.get_or_insert(spot.key_span());
         match &spot.node.kind {
             NodeKind::Array(items) if items.is_empty() => {
-                let found =
-                    spot.problem(Code::NoValues, "`values` is empty: there is nothing to try");
+                let found = spot.problem(Code::NoValues, "`values` is empty: there is nothing to try");
                 self.report(found.help("leave it out, or give at least one value"));
                 None
             }
             NodeKind::Array(items) => {
                 self.check_data(spot)?;
-                Some(Values::List(
-                    items.iter().map(crate::syntax::Node::to_value).collect(),
-                ))
+                Some(Values::List(items.iter().map(crate::syntax::Node::to_value).collect()))
             }
-            NodeKind::String(text) if Path::is_path(text) => {
-                self.path(spot, text).map(Values::Path)
-            }
+            NodeKind::String(text) if Path::is_path(text) => self.path(spot, text).map(Values::Path),
             _ => {
                 self.wrong_type(spot, "a list of values, or a path");
                 None

@@ -23,9 +23,7 @@ impl Checker<'_> {
             None => self.call(spot, "rollback").map(Undo::Call),
         };
         let enter = self.mappings(spot, "inputMappings", Whose::Rollback);
-        let timeout = spot
-            .member("timeoutSeconds")
-            .and_then(|field| self.timeout(&field));
+        let timeout = spot.member("timeoutSeconds").and_then(|field| self.timeout(&field));
         let retry = self.retry(spot, Policies::Rollback);
         Some(Rollback {
             undo: undo?,

@@ -42,17 +42,11 @@ impl Checker<'_> {
             count += self.remote_references(&item, ids);
         }
         for (key, member) in spot.members() {
-            match member
-                .str()
-                .filter(|_| key == "$ref" || key == "$dynamicRef")
-            {
+            match member.str().filter(|_| key == "$ref" || key == "$dynamicRef") {
                 Some(reference) if is_remote(reference, ids) => {
-                    let message =
-                        format!("`{reference}` is another document, which is never fetched");
+                    let message = format!("`{reference}` is another document, which is never fetched");
                     let found = member.problem(Code::RemoteSchema, message);
-                    self.report(
-                        found.help("copy it into `$defs` and refer to it with `#/$defs/…`"),
-                    );
+                    self.report(found.help("copy it into `$defs` and refer to it with `#/$defs/…`"));
                     count += 1;
                 }
                 _ => count += self.remote_references(&member, ids),

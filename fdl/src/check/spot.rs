@@ -68,16 +68,12 @@ impl<'a> Spot<'a> {
 
     /// All items.
     pub(super) fn items<'b>(&'b self) -> impl Iterator<Item = Spot<'b>> {
-        self.node
-            .items()
-            .iter()
-            .enumerate()
-            .map(move |(index, node)| Spot {
-                node,
-                key: Key::Index(index),
-                key_span: None,
-                parent: Some(self),
-            })
+        self.node.items().iter().enumerate().map(move |(index, node)| Spot {
+            node,
+            key: Key::Index(index),
+            key_span: None,
+            parent: Some(self),
+        })
     }
 
     /// The string here, if it is one.

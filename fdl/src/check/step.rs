@@ -41,32 +41,19 @@ impl Checker<'_> {
             enter: enter.map_or(Enter::Merged, Enter::Program),
             leave: leave.map_or_else(|| default_leave(kind), Leave::Program),
             failed: None,
-            next: if ends || is_end(entry) {
-                None
-            } else {
-                self.after(entry)
-            },
+            next: if ends || is_end(entry) { None } else { self.after(entry) },
             retry: Vec::new(),
             catch: Vec::new(),
             timeout: None,
         };
-        if matches!(
-            kind,
-            Kind::Task | Kind::Parallel | Kind::Foreach | Kind::Choice
-        ) {
+        if matches!(kind, Kind::Task | Kind::Parallel | Kind::Foreach | Kind::Choice) {
             self.failures(&spot, &mut step, kind, own.as_ref());
         }
         step.kind = own?;
         Some(step)
     }
 
-    fn own_fields(
-        &self,
-        spot: &Spot<'_>,
-        id: StepId,
-        kind: Kind,
-        entry: &Entry<'_>,
-    ) -> Option<StepKind> {
+    fn own_fields(&self, spot: &Spot<'_>, id: StepId, kind: Kind, entry: &Entry<'_>) -> Option<StepKind> {
         match kind {
             Kind::Task => self.task(spot),
             Kind::Pass => Some(StepKind::Pass),
@@ -86,11 +73,7 @@ impl Checker<'_> {
             Some(StepKind::Task(task)) => Reach::of(&task.call.resource).may_be(Reach::Child),
             _ => true,
         };
-        let whose = if child {
-            Policies::ChildTask
-        } else {
-            Policies::Step
-        };
+        let whose = if child { Policies::ChildTask } else { Policies::Step };
         step.retry = self.retry(spot, whose);
         step.catch = self.catches(spot, step.list, !child);
         step.failed = self.mappings(spot, "errorMappings", Whose::Errors);
@@ -102,14 +85,9 @@ impl Checker<'_> {
             .member("errorMappings")
             .filter(|_| spot.node.get("catch").is_none())
         {
-            let message = format!(
-                "`errorMappings` has no effect: this {} catches nothing",
-                kind.as_str()
-            );
+            let message = format!("`errorMappings` has no effect: this {} catches nothing", kind.as_str());
             let found = mappings.problem_of_key(Code::ErrorMappingsUnused, message);
-            self.report(
-                found.help("they make the step's output after an error that its `catch` matched"),
-            );
+            self.report(found.help("they make the step's output after an error that its `catch` matched"));
         }
     }
 
@@ -140,18 +118,11 @@ impl Checker<'_> {
         };
         if word == "loop" {
             let found = field.problem(Code::LoopStep, "there is no `loop` step");
-            self.report(
-                found.help(
-                    "use `foreach` for a list of items, or a `choice` whose `goto` leads back",
-                ),
-            );
+            self.report(found.help("use `foreach` for a list of items, or a `choice` whose `goto` leads back"));
             return;
         }
         let words = Kind::ALL.map(Kind::as_str);
-        let found = field.problem(
-            Code::UnknownStepType,
-            format!("there is no step of type `{word}`"),
-        );
+        let found = field.problem(Code::UnknownStepType, format!("there is no step of type `{word}`"));
         self.report(match self.near_word(&word, &words) {
             Some(near) => self.did_you_mean(found, &field, near),
             None => found.help(format!("the types are {}", super::read::in_words(&words))),
@@ -193,10 +164,7 @@ fn default_leave(kind: Kind) -> Leave {
 
 /// The slots of a choice's arms with their nodes, the default last.
 pub(super) fn arms<'t>(entry: &Entry<'t>) -> impl Iterator<Item = (Slot, &'t crate::syntax::Node)> {
-    let choices = entry
-        .node
-        .get("choices")
-        .map_or(&[][..], crate::syntax::Node::items);
+    let choices = entry.node.get("choices").map_or(&[][..], crate::syntax::Node::items);
     choices
         .iter()
         .enumerate()

@@ -9,12 +9,7 @@ pub(super) const COMPARISONS: usize = 30_000;
 
 impl Checker<'_> {
     /// The candidate nearest to a word. `count` says how many `candidates` there are at most.
-    pub(super) fn near<'c, C>(
-        &self,
-        word: &str,
-        count: usize,
-        candidates: impl FnOnce() -> C,
-    ) -> Option<&'c str>
+    pub(super) fn near<'c, C>(&self, word: &str, count: usize, candidates: impl FnOnce() -> C) -> Option<&'c str>
     where
         C: IntoIterator<Item = &'c str>,
     {
@@ -29,12 +24,7 @@ impl Checker<'_> {
     }
 
     /// Offers to write `near` in place of the text at `spot`.
-    pub(super) fn did_you_mean(
-        &self,
-        found: Diagnostic,
-        spot: &Spot<'_>,
-        near: &str,
-    ) -> Diagnostic {
+    pub(super) fn did_you_mean(&self, found: Diagnostic, spot: &Spot<'_>, near: &str) -> Diagnostic {
         found.help(format!("did you mean `{near}`?")).fix(
             format!("change it to `{near}`"),
             spot.node.span,

@@ -13,15 +13,11 @@ impl Checker<'_> {
     /// A task's own fields.
     pub(super) fn task(&self, spot: &Spot<'_>) -> Option<StepKind> {
         let call = self.call(spot, "task");
-        let poll = spot
-            .member("poll")
-            .and_then(|poll| self.poll(&poll, call.as_ref()));
+        let poll = spot.member("poll").and_then(|poll| self.poll(&poll, call.as_ref()));
         let rollback = spot
             .member("rollback")
             .and_then(|rollback| self.rollback(&rollback, call.as_ref()));
-        let priority = spot
-            .member("priority")
-            .and_then(|field| self.priority(&field));
+        let priority = spot.member("priority").and_then(|field| self.priority(&field));
         let heartbeat = spot.member("heartbeatSeconds").and_then(|field| {
             self.check_heartbeat(&field, call.as_ref());
             self.timeout(&field)
@@ -41,15 +37,12 @@ impl Checker<'_> {
     }
 
     fn priority(&self, spot: &Spot<'_>) -> Option<u8> {
-        self.whole(spot, 0..=9)
-            .and_then(|priority| u8::try_from(priority).ok())
+        self.whole(spot, 0..=9).and_then(|priority| u8::try_from(priority).ok())
     }
 
     fn check_heartbeat(&self, spot: &Spot<'_>, call: Option<&Call>) {
         let Some(call) = call else { return };
-        if call.pattern != Pattern::WaitForCallback
-            && !Reach::of(&call.resource).may_be(Reach::Queue)
-        {
+        if call.pattern != Pattern::WaitForCallback && !Reach::of(&call.resource).may_be(Reach::Queue) {
             let message = "nothing sends heartbeats to this task";
             self.report(
                 spot.problem_of_key(Code::HeartbeatMisplaced, message)

@@ -1,16 +1,14 @@
 use super::*;
 use crate::graph::{
-    Amount, Backoff, CatchTarget, Enter, Leave, Matcher, Pattern, Source as Given, Step, StepId,
-    StepKind, Tolerance, Undo, Wait, WaitFor,
+    Amount, Backoff, CatchTarget, Enter, Leave, Matcher, Pattern, Source as Given, Step, StepId, StepKind, Tolerance,
+    Undo, Wait, WaitFor,
 };
 use crate::value::Value;
 
 fn compiled(steps: &str) -> Arc<Flow> {
     let text = format!("{{\"version\": \"v1\", \"type\": \"flow\", \"steps\": {steps}}}");
     let checked = check(&Source::new("flow.json", text), &Limits::default());
-    checked
-        .flow
-        .unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
+    checked.flow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
 }
 
 fn named<'f>(flow: &'f Flow, name: &str) -> &'f Step {
@@ -19,10 +17,7 @@ fn named<'f>(flow: &'f Flow, name: &str) -> &'f Step {
 
 fn names(flow: &Flow, list: usize) -> Vec<&str> {
     let steps = &flow.lists[list].steps;
-    steps
-        .iter()
-        .map(|&id| &*flow.step(id).unwrap().name)
-        .collect()
+    steps.iter().map(|&id| &*flow.step(id).unwrap().name).collect()
 }
 
 const NESTED: &str = r#"[
@@ -40,10 +35,7 @@ const NESTED: &str = r#"[
 fn steps_and_lists_are_numbered_in_document_order() {
     let flow = compiled(NESTED);
     let order: Vec<&str> = flow.steps.iter().map(|step| &*step.name).collect();
-    assert_eq!(
-        order,
-        ["c", "c0", "cd", "p", "p0", "p1", "p2", "f", "f0", "last"]
-    );
+    assert_eq!(order, ["c", "c0", "cd", "p", "p0", "p1", "p2", "f", "f0", "last"]);
     assert_eq!(names(&flow, 0), ["c", "p", "f", "last"]);
     assert_eq!(names(&flow, 1), ["c0"]);
     assert_eq!(names(&flow, 4), ["p1", "p2"]);
@@ -75,10 +67,7 @@ fn composites_lead_to_their_lists() {
     assert_eq!(parallel.wait_for, WaitFor::All);
     assert_eq!(parallel.branches[0].priority, 8);
     assert_eq!(
-        (
-            parallel.branches[1].priority,
-            &*parallel.branches[1].depends_on
-        ),
+        (parallel.branches[1].priority, &*parallel.branches[1].depends_on),
         (5, &[0][..])
     );
     let StepKind::Foreach(foreach) = &named(&flow, "f").kind else {
@@ -129,9 +118,7 @@ fn defaults_are_those_of_the_language() {
     );
     assert_eq!(step.retry[1].errors, [Matcher::Named("A".into())]);
     assert_eq!(step.retry[1].max_attempts, u64::MAX);
-    let StepKind::Task(task) = &step.kind else {
-        panic!()
-    };
+    let StepKind::Task(task) = &step.kind else { panic!() };
     let poll = task.poll.as_ref().unwrap();
     assert_eq!(
         (poll.interval, poll.max_interval, poll.multiplier),
@@ -157,22 +144,12 @@ fn what_is_written_is_compiled() {
     );
     let step = named(&flow, "a");
     assert!(matches!(step.timeout, Some(Amount::Fixed(9_000))));
-    assert!(
-        matches!(
-            (&step.enter, &step.leave),
-            (Enter::Program(_), Leave::Program(_))
-        ) && step.failed.is_some()
-    );
-    assert_eq!(
-        (step.retry[0].interval, step.retry[0].max_interval),
-        (2, 1_100)
-    );
+    assert!(matches!((&step.enter, &step.leave), (Enter::Program(_), Leave::Program(_))) && step.failed.is_some());
+    assert_eq!((step.retry[0].interval, step.retry[0].max_interval), (2, 1_100));
     assert_eq!(step.retry[0].max_attempts, 0);
     assert_eq!(step.catch[0].target, CatchTarget::Goto(StepId(1)));
     assert_eq!(step.catch[1].target, CatchTarget::Manual);
-    let StepKind::Task(task) = &step.kind else {
-        panic!()
-    };
+    let StepKind::Task(task) = &step.kind else { panic!() };
     assert_eq!((task.heartbeat, task.wait), (Some(2_000), Some(3_000)));
     let rollback = task.rollback.as_ref().unwrap();
     assert!(matches!(&rollback.undo, Undo::Call(call) if &*call.resource == "queue:undo"));
@@ -185,11 +162,8 @@ fn what_is_written_is_compiled() {
         &named(&flow, "c").kind,
         StepKind::Wait(Wait::Duration(Given::Query(_)))
     ));
-    let constant =
-        |given: &Given, value: Value| matches!(given, Given::Constant(there) if *there == value);
-    assert!(
-        matches!(&named(&flow, "d").kind, StepKind::Wait(Wait::Duration(given)) if constant(given, "7".into()))
-    );
+    let constant = |given: &Given, value: Value| matches!(given, Given::Constant(there) if *there == value);
+    assert!(matches!(&named(&flow, "d").kind, StepKind::Wait(Wait::Duration(given)) if constant(given, "7".into())));
     let StepKind::Foreach(foreach) = &named(&flow, "e").kind else {
         panic!()
     };
@@ -215,10 +189,7 @@ fn nested(levels: usize) -> String {
 #[test]
 fn nesting_ends_at_its_limit_and_never_at_the_stack() {
     let codes = |levels: usize| {
-        let checked = check(
-            &Source::new("flow.json", nested(levels)),
-            &Limits::default(),
-        );
+        let checked = check(&Source::new("flow.json", nested(levels)), &Limits::default());
         let codes: Vec<Code> = checked.diagnostics.iter().map(|found| found.code).collect();
         (checked.flow.is_some(), codes)
     };
@@ -241,9 +212,7 @@ fn limits_hold_at_and_past_themselves() {
     };
     let errors = |steps: &str| {
         let text = format!("{{\"version\": \"v1\", \"type\": \"flow\", \"steps\": [{steps}]}}");
-        check(&Source::new("flow.json", text), &limits)
-            .diagnostics
-            .len()
+        check(&Source::new("flow.json", text), &limits).diagnostics.len()
     };
     let pass = |name: &str| format!("{{\"type\": \"pass\", \"name\": \"{name}\"}}");
     assert_eq!(errors(&[pass("a"), pass("b")].join(",")), 0);

@@ -29,11 +29,7 @@ impl Checker<'_> {
                 return self.query(spot, text).map(Source::Query);
             }
             NodeKind::String(text) => {
-                let seconds = text
-                    .trim()
-                    .parse::<f64>()
-                    .ok()
-                    .filter(|seconds| seconds.is_finite());
+                let seconds = text.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite());
                 if seconds.is_none() {
                     self.report(bad_duration(spot, text));
                     return None;
@@ -48,10 +44,7 @@ impl Checker<'_> {
         let most = self.limits.wait_days;
         if seconds.is_some_and(|seconds| seconds > most as f64 * DAY_SECONDS) {
             let days = if most == 1 { "day" } else { "days" };
-            let found = spot.problem(
-                Code::WaitTooLong,
-                format!("a wait may take {most} {days} at most"),
-            );
+            let found = spot.problem(Code::WaitTooLong, format!("a wait may take {most} {days} at most"));
             self.report(found.help("longer ones fail with `FnF.LimitExceeded`"));
         }
         Some(Source::Constant(spot.node.to_value()))
@@ -63,15 +56,8 @@ impl Checker<'_> {
             return self.query(spot, &text).map(Source::Query);
         }
         if Timestamp::parse(&text).is_none() {
-            let found = spot.problem(
-                Code::BadTimestamp,
-                format!("`{text}` is not a point in time"),
-            );
-            self.report(
-                found.help(
-                    "write RFC 3339 with an offset, such as `2024-01-31T12:00:00Z`, or a path",
-                ),
-            );
+            let found = spot.problem(Code::BadTimestamp, format!("`{text}` is not a point in time"));
+            self.report(found.help("write RFC 3339 with an offset, such as `2024-01-31T12:00:00Z`, or a path"));
             return None;
         }
         Some(Source::Constant(spot.node.to_value()))
@@ -96,17 +82,10 @@ impl Checker<'_> {
             self.path(spot, &text)?;
             return Query::parse(&format!("${rest}")).ok().map(Source::Query);
         }
-        self.check_constant(
-            spot,
-            &text,
-            "only the step's own input can be seen here: `$input`",
-        );
+        self.check_constant(spot, &text, "only the step's own input can be seen here: `$input`");
         let chars = text.chars().count();
         if chars > most {
-            let message = format!(
-                "{} has {chars} characters and is cut to {most}",
-                spot.called()
-            );
+            let message = format!("{} has {chars} characters and is cut to {most}", spot.called());
             self.report(spot.problem(Code::TextCut, message));
         }
         Some(Source::Constant(spot.node.to_value()))
@@ -114,14 +93,9 @@ impl Checker<'_> {
 }
 
 fn bad_duration(spot: &Spot<'_>, text: &str) -> Diagnostic {
-    let found = spot.problem(
-        Code::BadDuration,
-        format!("`{text}` is not a number of seconds"),
-    );
+    let found = spot.problem(Code::BadDuration, format!("`{text}` is not a number of seconds"));
     if Timestamp::parse(text).is_some() {
         return found.help("a point in time goes into `timestamp`");
     }
-    found.help(
-        "write seconds, such as `90`, or a path into the step's own input, such as `$.seconds`",
-    )
+    found.help("write seconds, such as `90`, or a path into the step's own input, such as `$.seconds`")
 }

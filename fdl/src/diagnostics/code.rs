@@ -162,11 +162,7 @@ mod tests {
 
     #[test]
     fn codes_stand_in_order_and_are_found_by_their_text() {
-        assert!(
-            Code::ALL
-                .windows(2)
-                .all(|pair| pair[0].as_str() < pair[1].as_str())
-        );
+        assert!(Code::ALL.windows(2).all(|pair| pair[0].as_str() < pair[1].as_str()));
         for code in Code::ALL {
             assert_eq!(Code::parse(&code.as_str().to_lowercase()), Some(*code));
             assert!(!code.title().is_empty());

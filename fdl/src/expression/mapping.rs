@@ -73,10 +73,7 @@ impl Program for Mappings {
                 }
                 None if mapping.required => {
                     let why = mapping.source.nothing(scope);
-                    let cause = format!(
-                        "the required target `{}` has no value: {why}",
-                        mapping.target
-                    );
+                    let cause = format!("the required target `{}` has no value: {why}", mapping.target);
                     return Err(Fault::new(self.fault.clone(), cause));
                 }
                 None => output.missing.push(mapping.target.clone()),

@@ -92,9 +92,7 @@ fn compile(value: &Value, pointer: &mut String, errors: &mut Vec<ParamError>) ->
             _ => constant(),
         },
         Value::Array(array) => {
-            let below = |(index, item): (usize, &Value)| {
-                compile_below(item, &index.to_string(), pointer, errors)
-            };
+            let below = |(index, item): (usize, &Value)| compile_below(item, &index.to_string(), pointer, errors);
             let items: Vec<Param> = array.values().iter().enumerate().map(below).collect();
             if items.iter().all(Param::is_constant) {
                 constant()
@@ -118,12 +116,7 @@ fn compile(value: &Value, pointer: &mut String, errors: &mut Vec<ParamError>) ->
     }
 }
 
-fn compile_below(
-    value: &Value,
-    name: &str,
-    pointer: &mut String,
-    errors: &mut Vec<ParamError>,
-) -> Param {
+fn compile_below(value: &Value, name: &str, pointer: &mut String, errors: &mut Vec<ParamError>) -> Param {
     let len = pointer.len();
     pointer.push('/');
     pointer.push_str(name);
@@ -148,8 +141,7 @@ fn resolve(param: &Param, input: &Input<'_>) -> Option<Value> {
             Value::Array(items.iter().map(item).collect())
         }
         Param::Object(members) => {
-            let member =
-                |(key, member): &(Text, Param)| Some((key.clone(), resolve(member, input)?));
+            let member = |(key, member): &(Text, Param)| Some((key.clone(), resolve(member, input)?));
             Value::Object(members.iter().filter_map(member).collect())
         }
     })

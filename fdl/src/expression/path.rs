@@ -95,8 +95,9 @@ impl Query {
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if !text.starts_with('$') {
             let len = text.chars().next().map_or(0, char::len_utf8);
-            return Err(*PathError::boxed(0, len, "a path starts with `$`")
-                .help("write `$` for the whole, `$.a` for a member"));
+            return Err(
+                *PathError::boxed(0, len, "a path starts with `$`").help("write `$` for the whole, `$.a` for a member")
+            );
         }
         Self::after_root(text, 1)
     }
@@ -115,9 +116,9 @@ impl Query {
         Err(*if blank {
             PathError::boxed(end, text.len() - end, "blank space after the path").help("remove it")
         } else {
-            parser
-                .unexpected("`.`, `[` or the end of the path")
-                .help("a name with other characters than letters, digits and `_` stands in brackets and quotes: `['a-b']`")
+            parser.unexpected("`.`, `[` or the end of the path").help(
+                "a name with other characters than letters, digits and `_` stands in brackets and quotes: `['a-b']`",
+            )
         })
     }
 
@@ -146,9 +147,7 @@ impl Query {
             return walk(Node::Root(root), &self.segments)?.to_value();
         }
         let found = select(root, Node::Root(root), &self.segments);
-        Some(Value::Array(
-            found.into_iter().filter_map(Node::to_value).collect(),
-        ))
+        Some(Value::Array(found.into_iter().filter_map(Node::to_value).collect()))
     }
 
     /// What a singular query finds, by reference; nothing for any other query, and for one that is the root itself.
@@ -195,9 +194,7 @@ impl Query {
                 let member = context.member(key)?;
                 walk(Node::Value(&member), rest)?.to_value()
             }
-            Some((Segment::Key(key), _)) if !self.absolute => {
-                self.find(Root::Object(&whole(&[key.as_str()])))
-            }
+            Some((Segment::Key(key), _)) if !self.absolute => self.find(Root::Object(&whole(&[key.as_str()]))),
             _ => self.find(Root::Object(&whole(&context.names()))),
         }
     }
@@ -217,9 +214,7 @@ impl PathRoot {
 
     /// The root a text begins with, whatever comes after it.
     pub(super) fn of(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|root| text.starts_with(root.name()))
+        Self::ALL.into_iter().find(|root| text.starts_with(root.name()))
     }
 }
 
@@ -250,11 +245,7 @@ impl Path {
     }
 
     /// Parses as much from byte `start` on as is a path; gives it and where it ends. A root's name must stand there.
-    pub(super) fn prefix(
-        text: &str,
-        start: usize,
-        root: PathRoot,
-    ) -> Result<(Self, usize), PathError> {
+    pub(super) fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), PathError> {
         let (query, end) = Query::prefix(text, start, start + root.name().len())?;
         Ok((Self { root, query }, end))
     }

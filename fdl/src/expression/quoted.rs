@@ -40,10 +40,7 @@ pub(super) fn read(text: &str, start: usize, rules: Rules) -> Result<(String, us
             return Ok((said, start + at + 1));
         }
         if c < ' ' && rules == Rules::Path {
-            let message = format!(
-                "control character U+{:04X} stands bare in a string",
-                u32::from(c)
-            );
+            let message = format!("control character U+{:04X} stands bare in a string", u32::from(c));
             return Err(Fault {
                 help: Some("write it as an escape like `\\n` or `\\u0009`"),
                 ..Fault::new(start + at, 1, message)
@@ -53,11 +50,10 @@ pub(super) fn read(text: &str, start: usize, rules: Rules) -> Result<(String, us
             said.push(c);
             continue;
         }
-        let (escaped, len) =
-            escape(rest.get(at..).unwrap_or_default(), quote, rules).map_err(|fault| Fault {
-                offset: start + at,
-                ..fault
-            })?;
+        let (escaped, len) = escape(rest.get(at..).unwrap_or_default(), quote, rules).map_err(|fault| Fault {
+            offset: start + at,
+            ..fault
+        })?;
         said.push(escaped);
         // The backslash is taken already; every other character of an escape is one byte.
         for _ in 1..len {
@@ -87,14 +83,8 @@ fn escape(text: &str, quote: char, rules: Rules) -> Result<(char, usize), Fault>
         'u' => return unicode(text),
         _ => {
             return Err(Fault {
-                help: Some(
-                    "the escapes are `\\b`, `\\f`, `\\n`, `\\r`, `\\t`, `\\/`, `\\\\`, `\\uXXXX` and the quote",
-                ),
-                ..Fault::new(
-                    0,
-                    1 + letter.len_utf8(),
-                    format!("`\\{letter}` is no escape"),
-                )
+                help: Some("the escapes are `\\b`, `\\f`, `\\n`, `\\r`, `\\t`, `\\/`, `\\\\`, `\\uXXXX` and the quote"),
+                ..Fault::new(0, 1 + letter.len_utf8(), format!("`\\{letter}` is no escape"))
             });
         }
     };
@@ -117,8 +107,7 @@ fn unicode(text: &str) -> Result<(char, usize), Fault> {
     // What is left is a surrogate; only a high one followed by a low one says something.
     match (first, unit(6)) {
         (0xD800..=0xDBFF, Some(second @ 0xDC00..=0xDFFF)) => {
-            char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00))
-                .map(|said| (said, 12))
+            char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)).map(|said| (said, 12))
         }
         _ => None,
     }

@@ -69,9 +69,6 @@ impl Noise {
 
 /// Runs it with no more stack than a small thread has.
 pub(super) fn on_small_stack(run: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new()
-        .stack_size(256 * 1024)
-        .spawn(run)
-        .unwrap();
+    let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(run).unwrap();
     thread.join().unwrap();
 }

@@ -68,10 +68,7 @@ impl Template {
                 at = start;
                 continue;
             };
-            if let Some(before) = text
-                .get(plain..start - 1)
-                .filter(|before| !before.is_empty())
-            {
+            if let Some(before) = text.get(plain..start - 1).filter(|before| !before.is_empty()) {
                 pieces.push(Piece::Plain(Text::from(before)));
             }
             let (path, end) = part(text, start, root)?;
@@ -143,10 +140,7 @@ fn part(text: &str, start: usize, root: PathRoot) -> Result<(Path, usize), Templ
         return Err(TemplateError {
             offset: start,
             len: path.text().len(),
-            message: format!(
-                "`{}` may find several values, and here is place for one",
-                path.text()
-            ),
+            message: format!("`{}` may find several values, and here is place for one", path.text()),
             help: Some("use keys and indices only".to_owned()),
         });
     }

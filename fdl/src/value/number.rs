@@ -85,7 +85,16 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_the_text() {
-        for text in ["0", "9", "10", "-1", "-9223372036854775808", "18446744073709551615", "1.5", "1e300"] {
+        for text in [
+            "0",
+            "9",
+            "10",
+            "-1",
+            "-9223372036854775808",
+            "18446744073709551615",
+            "1.5",
+            "1e300",
+        ] {
             let number = number(text);
             assert_eq!(json_len(&number), number.to_string().len());
         }

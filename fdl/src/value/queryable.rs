@@ -13,12 +13,8 @@ impl Queryable for Value {
     }
 
     fn as_object(&self) -> Option<Vec<(&str, &Self)>> {
-        Value::as_object(self).map(|object: &Object| {
-            object
-                .iter()
-                .map(|(key, value)| (Text::as_str(key), value))
-                .collect()
-        })
+        Value::as_object(self)
+            .map(|object: &Object| object.iter().map(|(key, value)| (Text::as_str(key), value)).collect())
     }
 
     fn as_str(&self) -> Option<&str> {

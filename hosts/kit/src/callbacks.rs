@@ -12,7 +12,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 /// Listens for reports and hands them to an engine. Answers the address it listens on; it stops with the runtime.
-pub async fn listen(address: SocketAddr, commands: mpsc::Sender<Command>, body_limit: usize) -> std::io::Result<SocketAddr> {
+pub async fn listen(
+    address: SocketAddr,
+    commands: mpsc::Sender<Command>,
+    body_limit: usize,
+) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     let router = Router::new()
@@ -38,12 +42,22 @@ async fn report(
     };
     match hand_in(&commands, token, report).await {
         Some(Reply::Taken) => StatusCode::NO_CONTENT.into_response(),
-        Some(Reply::AlreadyCompleted) => {
-            problem(StatusCode::CONFLICT, "TaskAlreadyCompleted", "another report came first")
-        }
+        Some(Reply::AlreadyCompleted) => problem(
+            StatusCode::CONFLICT,
+            "TaskAlreadyCompleted",
+            "another report came first",
+        ),
         Some(Reply::TimedOut) => problem(StatusCode::GONE, "TaskTimedOut", "the call was given up before"),
-        Some(Reply::InvalidToken) => problem(StatusCode::NOT_FOUND, "InvalidToken", "the token is not of this process"),
-        None => problem(StatusCode::SERVICE_UNAVAILABLE, "Stopping", "the execution is coming to its end"),
+        Some(Reply::InvalidToken) => problem(
+            StatusCode::NOT_FOUND,
+            "InvalidToken",
+            "the token is not of this process",
+        ),
+        None => problem(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Stopping",
+            "the execution is coming to its end",
+        ),
     }
 }
 
@@ -57,7 +71,9 @@ async fn batch(State(commands): State<mpsc::Sender<Command>>, body: axum::body::
     };
     let mut results = Vec::new();
     for entry in reports.values() {
-        let token = entry.as_object().and_then(|entry| entry.get("token")?.as_str().map(str::to_owned));
+        let token = entry
+            .as_object()
+            .and_then(|entry| entry.get("token")?.as_str().map(str::to_owned));
         let (status, code) = match (token, entry.as_object().and_then(of_entry)) {
             (Some(token), Some(report)) => match hand_in(&commands, token, report).await {
                 Some(Reply::Taken) => (204u32, None),
@@ -98,7 +114,9 @@ fn parse(verb: &str, body: &[u8]) -> Result<Report, String> {
             Some(other) => Err(format!("`output` must be an object, not {}", other.kind())),
         },
         "fail" => fail_of(&body).ok_or_else(|| "`error` must be a string".to_owned()),
-        other => Err(format!("there is no report `{other}`: use `succeed`, `fail` or `heartbeat`")),
+        other => Err(format!(
+            "there is no report `{other}`: use `succeed`, `fail` or `heartbeat`"
+        )),
     }
 }
 

@@ -71,23 +71,37 @@ impl ExportedHistory {
     pub fn parse(text: &str) -> Result<Self, ExportError> {
         let mut lines = (1usize..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let at = |line: usize, message: String| ExportError { line, message };
-        let (line, head) = lines
-            .next()
-            .ok_or_else(|| at(1, "the file is empty: a history begins with `{\"history\": 1, …}`".to_owned()))?;
-        let head: Head = serde_json::from_str(head)
-            .map_err(|error| at(line, format!("this is no head of a history (`{{\"history\": 1, …}}`): {error}")))?;
+        let (line, head) = lines.next().ok_or_else(|| {
+            at(
+                1,
+                "the file is empty: a history begins with `{\"history\": 1, …}`".to_owned(),
+            )
+        })?;
+        let head: Head = serde_json::from_str(head).map_err(|error| {
+            at(
+                line,
+                format!("this is no head of a history (`{{\"history\": 1, …}}`): {error}"),
+            )
+        })?;
         if head.history != HISTORY_FORMAT {
-            let message = format!("the history has format {}, this program reads {HISTORY_FORMAT}", head.history);
+            let message = format!(
+                "the history has format {}, this program reads {HISTORY_FORMAT}",
+                head.history
+            );
             return Err(at(line, message));
         }
         let flow = compile(&head.definition).map_err(|message| at(line, message))?;
         let mut events = Vec::new();
         for (line, text) in lines {
-            let value: Value = serde_json::from_str(text).map_err(|error| at(line, format!("this is no JSON: {error}")))?;
+            let value: Value =
+                serde_json::from_str(text).map_err(|error| at(line, format!("this is no JSON: {error}")))?;
             let event = read_event(&flow, &value).map_err(|error| at(line, error.message))?;
             let expected = EventId(events.len() as u64 + 1);
             if event.id != expected {
-                return Err(at(line, format!("event {expected} should stand here, not event {}", event.id)));
+                return Err(at(
+                    line,
+                    format!("event {expected} should stand here, not event {}", event.id),
+                ));
             }
             events.push(event);
         }

@@ -10,7 +10,8 @@ use starbridge_machine::{EventId, State};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::StoreError;
 use starbridge_runtime::{
-    Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, ResourceMap, Shard, StartError, StartRequest, TokenKeys, World,
+    Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, ResourceMap, Shard, StartError, StartRequest,
+    TokenKeys, World,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,7 +70,8 @@ pub fn needs_server(flow: &Flow) -> Option<&'static str> {
     if !flow.concurrency.is_empty() {
         return Some("`concurrency`");
     }
-    let manual = |step: &starbridge_fdl::graph::Step| step.catch.iter().any(|catch| catch.target == CatchTarget::Manual);
+    let manual =
+        |step: &starbridge_fdl::graph::Step| step.catch.iter().any(|catch| catch.target == CatchTarget::Manual);
     flow.steps.iter().any(manual).then_some("a `catch` with `manual`")
 }
 
@@ -92,7 +94,10 @@ impl LocalRun {
         });
         connectors.insert("http", Arc::new(http));
         if let Some(folder) = settings.commands_in {
-            connectors.insert("cmd", Arc::new(CommandConnector::new(CommandSettings::in_folder(folder))));
+            connectors.insert(
+                "cmd",
+                Arc::new(CommandConnector::new(CommandSettings::in_folder(folder))),
+            );
         }
         let world = World {
             history: Arc::new(MemoryStore::new()),

@@ -8,6 +8,7 @@ mod dot;
 mod icon;
 mod layout;
 mod mermaid;
+mod outline;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -18,3 +19,17 @@ pub use coloring::{Coloring, Marks, Status, Way};
 pub use dot::dot;
 pub use mermaid::mermaid;
 pub use svg::svg;
+
+/// Fill and border of a state in pictures that other programs draw.
+fn state_colors(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::NotReached => ("#ffffff", "#9aa8b5"),
+        Status::Succeeded => ("#e4f5e7", "#2b7a39"),
+        Status::Running => ("#d9eafc", "#1559a6"),
+        Status::Waiting => ("#ebe6fb", "#5a3fb0"),
+        Status::Failed => ("#fbdcd8", "#b3261e"),
+        Status::Caught => ("#fff0d0", "#8f6200"),
+        Status::Cancelled => ("#e9edf0", "#5f6f7e"),
+        Status::Undoing | Status::RolledBack | Status::UndoFailed => ("#f6e4f3", "#86327a"),
+    }
+}

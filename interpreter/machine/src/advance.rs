@@ -70,7 +70,8 @@ impl State {
                 rollback,
             } => {
                 let undoes_success = self.book.status == Status::Succeeded && rollback;
-                if self.book.status.is_ended() && !undoes_success || self.book.ending.is_some()
+                if self.book.status.is_ended() && !undoes_success
+                    || self.book.ending.is_some()
                     || self.book.late_ending.is_some()
                 {
                     return Err(Rejection::Finished);

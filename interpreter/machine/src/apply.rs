@@ -81,8 +81,7 @@ impl State {
             | Detail::ExecutionTimedOut => Some(self.fold_end(flow, event)),
             Detail::LateResultIgnored { of, .. } => Some(self.book.abandoned.remove(of).then_some(())),
             Detail::TurnContinued | Detail::TaskStarted => Some(Some(())),
-            Detail::ExecutionRedriven { .. }
-            | Detail::ExecutionForked { .. } => Some(None),
+            Detail::ExecutionRedriven { .. } | Detail::ExecutionForked { .. } => Some(None),
             _ => None,
         }
     }

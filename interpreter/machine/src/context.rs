@@ -52,10 +52,7 @@ impl Context for View<'_> {
             "execution" => object([
                 ("id", Some(self.state.execution().clone().into())),
                 ("name", started.map(|started| started.name.clone().into())),
-                (
-                    "startedTime",
-                    Some(Value::from(self.state.started_time().to_string())),
-                ),
+                ("startedTime", Some(Value::from(self.state.started_time().to_string()))),
                 (
                     "labels",
                     Some(
@@ -95,9 +92,19 @@ impl Context for View<'_> {
     }
 
     fn names(&self) -> Vec<&'static str> {
-        ["flow", "execution", "step", "task", "poll", "foreach", "error", "cause", "retry"]
-            .into_iter()
-            .filter(|name| self.member(name).is_some())
-            .collect()
+        [
+            "flow",
+            "execution",
+            "step",
+            "task",
+            "poll",
+            "foreach",
+            "error",
+            "cause",
+            "retry",
+        ]
+        .into_iter()
+        .filter(|name| self.member(name).is_some())
+        .collect()
     }
 }

@@ -187,7 +187,10 @@ pub struct Resolution {
 }
 
 /// What happened. A † in the comment: begins a turn and holds its signal in full.
-#[expect(missing_docs, reason = "the members are those of the language reference, section \"history\"")]
+#[expect(
+    missing_docs,
+    reason = "the members are those of the language reference, section \"history\""
+)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Detail {
     /// † The execution began.
@@ -195,13 +198,21 @@ pub enum Detail {
     /// A list came to a step.
     StepEntered,
     /// An attempt began; for the flow: its input is made.
-    StepStarted { attempt: u32, input: Option<Object>, missing: Vec<Text> },
+    StepStarted {
+        attempt: u32,
+        input: Option<Object>,
+        missing: Vec<Text>,
+    },
     /// An attempt came to its end well.
     StepSucceeded { output: Option<Object>, missing: Vec<Text> },
     /// An attempt failed; attempt 0: the step may not even be tried.
     StepFailed { failure: Failure, attempt: u32 },
     /// The list goes on; `caught` is what the caught step leaves.
-    StepExited { goto: Option<StepId>, caught: Option<Object>, missing: Vec<Text> },
+    StepExited {
+        goto: Option<StepId>,
+        caught: Option<Object>,
+        missing: Vec<Text>,
+    },
     /// A branch began.
     BranchEntered { branch: u32, deps: Option<Object> },
     /// The branch in whose path this stands ended.
@@ -215,17 +226,31 @@ pub enum Detail {
     /// A call, before it is sent.
     TaskScheduled(Box<Scheduled>),
     /// † The send was acknowledged; it is not sent again.
-    TaskSubmitted { receipt: Option<Value>, execution: Option<Text>, version: Option<u64> },
+    TaskSubmitted {
+        receipt: Option<Value>,
+        execution: Option<Text>,
+        version: Option<u64>,
+    },
     /// † It could not be sent.
     TaskSubmitFailed(Failure),
     /// † The call's result.
-    TaskSucceeded { result: Value, worker: Option<Text>, held_time: Option<Timestamp> },
+    TaskSucceeded {
+        result: Value,
+        worker: Option<Text>,
+        held_time: Option<Timestamp>,
+    },
     /// † The call failed.
     TaskFailed { failure: Failure, retry_after: Option<u64> },
     /// † The call took too long, or its worker fell silent.
     TaskTimedOut { error: Text },
     /// The step is tried again later.
-    RetryScheduled { policy: u32, attempt: u32, delay_ms: u64, due: Timestamp, value: Option<Value> },
+    RetryScheduled {
+        policy: u32,
+        attempt: u32,
+        delay_ms: u64,
+        due: Timestamp,
+        value: Option<Value>,
+    },
     /// The resource is called again later.
     PollScheduled { call: u32, due: Timestamp },
     /// A wait began.
@@ -255,7 +280,11 @@ pub enum Detail {
     /// The flow failed; `step` is where the error arose.
     ExecutionFailed { failure: Failure, step: Option<StepId> },
     /// † An ended execution goes on.
-    ExecutionRedriven { from: EventId, steps: Vec<StepId>, by: Text },
+    ExecutionRedriven {
+        from: EventId,
+        steps: Vec<StepId>,
+        by: Text,
+    },
     /// † This execution goes on from an event of another.
     ExecutionForked { execution: Text, event: EventId },
     /// † What the turn before left undone goes on.

@@ -27,7 +27,9 @@ pub struct OpenStep {
 impl State {
     /// The flow's input, mapped.
     pub fn flow_input(&self) -> Object {
-        self.frame(ROOT).map(|frame| frame.input.to_object()).unwrap_or_default()
+        self.frame(ROOT)
+            .map(|frame| frame.input.to_object())
+            .unwrap_or_default()
     }
 
     /// The flow's local: the merged outputs of its steps so far.

@@ -8,7 +8,9 @@ pub(crate) fn delay(policy: &Retry, k: u32, chance: f64) -> u64 {
     let k_real = f64::from(k);
     let grown = match policy.backoff {
         Backoff::Fixed => policy.interval as f64,
-        Backoff::Exponential => policy.interval as f64 * policy.multiplier.powi(i32::try_from(k - 1).unwrap_or(i32::MAX)),
+        Backoff::Exponential => {
+            policy.interval as f64 * policy.multiplier.powi(i32::try_from(k - 1).unwrap_or(i32::MAX))
+        }
         Backoff::Polynomial => (k_real.powi(4) + 15.0 + chance * 30.0 * (k_real + 1.0)) * 1000.0,
     };
     let capped = grown.min(policy.max_interval as f64);

@@ -1,8 +1,8 @@
 //! Signals: what arrives from outside.
 
 use crate::event::{EventId, Resolution, Started};
-use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::graph::Misfit;
+use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 
 /// Something arrived. `call` is always the number of the call's `TaskScheduled`.
@@ -133,7 +133,11 @@ impl std::fmt::Display for Rejection {
             Self::InvalidInput(misfits) => {
                 f.write_str("the input does not fit the flow's inputSchema")?;
                 for misfit in misfits {
-                    let pointer = if misfit.pointer.is_empty() { "the whole" } else { &misfit.pointer };
+                    let pointer = if misfit.pointer.is_empty() {
+                        "the whole"
+                    } else {
+                        &misfit.pointer
+                    };
                     write!(f, "\n  {pointer}: {}", misfit.message)?;
                 }
                 Ok(())

@@ -7,14 +7,12 @@ mod outstanding;
 mod undoing;
 mod walk;
 
+pub(crate) use crate::apply::step_input;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub(crate) use children::{Children, Closing, Outcome};
-pub(crate) use frame::{
-    ArmRun, At, Frame, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun,
-};
-pub(crate) use walk::inside_of;
-pub(crate) use crate::apply::step_input as step_input;
+pub(crate) use frame::{ArmRun, At, Frame, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
+pub(crate) use walk::inside_of;
 
 use crate::event::{EventId, Failure, Started};
 use rustc_hash::FxHashMap;

@@ -43,7 +43,9 @@ impl State {
             }
             (Phase::Started(Inside::Task(_)), StepKind::Task(task)) => self.step_task(turn, id, task),
             (Phase::Started(Inside::Choice(_)), StepKind::Choice(choice)) => self.step_choice(turn, id, choice),
-            (Phase::Started(Inside::Children(_)), StepKind::Parallel(parallel)) => self.step_parallel(turn, id, parallel),
+            (Phase::Started(Inside::Children(_)), StepKind::Parallel(parallel)) => {
+                self.step_parallel(turn, id, parallel)
+            }
             (Phase::Started(Inside::Children(_)), StepKind::Foreach(foreach)) => self.step_foreach(turn, id, foreach),
             (Phase::Started(_), _) => {}
         }

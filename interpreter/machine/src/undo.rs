@@ -63,7 +63,9 @@ impl State {
             UndoPhase::InFlight { .. } | UndoPhase::Retrying { .. } => {}
             UndoPhase::Answered => self.emit(turn, place, Detail::RollbackSucceeded),
             UndoPhase::Faulted { failure, .. } => self.emit(turn, place, Detail::StepFailed { failure, attempt }),
-            UndoPhase::Failed { failure, retry_after } => self.after_undo_failure(turn, id, place, &failure, retry_after),
+            UndoPhase::Failed { failure, retry_after } => {
+                self.after_undo_failure(turn, id, place, &failure, retry_after)
+            }
         }
     }
 
@@ -159,7 +161,10 @@ impl State {
         };
         let (resource, pattern, params) = match &rollback.undo {
             Undo::Call(call) => {
-                let params = call.params.as_ref().map(|params| params.resolve(Root::Overlay(&run.input)));
+                let params = call
+                    .params
+                    .as_ref()
+                    .map(|params| params.resolve(Root::Overlay(&run.input)));
                 (call.resource.clone(), call.pattern, params)
             }
             Undo::Child => {
@@ -183,7 +188,14 @@ impl State {
         self.emit(turn, place, detail);
     }
 
-    fn after_undo_failure(&mut self, turn: &mut Turn<'_>, id: FrameId, place: Place, failure: &Failure, retry_after: u64) {
+    fn after_undo_failure(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: FrameId,
+        place: Place,
+        failure: &Failure,
+        retry_after: u64,
+    ) {
         let Some(run) = self.undo_run(id) else {
             return;
         };

@@ -12,7 +12,9 @@ fn started(task: &str) -> (Arc<Flow>, State) {
     let text = format!(
         r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "t", "resourceArn": "http://x/", {task}}}]}}"#
     );
-    let flow = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default()).flow.unwrap();
+    let flow = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default())
+        .flow
+        .unwrap();
     let mut state = State::new("e", Arc::new(Limits::default()));
     let start = Started {
         flow: "f".into(),

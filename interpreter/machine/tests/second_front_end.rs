@@ -126,10 +126,19 @@ impl Run {
                 restored.apply(&self.flow, event);
             }
             assert_eq!(restored.open_steps(), self.state.open_steps());
-            assert_eq!(text(&restored.checkpoint(&self.flow)), text(&self.state.checkpoint(&self.flow)));
-            assert_eq!(data_at(&folded), data_at(&State::from_checkpoint(&self.flow, &checkpoint, Arc::default()).unwrap()));
+            assert_eq!(
+                text(&restored.checkpoint(&self.flow)),
+                text(&self.state.checkpoint(&self.flow))
+            );
+            assert_eq!(
+                data_at(&folded),
+                data_at(&State::from_checkpoint(&self.flow, &checkpoint, Arc::default()).unwrap())
+            );
         }
-        assert_eq!(text(&folded.checkpoint(&self.flow)), text(&self.state.checkpoint(&self.flow)));
+        assert_eq!(
+            text(&folded.checkpoint(&self.flow)),
+            text(&self.state.checkpoint(&self.flow))
+        );
     }
 
     fn error(&self) -> (&str, &str) {
@@ -143,8 +152,13 @@ impl Run {
     }
 
     fn steps(&self) -> Vec<String> {
-        let entered = self.events.iter().filter(|event| history::type_name(&event.detail) == "StepEntered");
-        entered.map(|event| self.flow.step(event.step.unwrap()).unwrap().name.to_string()).collect()
+        let entered = self
+            .events
+            .iter()
+            .filter(|event| history::type_name(&event.detail) == "StepEntered");
+        entered
+            .map(|event| self.flow.step(event.step.unwrap()).unwrap().name.to_string())
+            .collect()
     }
 }
 
@@ -160,13 +174,20 @@ fn text(bytes: &[u8]) -> &str {
 #[test]
 fn a_states_output_is_the_next_ones_input() {
     let answer = Answer::Result(json(r#"{"receipt": "r1"}"#));
-    let run = Run::new(ORDER, r#"{"order": {"kind": "paid", "total": 7}, "id": 1}"#, vec![answer]);
+    let run = Run::new(
+        ORDER,
+        r#"{"order": {"kind": "paid", "total": 7}, "id": 1}"#,
+        vec![answer],
+    );
     assert_eq!(run.state.status(), Status::Succeeded, "{:?}", run.state.failure());
     assert_eq!(run.state.output(), Some(&object(r#"{"thanks": true}"#)));
     assert_eq!(run.steps(), ["Prepare", "Decide", "Charge", "Settle", "Receipt"]);
     assert_eq!(run.now, Timestamp(30_000));
     let inputs: Vec<String> = run.events.iter().filter_map(input_of).collect();
-    assert_eq!(inputs, [r#"{"kind":"paid","total":7}"#, r#"{"amount":7,"currency":"EUR"}"#]);
+    assert_eq!(
+        inputs,
+        [r#"{"kind":"paid","total":7}"#, r#"{"amount":7,"currency":"EUR"}"#]
+    );
 }
 
 fn input_of(event: &Event) -> Option<String> {
@@ -213,7 +234,14 @@ fn faults_have_the_names_of_this_language() {
     let run = Run::new(ORDER, r#"{"order": {"kind": "gift", "total": 7}}"#, Vec::new());
     assert_eq!(run.error(), ("Order.Unknown", "no such kind"));
     let run = Run::new(ORDER, r#"{"order": {"kind": "paid"}}"#, Vec::new());
-    assert_eq!(run.error(), ("States.ParameterPathFailure", "nothing at `$.order.total`"));
-    let run = Run::new(ORDER, r#"{"order": {"kind": "paid", "total": 7}}"#, vec![Answer::Result(json("[1]"))]);
+    assert_eq!(
+        run.error(),
+        ("States.ParameterPathFailure", "nothing at `$.order.total`")
+    );
+    let run = Run::new(
+        ORDER,
+        r#"{"order": {"kind": "paid", "total": 7}}"#,
+        vec![Answer::Result(json("[1]"))],
+    );
     assert_eq!(run.error().0, "States.ResultInvalid");
 }

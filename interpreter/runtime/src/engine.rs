@@ -192,12 +192,7 @@ impl Engine {
     /// Waits for an answer, a command or a timer, whichever is first.
     async fn wait(&mut self) {
         let now = self.now();
-        let next = self
-            .shard
-            .next_wakeup()
-            .into_iter()
-            .chain(self.heartbeats.next())
-            .min();
+        let next = self.shard.next_wakeup().into_iter().chain(self.heartbeats.next()).min();
         if self.settings.fast_forward
             && self.out.is_empty()
             && !self.waits_for_callback()
@@ -206,7 +201,9 @@ impl Engine {
             self.ahead += next.millis_since(now);
             return self.take_silent();
         }
-        let pause = next.map_or(Duration::from_secs(3600), |next| Duration::from_millis(next.millis_since(now)));
+        let pause = next.map_or(Duration::from_secs(3600), |next| {
+            Duration::from_millis(next.millis_since(now))
+        });
         tokio::select! {
             biased;
             Some(done) = self.done.1.recv() => self.take_done(done),

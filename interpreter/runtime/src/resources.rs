@@ -57,7 +57,9 @@ impl std::fmt::Display for ResourceMapError {
 impl std::error::Error for ResourceMapError {}
 
 /// Forms that are called as they are written.
-const DIRECT: [&str; 8] = ["http:", "https:", "queue:", "sqs:", "redis:", "lambda:", "flow:", "cmd:"];
+const DIRECT: [&str; 8] = [
+    "http:", "https:", "queue:", "sqs:", "redis:", "lambda:", "flow:", "cmd:",
+];
 
 impl ResourceMap {
     /// Adds `PATTERN=TARGET`. The target begins at the first `=` that is followed by a form that can be called.
@@ -110,10 +112,7 @@ impl ResourceMap {
                         }
                     }
                 }
-                return Some(Resolved {
-                    target,
-                    via: entry.via,
-                });
+                return Some(Resolved { target, via: entry.via });
             }
         }
         let direct = |target: String| Resolved {
@@ -202,7 +201,9 @@ mod tests {
     #[test]
     fn placeholders_are_filled_in() {
         let map = map(&["acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}?a=b"]);
-        let resolved = map.resolve("acs:fc:cn-hangzhou:123:services/shop/functions/pay").unwrap();
+        let resolved = map
+            .resolve("acs:fc:cn-hangzhou:123:services/shop/functions/pay")
+            .unwrap();
         assert_eq!(resolved.target, "http://localhost:9000/shop/pay?a=b");
         assert_eq!(resolved.via, Via::FunctionCompute);
         assert_eq!(map.resolve("acs:fc:cn:1:services/shop"), None);

@@ -13,7 +13,9 @@ use starbridge_fdl::graph::{Flow, Misfit};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{CallToSend, Detail, Event, EventId, Parent, Rejection, Signal, Started, State, Status, history};
+use starbridge_machine::{
+    CallToSend, Detail, Event, EventId, Parent, Rejection, Signal, Started, State, Status, history,
+};
 use starbridge_ports::Append;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -239,10 +241,15 @@ impl Shard {
 
     /// Gives a signal to an execution at once; its events are part of the next batch.
     pub fn signal(&mut self, execution: &str, signal: Signal, now: Timestamp) -> Result<(), Rejection> {
-        let Some((id, live)) = self.executions.get_key_value(execution).map(|(id, _)| id.clone()).and_then(|id| {
-            let live = self.executions.get_mut(&id)?;
-            Some((id, live))
-        }) else {
+        let Some((id, live)) = self
+            .executions
+            .get_key_value(execution)
+            .map(|(id, _)| id.clone())
+            .and_then(|id| {
+                let live = self.executions.get_mut(&id)?;
+                Some((id, live))
+            })
+        else {
             return Err(Rejection::Unknown);
         };
         let before = live.state.last_event();
@@ -318,7 +325,11 @@ impl Shard {
                 let _ = self.signal(&execution, Signal::Continue, now);
             }
         }
-        if self.pending.is_empty() { Step::Idle } else { Step::Decided }
+        if self.pending.is_empty() {
+            Step::Idle
+        } else {
+            Step::Decided
+        }
     }
 
     /// Fires the timer that is due first, if one is. Answers whether there was one.

@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn references_become_tokens_only_when_exact() {
         let keys = TokenKeys::new(vec![[3; 32]]);
-        let value: Value = serde_json_value(r#"{"a":["task-token:x/4"],"b":"see task-token:x/4","c":"task-token:y/4"}"#);
+        let value: Value =
+            serde_json_value(r#"{"a":["task-token:x/4"],"b":"see task-token:x/4","c":"task-token:y/4"}"#);
         let signed = sign_references(&value, &["x"], &keys).unwrap();
         let object = signed.as_object().unwrap();
         let token = object.get("a").unwrap().as_array().unwrap().at(0).unwrap().clone();

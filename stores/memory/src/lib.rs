@@ -40,7 +40,9 @@ impl History for MemoryStore {
         let mut executions = self.lock();
         let mut ends: BTreeMap<&Text, u64> = BTreeMap::new();
         for turn in turns {
-            let kept = executions.get(&turn.execution).map_or(0, |kept| kept.events.len() as u64);
+            let kept = executions
+                .get(&turn.execution)
+                .map_or(0, |kept| kept.events.len() as u64);
             let end = ends.entry(&turn.execution).or_insert(kept);
             if *end != turn.expected.0 {
                 return Err(StoreError::Conflict);

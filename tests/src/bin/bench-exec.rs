@@ -39,7 +39,10 @@ fn main() -> ExitCode {
 
 /// A function that answers at once, in a process of its own.
 async fn serve() {
-    let router = Router::new().route("/f", post(|| async { ([("content-type", "application/json")], r#"{"ok":true}"#) }));
+    let router = Router::new().route(
+        "/f",
+        post(|| async { ([("content-type", "application/json")], r#"{"ok":true}"#) }),
+    );
     if let Ok(listener) = tokio::net::TcpListener::bind("127.0.0.1:0").await
         && let Ok(address) = listener.local_addr()
     {
@@ -83,7 +86,10 @@ async fn rounds(url: &str, starbridge: &PathBuf) -> Result<(), String> {
     let input = folder.path().join("input.json");
     std::fs::write(&flow, definition).map_err(|error| error.to_string())?;
     std::fs::write(&input, format!(r#"{{"items":[{}]}}"#, items.join(","))).map_err(|error| error.to_string())?;
-    println!("{:>6} {:>16} {:>16} {:>8}", "round", "bare requests/s", "exec tasks/s", "ratio");
+    println!(
+        "{:>6} {:>16} {:>16} {:>8}",
+        "round", "bare requests/s", "exec tasks/s", "ratio"
+    );
     let mut ratios = Vec::new();
     for round in 1..=ROUNDS {
         let bare = bare(url).await?;
@@ -111,7 +117,7 @@ async fn rounds(url: &str, starbridge: &PathBuf) -> Result<(), String> {
 
 /// Requests a second of a loop around the client, whole answers read.
 async fn bare(url: &str) -> Result<f64, String> {
-    let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;
+    let client = starbridge_tests::client();
     let next = Arc::new(AtomicUsize::new(0));
     let begun = Instant::now();
     let workers: Vec<_> = (0..AT_ONCE)
@@ -124,14 +130,21 @@ async fn bare(url: &str) -> Result<f64, String> {
                         return Ok::<(), reqwest::Error>(());
                     }
                     let body = format!(r#"{{"n":{n}}}"#);
-                    let sent = client.post(&url).header("content-type", "application/json").body(body).send();
+                    let sent = client
+                        .post(&url)
+                        .header("content-type", "application/json")
+                        .body(body)
+                        .send();
                     sent.await?.bytes().await?;
                 }
             })
         })
         .collect();
     for worker in workers {
-        worker.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        worker
+            .await
+            .map_err(|error| error.to_string())?
+            .map_err(|error| error.to_string())?;
     }
     Ok(REQUESTS as f64 / begun.elapsed().as_secs_f64())
 }

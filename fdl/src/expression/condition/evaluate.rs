@@ -15,12 +15,10 @@ pub(super) fn holds(expression: &Expression, data: Root<'_>) -> bool {
         Expression::All(all) => all.iter().all(|part| holds(part, data)),
         Expression::Any(any) => any.iter().any(|part| holds(part, data)),
         Expression::Compare(left, Comparison::In, right) => is_in(left, right, data),
-        Expression::Compare(left, comparison, right) => {
-            match (operand(left, data), operand(right, data)) {
-                (Some(left), Some(right)) => compare(&left, *comparison, &right),
-                _ => false,
-            }
-        }
+        Expression::Compare(left, comparison, right) => match (operand(left, data), operand(right, data)) {
+            (Some(left), Some(right)) => compare(&left, *comparison, &right),
+            _ => false,
+        },
     }
 }
 

@@ -85,9 +85,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
             continue;
         }
         let (kind, end) = token(text, at, rest, first)?;
-        if matches!(kind, TokenKind::Path(_))
-            && text.get(end..).is_some_and(|rest| rest.starts_with('-'))
-        {
+        if matches!(kind, TokenKind::Path(_)) && text.get(end..).is_some_and(|rest| rest.starts_with('-')) {
             return Err(ConditionError::new(end, 1, "`-` right after a path").help(
                 "a key with `-` in it stands in brackets and quotes, as in `$[\"a-b\"]`; there is no arithmetic in conditions",
             ));
@@ -103,22 +101,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
 }
 
 /// The token at byte `at`, where `rest` begins with `first`, and where it ends.
-fn token(
-    text: &str,
-    at: usize,
-    rest: &str,
-    first: char,
-) -> Result<(TokenKind, usize), ConditionError> {
+fn token(text: &str, at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), ConditionError> {
     match first {
         '"' | '\'' => {
             let (said, end) = quoted::read(text, at, Rules::Condition)?;
             Ok((TokenKind::Literal(Value::from(said)), end))
         }
         '`' => match rest.get(1..).and_then(|inside| inside.split_once('`')) {
-            Some((inside, _)) => Ok((
-                TokenKind::Literal(Value::from(inside)),
-                at + inside.len() + 2,
-            )),
+            Some((inside, _)) => Ok((TokenKind::Literal(Value::from(inside)), at + inside.len() + 2)),
             None => Err(ConditionError::new(at, rest.len(), "the string has no end")
                 .help("close it with the quote it began with")),
         },
@@ -146,15 +136,10 @@ fn sign(at: usize, rest: &str, first: char) -> Result<(TokenKind, usize), Condit
     match (found, meant) {
         (Some((sign, kind)), None) => Ok((kind.clone(), at + sign.len())),
         // Both fit: the longer one is what stands there.
-        (Some((sign, kind)), Some((other, _))) if sign.len() >= other.len() => {
-            Ok((kind.clone(), at + sign.len()))
+        (Some((sign, kind)), Some((other, _))) if sign.len() >= other.len() => Ok((kind.clone(), at + sign.len())),
+        (_, Some((sign, help))) => {
+            Err(ConditionError::new(at, sign.len(), format!("`{sign}` is no operator of conditions")).help(*help))
         }
-        (_, Some((sign, help))) => Err(ConditionError::new(
-            at,
-            sign.len(),
-            format!("`{sign}` is no operator of conditions"),
-        )
-        .help(*help)),
         (None, None) => Err(ConditionError::new(
             at,
             first.len_utf8(),
@@ -167,18 +152,12 @@ fn path(text: &str, at: usize, rest: &str) -> Result<(TokenKind, usize), Conditi
     let name = rest.get(1..).map_or("", word);
     if !name.is_empty() {
         let after = rest.get(1 + name.len()..).unwrap_or_default();
-        let error = ConditionError::new(
-            at,
-            1 + name.len(),
-            format!("`${name}` is not known in conditions"),
-        );
+        let error = ConditionError::new(at, 1 + name.len(), format!("`${name}` is not known in conditions"));
         let help = match name {
             "input" | "local" | "context" if after.starts_with(['.', '[']) => {
                 "paths here start at `$`, which is the step's own input: `$.a`".to_owned()
             }
-            "input" | "local" | "context" => {
-                "paths here start at `$`, which is the step's own input".to_owned()
-            }
+            "input" | "local" | "context" => "paths here start at `$`, which is the step's own input".to_owned(),
             _ => format!("paths here start at `$`: write `$.{name}`"),
         };
         return Err(error.help(help));
@@ -187,12 +166,8 @@ fn path(text: &str, at: usize, rest: &str) -> Result<(TokenKind, usize), Conditi
     if query.is_singular() {
         return Ok((TokenKind::Path(query), end));
     }
-    let message = format!(
-        "`{}` may find several values, and here is place for one",
-        query.text()
-    );
-    Err(ConditionError::new(at, end - at, message)
-        .help("paths in conditions are keys and indices: `$.a[0].b`"))
+    let message = format!("`{}` may find several values, and here is place for one", query.text());
+    Err(ConditionError::new(at, end - at, message).help("paths in conditions are keys and indices: `$.a[0].b`"))
 }
 
 /// The letters, digits and `_` a text begins with.
@@ -242,10 +217,7 @@ fn number(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
 
 /// The number with a minus before it, from its text.
 pub(super) fn negative(digits: &str) -> Option<Value> {
-    format!("-{digits}")
-        .parse::<Number>()
-        .ok()
-        .map(Value::Number)
+    format!("-{digits}").parse::<Number>().ok().map(Value::Number)
 }
 
 fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
@@ -262,16 +234,9 @@ fn named(at: usize, rest: &str) -> Result<(TokenKind, usize), ConditionError> {
                 "not" => "write `!`".to_owned(),
                 lower @ ("true" | "false" | "null" | "in") => format!("write `{lower}`"),
                 "nil" | "none" | "undefined" => "write `null`".to_owned(),
-                _ => format!(
-                    "text stands in quotes, and paths start at `$`: `\"{name}\"` or `$.{name}`"
-                ),
+                _ => format!("text stands in quotes, and paths start at `$`: `\"{name}\"` or `$.{name}`"),
             };
-            return Err(ConditionError::new(
-                at,
-                name.len(),
-                format!("`{name}` is not known in conditions"),
-            )
-            .help(help));
+            return Err(ConditionError::new(at, name.len(), format!("`{name}` is not known in conditions")).help(help));
         }
     };
     Ok((kind, at + name.len()))

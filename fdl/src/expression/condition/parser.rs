@@ -39,8 +39,9 @@ struct Parser<'a> {
 pub(super) fn parse(text: &str) -> Result<Expression, ConditionError> {
     let tokens = tokens(text)?;
     if tokens.is_empty() {
-        return Err(ConditionError::new(0, text.len(), "the condition is empty")
-            .help("write `true` for one that always holds"));
+        return Err(
+            ConditionError::new(0, text.len(), "the condition is empty").help("write `true` for one that always holds")
+        );
     }
     let mut parser = Parser {
         text,
@@ -56,8 +57,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, ConditionError> {
     {
         let message = format!("a condition holds or not, and this is {}", value.kind());
         return Err(
-            ConditionError::new(whole.start, whole.end - whole.start, message)
-                .help("compare it with something"),
+            ConditionError::new(whole.start, whole.end - whole.start, message).help("compare it with something")
         );
     }
     Ok(*whole.expression)
@@ -90,19 +90,11 @@ impl<'a> Parser<'a> {
     }
 
     fn any(&mut self) -> Parsed<Part> {
-        self.joined(
-            Self::all,
-            |kind| matches!(kind, TokenKind::Or),
-            Expression::Any,
-        )
+        self.joined(Self::all, |kind| matches!(kind, TokenKind::Or), Expression::Any)
     }
 
     fn all(&mut self) -> Parsed<Part> {
-        self.joined(
-            Self::comparison,
-            |kind| matches!(kind, TokenKind::And),
-            Expression::All,
-        )
+        self.joined(Self::comparison, |kind| matches!(kind, TokenKind::And), Expression::All)
     }
 
     /// Parts with an operator between them, or the only part there is.
@@ -113,11 +105,7 @@ impl<'a> Parser<'a> {
         join: fn(Vec<Expression>) -> Expression,
     ) -> Parsed<Part> {
         let first = part(self)?;
-        if !self
-            .tokens
-            .first()
-            .is_some_and(|token| operator(&token.kind))
-        {
+        if !self.tokens.first().is_some_and(|token| operator(&token.kind)) {
             return Ok(first);
         }
         let (start, mut end) = (first.start, first.end);
@@ -135,10 +123,8 @@ impl<'a> Parser<'a> {
         match &*part.expression {
             Expression::Constant(value) if !matches!(value, Value::Bool(_)) => {
                 let message = format!("{} beside `&&`, `||` or `!`", value.kind());
-                Err(
-                    ConditionError::boxed(part.start, part.end - part.start, message)
-                        .with_help("compare it with something, as in `$.a == 1 || $.a == 2`"),
-                )
+                Err(ConditionError::boxed(part.start, part.end - part.start, message)
+                    .with_help("compare it with something, as in `$.a == 1 || $.a == 2`"))
             }
             _ => Ok(part.expression),
         }
@@ -196,11 +182,7 @@ impl<'a> Parser<'a> {
     }
 
     fn ends(&self) -> Box<ConditionError> {
-        ConditionError::boxed(
-            self.text.len(),
-            0,
-            "the condition ends where a value should stand",
-        )
+        ConditionError::boxed(self.text.len(), 0, "the condition ends where a value should stand")
     }
 
     fn negated(&self, not: &Token, inside: Part) -> Parsed<Part> {
@@ -218,11 +200,7 @@ impl<'a> Parser<'a> {
                 return Err(ConditionError::boxed(token.offset, token.len, message));
             }
         };
-        Ok(Part::new(
-            expression,
-            token.offset,
-            token.offset + token.len,
-        ))
+        Ok(Part::new(expression, token.offset, token.offset + token.len))
     }
 
     fn negative(&mut self, minus: &Token) -> Parsed<Part> {
@@ -251,10 +229,9 @@ impl<'a> Parser<'a> {
                 end: token.offset + token.len,
             }),
             Some(token) => Err(self.expected_operator(token)),
-            None => Err(
-                ConditionError::boxed(open.offset, open.len, "`(` is not closed")
-                    .with_help("close it with `)`"),
-            ),
+            None => {
+                Err(ConditionError::boxed(open.offset, open.len, "`(` is not closed").with_help("close it with `)`"))
+            }
         }
     }
 

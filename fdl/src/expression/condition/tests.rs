@@ -83,10 +83,7 @@ const HOLDS: &[(&str, bool)] = &[
     (r"`a\n` == 'a\\n'", true),
     (r#""\u00e4" == $.umlaut"#, true),
     (r#"'\ud83d\ude00' == $.emoji"#, true),
-    (
-        r#"'\"\/\b\f\n\r\t' == "\"/\u0008\u000c\u000a\u000d\u0009""#,
-        true,
-    ),
+    (r#"'\"\/\b\f\n\r\t' == "\"/\u0008\u000c\u000a\u000d\u0009""#, true),
     ("'ABC' == 'abc'", false),
     // Different types
     ("$.n == '5'", false),
@@ -160,11 +157,7 @@ fn conditions_hold_as_they_should() {
     for (text, expected) in HOLDS {
         let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
         assert_eq!(condition.holds(root(&data)), *expected, "{text}");
-        assert_eq!(
-            condition.holds(Root::Overlay(&overlay)),
-            *expected,
-            "{text}"
-        );
+        assert_eq!(condition.holds(Root::Overlay(&overlay)), *expected, "{text}");
         assert_eq!(condition.text(), text);
     }
 }
@@ -268,11 +261,7 @@ fn errors_point_at_their_place() {
             Err(error) => error,
             Ok(condition) => panic!("{text} was taken as {condition:?}"),
         };
-        let said = format!(
-            "{} / {}",
-            error.message,
-            error.help.as_deref().unwrap_or_default()
-        );
+        let said = format!("{} / {}", error.message, error.help.as_deref().unwrap_or_default());
         assert_eq!(
             text.get(error.offset..error.offset + error.len),
             Some(*part),
@@ -309,8 +298,7 @@ fn length_and_nesting_are_bounded() {
     on_small_stack(move || {
         let data = json(r#"{"a": 1}"#);
         for form in forms {
-            let deepest = Condition::parse(&form(parser::NESTING))
-                .unwrap_or_else(|error| panic!("{error:?}"));
+            let deepest = Condition::parse(&form(parser::NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
             deepest.holds(root(&data));
             drop(deepest.clone());
             assert!(Condition::parse(&form(parser::NESTING + 2)).is_err());
@@ -319,10 +307,7 @@ fn length_and_nesting_are_bounded() {
             "(", "!", "!(", "-", "$[", "$.a[?(", "a && (", "1 == (", "'", "`", "$.a == ",
         ] {
             for len in [4_000, 10_000] {
-                assert!(
-                    Condition::parse(&text.repeat(len / text.len())).is_err(),
-                    "{text}"
-                );
+                assert!(Condition::parse(&text.repeat(len / text.len())).is_err(), "{text}");
             }
         }
         // As flat as they are long.
@@ -337,9 +322,9 @@ fn length_and_nesting_are_bounded() {
 #[test]
 fn noise_is_answered() {
     let pieces = [
-        "$", "$.a", "$.n", ".", "[0]", "['a']", "(", ")", "!", "&&", "||", "==", "!=", "<", "<=",
-        "in", "-", "1", "2.5", "1e9", "'", "\"", "`", "'s'", "\\", "true", "null", "and", "=", "&",
-        "é", "😀", " ", "\n", "\u{0}", "$input",
+        "$", "$.a", "$.n", ".", "[0]", "['a']", "(", ")", "!", "&&", "||", "==", "!=", "<", "<=", "in", "-", "1",
+        "2.5", "1e9", "'", "\"", "`", "'s'", "\\", "true", "null", "and", "=", "&", "é", "😀", " ", "\n", "\u{0}",
+        "$input",
     ];
     let data = json(DATA);
     let mut noise = Noise(11);
@@ -384,10 +369,7 @@ fn connectives_are_boolean_algebra() {
         let (x, y, z) = (holds(a), holds(b), holds(c));
         assert_eq!(holds(&format!("{a} && {b} || {c}")), x && y || z);
         assert_eq!(holds(&format!("{a} || {b} && {c}")), x || y && z);
-        assert_eq!(
-            holds(&format!("!({a}) && ({b} || !({c}))")),
-            !x && (y || !z)
-        );
+        assert_eq!(holds(&format!("!({a}) && ({b} || !({c}))")), !x && (y || !z));
         assert_eq!(holds(&format!("({a}) == ({b} && {c})")), x == (y && z));
     }
 }

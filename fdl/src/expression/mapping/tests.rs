@@ -18,10 +18,7 @@ fn template(text: &str) -> MappingSource {
 }
 
 fn run(list: Vec<Mapping>, fault: FaultKind) -> Result<Output, Fault> {
-    let (input, local) = (
-        json(r#"{"a": {"b": 1}, "list": [1, 2]}"#),
-        json(r#"{"r": "x"}"#),
-    );
+    let (input, local) = (json(r#"{"a": {"b": 1}, "list": [1, 2]}"#), json(r#"{"r": "x"}"#));
     let context = context();
     Mappings { list, fault }.run(&scope(root(&input), root(&local), &context))
 }
@@ -41,7 +38,8 @@ fn targets_get_their_values_in_order() {
         ],
         FaultKind::Input,
     );
-    let expected = r#"{"z":{"b":1},"c":{"path":"$input.a","n":[1,null]},"t":"x/1","all":[2],"none":[],"visit":2,"a.b":{"r":"x"}}"#;
+    let expected =
+        r#"{"z":{"b":1},"c":{"path":"$input.a","n":[1,null]},"t":"x/1","all":[2],"none":[],"visit":2,"a.b":{"r":"x"}}"#;
     let output = output.unwrap();
     assert_eq!(Value::from(output.value).to_json(), expected);
     assert!(output.missing.is_empty());
@@ -78,10 +76,7 @@ fn a_required_target_without_value_is_a_fault() {
         ),
     ] {
         let found = run(
-            vec![
-                mapping("x", path("$input.none"), false),
-                mapping("t", source, true),
-            ],
+            vec![mapping("x", path("$input.none"), false), mapping("t", source, true)],
             fault.clone(),
         );
         assert_eq!(found, Err(Fault::new(fault, cause)));

@@ -15,10 +15,7 @@ fn paths_become_what_they_find() {
     let input = r#"{"a":{"b":1},"list":[1,2],"s":"$.a"}"#;
     for (params, expected) in [
         (r#""$""#, input),
-        (
-            r#"{"x":"$"}"#,
-            r#"{"x":{"a":{"b":1},"list":[1,2],"s":"$.a"}}"#,
-        ),
+        (r#"{"x":"$"}"#, r#"{"x":{"a":{"b":1},"list":[1,2],"s":"$.a"}}"#),
         (r#"{"x":"$.a.b","y":"$['list'][-1]"}"#, r#"{"x":1,"y":2}"#),
         (r#"{"x":{"y":[["$.a"]]}}"#, r#"{"x":{"y":[[{"b":1}]]}}"#),
         (
@@ -55,10 +52,7 @@ fn the_whole_of_nothing_and_of_an_overlay() {
     let mut overlay = Overlay::new(object(r#"{"a":1}"#));
     overlay.merge(&object(r#"{"b":2}"#));
     let resolved = params.resolve(Root::Overlay(&overlay));
-    assert_eq!(
-        resolved,
-        json(r#"{"x":{"a":1,"b":2},"y":[{"a":1,"b":2}],"z":1}"#)
-    );
+    assert_eq!(resolved, json(r#"{"x":{"a":1,"b":2},"y":[{"a":1,"b":2}],"z":1}"#));
 }
 
 #[test]
@@ -78,12 +72,7 @@ fn constants_are_shared() {
     assert!(deep(&resolved).same(&deep(&value)));
     let constant = json(r#"{"a":[{"b":1}]}"#);
     let resolved = Params::compile(&constant).unwrap().resolve(Root::Nothing);
-    assert!(
-        resolved
-            .as_object()
-            .unwrap()
-            .same(constant.as_object().unwrap())
-    );
+    assert!(resolved.as_object().unwrap().same(constant.as_object().unwrap()));
 }
 
 #[test]
@@ -97,16 +86,12 @@ fn every_wrong_path_is_told() {
         .map(|error| (error.pointer.as_str(), error.error.offset))
         .collect();
     assert_eq!(told, [("/a~1b/~0/1", 5), ("/c", 2), ("/d", 3)]);
-    assert_eq!(
-        Params::compile(&json(r#""$.""#)).unwrap_err()[0].pointer,
-        ""
-    );
+    assert_eq!(Params::compile(&json(r#""$.""#)).unwrap_err()[0].pointer, "");
 }
 
 #[test]
 fn depth_is_bounded() {
-    let nested =
-        |depth: usize| (1..depth).fold(json(r#"["$.a"]"#), |inside, _| Value::from(vec![inside]));
+    let nested = |depth: usize| (1..depth).fold(json(r#"["$.a"]"#), |inside, _| Value::from(vec![inside]));
     assert!(Params::compile(&nested(DEPTH)).is_ok());
     assert!(Params::compile(&nested(DEPTH + 1)).is_err());
 }

@@ -33,8 +33,7 @@ fn length_and_nesting_are_bounded() {
             data = Value::from(vec![data]);
         }
         for form in forms {
-            let deepest =
-                Query::parse(&form(parse::NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
+            let deepest = Query::parse(&form(parse::NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
             deepest.find(root(&data));
             drop(deepest.clone());
             assert!(Query::parse(&form(parse::NESTING + 2)).is_err());
@@ -64,9 +63,9 @@ fn length_and_nesting_are_bounded() {
 #[test]
 fn noise_is_answered() {
     let pieces = [
-        "$", ".", "..", "*", "[", "]", "'", "\"", "?", "@", "(", ")", "!", "&&", "||", "==", "<",
-        ",", ":", "0", "-1", "12", "a", "é", "\\", "\\u", "d83d", "length(", "count(", "match(",
-        "value(", "search(", " ", "\n", "true", "null", "$input", "😀", "1e5", ".5", "\u{1}",
+        "$", ".", "..", "*", "[", "]", "'", "\"", "?", "@", "(", ")", "!", "&&", "||", "==", "<", ",", ":", "0", "-1",
+        "12", "a", "é", "\\", "\\u", "d83d", "length(", "count(", "match(", "value(", "search(", " ", "\n", "true",
+        "null", "$input", "😀", "1e5", ".5", "\u{1}",
     ];
     let data = json(DATA);
     let mut noise = Noise(7);
@@ -133,12 +132,7 @@ fn agrees_with_the_engine() {
             .collect();
         let ours = random_value(&mut noise, 4);
         let theirs = serde_json::Value::from(&ours);
-        let expected: Vec<Value> = theirs
-            .query(&text)
-            .unwrap()
-            .into_iter()
-            .map(Value::from)
-            .collect();
+        let expected: Vec<Value> = theirs.query(&text).unwrap().into_iter().map(Value::from).collect();
         let query = Query::parse(&text).unwrap();
         let found = match query.find(root(&ours)) {
             _ if ours.depth() == 0 => continue,

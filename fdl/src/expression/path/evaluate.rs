@@ -45,10 +45,7 @@ impl<'a> Node<'a> {
             }
             Self::Root(Root::Overlay(overlay)) => {
                 let (base, over) = (overlay.base(), overlay.over());
-                to.extend(
-                    base.iter()
-                        .map(|(key, below)| over.get(key).unwrap_or(below)),
-                );
+                to.extend(base.iter().map(|(key, below)| over.get(key).unwrap_or(below)));
                 to.extend(
                     over.iter()
                         .filter(|(key, _)| !base.contains_key(key))
@@ -108,12 +105,7 @@ pub(super) fn select<'a>(root: Root<'a>, start: Node<'a>, segments: &[Segment]) 
     nodes
 }
 
-fn children<'a>(
-    root: Root<'a>,
-    node: Node<'a>,
-    selectors: &[Selector],
-    found: &mut Vec<&'a Value>,
-) {
+fn children<'a>(root: Root<'a>, node: Node<'a>, selectors: &[Selector], found: &mut Vec<&'a Value>) {
     for selector in selectors {
         match selector {
             Selector::Key(key) => found.extend(node.key(key)),
@@ -130,12 +122,7 @@ fn children<'a>(
 }
 
 /// The selectors over the node and all below it, a parent before its children, children in order.
-fn descendants<'a>(
-    root: Root<'a>,
-    node: Node<'a>,
-    selectors: &[Selector],
-    found: &mut Vec<&'a Value>,
-) {
+fn descendants<'a>(root: Root<'a>, node: Node<'a>, selectors: &[Selector], found: &mut Vec<&'a Value>) {
     let mut below = Vec::new();
     let mut next = Some(node);
     while let Some(node) = next {
@@ -152,11 +139,7 @@ fn descendants<'a>(
 fn sliced<'a>(items: &'a [Value], slice: Slice, found: &mut Vec<&'a Value>) {
     let len = i64::try_from(items.len()).unwrap_or(i64::MAX);
     let from_start = |index: i64| {
-        if index < 0 {
-            index.saturating_add(len)
-        } else {
-            index
-        }
+        if index < 0 { index.saturating_add(len) } else { index }
     };
     let (first, least, most) = if slice.step < 0 {
         (len - 1, -1, len - 1)
@@ -164,14 +147,8 @@ fn sliced<'a>(items: &'a [Value], slice: Slice, found: &mut Vec<&'a Value>) {
         (0, 0, len)
     };
     let last = if slice.step < 0 { -1 } else { len };
-    let start = slice
-        .start
-        .map_or(first, from_start)
-        .clamp(least.min(most), most);
-    let end = slice
-        .end
-        .map_or(last, from_start)
-        .clamp(least.min(most), most);
+    let start = slice.start.map_or(first, from_start).clamp(least.min(most), most);
+    let end = slice.end.map_or(last, from_start).clamp(least.min(most), most);
     let mut at = start;
     while (slice.step > 0 && at < end) || (slice.step < 0 && at > end) {
         found.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));
@@ -190,9 +167,9 @@ fn holds<'a>(filter: &Filter, current: &'a Value, root: Root<'a>) -> bool {
             let (left, right) = (value(left, current, root), value(right, current, root));
             compare(left.as_deref(), *comparison, right.as_deref())
         }
-        Filter::Matches(operand, pattern) => pattern.as_ref().is_some_and(|pattern| {
-            value(operand, current, root).is_some_and(|value| pattern.matches(&value))
-        }),
+        Filter::Matches(operand, pattern) => pattern
+            .as_ref()
+            .is_some_and(|pattern| value(operand, current, root).is_some_and(|value| pattern.matches(&value))),
     }
 }
 

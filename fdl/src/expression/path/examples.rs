@@ -41,18 +41,9 @@ fn introduction() {
             ("$..book[2].author", r#"["Herman Melville"]"#),
             ("$..book[2].publisher", "[]"),
             ("$..book[-1].title", r#"["The Lord of the Rings"]"#),
-            (
-                "$..book[0,1].title",
-                r#"["Sayings of the Century","Sword of Honour"]"#,
-            ),
-            (
-                "$..book[:2].title",
-                r#"["Sayings of the Century","Sword of Honour"]"#,
-            ),
-            (
-                "$..book[?@.isbn].title",
-                r#"["Moby Dick","The Lord of the Rings"]"#,
-            ),
+            ("$..book[0,1].title", r#"["Sayings of the Century","Sword of Honour"]"#),
+            ("$..book[:2].title", r#"["Sayings of the Century","Sword of Honour"]"#),
+            ("$..book[?@.isbn].title", r#"["Moby Dick","The Lord of the Rings"]"#),
             (
                 "$..book[?@.price<10].title",
                 r#"["Sayings of the Century","Moby Dick"]"#,
@@ -83,10 +74,7 @@ fn selectors() {
             ("$.a[*]", "[5,3]"),
         ],
     );
-    table(
-        r#"["a", "b"]"#,
-        &[("$[1]", r#"["b"]"#), ("$[-2]", r#"["a"]"#)],
-    );
+    table(r#"["a", "b"]"#, &[("$[1]", r#"["b"]"#), ("$[-2]", r#"["a"]"#)]);
     table(
         r#"["a", "b", "c", "d", "e", "f", "g"]"#,
         &[
@@ -135,9 +123,7 @@ fn comparisons() {
         ("true <= true", true),
         ("true > true", false),
     ] {
-        let found = Query::parse(&format!("$[?{comparison}]"))
-            .unwrap()
-            .find(root(&data));
+        let found = Query::parse(&format!("$[?{comparison}]")).unwrap().find(root(&data));
         assert_eq!(
             found.unwrap().as_array().unwrap().len(),
             if holds { 2 } else { 0 },
@@ -154,10 +140,7 @@ fn filters() {
             ("$.a[?@.b == 'kilo']", r#"[{"b":"kilo"}]"#),
             ("$.a[?(@.b == 'kilo')]", r#"[{"b":"kilo"}]"#),
             ("$.a[?@>3.5]", "[5,4,6]"),
-            (
-                "$.a[?@.b]",
-                r#"[{"b":"j"},{"b":"k"},{"b":{}},{"b":"kilo"}]"#,
-            ),
+            ("$.a[?@.b]", r#"[{"b":"j"},{"b":"k"},{"b":{}},{"b":"kilo"}]"#),
             (
                 "$[?@.*]",
                 r#"[[3,5,1,2,4,6,{"b":"j"},{"b":"k"},{"b":{}},{"b":"kilo"}],{"p":1,"q":2,"r":3,"s":5,"t":{"u":6}}]"#,
@@ -169,10 +152,7 @@ fn filters() {
             ("$.o[?@<3, ?@<3]", "[1,2,1,2]"),
             ("$.a[?@<2 || @.b == \"k\"]", r#"[1,{"b":"k"}]"#),
             ("$.a[?match(@.b, \"[jk]\")]", r#"[{"b":"j"},{"b":"k"}]"#),
-            (
-                "$.a[?search(@.b, \"[jk]\")]",
-                r#"[{"b":"j"},{"b":"k"},{"b":"kilo"}]"#,
-            ),
+            ("$.a[?search(@.b, \"[jk]\")]", r#"[{"b":"j"},{"b":"k"},{"b":"kilo"}]"#),
             ("$.o[?@>1 && @<4]", "[2,3]"),
             ("$.o[?@.u || @.x]", r#"[{"u":6}]"#),
             ("$.a[?@.b == $.x]", "[3,5,1,2,4,6]"),

@@ -62,11 +62,7 @@ impl Parser<'_> {
         let term = self.term()?;
         match self.comparison_ahead() {
             Some((_, len)) if not => {
-                let error = PathError::boxed(
-                    start,
-                    self.at + len - start,
-                    "`!` stands before a comparison",
-                );
+                let error = PathError::boxed(start, self.at + len - start, "`!` stands before a comparison");
                 Err(error.help("put the comparison in parentheses: `!(@.a == 1)`"))
             }
             Some((comparison, len)) => self.comparison(begin, term, comparison, len),
@@ -111,13 +107,7 @@ impl Parser<'_> {
         found.map(|(sign, comparison)| (comparison, sign.len()))
     }
 
-    fn comparison(
-        &mut self,
-        begin: usize,
-        left: Term,
-        comparison: Comparison,
-        len: usize,
-    ) -> Parsed<Filter> {
+    fn comparison(&mut self, begin: usize, left: Term, comparison: Comparison, len: usize) -> Parsed<Filter> {
         let left = self.operand(begin, left, self.at)?;
         self.at += len;
         self.blank();
@@ -133,17 +123,9 @@ impl Parser<'_> {
             Term::Value(operand) => Ok(operand),
             Term::Query(query) if singular(&query.segments) => Ok(Operand::Query(query)),
             Term::Query(_) => Err(self
-                .about(
-                    begin,
-                    end,
-                    "may find several values, and here is place for one",
-                )
+                .about(begin, end, "may find several values, and here is place for one")
                 .help("use keys and indices only, or `count()` or `value()` around it")),
-            Term::Holds(_) => Err(self.about(
-                begin,
-                end,
-                "is true or false already and cannot be compared",
-            )),
+            Term::Holds(_) => Err(self.about(begin, end, "is true or false already and cannot be compared")),
         }
     }
 
@@ -168,13 +150,11 @@ impl Parser<'_> {
         match self.byte() {
             Some(b'@' | b'$') => self.query().map(Term::Query),
             Some(b'"' | b'\'') => Ok(Term::Value(Operand::Constant(Value::from(self.string()?)))),
-            Some(b'-' | b'0'..=b'9') => self
-                .number()
-                .map(|number| Term::Value(Operand::Constant(number))),
+            Some(b'-' | b'0'..=b'9') => self.number().map(|number| Term::Value(Operand::Constant(number))),
             Some(b'a'..=b'z') => self.word(),
-            _ => Err(self.unexpected("a condition").help(
-                "a filter compares or tests queries that begin with `@` or `$`: `[?@.price < 10]`",
-            )),
+            _ => Err(self
+                .unexpected("a condition")
+                .help("a filter compares or tests queries that begin with `@` or `$`: `[?@.price < 10]`")),
         }
     }
 
@@ -305,11 +285,7 @@ impl Parser<'_> {
             Operand::Constant(_) => None,
             _ => {
                 return Err(self
-                    .about(
-                        begin,
-                        self.at,
-                        "is a regular expression known only at run time",
-                    )
+                    .about(begin, self.at, "is a regular expression known only at run time")
                     .help("write the regular expression itself, in quotes"));
             }
         };
@@ -319,11 +295,7 @@ impl Parser<'_> {
 }
 
 fn negated(filter: Filter, not: bool) -> Filter {
-    if not {
-        Filter::Not(Box::new(filter))
-    } else {
-        filter
-    }
+    if not { Filter::Not(Box::new(filter)) } else { filter }
 }
 
 /// The only one of the list, or all in `many`.

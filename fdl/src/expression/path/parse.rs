@@ -103,9 +103,7 @@ impl<'a> Parser<'a> {
         if self.take(b'*') {
             return Ok(vec![Selector::All]);
         }
-        Ok(vec![Selector::Key(
-            self.shorthand("a name or `*` after `.`")?,
-        )])
+        Ok(vec![Selector::Key(self.shorthand("a name or `*` after `.`")?)])
     }
 
     fn after_dots(&mut self) -> Parsed<Vec<Selector>> {
@@ -116,9 +114,7 @@ impl<'a> Parser<'a> {
         if self.take(b'*') {
             return Ok(vec![Selector::All]);
         }
-        Ok(vec![Selector::Key(
-            self.shorthand("a name, `*` or `[` after `..`")?,
-        )])
+        Ok(vec![Selector::Key(self.shorthand("a name, `*` or `[` after `..`")?)])
     }
 
     /// A name without quotes.
@@ -131,9 +127,7 @@ impl<'a> Parser<'a> {
                     "a name that begins like this stands in brackets and quotes: `['1a']`; an index is `[0]`"
                 }
                 Some(b'"' | b'\'') => "a name in quotes stands in brackets: `['a b']`",
-                _ => {
-                    "names of letters, digits and `_` follow a dot; others stand in brackets and quotes: `['a b']`"
-                }
+                _ => "names of letters, digits and `_` follow a dot; others stand in brackets and quotes: `['a b']`",
             };
             return Err(self.unexpected(expected).help(help));
         }
@@ -169,8 +163,7 @@ impl<'a> Parser<'a> {
         if self.byte().is_some() {
             return self.unexpected("`,` or `]`");
         }
-        PathError::boxed(open, self.at - open, "the bracket is not closed")
-            .help("close it with `]`")
+        PathError::boxed(open, self.at - open, "the bracket is not closed").help("close it with `]`")
     }
 
     fn selector(&mut self) -> Parsed<Selector> {
@@ -194,8 +187,7 @@ impl<'a> Parser<'a> {
 
     fn no_selector(&self) -> Box<PathError> {
         let Some(byte) = self.byte() else {
-            return PathError::boxed(self.at, 0, "the bracket is not closed")
-                .help("close it with `]`");
+            return PathError::boxed(self.at, 0, "the bracket is not closed").help("close it with `]`");
         };
         let error = self.unexpected("a name in quotes, an index, `*`, a slice or `?`");
         let word = byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii();
@@ -213,9 +205,7 @@ impl<'a> Parser<'a> {
         if !self.take(b':') {
             self.at = after;
             // Without a colon an integer stood here, or this had not been called.
-            return start
-                .map(Selector::Index)
-                .ok_or_else(|| self.unexpected("an index"));
+            return start.map(Selector::Index).ok_or_else(|| self.unexpected("an index"));
         }
         self.blank();
         let end = self.optional_integer()?;
@@ -284,14 +274,9 @@ impl<'a> Parser<'a> {
 
     /// Parses what nests, `begin` being where it begins; this bounds every recursion of the parser and of what walks its
     /// result.
-    pub(super) fn nested<T>(
-        &mut self,
-        begin: usize,
-        parse: fn(&mut Self) -> Parsed<T>,
-    ) -> Parsed<T> {
+    pub(super) fn nested<T>(&mut self, begin: usize, parse: fn(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == NESTING {
-            let message =
-                format!("more than {NESTING} filters, parentheses and functions inside each other");
+            let message = format!("more than {NESTING} filters, parentheses and functions inside each other");
             return Err(PathError::boxed(begin, 1, message));
         }
         self.nesting += 1;

@@ -52,10 +52,7 @@ impl Pattern {
     /// Whether the value is a string that the expression fits.
     pub(super) fn matches(&self, value: &Value) -> bool {
         let answer = self.function.apply(State::root(value)).ok_val();
-        answer
-            .as_ref()
-            .and_then(Queryable::as_bool)
-            .unwrap_or(false)
+        answer.as_ref().and_then(Queryable::as_bool).unwrap_or(false)
     }
 }
 
@@ -69,14 +66,8 @@ fn cost(pattern: &str) -> Result<u64, &'static str> {
     while let Some(c) = chars.next() {
         let atom = match c {
             '*' | '+' | '?' | '{' => {
-                let times = if c == '{' {
-                    repetitions(&mut chars)?
-                } else {
-                    2
-                };
-                let once = last
-                    .take()
-                    .ok_or("has a quantifier with nothing to repeat")?;
+                let times = if c == '{' { repetitions(&mut chars)? } else { 2 };
+                let once = last.take().ok_or("has a quantifier with nothing to repeat")?;
                 sum = sum.saturating_add(times.saturating_mul(once));
                 continue;
             }

@@ -77,20 +77,14 @@ const FINDS: &[(&str, &str)] = &[
     ("$.list[ 0 : 2 : 1 ]", "[10,20]"),
     ("$.list[100:-100:-1]", r#"[{"k":40},[30,31],20,10]"#),
     ("$.a[0:1]", "[]"),
-    (
-        "$.list[-9007199254740991:9007199254740991:9007199254740991]",
-        "[10]",
-    ),
+    ("$.list[-9007199254740991:9007199254740991:9007199254740991]", "[10]"),
     ("$..k", "[40]"),
     (
         "$..[1]",
         r#"[20,31,{"title":"W","price":12.99,"isbn":"0-1"},"f",9007199254740992]"#,
     ),
     ("$.list..*", r#"[10,20,[30,31],{"k":40},30,31,40]"#),
-    (
-        "$.books..['title','price']",
-        r#"["S",8.95,"W",12.99,"M",8.99,"L",22]"#,
-    ),
+    ("$.books..['title','price']", r#"["S",8.95,"W",12.99,"M",8.99,"L",22]"#),
     ("$..books[0].title", r#"["S"]"#),
     ("$..nothing", "[]"),
     // Filters
@@ -101,15 +95,9 @@ const FINDS: &[(&str, &str)] = &[
     ("$.books[?(@.price>$.n)].title", r#"["W","L"]"#),
     ("$.books[?@.price == 22.0].title", r#"["L"]"#),
     ("$.books[?@.price==2.2e1].title", r#"["L"]"#),
-    (
-        "$.books[?@.title=='W' || @.title==\"M\"].price",
-        "[12.99,8.99]",
-    ),
+    ("$.books[?@.title=='W' || @.title==\"M\"].price", "[12.99,8.99]"),
     ("$.books[?@.isbn && @.price>10].title", r#"["W"]"#),
-    (
-        "$.books[?!(@.isbn && @.price>10)].title",
-        r#"["S","M","L"]"#,
-    ),
+    ("$.books[?!(@.isbn && @.price>10)].title", r#"["S","M","L"]"#),
     ("$.books[?@.title!='W'&&@.title!='M'].title", r#"["S","L"]"#),
     ("$.books[?@.title>='S'].title", r#"["S","W"]"#),
     ("$.books[?@.isbn==@.nothing].title", r#"["S","L"]"#),
@@ -117,10 +105,7 @@ const FINDS: &[(&str, &str)] = &[
     ("$.books[?@.isbn<@.nothing].title", "[]"),
     ("$.books[?@.tags==[]].title", "!"),
     ("$.books[?length(@.tags)==0].title", r#"["M"]"#),
-    (
-        "$.books[?length(@.title)==1 && length(@)==3].title",
-        r#"["S","W","L"]"#,
-    ),
+    ("$.books[?length(@.title)==1 && length(@)==3].title", r#"["S","W","L"]"#),
     ("$.books[?count(@.*)>3].title", r#"["M"]"#),
     ("$.books[?count(@.tags[*])==1].title", r#"["S"]"#),
     ("$.books[?value(@..isbn)=='0-2'].title", r#"["M"]"#),
@@ -135,10 +120,7 @@ const FINDS: &[(&str, &str)] = &[
     ("$.books[?@.tags[?@=='f']].title", r#"["L"]"#),
     ("$.books[?count(@.tags[?@!='f'])==1].title", r#"["S","L"]"#),
     ("$.big[?@==9007199254740993]", "[9007199254740993]"),
-    (
-        "$.big[?@>9007199254740992]",
-        "[9007199254740993,18446744073709551615]",
-    ),
+    ("$.big[?@>9007199254740992]", "[9007199254740993,18446744073709551615]"),
     ("$.big[?@==18446744073709551615]", "[18446744073709551615]"),
     ("$.list[?@>10]", "[20]"),
     ("$.list[?@[0]]", "[[30,31]]"),
@@ -198,11 +180,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("$[1.0]", ".", "`,` or `]`"),
     ("$[9007199254740992]", "9007199254740992", "too large"),
     ("$[-9007199254740992]", "-9007199254740992", "too large"),
-    (
-        "$[99999999999999999999]",
-        "99999999999999999999",
-        "too large",
-    ),
+    ("$[99999999999999999999]", "99999999999999999999", "too large"),
     ("$[0:01]", "01", "leading zeros"),
     ("$['a]", "'a]", "no end"),
     ("$['a\\x']", "\\x", "no escape"),
@@ -243,11 +221,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("$[?count()==1]", ")", "a query"),
     ("$[?length()==1]", ")", "a condition"),
     ("$[?length(@.a==1)==1]", "=", "`)`"),
-    (
-        "$[?match(@.a,'b')==true]",
-        "match(@.a,'b')",
-        "cannot be compared",
-    ),
+    ("$[?match(@.a,'b')==true]", "match(@.a,'b')", "cannot be compared"),
     ("$[?match(@.a)]", ")", "regular expression"),
     ("$[?match(@.*,'b')]", "@.*", "several values"),
     ("$[?match(@.a,'b','c')]", ",", "`)`"),
@@ -258,11 +232,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("$[?value(@.a)]", "value(@.a)", "must be compared"),
     ("$[?length(@.*)<3]", "@.*", "several values"),
     ("$[?length(@..a)<3]", "@..a", "several values"),
-    (
-        "$[?length(match(@,'a'))==1]",
-        "match(@,'a')",
-        "cannot be compared",
-    ),
+    ("$[?length(match(@,'a'))==1]", "match(@,'a')", "cannot be compared"),
     // Regular expressions
     ("$[?match(@, $.re)]", "$.re", "only at run time"),
     ("$[?match(@, '(a')]", "'(a'", "`(` without `)`"),
@@ -272,22 +242,14 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("$[?match(@, 'a**')]", "'a**'", "nothing to repeat"),
     ("$[?match(@, '(?i)a')]", "'(?i)a'", "(?"),
     (r"$[?match(@, '\\d')]", r"'\\d'", "[0-9]"),
-    (
-        "$[?match(@, 'a{3,1}')]",
-        "'a{3,1}'",
-        "no regular expression",
-    ),
+    ("$[?match(@, 'a{3,1}')]", "'a{3,1}'", "no regular expression"),
     ("$[?match(@, 'a{x}')]", "'a{x}'", "quantifier"),
     (
         "$[?match(@, '((a{50}){50}){50}')]",
         "'((a{50}){50}){50}'",
         "repeats too much",
     ),
-    (
-        r"$[?match(@, '\\p{L}{100}')]",
-        r"'\\p{L}{100}'",
-        "repeats too much",
-    ),
+    (r"$[?match(@, '\\p{L}{100}')]", r"'\\p{L}{100}'", "repeats too much"),
     (
         r"$[?match(@, '\\p{Nonsense}')]",
         r"'\\p{Nonsense}'",
@@ -302,11 +264,7 @@ fn errors_point_at_their_place() {
             Err(error) => error,
             Ok(query) => panic!("{text} was taken as {query:?}"),
         };
-        let said = format!(
-            "{} / {}",
-            error.message,
-            error.help.as_deref().unwrap_or_default()
-        );
+        let said = format!("{} / {}", error.message, error.help.as_deref().unwrap_or_default());
         assert_eq!(
             text.get(error.offset..error.offset + error.len),
             Some(*part),
@@ -343,14 +301,8 @@ fn the_whole_and_nothing() {
         );
     }
     let array = json("[1,[2]]");
-    assert_eq!(
-        Query::parse("$[1][0]").unwrap().find(root(&array)),
-        Some(json("2"))
-    );
-    assert_eq!(
-        Query::parse("$[-2]").unwrap().find(root(&array)),
-        Some(json("1"))
-    );
+    assert_eq!(Query::parse("$[1][0]").unwrap().find(root(&array)), Some(json("2")));
+    assert_eq!(Query::parse("$[-2]").unwrap().find(root(&array)), Some(json("1")));
     assert_eq!(
         Query::parse("$..*").unwrap().find(root(&array)),
         Some(json("[1,[2],2]"))
@@ -387,12 +339,10 @@ fn overlays_are_walked_as_they_are() {
     let mut overlay = Overlay::new(object(DATA));
     overlay.merge(&object(r#"{"n": 22, "list": [1, 100], "new": {"k": [1]}}"#));
     let merged = overlay.to_object();
-    for (text, expected) in FINDS.iter().chain(&[
-        ("$.new.k[0]", ""),
-        ("$.*", ""),
-        ("$..*", ""),
-        ("$[?@==$.n]", ""),
-    ]) {
+    for (text, expected) in FINDS
+        .iter()
+        .chain(&[("$.new.k[0]", ""), ("$.*", ""), ("$..*", ""), ("$[?@==$.n]", "")])
+    {
         if *expected == "!" {
             continue;
         }
@@ -411,10 +361,7 @@ fn what_is_found_is_shared_and_not_copied() {
     overlay.merge(&object(r#"{"over": {"x": [1, 2, 3]}}"#));
     for (key, text) in [("list", "$.list"), ("over", "$.over")] {
         let (found, there) = (
-            Query::parse(text)
-                .unwrap()
-                .find(Root::Overlay(&overlay))
-                .unwrap(),
+            Query::parse(text).unwrap().find(Root::Overlay(&overlay)).unwrap(),
             overlay.get(key).unwrap(),
         );
         let same = match (&found, there) {

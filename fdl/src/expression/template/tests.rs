@@ -27,10 +27,7 @@ fn parts_are_filled_in() {
         ("{$input['}']}!", Some("brace!")),
         ("{$input.e}", Some("")),
         ("{$local}", Some("[7]")),
-        (
-            "{$context.flow.name}-{$context.step.visit}",
-            Some("order-2"),
-        ),
+        ("{$context.flow.name}-{$context.step.visit}", Some("order-2")),
         ("{$input.nothing}", None),
         ("a{$input.a}b{$input.nothing}", None),
         // Everything else is text.
@@ -70,11 +67,7 @@ fn errors_point_at_their_place() {
         let error = Template::parse(text)
             .map(|template| panic!("{text} was taken as {template:?}"))
             .unwrap_err();
-        let said = format!(
-            "{} / {}",
-            error.message,
-            error.help.as_deref().unwrap_or_default()
-        );
+        let said = format!("{} / {}", error.message, error.help.as_deref().unwrap_or_default());
         assert_eq!(
             text.get(error.offset..error.offset + error.len),
             Some(part),
@@ -93,10 +86,7 @@ fn paths_are_told_with_their_places() {
         .map(|(offset, path)| (offset, path.text().as_str()))
         .collect();
     assert_eq!(told, [(3, "$input.a"), (19, "$local[0]")]);
-    assert!(
-        told.iter()
-            .all(|(offset, path)| text[*offset..].starts_with(path))
-    );
+    assert!(told.iter().all(|(offset, path)| text[*offset..].starts_with(path)));
     assert_eq!(template.text(), text);
 }
 

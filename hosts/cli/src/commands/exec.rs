@@ -26,7 +26,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// The output is printed on stdout as JSON; everything else goes to stderr. Local programs (`cmd:`) run only with --allow-commands.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  starbridge exec order.json --input '{\"id\": 7}' --resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'")]
+#[command(
+    after_help = "Example:\n  starbridge exec order.json --input '{\"id\": 7}' --resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'"
+)]
 pub struct Options {
     /// The flow's file (JSON or YAML)
     pub flow: PathBuf,
@@ -110,9 +112,13 @@ fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
     }
     let mut resources = ResourceMap::default();
     for entry in &options.resources {
-        resources
-            .add(entry)
-            .map_err(|error| bad(output, &format!("`--resource {entry}`: {error}"), "for example `--resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'`"))?;
+        resources.add(entry).map_err(|error| {
+            bad(
+                output,
+                &format!("`--resource {entry}`: {error}"),
+                "for example `--resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'`",
+            )
+        })?;
     }
     Ok(Prepared {
         main,
@@ -131,11 +137,16 @@ fn read_input(options: &Options, output: Output) -> Result<Option<Object>, Exit>
     };
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Object(input)) => Ok(Some(input)),
-        Ok(other) => Err(bad(output, 
+        Ok(other) => Err(bad(
+            output,
             &format!("{place} is {}, but an execution's input is an object", other.kind()),
             "write `{...}`, for example `{\"id\": 7}`",
         )),
-        Err(error) => Err(bad(output, &format!("{place} is no JSON: {error}"), "write a JSON object, for example `{\"id\": 7}`")),
+        Err(error) => Err(bad(
+            output,
+            &format!("{place} is no JSON: {error}"),
+            "write a JSON object, for example `{\"id\": 7}`",
+        )),
     }
 }
 
@@ -183,7 +194,11 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
     }
     flows.put(&prepared.main.name, prepared.main.flow.clone());
     let folder = options.flow.parent().map(PathBuf::from).unwrap_or_default();
-    let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+    let folder = if folder.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        folder
+    };
     let settings = LocalSettings {
         flows,
         resources: prepared.resources,
@@ -191,7 +206,11 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         fast_forward: options.fast_forward,
         commands_in: options.allow_commands.then_some(folder),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return Err(fault(output, &format!("the runtime can't be started: {error}"), "")),
     };
@@ -208,7 +227,15 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         seen.lock().unwrap_or_else(PoisonError::into_inner).see(shard, outgoing);
     });
     let exit = match run {
-        Ok(run) => runtime.block_on(drive(run, options, output, &prepared.main, &prepared.children, prepared.input, &watch)),
+        Ok(run) => runtime.block_on(drive(
+            run,
+            options,
+            output,
+            &prepared.main,
+            &prepared.children,
+            prepared.input,
+            &watch,
+        )),
         Err(error) => Err(refused(output, &error)),
     };
     // Calls that are still out when the flow ends are given up, not waited for.
@@ -225,7 +252,11 @@ fn open_history(options: &Options, output: Output) -> Result<Option<Box<dyn Writ
     }
     match std::fs::File::create(file) {
         Ok(opened) => Ok(Some(Box::new(std::io::BufWriter::new(opened)))),
-        Err(error) => Err(bad(output, &format!("can't write `{}`: {}", file.display(), reason(&error)), "")),
+        Err(error) => Err(bad(
+            output,
+            &format!("can't write `{}`: {}", file.display(), reason(&error)),
+            "",
+        )),
     }
 }
 
@@ -245,7 +276,11 @@ async fn drive(
             Ok(address) => locked().listening.on(address, run.tokens().clone()),
             Err(error) => {
                 let message = format!("can't listen for callbacks on {}: {error}", options.callback_listen);
-                return Err(fault(output, &message, "choose another address with `--callback-listen`"));
+                return Err(fault(
+                    output,
+                    &message,
+                    "choose another address with `--callback-listen`",
+                ));
             }
         }
     }
@@ -264,7 +299,11 @@ async fn drive(
     let interrupted = tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             let cause = "interrupted".to_owned();
-            let stop = Command::Stop { execution: stop, cause, rollback: false };
+            let stop = Command::Stop {
+                execution: stop,
+                cause,
+                rollback: false,
+            };
             let _ = commands.send(stop).await;
             // A second time: at once.
             if tokio::signal::ctrl_c().await.is_ok() {
@@ -299,7 +338,11 @@ async fn drive(
 fn refused(output: Output, error: &LocalError) -> Exit {
     match error {
         LocalError::Start(_) => bad(output, &error.to_string(), "nothing was started"),
-        LocalError::NeedsServer(_) => bad(output, &error.to_string(), "nothing was started: take it out of the flow to run it here"),
+        LocalError::NeedsServer(_) => bad(
+            output,
+            &error.to_string(),
+            "nothing was started: take it out of the flow to run it here",
+        ),
         LocalError::System(_) | LocalError::Store(_) => fault(output, &error.to_string(), ""),
     }
 }
@@ -317,8 +360,14 @@ fn print_result(output: Output, state: &State, flow: &starbridge_fdl::graph::Flo
     let failure = state.failure();
     let result: Object = [
         ("status".into(), Value::from(state.status().as_str())),
-        ("error".into(), failure.map(|failure| failure.error.clone().into()).unwrap_or_default()),
-        ("cause".into(), failure.map(|failure| failure.cause.clone().into()).unwrap_or_default()),
+        (
+            "error".into(),
+            failure.map(|failure| failure.error.clone().into()).unwrap_or_default(),
+        ),
+        (
+            "cause".into(),
+            failure.map(|failure| failure.cause.clone().into()).unwrap_or_default(),
+        ),
         ("step".into(), step.map(Value::from).unwrap_or_default()),
     ]
     .into_iter()

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 ///
 /// With a history the picture shows what happened: by colour, shape and text.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  starbridge graph order.json -o order.svg\n  starbridge graph order.json --history run.jsonl -o run.svg")]
+#[command(
+    after_help = "Example:\n  starbridge graph order.json -o order.svg\n  starbridge graph order.json --history run.jsonl -o run.svg"
+)]
 pub struct Options {
     /// The flow's file (JSON or YAML)
     pub flow: PathBuf,
@@ -53,8 +55,13 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     };
     match &options.output {
         None => finish(output, picture.trim_end(), Ok(())),
-        Some(file) => std::fs::write(file, picture)
-            .map_err(|error| bad(output, &format!("can't write `{}`: {}", file.display(), reason(&error)), "")),
+        Some(file) => std::fs::write(file, picture).map_err(|error| {
+            bad(
+                output,
+                &format!("can't write `{}`: {}", file.display(), reason(&error)),
+                "",
+            )
+        }),
     }
 }
 

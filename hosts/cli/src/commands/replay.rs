@@ -15,7 +15,9 @@ use std::path::PathBuf;
 ///
 /// The recorded signals are fed back: the same events must come, one by one.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  starbridge exec flow.json --history run.jsonl\n  starbridge replay run.jsonl --until 12")]
+#[command(
+    after_help = "Example:\n  starbridge exec flow.json --history run.jsonl\n  starbridge replay run.jsonl --until 12"
+)]
 pub struct Options {
     /// The history, as `exec --history` writes it; `-` reads stdin
     #[arg(value_name = "FILE")]
@@ -70,7 +72,11 @@ fn describe(history: &ExportedHistory, state: &State, end: usize) -> Value {
         .open_steps()
         .into_iter()
         .map(|open| {
-            let name = history.flow.step(open.step).map(|step| step.name.clone()).unwrap_or_default();
+            let name = history
+                .flow
+                .step(open.step)
+                .map(|step| step.name.clone())
+                .unwrap_or_default();
             let event = starbridge_machine::Event {
                 id: EventId(0),
                 caused_by: EventId(0),
@@ -80,7 +86,10 @@ fn describe(history: &ExportedHistory, state: &State, end: usize) -> Value {
                 rollback: false,
                 detail: starbridge_machine::Detail::StepEntered,
             };
-            let path = event_object(&history.flow, &event).get("path").cloned().unwrap_or_default();
+            let path = event_object(&history.flow, &event)
+                .get("path")
+                .cloned()
+                .unwrap_or_default();
             object([
                 ("step", name.into()),
                 ("path", path),
@@ -149,7 +158,11 @@ fn side_by_side(parting: &Parting, parted: &str) -> String {
     let recorded = parting.recorded.as_ref().unwrap_or(&empty);
     let expected = parting.expected.as_ref().unwrap_or(&empty);
     for key in ["id", "causedBy", "time", "step", "path", "type", "detail", "rollback"] {
-        let show = |side: &Object| side.get(key).map(Value::to_plain_text).unwrap_or_else(|| "–".to_owned());
+        let show = |side: &Object| {
+            side.get(key)
+                .map(Value::to_plain_text)
+                .unwrap_or_else(|| "–".to_owned())
+        };
         let (was, is) = (show(recorded), show(expected));
         if was == "–" && is == "–" {
             continue;

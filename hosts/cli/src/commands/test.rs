@@ -45,11 +45,19 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     for path in &options.paths {
         if let Err(error) = collect(path, &mut files) {
             let message = format!("can't read `{}`: {}", path.display(), reason(&error));
-            return Err(bad(output, &message, "give a test file or a folder with `*.test.json` files"));
+            return Err(bad(
+                output,
+                &message,
+                "give a test file or a folder with `*.test.json` files",
+            ));
         }
     }
     if files.is_empty() {
-        return Err(bad(output, "there is no test file here", "test files end in `.test.json`"));
+        return Err(bad(
+            output,
+            "there is no test file here",
+            "test files end in `.test.json`",
+        ));
     }
     let mut cases = Vec::new();
     for file in &files {
@@ -107,7 +115,11 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 fn run_file(path: &Path, output: Output) -> Result<Vec<CaseReport>, Exit> {
     let text = read_text(path, output)?;
     let file = TestFile::parse(&text).map_err(|error| {
-        bad(output, &format!("{}: {error}", path.display()), "`starbridge schema test` prints what a test file looks like")
+        bad(
+            output,
+            &format!("{}: {error}", path.display()),
+            "`starbridge schema test` prints what a test file looks like",
+        )
     })?;
     let flows = load(&file, path, output)?;
     let limits = file.limits.over(Limits::default());

@@ -42,10 +42,12 @@ pub struct Marks {
     pub visits: u64,
     /// How often it was tried.
     pub attempts: u64,
-    /// Of a foreach: iterations that were done; of a parallel: branches.
+    /// Of a foreach: items that were done; of a parallel: branches.
     pub children_done: u64,
-    /// Of a foreach: iterations that failed; of a parallel: branches.
+    /// Of a foreach: items that failed; of a parallel: branches.
     pub children_failed: u64,
+    /// What its children are called: `items`, `branches`; empty where there are none.
+    pub children: &'static str,
     /// The latest error of the state shown.
     pub error: Option<Text>,
     /// What it waits for, where it does.
@@ -147,14 +149,18 @@ impl Marks {
         let mut words = if self.places.len() > 1 {
             let each: Vec<String> = Status::ALL
                 .iter()
-                .filter_map(|status| self.places.get(status).map(|count| format!("{count} {}", status.as_str())))
+                .filter_map(|status| {
+                    self.places
+                        .get(status)
+                        .map(|count| format!("{count} {}", status.as_str()))
+                })
                 .collect();
             each.join(", ")
         } else {
             self.words_of_one_state()
         };
         if self.children_done + self.children_failed > 0 {
-            words.push_str(&format!(" · {} inside done", self.children_done));
+            words.push_str(&format!(" · {} {} done", self.children_done, self.children));
             if self.children_failed > 0 {
                 words.push_str(&format!(", {} failed", self.children_failed));
             }

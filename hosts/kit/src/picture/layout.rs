@@ -209,8 +209,18 @@ pub(super) fn layout(flow: &Flow, coloring: Option<&Coloring>) -> Layout {
 fn put(layout: &mut Layout, block: Block, (x, y): (i32, i32), parent: Option<usize>) {
     let around = match block.outline {
         Some((what, face)) => {
-            let rect = Rect { x, y, w: block.w, h: block.h };
-            layout.boxes.push(Placed { what, rect, parent, face });
+            let rect = Rect {
+                x,
+                y,
+                w: block.w,
+                h: block.h,
+            };
+            layout.boxes.push(Placed {
+                what,
+                rect,
+                parent,
+                face,
+            });
             Some(layout.boxes.len() - 1)
         }
         None => parent,
@@ -221,7 +231,10 @@ fn put(layout: &mut Layout, block: Block, (x, y): (i32, i32), parent: Option<usi
         }
         line
     }));
-    let joints = block.joints.into_iter().map(|(at_x, at_y, kind)| (at_x + x, at_y + y, kind));
+    let joints = block
+        .joints
+        .into_iter()
+        .map(|(at_x, at_y, kind)| (at_x + x, at_y + y, kind));
     layout.joints.extend(joints);
     for (dx, dy, inside) in block.inside {
         put(layout, inside, (x + dx, y + dy), around);

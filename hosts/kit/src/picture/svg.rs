@@ -5,7 +5,7 @@ mod style;
 
 use super::coloring::Coloring;
 use super::icon::Icon;
-use super::layout::{Anchor, Face, Layout, Line, LineKind, Mark, Placed, Rect, Shape, Tone, What, BADGE, layout};
+use super::layout::{Anchor, BADGE, Face, Layout, Line, LineKind, Mark, Placed, Rect, Shape, Tone, What, layout};
 use super::text::{Font, clean, cut, width, xml};
 use legend::Legend;
 use starbridge_fdl::graph::Flow;
@@ -32,7 +32,9 @@ pub fn svg(flow: &Flow, coloring: Option<&Coloring>) -> String {
     let legend = Legend::new(&layout, coloring, room);
     let top = MARGIN + TITLE + legend.height();
     let (w, h) = (room + 2 * MARGIN, top + layout.height + MARGIN);
-    let mut drawing = Drawing { out: String::with_capacity(4096 + layout.boxes.len() * 700) };
+    let mut drawing = Drawing {
+        out: String::with_capacity(4096 + layout.boxes.len() * 700),
+    };
     drawing.open(flow, coloring, (w, h));
     drawing.title(flow, room);
     legend.draw(&mut drawing, (MARGIN, MARGIN + TITLE));
@@ -56,7 +58,11 @@ impl Drawing {
              role=\"img\" aria-labelledby=\"{class}-t {class}-d\">"
         );
         let _ = writeln!(self.out, "<title id=\"{class}-t\">{}</title>", xml(&name(flow)));
-        let _ = writeln!(self.out, "<desc id=\"{class}-d\">{}</desc>", xml(&description(flow, coloring)));
+        let _ = writeln!(
+            self.out,
+            "<desc id=\"{class}-d\">{}</desc>",
+            xml(&description(flow, coloring))
+        );
         self.out.push_str(&style::sheet(&class));
         let _ = writeln!(self.out, "<rect class=\"bg\" width=\"{w}\" height=\"{h}\"/>");
     }
@@ -84,13 +90,21 @@ impl Drawing {
         joints.sort_unstable();
         joints.dedup();
         for (x, y, kind) in joints {
-            let _ = writeln!(self.out, "<circle class=\"a {}\" cx=\"{x}\" cy=\"{y}\" r=\"2.5\"/>", style::line(kind));
+            let _ = writeln!(
+                self.out,
+                "<circle class=\"a {}\" cx=\"{x}\" cy=\"{y}\" r=\"2.5\"/>",
+                style::line(kind)
+            );
         }
     }
 
     fn placed(&mut self, placed: &Placed) {
         let Rect { x, y, .. } = placed.rect;
-        let _ = write!(self.out, "<g class=\"{}\" transform=\"translate({x} {y})\">", style::face(&placed.face));
+        let _ = write!(
+            self.out,
+            "<g class=\"{}\" transform=\"translate({x} {y})\">",
+            style::face(&placed.face)
+        );
         if !placed.face.tip.is_empty() {
             let _ = write!(self.out, "<title>{}</title>", xml(&placed.face.tip.join("\n")));
         } else if let What::Begin | What::End | What::Stop = placed.what {
@@ -132,19 +146,35 @@ impl Drawing {
     }
 
     fn rect(&mut self, (x, y, w, h): (i32, i32, i32, i32), radius: i32) {
-        let _ = write!(self.out, "<rect class=\"o\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" rx=\"{radius}\"/>");
+        let _ = write!(
+            self.out,
+            "<rect class=\"o\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" rx=\"{radius}\"/>"
+        );
     }
 
     fn circle(&mut self, middle: i32, radius: i32, class: &str) {
-        let _ = write!(self.out, "<circle class=\"{class}\" cx=\"{middle}\" cy=\"{middle}\" r=\"{radius}\"/>");
+        let _ = write!(
+            self.out,
+            "<circle class=\"{class}\" cx=\"{middle}\" cy=\"{middle}\" r=\"{radius}\"/>"
+        );
     }
 
     fn mark(&mut self, mark: &Mark) {
         match mark {
-            Mark::Text { x, y, anchor, font, tone, text } => self.text((*x, *y), *anchor, *font, *tone, text),
+            Mark::Text {
+                x,
+                y,
+                anchor,
+                font,
+                tone,
+                text,
+            } => self.text((*x, *y), *anchor, *font, *tone, text),
             Mark::Badge { x, y, w, text } => {
                 let h = BADGE;
-                let _ = write!(self.out, "<rect class=\"b\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" rx=\"7\"/>");
+                let _ = write!(
+                    self.out,
+                    "<rect class=\"b\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" rx=\"7\"/>"
+                );
                 self.text((x + w / 2, y + h / 2), Anchor::Middle, Font::Small, Tone::Quiet, text);
             }
             Mark::Icon { x, y, icon } => self.icon((*x, *y), *icon),
@@ -153,7 +183,11 @@ impl Drawing {
 
     fn icon(&mut self, (x, y): (i32, i32), icon: Icon) {
         let class = if let Icon::State(_) = icon { "s" } else { "k" };
-        let _ = write!(self.out, "<path class=\"{class}\" transform=\"translate({x} {y})\" d=\"{}\"/>", icon.path());
+        let _ = write!(
+            self.out,
+            "<path class=\"{class}\" transform=\"translate({x} {y})\" d=\"{}\"/>",
+            icon.path()
+        );
     }
 
     fn text(&mut self, (x, y): (i32, i32), anchor: Anchor, font: Font, tone: Tone, text: &str) {
@@ -165,14 +199,23 @@ impl Drawing {
             Anchor::Middle => " text-anchor=\"middle\"",
             Anchor::End => " text-anchor=\"end\"",
         };
-        let _ = write!(self.out, "<text class=\"{class}\" x=\"{x}\" y=\"{base}\"{anchor}>{}</text>", xml(text));
+        let _ = write!(
+            self.out,
+            "<text class=\"{class}\" x=\"{x}\" y=\"{base}\"{anchor}>{}</text>",
+            xml(text)
+        );
     }
 
     fn line(&mut self, line: &Line) {
         let kind = style::line(line.kind);
         let taken = if line.taken { " t" } else { "" };
-        let curve = line.kind == LineKind::Depends && line.points.first().map(|from| from.1) != line.points.last().map(|to| to.1);
-        let path = if curve { curved(&line.points) } else { bent(&line.points, line.arrow) };
+        let curve = line.kind == LineKind::Depends
+            && line.points.first().map(|from| from.1) != line.points.last().map(|to| to.1);
+        let path = if curve {
+            curved(&line.points)
+        } else {
+            bent(&line.points, line.arrow)
+        };
         let _ = write!(self.out, "<path class=\"l {kind}{taken}\" d=\"{path}\"/>");
         if let (true, [.., before, end]) = (line.arrow, line.points.as_slice()) {
             // A curve arrives from straight above.
@@ -194,18 +237,29 @@ fn bent(points: &[(i32, i32)], arrow: bool) -> String {
     let mut path = String::new();
     let last = points.len().saturating_sub(1);
     for (index, &point) in points.iter().enumerate() {
-        let (before, after) = (index.checked_sub(1).and_then(|index| points.get(index)), points.get(index + 1));
+        let (before, after) = (
+            index.checked_sub(1).and_then(|index| points.get(index)),
+            points.get(index + 1),
+        );
         let _ = match (before, after) {
             (None, _) => write!(path, "M{} {}", point.0, point.1),
             (Some(&before), None) => {
-                let end = if arrow && index == last { towards(point, before, HEAD.0 - 2) } else { point };
+                let end = if arrow && index == last {
+                    towards(point, before, HEAD.0 - 2)
+                } else {
+                    point
+                };
                 write!(path, "L{} {}", end.0, end.1)
             }
             (Some(&before), Some(&after)) => {
                 let half = |other: (i32, i32)| ((other.0 - point.0).abs() + (other.1 - point.1).abs()) / 2;
                 let radius = BEND.min(half(before)).min(half(after));
                 let (into, out) = (towards(point, before, radius), towards(point, after, radius));
-                write!(path, "L{} {}Q{} {} {} {}", into.0, into.1, point.0, point.1, out.0, out.1)
+                write!(
+                    path,
+                    "L{} {}Q{} {} {} {}",
+                    into.0, into.1, point.0, point.1, out.0, out.1
+                )
             }
         };
     }
@@ -218,7 +272,11 @@ fn curved(points: &[(i32, i32)]) -> String {
     if let [from, to, rest @ ..] = points {
         let end = if rest.is_empty() { to.1 - HEAD.0 + 2 } else { to.1 };
         let middle = (from.1 + end) / 2;
-        let _ = write!(path, "M{} {}C{} {middle} {} {middle} {} {end}", from.0, from.1, from.0, to.0, to.0);
+        let _ = write!(
+            path,
+            "M{} {}C{} {middle} {} {middle} {} {end}",
+            from.0, from.1, from.0, to.0, to.0
+        );
         for point in rest {
             let _ = write!(path, "L{} {}", point.0, point.1);
         }
@@ -231,12 +289,24 @@ fn head(before: (i32, i32), end: (i32, i32)) -> String {
     let back = towards(end, before, HEAD.0);
     // Across the direction: x and y change places.
     let (dx, dy) = ((back.1 - end.1).signum() * HEAD.1, (back.0 - end.0).signum() * HEAD.1);
-    format!("M{} {}L{} {}L{} {}z", end.0, end.1, back.0 + dx, back.1 + dy, back.0 - dx, back.1 - dy)
+    format!(
+        "M{} {}L{} {}L{} {}z",
+        end.0,
+        end.1,
+        back.0 + dx,
+        back.1 + dy,
+        back.0 - dx,
+        back.1 - dy
+    )
 }
 
 /// The flow's name as a title.
 fn name(flow: &Flow) -> String {
-    let name = flow.name.as_ref().map(|name| clean(name)).filter(|name| !name.trim().is_empty());
+    let name = flow
+        .name
+        .as_ref()
+        .map(|name| clean(name))
+        .filter(|name| !name.trim().is_empty());
     name.unwrap_or_else(|| "flow".to_owned())
 }
 

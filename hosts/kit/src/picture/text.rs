@@ -215,20 +215,31 @@ mod tests {
 
     #[test]
     fn cut_text_fits() {
-        for text in ["a name", "WWWWWWWWWWWWWWWWWWWWWWWWWW", "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "星星星星星星星星星星星"] {
+        for text in [
+            "a name",
+            "WWWWWWWWWWWWWWWWWWWWWWWWWW",
+            "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii",
+            "星星星星星星星星星星星",
+        ] {
             for font in [Font::Title, Font::Name, Font::Small, Font::Mono] {
                 let short = cut(text, font, 90);
                 assert!(width(&short, font) <= 90, "{short}");
                 assert_eq!(short == text, width(text, font) <= 90);
                 let lines = wrap(text, font, 90, 2);
-                assert!(lines.len() <= 2 && lines.iter().all(|line| width(line, font) <= 90), "{lines:?}");
+                assert!(
+                    lines.len() <= 2 && lines.iter().all(|line| width(line, font) <= 90),
+                    "{lines:?}"
+                );
             }
         }
     }
 
     #[test]
     fn lines_break_at_spaces() {
-        assert_eq!(wrap("$.amount > 100 && $.country", Font::Mono, 110, 3), ["$.amount > 100", "&& $.country"]);
+        assert_eq!(
+            wrap("$.amount > 100 && $.country", Font::Mono, 110, 3),
+            ["$.amount > 100", "&& $.country"]
+        );
         assert_eq!(wrap("", Font::Mono, 110, 3), Vec::<String>::new());
     }
 

@@ -2,8 +2,8 @@
 
 use super::text::{clean, shorten};
 use starbridge_fdl::graph::{
-    Amount, Branch, Catch, Fail, FaultNames, Foreach, Matcher, Parallel, Pattern, Source, Step, StepKind, Task, Tolerance, Undo, Wait,
-    WaitFor,
+    Amount, Branch, Catch, Fail, FaultNames, Foreach, Matcher, Parallel, Pattern, Source, Step, StepKind, Task,
+    Tolerance, Undo, Wait, WaitFor,
 };
 
 /// Priority where none is given.
@@ -22,11 +22,17 @@ pub(super) struct Detail {
 }
 
 fn plain(text: impl AsRef<str>) -> Detail {
-    Detail { text: clean(text.as_ref()), code: false }
+    Detail {
+        text: clean(text.as_ref()),
+        code: false,
+    }
 }
 
 fn code(text: impl AsRef<str>) -> Detail {
-    Detail { text: clean(text.as_ref()), code: true }
+    Detail {
+        text: clean(text.as_ref()),
+        code: true,
+    }
 }
 
 /// The lines under a step's name.
@@ -45,7 +51,11 @@ fn waited(wait: &Wait) -> Detail {
     match wait {
         Wait::Duration(Source::Constant(value)) => {
             let text = value.to_plain_text();
-            let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (0.0..1e12).contains(seconds));
+            let seconds = text
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|seconds| (0.0..1e12).contains(seconds));
             plain(seconds.map_or(text, |seconds| duration((seconds * 1000.0) as u64)))
         }
         Wait::Timestamp(Source::Constant(value)) => plain(format!("until {}", value.to_plain_text())),
@@ -70,7 +80,10 @@ fn waits_for(parallel: &Parallel) -> Option<Detail> {
     match parallel.wait_for {
         WaitFor::All => None,
         WaitFor::Count(1) => Some(plain("until any branch succeeds")),
-        WaitFor::Count(count) => Some(plain(format!("until {count} of {} branches succeed", parallel.branches.len()))),
+        WaitFor::Count(count) => Some(plain(format!(
+            "until {count} of {} branches succeed",
+            parallel.branches.len()
+        ))),
     }
 }
 
@@ -79,7 +92,10 @@ pub(super) fn badges(step: &Step) -> Vec<String> {
     let mut badges = Vec::new();
     match &step.kind {
         StepKind::Task(task) => badges.extend(task_badges(task)),
-        StepKind::Parallel(Parallel { concurrency: Some(most), .. }) => badges.push(format!("{most} at once")),
+        StepKind::Parallel(Parallel {
+            concurrency: Some(most),
+            ..
+        }) => badges.push(format!("{most} at once")),
         StepKind::Foreach(foreach) => badges.extend(foreach_badges(foreach)),
         _ => {}
     }
@@ -159,7 +175,10 @@ pub(super) fn condition(text: &str, arm: Option<u32>) -> String {
 
 /// A branch's name, or its number from 1.
 pub(super) fn branch(branch: &Branch, index: usize) -> String {
-    branch.name.as_ref().map_or_else(|| format!("branch {}", index + 1), |name| clean(name))
+    branch
+        .name
+        .as_ref()
+        .map_or_else(|| format!("branch {}", index + 1), |name| clean(name))
 }
 
 /// The branches a branch waits for; nothing where there are none.
@@ -170,7 +189,12 @@ pub(super) fn after(parallel: &Parallel, one: &Branch) -> Option<String> {
         .depends_on
         .iter()
         .take(NAMED)
-        .filter_map(|&on| parallel.branches.get(on as usize).map(|other| branch(other, on as usize)))
+        .filter_map(|&on| {
+            parallel
+                .branches
+                .get(on as usize)
+                .map(|other| branch(other, on as usize))
+        })
         .collect();
     let more = one.depends_on.len().saturating_sub(NAMED);
     match (named.is_empty(), more) {
@@ -185,7 +209,9 @@ pub(super) fn resource(written: &str) -> String {
     let text = clean(written);
     let parts: Vec<&str> = text.split(':').collect();
     let short = match parts.as_slice() {
-        ["arn", _, service, _, _, rest @ ..] if !rest.is_empty() => format!("{service} {}", last_parts(&rest.join(":"))),
+        ["arn", _, service, _, _, rest @ ..] if !rest.is_empty() => {
+            format!("{service} {}", last_parts(&rest.join(":")))
+        }
         ["acs", service, _, _, rest @ ..] if !rest.is_empty() => format!("{service} {}", last_parts(&rest.join(":"))),
         ["http" | "https", ..] => address(&text),
         _ => text,
@@ -209,7 +235,11 @@ fn address(url: &str) -> String {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     // A user and password in an address are nobody's business who sees a picture.
     let host = authority.rsplit('@').next().unwrap_or(authority);
-    if path.is_empty() { host.to_owned() } else { format!("{host}/{path}") }
+    if path.is_empty() {
+        host.to_owned()
+    } else {
+        format!("{host}/{path}")
+    }
 }
 
 /// The resource as written, but for passwords and queries of addresses.
@@ -223,7 +253,13 @@ pub(super) fn whole_resource(written: &str) -> String {
 
 /// A time for people: `250 ms`, `1 min 30 s`, `2 d`.
 pub(super) fn duration(millis: u64) -> String {
-    const UNITS: [(u64, &str); 5] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")];
+    const UNITS: [(u64, &str); 5] = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "min"),
+        (1000, "s"),
+        (1, "ms"),
+    ];
     let mut rest = millis;
     let mut parts = Vec::new();
     for (size, unit) in UNITS {
@@ -234,7 +270,11 @@ pub(super) fn duration(millis: u64) -> String {
     }
     // The two largest units say enough.
     parts.truncate(2);
-    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
+    if parts.is_empty() {
+        "0 s".to_owned()
+    } else {
+        parts.join(" ")
+    }
 }
 
 #[cfg(test)]
@@ -243,7 +283,13 @@ mod tests {
 
     #[test]
     fn durations_are_short() {
-        for (millis, text) in [(0, "0 s"), (250, "250 ms"), (1500, "1 s 500 ms"), (90_000, "1 min 30 s"), (172_800_001, "2 d 1 ms")] {
+        for (millis, text) in [
+            (0, "0 s"),
+            (250, "250 ms"),
+            (1500, "1 s 500 ms"),
+            (90_000, "1 min 30 s"),
+            (172_800_001, "2 d 1 ms"),
+        ] {
             assert_eq!(duration(millis), text);
         }
     }
@@ -251,10 +297,16 @@ mod tests {
     #[test]
     fn resources_are_shown_by_what_tells_them_apart() {
         for (written, short) in [
-            ("https://user:pass@host.example:8080/a/b?token=1", "host.example:8080/a/b"),
+            (
+                "https://user:pass@host.example:8080/a/b?token=1",
+                "host.example:8080/a/b",
+            ),
             ("http://host", "host"),
             ("arn:aws:lambda:eu-west-1:123456789012:function:charge", "lambda charge"),
-            ("acs:fc:cn-hangzhou:123:services/shop/functions/charge", "fc shop/charge"),
+            (
+                "acs:fc:cn-hangzhou:123:services/shop/functions/charge",
+                "fc shop/charge",
+            ),
             ("queue:mail", "queue:mail"),
             ("cmd:/usr/bin/true", "cmd:/usr/bin/true"),
         ] {

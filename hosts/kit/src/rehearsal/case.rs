@@ -180,7 +180,8 @@ impl TestFile {
         for case in &file.cases {
             for (step, answers) in &case.mocks {
                 let shapeless = |mock: &Mock| {
-                    usize::from(mock.result.is_some()) + usize::from(mock.error.is_some()) + usize::from(mock.never) != 1
+                    usize::from(mock.result.is_some()) + usize::from(mock.error.is_some()) + usize::from(mock.never)
+                        != 1
                 };
                 if answers.is_empty() || answers.iter().any(shapeless) {
                     return Err(TestFileError {

@@ -24,10 +24,25 @@ pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<String> {
             difference(&mut problems, expected, got.as_ref());
         }
     }
-    text(&mut problems, "error", expect.error.as_deref(), failure.map(|failure| failure.error.as_str()));
-    text(&mut problems, "cause", expect.cause.as_deref(), failure.map(|failure| failure.cause.as_str()));
+    text(
+        &mut problems,
+        "error",
+        expect.error.as_deref(),
+        failure.map(|failure| failure.error.as_str()),
+    );
+    text(
+        &mut problems,
+        "cause",
+        expect.cause.as_deref(),
+        failure.map(|failure| failure.cause.as_str()),
+    );
     list(&mut problems, "steps", expect.steps.as_deref(), &outcome.steps);
-    list(&mut problems, "rollbacks", expect.rollbacks.as_deref(), &outcome.rollbacks);
+    list(
+        &mut problems,
+        "rollbacks",
+        expect.rollbacks.as_deref(),
+        &outcome.rollbacks,
+    );
     list(&mut problems, "events", expect.events.as_deref(), &outcome.events);
     if let Some(seconds) = expect.elapsed_seconds {
         let got = outcome.elapsed_ms as f64 / 1000.0;

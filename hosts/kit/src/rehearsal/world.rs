@@ -70,7 +70,11 @@ impl std::fmt::Display for RehearsalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoMock { step, rollback } => {
-                let key = if *rollback { format!("{step}.rollback") } else { step.clone() };
+                let key = if *rollback {
+                    format!("{step}.rollback")
+                } else {
+                    step.clone()
+                };
                 write!(f, "the task `{key}` was called but `mocks` has no answer for it")
             }
             Self::Stuck => f.write_str("the flow waits for something that will never happen"),
@@ -341,8 +345,7 @@ impl Rehearsal {
         self.now = self.now.max(next);
         if answer == Some(next) {
             if let Some(((_, execution, call), mock)) = self.answers.pop_first() {
-                self.heartbeats
-                    .retain(|due| !(due.1 == execution && due.2 == call));
+                self.heartbeats.retain(|due| !(due.1 == execution && due.2 == call));
                 self.give(&execution, signal_of(call, mock));
             }
         } else if stop == Some(next) {

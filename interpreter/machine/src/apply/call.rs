@@ -42,7 +42,10 @@ impl State {
                 run.phase = TaskPhase::Answered { result: result.clone() };
                 self.close_call(event.caused_by);
             }
-            Detail::TaskFailed { failure: f, retry_after } => {
+            Detail::TaskFailed {
+                failure: f,
+                retry_after,
+            } => {
                 let unsent = f.error == *flow.fault_names.name(&FaultKind::Resource);
                 let run = self.task_run_of(id, event.caused_by)?;
                 // Nothing was sent where nothing answers to the resource; an earlier call of the visit may have been.

@@ -2,7 +2,8 @@
 
 use crate::event::{Child, Detail, Event, EventId, Failure, Resolution};
 use crate::state::{
-    ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit, WaitRun, inside_of,
+    ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
+    Visit, WaitRun, inside_of,
 };
 use starbridge_fdl::graph::{Amount, Enter, FaultKind, Flow, Leave, Passing, Step, StepId, StepKind};
 use starbridge_fdl::time::Timestamp;
@@ -139,7 +140,9 @@ impl State {
                 Some(Closing::Failed { origin, .. }) => (*origin, 0),
                 _ => (step, 0),
             },
-            Phase::Started(Inside::Choice(ArmRun::Running { child, closing: None, .. })) => {
+            Phase::Started(Inside::Choice(ArmRun::Running {
+                child, closing: None, ..
+            })) => {
                 let child = *child;
                 self.leave_list(flow, child);
                 match self.book.frames.get(&child).map(|frame| &frame.at) {
@@ -430,7 +433,10 @@ impl State {
                 None
             }
             Phase::Started(Inside::Task(run)) => {
-                let phase = TaskPhase::Faulted { failure, retry_after: 0 };
+                let phase = TaskPhase::Faulted {
+                    failure,
+                    retry_after: 0,
+                };
                 match std::mem::replace(&mut run.phase, phase) {
                     TaskPhase::Sleeping { due, timer } => Some((due, timer)),
                     _ => None,
@@ -544,7 +550,11 @@ pub(crate) fn done_of_task(
     }
     Some(crate::state::Done {
         class,
-        order: if class == DoneClass::Completed { completed } else { run.last_call },
+        order: if class == DoneClass::Completed {
+            completed
+        } else {
+            run.last_call
+        },
         call: run.last_call,
         step: visit.step,
         path,

@@ -4,8 +4,8 @@ use super::call::timed_out;
 use super::step::{count_retry, done_of_task};
 use crate::event::{Detail, Event, EventId};
 use crate::state::{
-    ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase, UndoRun, Undoing,
-    Visit,
+    ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase,
+    UndoRun, Undoing, Visit,
 };
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::value::Overlay;
@@ -246,7 +246,13 @@ impl State {
             }
             _ => {
                 let current = flow.step(visit.step).and_then(|step| {
-                    done_of_task(step, visit, frame.path.clone(), DoneClass::Cancelled, EventId::default())
+                    done_of_task(
+                        step,
+                        visit,
+                        frame.path.clone(),
+                        DoneClass::Cancelled,
+                        EventId::default(),
+                    )
                 });
                 pile.extend(current.or(visit.failed_task.clone()).map(cancelled));
             }

@@ -1,6 +1,8 @@
 //! Values to events.
 
-use crate::event::{Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started};
+use crate::event::{
+    Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started,
+};
 use starbridge_fdl::graph::{Flow, Pattern, StepId};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
@@ -56,9 +58,7 @@ struct Members<'a> {
 
 impl<'a> Members<'a> {
     fn value(&self, key: &str) -> Result<&'a Value, HistoryError> {
-        self.object
-            .get(key)
-            .ok_or_else(|| error(format!("`{key}` is missing")))
+        self.object.get(key).ok_or_else(|| error(format!("`{key}` is missing")))
     }
 
     fn wrong(key: &str, wanted: &str, found: &Value) -> HistoryError {
@@ -100,7 +100,11 @@ impl<'a> Members<'a> {
     }
 
     /// A member that may be missing.
-    fn maybe<T>(&self, key: &str, read: impl Fn(&Self, &str) -> Result<T, HistoryError>) -> Result<Option<T>, HistoryError> {
+    fn maybe<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&Self, &str) -> Result<T, HistoryError>,
+    ) -> Result<Option<T>, HistoryError> {
         if self.object.contains_key(key) {
             read(self, key).map(Some)
         } else {
@@ -158,7 +162,9 @@ impl<'a> Members<'a> {
             .values()
             .iter()
             .map(|item| {
-                let object = item.as_object().ok_or_else(|| Self::wrong("path", "an array of objects", item))?;
+                let object = item
+                    .as_object()
+                    .ok_or_else(|| Self::wrong("path", "an array of objects", item))?;
                 let m = Members {
                     flow: self.flow,
                     object,
@@ -355,7 +361,9 @@ impl<'a> Members<'a> {
 
     fn steps(&self) -> Result<Vec<StepId>, HistoryError> {
         let value = self.value("steps")?;
-        let names = value.as_array().ok_or_else(|| Self::wrong("steps", "an array", value))?;
+        let names = value
+            .as_array()
+            .ok_or_else(|| Self::wrong("steps", "an array", value))?;
         names
             .values()
             .iter()

@@ -10,7 +10,11 @@ pub fn write_event(flow: &Flow, event: &Event) -> Object {
     set(&mut object, "id", event.id.0);
     set(&mut object, "causedBy", event.caused_by.0);
     set(&mut object, "time", event.time.to_string());
-    set(&mut object, "step", event.step.map(|step| name(flow, step)).unwrap_or_default());
+    set(
+        &mut object,
+        "step",
+        event.step.map(|step| name(flow, step)).unwrap_or_default(),
+    );
     set(&mut object, "path", path(flow, &event.path));
     set(&mut object, "type", type_name(&event.detail));
     set(&mut object, "detail", detail(flow, &event.detail));

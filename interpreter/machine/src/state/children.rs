@@ -133,7 +133,11 @@ impl Children {
         for (number, branch) in (0u32..).zip(&parallel.branches) {
             let begun = self.live.contains_key(&number) || *self.outcome(number) != Outcome::Open;
             // Priorities order what competes for places; without a bound all begin in their order.
-            let priority = if parallel.concurrency.is_some() { branch.priority } else { 0 };
+            let priority = if parallel.concurrency.is_some() {
+                branch.priority
+            } else {
+                0
+            };
             if begun || best.is_some_and(|(best, _)| best >= priority) {
                 continue;
             }
@@ -150,9 +154,8 @@ impl Children {
 
     /// How many branches can still succeed, those that have included.
     pub(crate) fn can_succeed(&self, parallel: &Parallel, failing: &dyn Fn(u32) -> bool) -> u32 {
-        let lost = |number: u32| {
-            matches!(self.outcome(number), Outcome::Failed(_) | Outcome::Cancelled) || failing(number)
-        };
+        let lost =
+            |number: u32| matches!(self.outcome(number), Outcome::Failed(_) | Outcome::Cancelled) || failing(number);
         let mut dead: Vec<bool> = (0..self.total).map(lost).collect();
         // Dependencies form no cycle, so as many rounds as there are branches settle everything; one usually does.
         loop {

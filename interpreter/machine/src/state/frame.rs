@@ -99,7 +99,12 @@ pub(crate) enum Phase {
     /// The attempt ended well with this output.
     Succeeded { output: Object, goto: Option<StepId> },
     /// The attempt failed; `origin` is the step in which the error arose.
-    Failed { failure: Failure, origin: StepId, retry_after: u64, uncatchable: bool },
+    Failed {
+        failure: Failure,
+        origin: StepId,
+        retry_after: u64,
+        uncatchable: bool,
+    },
     /// Waiting for an operator, asked by this event.
     Manual { failure: Failure, request: EventId },
     /// Waiting for the next attempt.
@@ -121,7 +126,10 @@ pub(crate) enum Inside {
 pub(crate) enum WaitRun {
     /// The time is not known yet.
     New,
-    Waiting { until: Timestamp, timer: EventId },
+    Waiting {
+        until: Timestamp,
+        timer: EventId,
+    },
     Over,
 }
 
@@ -147,15 +155,27 @@ pub(crate) struct TaskRun {
 pub(crate) enum TaskPhase {
     /// A call is about to be scheduled.
     Ready,
-    InFlight { call: EventId },
+    InFlight {
+        call: EventId,
+    },
     /// An answer came that is no result yet; `retry_after` in seconds.
-    Pending { retry_after: u64 },
+    Pending {
+        retry_after: u64,
+    },
     /// A result came.
-    Answered { result: Value },
+    Answered {
+        result: Value,
+    },
     /// The call failed.
-    Faulted { failure: Failure, retry_after: u64 },
+    Faulted {
+        failure: Failure,
+        retry_after: u64,
+    },
     /// Waiting to call again.
-    Sleeping { due: Timestamp, timer: EventId },
+    Sleeping {
+        due: Timestamp,
+        timer: EventId,
+    },
     /// Given up.
     Cancelled,
 }
@@ -165,8 +185,16 @@ pub(crate) enum TaskPhase {
 pub(crate) enum ArmRun {
     /// No arm chosen yet.
     Deciding,
-    Running { child: FrameId, goto: Option<StepId>, closing: Option<Failure> },
-    Ended { local: Object, goto: Option<StepId>, done: Vec<Done> },
+    Running {
+        child: FrameId,
+        goto: Option<StepId>,
+        closing: Option<Failure>,
+    },
+    Ended {
+        local: Object,
+        goto: Option<StepId>,
+        done: Vec<Done>,
+    },
 }
 
 impl Frame {

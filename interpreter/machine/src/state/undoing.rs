@@ -67,12 +67,23 @@ pub(crate) enum UndoPhase {
     Entered,
     /// Its input is made; the call is about to be scheduled.
     Started,
-    InFlight { call: EventId },
+    InFlight {
+        call: EventId,
+    },
     Answered,
-    Faulted { failure: Failure, retry_after: u64 },
+    Faulted {
+        failure: Failure,
+        retry_after: u64,
+    },
     /// The attempt failed: a retry or the end is next.
-    Failed { failure: Failure, retry_after: u64 },
-    Retrying { due: Timestamp, timer: EventId },
+    Failed {
+        failure: Failure,
+        retry_after: u64,
+    },
+    Retrying {
+        due: Timestamp,
+        timer: EventId,
+    },
 }
 
 impl Undoing {

@@ -65,7 +65,10 @@ impl State {
             false
         };
         let mut undoing = false;
-        #[expect(clippy::iter_over_hash_type, reason = "whether there is one does not depend on the order")]
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "whether there is one does not depend on the order"
+        )]
         for frame in self.book.frames.values() {
             undoing |= frame.undoing.as_ref().is_some_and(|undoing| !undoing.failed) && inside(frame);
         }
@@ -322,11 +325,9 @@ pub(crate) fn is_closing(visit: &Visit) -> bool {
 fn child_of(visit: &Visit, child: Child) -> Option<FrameId> {
     match (&visit.phase, child) {
         (Phase::Started(Inside::Choice(ArmRun::Running { child, .. })), Child::Arm(_)) => Some(*child),
-        (Phase::Started(Inside::Children(children)), Child::Branch(n) | Child::Iteration(n)) => children
-            .live
-            .get(&n)
-            .or_else(|| children.parked.get(&n))
-            .copied(),
+        (Phase::Started(Inside::Children(children)), Child::Branch(n) | Child::Iteration(n)) => {
+            children.live.get(&n).or_else(|| children.parked.get(&n)).copied()
+        }
         _ => None,
     }
 }

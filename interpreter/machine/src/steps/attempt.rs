@@ -67,7 +67,10 @@ impl State {
         None
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all of it is what the scope of a program shows")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "all of it is what the scope of a program shows"
+    )]
     fn run_enter(
         &self,
         turn: &Turn<'_>,
@@ -320,9 +323,7 @@ impl State {
 /// The call whose token a program of this visit may show.
 fn token_of(visit: &Visit, step: &Step) -> Option<EventId> {
     match &step.kind {
-        StepKind::Task(task) if task.call.pattern == Pattern::WaitForCallback => {
-            visit.task().map(|run| run.last_call)
-        }
+        StepKind::Task(task) if task.call.pattern == Pattern::WaitForCallback => visit.task().map(|run| run.last_call),
         _ => None,
     }
 }

@@ -59,10 +59,12 @@ impl State {
             return self.emit(turn, self.place(id), detail);
         }
         let names = &turn.flow.fault_names;
-        let clause = step
-            .catch
-            .iter()
-            .find(|clause| clause.errors.iter().any(|matcher| matcher.matches(&failure.error, names)));
+        let clause = step.catch.iter().find(|clause| {
+            clause
+                .errors
+                .iter()
+                .any(|matcher| matcher.matches(&failure.error, names))
+        });
         match clause.map(|clause| clause.target) {
             Some(CatchTarget::Goto(goto)) => self.catch(turn, id, goto, &failure),
             Some(CatchTarget::Manual) => self.emit(turn, self.place(id), Detail::ManualRequested(failure)),
@@ -80,10 +82,12 @@ impl State {
         resolve: &dyn Fn(&Values) -> Option<Vec<Value>>,
     ) -> Option<NextRetry> {
         let names = &turn.flow.fault_names;
-        let (index, policy) = policies
-            .iter()
-            .enumerate()
-            .find(|(_, policy)| policy.errors.iter().any(|matcher| matcher.matches(&tried.failure.error, names)))?;
+        let (index, policy) = policies.iter().enumerate().find(|(_, policy)| {
+            policy
+                .errors
+                .iter()
+                .any(|matcher| matcher.matches(&tried.failure.error, names))
+        })?;
         let k = tried.retries.get(index).copied().unwrap_or(0) + 1;
         if u64::from(k) > policy.max_attempts {
             return None;
@@ -169,7 +173,10 @@ impl State {
                     caused_by: frame.last,
                     ..self.place(parent)
                 };
-                let attempt = self.frame(parent).and_then(Frame::visit).map_or(1, |visit| visit.attempt);
+                let attempt = self
+                    .frame(parent)
+                    .and_then(Frame::visit)
+                    .map_or(1, |visit| visit.attempt);
                 let attempt = if self.is_full() { 0 } else { attempt };
                 self.emit(turn, place, Detail::StepFailed { failure, attempt });
             }
@@ -246,7 +253,9 @@ impl State {
             frame: id,
             step: Some(first.step),
             path: first.path,
-            caused_by: self.frame(if self.book.ending.is_some() { ROOT } else { id }).map_or(self.book.last, |frame| frame.last),
+            caused_by: self
+                .frame(if self.book.ending.is_some() { ROOT } else { id })
+                .map_or(self.book.last, |frame| frame.last),
             rollback: true,
         };
         self.emit(turn, place, Detail::RollbackStarted { of: first.call });

@@ -83,7 +83,10 @@ impl State {
         };
         let limit = self.limits.collection_bytes;
         if output.json_len() > limit {
-            let cause = format!("the output has {} bytes, more than the limit of {limit}", output.json_len());
+            let cause = format!(
+                "the output has {} bytes, more than the limit of {limit}",
+                output.json_len()
+            );
             return Err(Fault::new(FaultKind::TooLarge, cause));
         }
         if let Some(schema) = &turn.flow.output_schema {

@@ -28,14 +28,20 @@ impl State {
         let collection = foreach.collection.find(Root::Overlay(&visit.input));
         let items = match &collection {
             Some(Value::Array(items)) if items.len() > most => {
-                let cause = format!("the collection has {} items, more than the limit of {most}", items.len());
+                let cause = format!(
+                    "the collection has {} items, more than the limit of {most}",
+                    items.len()
+                );
                 let failure = turn.fault(FaultKind::Limit, cause);
                 return self.fail_current(turn, id, failure);
             }
             Some(Value::Array(items)) => items,
             other => {
                 let found = other.as_ref().map_or("nothing", Value::kind);
-                let cause = format!("the collection `{}` is {found}, not an array", foreach.collection.text());
+                let cause = format!(
+                    "the collection `{}` is {found}, not an array",
+                    foreach.collection.text()
+                );
                 let failure = turn.fault(FaultKind::Input, cause);
                 return self.fail_current(turn, id, failure);
             }

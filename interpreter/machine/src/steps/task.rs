@@ -30,7 +30,8 @@ impl State {
                     Some(poll) => self.poll_again(turn, id, poll, retry_after),
                     // Without `poll` an acknowledgement is no answer; connectors send it only for polls.
                     None => {
-                        let failure = turn.fault(FaultKind::Result, "the resource accepted the call but gave no result");
+                        let failure =
+                            turn.fault(FaultKind::Result, "the resource accepted the call but gave no result");
                         self.fail_current(turn, id, failure);
                     }
                 }
@@ -75,7 +76,11 @@ impl State {
             Some(timeout_at) => Some(timeout_at),
             None => self.computed_timeout(turn, id, step),
         };
-        let params = task.call.params.as_ref().map(|params| params.resolve(Root::Overlay(&visit.input)));
+        let params = task
+            .call
+            .params
+            .as_ref()
+            .map(|params| params.resolve(Root::Overlay(&visit.input)));
         let detail = Detail::TaskScheduled(Box::new(Scheduled {
             resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
             pattern: task.call.pattern,

@@ -31,9 +31,18 @@ impl Program for Template {
         };
         let value = match &self.0 {
             Some(template) => template.iter().map(member).collect::<Result<Object, Fault>>()?,
-            None => scope.input.to_value().unwrap_or_default().as_object().cloned().unwrap_or_default(),
+            None => scope
+                .input
+                .to_value()
+                .unwrap_or_default()
+                .as_object()
+                .cloned()
+                .unwrap_or_default(),
         };
-        Ok(Output { value, missing: Vec::new() })
+        Ok(Output {
+            value,
+            missing: Vec::new(),
+        })
     }
 }
 
@@ -53,9 +62,20 @@ pub fn compile(definition: &str) -> Flow {
     let mut states: Vec<(&String, &Json)> = definition["States"].as_object().unwrap().iter().collect();
     // A list begins with its first step; from there `Next` leads anywhere.
     states.sort_by_key(|(name, _)| definition["StartAt"] != ***name);
-    let id = |name: &Json| states.iter().position(|(state, _)| *name == ***state).map(|at| StepId(at as u32));
-    let steps: Vec<Step> = (0..).zip(&states).map(|(at, (name, state))| step(name, state, at, &id)).collect();
-    let list = List { steps: (0..steps.len()).map(|at| StepId(at as u32)).collect(), loops: true };
+    let id = |name: &Json| {
+        states
+            .iter()
+            .position(|(state, _)| *name == ***state)
+            .map(|at| StepId(at as u32))
+    };
+    let steps: Vec<Step> = (0..)
+        .zip(&states)
+        .map(|(at, (name, state))| step(name, state, at, &id))
+        .collect();
+    let list = List {
+        steps: (0..steps.len()).map(|at| StepId(at as u32)).collect(),
+        loops: true,
+    };
     let parts = FlowParts {
         name: None,
         hash: "miniature".into(),
@@ -76,7 +96,11 @@ pub fn compile(definition: &str) -> Flow {
 
 fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<StepId>) -> Step {
     let template = |member: &str| Value::from(&state[member]).as_object().cloned();
-    let leave = if state["Type"] == "Task" { Leave::Local } else { Leave::Program(Arc::new(Template(template("Result")))) };
+    let leave = if state["Type"] == "Task" {
+        Leave::Local
+    } else {
+        Leave::Program(Arc::new(Template(template("Result"))))
+    };
     let enter = template("Parameters").map(|made| Enter::Program(Arc::new(Template(Some(made)))));
     let retry = |retry: &Json| Retry {
         errors: items(&retry["ErrorEquals"], |name| match name.as_str().unwrap() {
@@ -103,13 +127,20 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         next: id(&state["Next"]),
         retry: items(&state["Retry"], retry),
         catch: Vec::new(),
-        timeout: state["TimeoutSeconds"].as_u64().map(|seconds| Amount::Fixed(seconds * 1000)),
+        timeout: state["TimeoutSeconds"]
+            .as_u64()
+            .map(|seconds| Amount::Fixed(seconds * 1000)),
     }
 }
 
 fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
     let source = |member: &str| Source::Constant(Value::from(&state[member]));
-    let arm = |condition, next: &Json| Arm { condition, text: Text::default(), list: None, goto: id(next) };
+    let arm = |condition, next: &Json| Arm {
+        condition,
+        text: Text::default(),
+        list: None,
+        goto: id(next),
+    };
     let choice = |rule: &Json| {
         let variable = Query::parse(rule["Variable"].as_str().unwrap()).unwrap();
         let equals: Arc<dyn Guard> = Arc::new(StringEquals(variable, Value::from(&rule["StringEquals"])));
@@ -119,13 +150,30 @@ fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
         "Pass" => StepKind::Pass,
         "Wait" => StepKind::Wait(Wait::Duration(source("Seconds"))),
         "Succeed" => StepKind::Succeed,
-        "Fail" => StepKind::Fail(Fail { error: Some(source("Error")), cause: Some(source("Cause")) }),
-        "Choice" => StepKind::Choice(Choice { arms: items(&state["Choices"], choice), default: Some(arm(None, &state["Default"])) }),
+        "Fail" => StepKind::Fail(Fail {
+            error: Some(source("Error")),
+            cause: Some(source("Cause")),
+        }),
+        "Choice" => StepKind::Choice(Choice {
+            arms: items(&state["Choices"], choice),
+            default: Some(arm(None, &state["Default"])),
+        }),
         task => {
             assert_eq!(task, "Task");
             let resource = state["Resource"].as_str().unwrap().into();
-            let call = Call { resource, pattern: Pattern::RequestResponse, params: None };
-            StepKind::Task(Box::new(Task { call, poll: None, rollback: None, priority: 5, heartbeat: None, wait: None }))
+            let call = Call {
+                resource,
+                pattern: Pattern::RequestResponse,
+                params: None,
+            };
+            StepKind::Task(Box::new(Task {
+                call,
+                poll: None,
+                rollback: None,
+                priority: 5,
+                heartbeat: None,
+                wait: None,
+            }))
         }
     }
 }

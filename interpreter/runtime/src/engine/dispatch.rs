@@ -65,6 +65,10 @@ impl Engine {
         call: CallToSend,
     ) -> Result<(std::sync::Arc<dyn starbridge_ports::Connector>, Request), Outcome> {
         let no_such = |cause: String| Outcome::failed("FnF.NoSuchResource", cause);
+        if has_placeholder(&call.resource) {
+            let cause = format!("`{}` has a placeholder that nobody has filled in", call.resource);
+            return Err(no_such(cause));
+        }
         let resolved = self.shard.resources().resolve(&call.resource).ok_or_else(|| {
             no_such(format!(
                 "nothing answers to `{}`: give it a target with `--resource 'PATTERN=TARGET'`",
@@ -73,12 +77,12 @@ impl Engine {
         })?;
         let scheme = resolved.target.split(':').next().unwrap_or_default();
         let scheme = if scheme == "https" { "http" } else { scheme };
-        let connector = self
-            .world
-            .connectors
-            .get(scheme)
-            .cloned()
-            .ok_or_else(|| no_such(format!("`{}` can't be called here: no connector for `{scheme}:`", resolved.target)))?;
+        let connector = self.world.connectors.get(scheme).cloned().ok_or_else(|| {
+            no_such(format!(
+                "`{}` can't be called here: no connector for `{scheme}:`",
+                resolved.target
+            ))
+        })?;
         let family: Vec<&str> = self.shard.family(execution).iter().map(Text::as_str).collect();
         let sign = |value: Value| sign_references(&value, &family, &self.world.tokens).unwrap_or(value);
         let input = match sign(call.input.into()) {
@@ -87,7 +91,10 @@ impl Engine {
         };
         let params = match call.params {
             None => None,
-            Some(params) => Some(self.reveal(&sign(params)).map_err(|name| no_such(format!("there is no secret `{name}`")))?),
+            Some(params) => Some(
+                self.reveal(&sign(params))
+                    .map_err(|name| no_such(format!("there is no secret `{name}`")))?,
+            ),
         };
         let flow = self.shard.state(execution).and_then(|state| state.started());
         let keys = Keys {
@@ -102,7 +109,11 @@ impl Engine {
         let request = Request {
             target: resolved.target,
             via: resolved.via,
-            pattern: call.pattern,
+            // Only a child flow ends some time after it was called; for anything else its answer is its end.
+            pattern: match call.pattern {
+                Pattern::Sync => Pattern::RequestResponse,
+                pattern => pattern,
+            },
             input,
             params,
             keys,
@@ -127,7 +138,8 @@ impl Engine {
                 }
             },
             Value::Array(array) => {
-                let values: Result<Vec<Value>, String> = array.values().iter().map(|value| self.reveal(value)).collect();
+                let values: Result<Vec<Value>, String> =
+                    array.values().iter().map(|value| self.reveal(value)).collect();
                 Ok(Array::from(values?).into())
             }
             Value::Object(object) => {
@@ -148,7 +160,7 @@ impl Engine {
             .state(execution)
             .zip(self.shard.flow(execution))
             .and_then(|(state, flow)| state.call_to_send(flow, call))
-            .is_some_and(|call| call.pattern != Pattern::RequestResponse);
+            .is_some_and(|call| call.pattern == Pattern::WaitForCallback);
         match outcome {
             Outcome::Result(receipt) if waits => Signal::Submitted {
                 call,
@@ -181,4 +193,14 @@ impl Engine {
             },
         }
     }
+}
+
+/// Whether a resource still has a `${name}` or `<name>` of whoever wrote it.
+fn has_placeholder(resource: &str) -> bool {
+    let between = |open: &str, close: char| {
+        resource
+            .split_once(open)
+            .is_some_and(|(_, rest)| rest.find(close).is_some_and(|end| end > 0))
+    };
+    between("${", '}') || between("<", '>')
 }

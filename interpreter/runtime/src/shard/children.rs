@@ -97,7 +97,10 @@ impl Shard {
             None => call.input.clone(),
             Some(Value::Object(input)) => input.clone(),
             Some(Value::String(text)) => serde_json::from_str::<Object>(text).map_err(|error| {
-                refused("FnF.InvalidInput", format!("the child's `Input` is no JSON object: {error}"))
+                refused(
+                    "FnF.InvalidInput",
+                    format!("the child's `Input` is no JSON object: {error}"),
+                )
             })?,
             Some(other) => {
                 let cause = format!("the child's `Input` is {}, not an object", other.kind());
@@ -138,7 +141,11 @@ impl Shard {
             // It is undone already, or never did anything that stayed.
             _ => {
                 let failed = status == Some(Status::RollbackFailed);
-                let done = if failed { self.not_undone(call, child) } else { undone(call) };
+                let done = if failed {
+                    self.not_undone(call, child)
+                } else {
+                    undone(call)
+                };
                 self.inbox.push_back((execution.clone(), done));
                 return;
             }

@@ -79,7 +79,12 @@ impl Shard {
         let mut ids: Vec<Text> = self.executions.keys().cloned().collect();
         ids.sort_by_key(|id| {
             let started = self.state(id).and_then(|state| state.started());
-            started.and_then(|started| started.parent.as_ref().map(|parent| (parent.execution.clone(), parent.event)))
+            started.and_then(|started| {
+                started
+                    .parent
+                    .as_ref()
+                    .map(|parent| (parent.execution.clone(), parent.event))
+            })
         });
         for id in &ids {
             let mut family = vec![id.clone()];

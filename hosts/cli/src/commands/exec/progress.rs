@@ -20,7 +20,8 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(output: Output) -> Self {
-        let live = (!output.quiet() && output.is_live()).then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
+        let live = (!output.quiet() && output.is_live())
+            .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
         Self {
             live,
             quiet: output.quiet(),
@@ -71,33 +72,59 @@ impl Progress {
         let depth = event.path.items().len() + usize::from(!is_main);
         let indent = "  ".repeat(depth);
         // Thousands of iterations are a bar or a count, not lines.
-        let crowded = event.path.items().iter().any(|item| matches!(item.child, Child::Iteration(_)));
+        let crowded = event
+            .path
+            .items()
+            .iter()
+            .any(|item| matches!(item.child, Child::Iteration(_)));
         match &event.detail {
             Detail::StepEntered => {
                 self.entered.insert(key.clone(), event.time);
                 self.open(&key, &indent, &name, is_foreach(flow, event.step), crowded);
             }
             Detail::StepExited { caught: None, .. } => {
-                let since = self.entered.remove(&key).map_or(0, |from| event.time.millis_since(from));
-                let done = self.iterations.remove(&key).map_or(String::new(), |(done, failed)| match failed {
-                    0 => format!(", {done} iterations"),
-                    failed => format!(", {done} iterations, {failed} failed"),
-                });
+                let since = self
+                    .entered
+                    .remove(&key)
+                    .map_or(0, |from| event.time.millis_since(from));
+                let done = self
+                    .iterations
+                    .remove(&key)
+                    .map_or(String::new(), |(done, failed)| match failed {
+                        0 => format!(", {done} iterations"),
+                        failed => format!(", {done} iterations, {failed} failed"),
+                    });
                 self.close(&key, &format!("{indent}✓ {name}{}{done}", took(since)), crowded);
             }
-            Detail::StepExited { caught: Some(_), goto, .. } => {
+            Detail::StepExited {
+                caught: Some(_), goto, ..
+            } => {
                 let target = goto.and_then(|goto| flow.step(goto)).map(|step| step.name.to_string());
                 self.entered.remove(&key);
-                self.close(&key, &format!("{indent}⤳ {name} caught, goes on at {}", target.unwrap_or_default()), crowded);
+                self.close(
+                    &key,
+                    &format!("{indent}⤳ {name} caught, goes on at {}", target.unwrap_or_default()),
+                    crowded,
+                );
             }
             Detail::StepFailed { failure, attempt } => {
                 let what = if event.rollback { "undoing " } else { "" };
-                let cause = if failure.cause.is_empty() { String::new() } else { format!(": {}", failure.cause) };
+                let cause = if failure.cause.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {}", failure.cause)
+                };
                 let place = place(flow, &event.path);
-                self.line(&format!("{indent}✗ {what}{name}{place}, attempt {attempt}: {}{cause}", failure.error));
+                self.line(&format!(
+                    "{indent}✗ {what}{name}{place}, attempt {attempt}: {}{cause}",
+                    failure.error
+                ));
             }
             Detail::RetryScheduled { attempt, delay_ms, .. } => {
-                self.line(&format!("{indent}↻ {name}: attempt {attempt} in {}", seconds(*delay_ms)));
+                self.line(&format!(
+                    "{indent}↻ {name}: attempt {attempt} in {}",
+                    seconds(*delay_ms)
+                ));
             }
             Detail::WaitStarted { until } if !crowded => self.line(&format!("{indent}… {name} waits until {until}")),
             Detail::ChoiceTaken { arm } if !crowded => {
@@ -111,7 +138,10 @@ impl Progress {
             Detail::IterationExited(exit) => self.iteration(flow, event, exit, is_main, &indent),
             Detail::RollbackStarted { .. } => self.line(&format!("{indent}↺ undoing {name}")),
             Detail::RollbackSucceeded => self.line(&format!("{indent}↺ undone {name}")),
-            Detail::RollbackFailed(failure) => self.line(&format!("{indent}✗ {name} can't be undone: {}: {}", failure.error, failure.cause)),
+            Detail::RollbackFailed(failure) => self.line(&format!(
+                "{indent}✗ {name} can't be undone: {}: {}",
+                failure.error, failure.cause
+            )),
             Detail::ExecutionTimedOut if is_main => self.line("✗ the execution took too long"),
             _ => {}
         }
@@ -119,7 +149,10 @@ impl Progress {
 
     fn iteration(&mut self, flow: &Flow, event: &Event, exit: &ChildExit, is_main: bool, indent: &str) {
         let outer: Vec<_> = event.path.items().iter().rev().skip(1).rev().copied().collect();
-        let name = event.step.and_then(|step| flow.step(step)).map(|step| step.name.to_string());
+        let name = event
+            .step
+            .and_then(|step| flow.step(step))
+            .map(|step| step.name.to_string());
         let key = format!("{is_main}{}{outer:?}", name.clone().unwrap_or_default());
         let (done, failed) = self.iterations.entry(key.clone()).or_insert((0, 0));
         *done += 1;
@@ -129,7 +162,11 @@ impl Progress {
             bar.set_position(done);
             bar.set_message(format!("{indent}{}{}", name.unwrap_or_default(), failed_note(failed)));
         } else if self.live.is_none() && done % 1000 == 0 {
-            self.line(&format!("{indent}⟳ {}: {done} iterations{}", name.unwrap_or_default(), failed_note(failed)));
+            self.line(&format!(
+                "{indent}⟳ {}: {done} iterations{}",
+                name.unwrap_or_default(),
+                failed_note(failed)
+            ));
         }
     }
 
@@ -139,8 +176,16 @@ impl Progress {
             None => self.line(&format!("{indent}→ {name}")),
             Some(_) if crowded => {}
             Some(live) => {
-                let bar = live.add(if foreach { ProgressBar::no_length() } else { ProgressBar::new_spinner() });
-                let template = if foreach { "{spinner} {msg}: {pos} iterations ({elapsed})" } else { "{spinner} {msg} ({elapsed})" };
+                let bar = live.add(if foreach {
+                    ProgressBar::no_length()
+                } else {
+                    ProgressBar::new_spinner()
+                });
+                let template = if foreach {
+                    "{spinner} {msg}: {pos} iterations ({elapsed})"
+                } else {
+                    "{spinner} {msg} ({elapsed})"
+                };
                 if let Ok(style) = ProgressStyle::with_template(template) {
                     bar.set_style(style);
                 }
@@ -167,7 +212,11 @@ fn is_foreach(flow: &Flow, step: Option<StepId>) -> bool {
 }
 
 fn failed_note(failed: u64) -> String {
-    if failed == 0 { String::new() } else { format!(", {failed} failed") }
+    if failed == 0 {
+        String::new()
+    } else {
+        format!(", {failed} failed")
+    }
 }
 
 /// Where in iterations and branches a step stands: ` (each[3])`.
@@ -183,11 +232,19 @@ fn place(flow: &Flow, path: &Path) -> String {
             }
         })
         .collect();
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(" › ")) }
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", parts.join(" › "))
+    }
 }
 
 fn took(millis: u64) -> String {
-    if millis == 0 { String::new() } else { format!(" ({})", seconds(millis)) }
+    if millis == 0 {
+        String::new()
+    } else {
+        format!(" ({})", seconds(millis))
+    }
 }
 
 fn seconds(millis: u64) -> String {

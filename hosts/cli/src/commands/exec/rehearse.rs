@@ -20,7 +20,8 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
         return Ok(());
     };
     if let Some(what) = needs_server(&prepared.main.flow) {
-        return Err(bad(output, 
+        return Err(bad(
+            output,
             &format!("the flow has {what}, which only a server can honour"),
             "nothing was started: take it out of the flow to run it here",
         ));
@@ -28,7 +29,13 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     let text = read_text(mock, output)?;
     let file = match TestFile::parse(&text) {
         Ok(file) => file,
-        Err(error) => return Err(bad(output, &format!("{}: {error}", mock.display()), "`starbridge schema test` prints what a test file looks like")),
+        Err(error) => {
+            return Err(bad(
+                output,
+                &format!("{}: {error}", mock.display()),
+                "`starbridge schema test` prints what a test file looks like",
+            ));
+        }
     };
     let wanted = options.case.as_deref();
     let case = match wanted {
@@ -62,7 +69,13 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     let mut rehearsal = Rehearsal::new(flows, case, file.limits.over(Limits::default())).observed(observer);
     let outcome = match rehearsal.run() {
         Ok(outcome) => outcome,
-        Err(error) => return Err(bad(output, &error.to_string(), "give it an answer under `mocks`, by the step's name")),
+        Err(error) => {
+            return Err(bad(
+                output,
+                &error.to_string(),
+                "give it an answer under `mocks`, by the step's name",
+            ));
+        }
     };
     if let Some(refusal) = &outcome.refusal {
         return Err(bad(output, refusal, "nothing was started"));
@@ -87,7 +100,10 @@ fn write_history(
     };
     let mut lines = vec![export_head(id, flow, children)];
     lines.extend(events.iter().map(|event| export_event(flow, event)));
-    let written = lines.iter().try_for_each(|line| writeln!(file, "{line}")).and_then(|()| file.flush());
+    let written = lines
+        .iter()
+        .try_for_each(|line| writeln!(file, "{line}"))
+        .and_then(|()| file.flush());
     written.map_err(|error| fault(output, &format!("the history can't be written: {error}"), ""))
 }
 
@@ -98,9 +114,18 @@ fn print_outcome(output: Output, outcome: &Outcome) -> Result<(), Exit> {
     let failure = outcome.failure.as_ref();
     let result: Object = [
         ("status".into(), Value::from(outcome.status.as_str())),
-        ("error".into(), failure.map(|failure| failure.error.clone().into()).unwrap_or_default()),
-        ("cause".into(), failure.map(|failure| failure.cause.clone().into()).unwrap_or_default()),
-        ("step".into(), outcome.failed_step.clone().map(Value::from).unwrap_or_default()),
+        (
+            "error".into(),
+            failure.map(|failure| failure.error.clone().into()).unwrap_or_default(),
+        ),
+        (
+            "cause".into(),
+            failure.map(|failure| failure.cause.clone().into()).unwrap_or_default(),
+        ),
+        (
+            "step".into(),
+            outcome.failed_step.clone().map(Value::from).unwrap_or_default(),
+        ),
     ]
     .into_iter()
     .collect();

@@ -63,7 +63,10 @@ impl Fold {
         match &event.detail {
             Detail::StepEntered => {
                 self.marks(step).visits += 1;
-                *self.place(step, path) = Place { status: Status::Running, ..Place::default() };
+                *self.place(step, path) = Place {
+                    status: Status::Running,
+                    ..Place::default()
+                };
             }
             Detail::StepStarted { .. } => {
                 self.marks(step).attempts += 1;
@@ -122,14 +125,17 @@ impl Fold {
         if *exit != Exit::Done {
             self.cancel_inside(path, None);
         }
-        let composite = matches!(
-            flow.step(step).map(|step| &step.kind),
-            Some(StepKind::Parallel(_) | StepKind::Foreach(_))
-        );
+        let children = match flow.step(step).map(|step| &step.kind) {
+            Some(StepKind::Parallel(_)) => "branches",
+            Some(StepKind::Foreach(_)) => "items",
+            _ => return,
+        };
+        let marks = self.marks(step);
+        marks.children = children;
         match exit {
-            Exit::Done if composite => self.marks(step).children_done += 1,
-            Exit::Failed(_) if composite => self.marks(step).children_failed += 1,
-            _ => {}
+            Exit::Done => marks.children_done += 1,
+            Exit::Failed(_) => marks.children_failed += 1,
+            Exit::Cancelled => {}
         }
     }
 
@@ -137,11 +143,18 @@ impl Fold {
     fn cancel_inside(&mut self, path: &[(StepId, Child)], step: Option<StepId>) {
         let mut from = path.to_vec();
         from.extend(step.map(|step| (step, Child::Branch(0))));
-        let inside = self.places.range_mut((Bound::Included((from, StepId(0))), Bound::Unbounded)).take_while(|((place, _), _)| {
-            place.starts_with(path) && step.is_none_or(|step| place.get(path.len()).is_some_and(|(around, _)| *around == step))
-        });
+        let inside = self
+            .places
+            .range_mut((Bound::Included((from, StepId(0))), Bound::Unbounded))
+            .take_while(|((place, _), _)| {
+                place.starts_with(path)
+                    && step.is_none_or(|step| place.get(path.len()).is_some_and(|(around, _)| *around == step))
+            });
         for (_, place) in inside.filter(|(_, place)| place.status.is_active()) {
-            *place = Place { status: Status::Cancelled, ..Place::default() };
+            *place = Place {
+                status: Status::Cancelled,
+                ..Place::default()
+            };
         }
     }
 

@@ -115,9 +115,15 @@ pub(super) fn arrange(items: &[Item]) -> Arranged {
     Arranged {
         w: width,
         h: height,
-        places: (0..items.len()).map(|item| (grid.side(item, Side::Left), grid.at[item].1 + top)).collect(),
+        places: (0..items.len())
+            .map(|item| (grid.side(item, Side::Left), grid.at[item].1 + top))
+            .collect(),
         lines: routed.lines,
-        joints: routed.joints.into_iter().map(|(x, y, kind)| (x, y + top, kind)).collect(),
+        joints: routed
+            .joints
+            .into_iter()
+            .map(|(x, y, kind)| (x, y + top, kind))
+            .collect(),
     }
 }
 
@@ -132,7 +138,13 @@ fn grid(items: &[Item]) -> Grid<'_> {
             y += item.h + GAP;
         }
         let w = items[range.clone()].iter().map(|item| item.w).max().unwrap_or(0);
-        columns.push(Column { items: range, x: 0, w, h: (y - GAP).max(0), turn: 0 });
+        columns.push(Column {
+            items: range,
+            x: 0,
+            w,
+            h: (y - GAP).max(0),
+            turn: 0,
+        });
     }
     Grid { items, columns, at }
 }
@@ -152,7 +164,12 @@ fn falls(grid: &Grid<'_>) -> Vec<Line> {
             let (down, between, up) = (from.1 + TURN, grid.columns[column].turn, to.1 - TURN);
             vec![from, (from.0, down), (between, down), (between, up), (to.0, up), to]
         };
-        lines.push(Line { points, kind: LineKind::Next, taken, arrow: true });
+        lines.push(Line {
+            points,
+            kind: LineKind::Next,
+            taken,
+            arrow: true,
+        });
     }
     lines
 }

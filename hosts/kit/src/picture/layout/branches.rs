@@ -75,7 +75,12 @@ impl Rows {
             rows: Vec::new(),
         };
         for (index, branch) in parallel.branches.iter().enumerate() {
-            let mut before: Vec<usize> = branch.depends_on.iter().map(|&on| on as usize).filter(|&on| on < count).collect();
+            let mut before: Vec<usize> = branch
+                .depends_on
+                .iter()
+                .map(|&on| on as usize)
+                .filter(|&on| on < count)
+                .collect();
             before.sort_unstable();
             before.dedup();
             for &on in &before {
@@ -121,7 +126,11 @@ impl Rows {
         for index in 0..self.row.len() {
             let row = self.row[index];
             self.rows[row].push(Slot::Branch(index));
-            let last = self.followers[index].iter().map(|&follower| self.row[follower]).max().unwrap_or(row);
+            let last = self.followers[index]
+                .iter()
+                .map(|&follower| self.row[follower])
+                .max()
+                .unwrap_or(row);
             for past in row + 1..last {
                 self.rows[past].push(Slot::Pass(index));
             }
@@ -138,8 +147,17 @@ impl Rows {
         let mut from = vec![0; blocks.len()];
         for (number, row) in self.rows.iter().enumerate() {
             let bottom = all.h;
-            let top = if number == 0 { 0 } else { bottom + self.channel(number, row) };
-            let high = row.iter().filter_map(|slot| slot.branch()).map(|index| blocks[index].h).max().unwrap_or(0);
+            let top = if number == 0 {
+                0
+            } else {
+                bottom + self.channel(number, row)
+            };
+            let high = row
+                .iter()
+                .filter_map(|slot| slot.branch())
+                .map(|index| blocks[index].h)
+                .max()
+                .unwrap_or(0);
             let mut x = (all.w - row_width(row, &blocks)) / 2;
             let mut on = Vec::with_capacity(row.len());
             for slot in self.ordered(row, &from) {
@@ -148,7 +166,9 @@ impl Rows {
                 match slot {
                     Slot::Branch(index) => {
                         let ports = self.ports(index, (x, w)).into_iter();
-                        all.lines.extend(ports.map(|(on, port)| depends(vec![(from[on], bottom), (port, top)], taken[index], true)));
+                        all.lines.extend(
+                            ports.map(|(on, port)| depends(vec![(from[on], bottom), (port, top)], taken[index], true)),
+                        );
                         let mut block = std::mem::take(&mut blocks[index]);
                         // Kept for the width of the row.
                         blocks[index].w = w;
@@ -159,7 +179,9 @@ impl Rows {
                     }
                     Slot::Pass(index) => {
                         let points = vec![(from[index], bottom), (middle, top), (middle, top + high)];
-                        let later = self.followers[index].iter().any(|&follower| self.row[follower] > number && taken[follower]);
+                        let later = self.followers[index]
+                            .iter()
+                            .any(|&follower| self.row[follower] > number && taken[follower]);
                         all.lines.push(depends(points, later, false));
                         on.push((index, middle));
                     }
@@ -197,13 +219,24 @@ impl Rows {
         let count = before.len() as i32;
         let apart = (w / (count + 1)).min(18);
         let first = x + w / 2 - apart * (count - 1) / 2;
-        before.iter().zip(0..).map(|(&on, number): (&usize, i32)| (on, first + apart * number)).collect()
+        before
+            .iter()
+            .zip(0..)
+            .map(|(&on, number): (&usize, i32)| (on, first + apart * number))
+            .collect()
     }
 
     /// The height between a row and the one above it.
     fn channel(&self, number: usize, row: &[Slot]) -> i32 {
-        let lines: usize = row.iter().map(|slot| slot.branch().map_or(1, |index| self.before[index].len())).sum();
-        if number == 0 || lines == 0 { PLAIN } else { (CHANNEL + 2 * lines as i32).min(120) }
+        let lines: usize = row
+            .iter()
+            .map(|slot| slot.branch().map_or(1, |index| self.before[index].len()))
+            .sum();
+        if number == 0 || lines == 0 {
+            PLAIN
+        } else {
+            (CHANNEL + 2 * lines as i32).min(120)
+        }
     }
 }
 
@@ -225,5 +258,10 @@ fn row_width(row: &[Slot], blocks: &[Block]) -> i32 {
 }
 
 fn depends(points: Vec<(i32, i32)>, taken: bool, arrow: bool) -> Line {
-    Line { points, kind: LineKind::Depends, taken, arrow }
+    Line {
+        points,
+        kind: LineKind::Depends,
+        taken,
+        arrow,
+    }
 }

@@ -95,7 +95,10 @@ pub(super) fn natural(rows: &[Row]) -> i32 {
 
 /// Puts rows one below the other in a box of that width.
 pub(super) fn set(rows: &[Row], w: i32) -> Rows {
-    let mut set = Rows { h: EDGE, ..Rows::default() };
+    let mut set = Rows {
+        h: EDGE,
+        ..Rows::default()
+    };
     for row in rows {
         set.row(row, w);
     }
@@ -116,7 +119,11 @@ impl Rows {
             Row::Badges(badges) => self.badges(badges, room),
             Row::State(status, text) => {
                 let (x, y) = (SIDE, self.h + 2);
-                self.marks.push(Mark::Icon { x, y, icon: Icon::State(*status) });
+                self.marks.push(Mark::Icon {
+                    x,
+                    y,
+                    icon: Icon::State(*status),
+                });
                 let text = cut(text, Font::Small, room - ICON);
                 self.text(SIDE + ICON, 18, Anchor::Start, Font::Small, Tone::State, text);
             }
@@ -160,7 +167,12 @@ impl Rows {
                 x = SIDE;
                 self.h += LINE;
             }
-            self.marks.push(Mark::Badge { x, y: self.h + 2, w, text });
+            self.marks.push(Mark::Badge {
+                x,
+                y: self.h + 2,
+                w,
+                text,
+            });
             x += w + GAP;
         }
         self.h += LINE;
@@ -168,7 +180,14 @@ impl Rows {
 
     fn text(&mut self, x: i32, h: i32, anchor: Anchor, font: Font, tone: Tone, text: String) {
         let y = self.h + h / 2;
-        self.marks.push(Mark::Text { x, y, anchor, font, tone, text });
+        self.marks.push(Mark::Text {
+            x,
+            y,
+            anchor,
+            font,
+            tone,
+            text,
+        });
         self.h += h;
     }
 }

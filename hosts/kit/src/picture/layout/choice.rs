@@ -38,9 +38,16 @@ struct Rows {
 
 impl Drawing<'_> {
     pub(super) fn choice(&mut self, id: StepId, step: &Step, choice: &Choice, depth: usize) -> Entry {
-        let arms = choice.arms.iter().enumerate().map(|(number, arm)| (u32::try_from(number).ok(), arm));
+        let arms = choice
+            .arms
+            .iter()
+            .enumerate()
+            .map(|(number, arm)| (u32::try_from(number).ok(), arm));
         let all: Vec<(Option<u32>, &Arm)> = arms.chain(choice.default.iter().map(|arm| (None, arm))).collect();
-        let arms = all.into_iter().map(|(number, arm)| self.arm(id, step, number, arm, depth)).collect();
+        let arms = all
+            .into_iter()
+            .map(|(number, arm)| self.arm(id, step, number, arm, depth))
+            .collect();
         let Rows { block, exits } = in_rows(arms);
         let w = block.w;
         let mut entry = self.framed(id, step, Shape::Frame, block);
@@ -72,7 +79,9 @@ impl Drawing<'_> {
         if times > 0 {
             rows.push(Row::Line(Font::Small, format!("taken {times}×"), 1));
         }
-        let exit = arm.goto.map(|target| self.exit(step, target, false, Way::Goto(id, number)));
+        let exit = arm
+            .goto
+            .map(|target| self.exit(step, target, false, Way::Goto(id, number)));
         let leads = arm.goto.map(|target| format!("→ {}", self.name(target)));
         let list = match (arm.list, &leads) {
             (Some(list), _) => self.list(list, depth + 1),
@@ -129,7 +138,9 @@ impl Rows {
             // All arms of a row are as high as the highest.
             arm.block.h = high;
             let w = arm.block.w;
-            arm.block.inside.extend(arm.foot.map(|foot| ((w - foot.w) / 2, high - foot.h, foot)));
+            arm.block
+                .inside
+                .extend(arm.foot.map(|foot| ((w - foot.w) / 2, high - foot.h, foot)));
             leading.extend(arm.exit.map(|exit| (x + w / 2, exit)));
             self.block.inside.push((x, top, arm.block));
             x += w + BETWEEN;
@@ -149,7 +160,9 @@ impl Rows {
             let y = match tracks.iter_mut().find(|(other, ..)| other.target == exit.target) {
                 Some((other, y, joined)) => {
                     other.taken |= exit.taken;
-                    self.block.joints.push((std::mem::replace(joined, x), *y, LineKind::Goto));
+                    self.block
+                        .joints
+                        .push((std::mem::replace(joined, x), *y, LineKind::Goto));
                     *y
                 }
                 None => {

@@ -151,7 +151,11 @@ impl Bus {
         let target = grid.at[self.to].0;
         let mut legs: BTreeMap<usize, Leg> = BTreeMap::new();
         let mut span = |column: usize, y: i32| {
-            let leg = legs.entry(column).or_insert(Leg { low: y, high: y, lane: None });
+            let leg = legs.entry(column).or_insert(Leg {
+                low: y,
+                high: y,
+                lane: None,
+            });
             leg.low = leg.low.min(y);
             leg.high = leg.high.max(y);
         };
@@ -202,7 +206,11 @@ pub(super) fn route(grid: &Grid<'_>, mut gutters: Gutters) -> Routed {
         below,
     };
     for number in 0..gutters.buses.len() {
-        let tracer = Tracer { grid, gutters: &gutters, bus: number };
+        let tracer = Tracer {
+            grid,
+            gutters: &gutters,
+            bus: number,
+        };
         let bus = &gutters.buses[number];
         let taken = bus.from.iter().filter(|(_, _, taken)| *taken).count();
         if taken < bus.from.len() {
@@ -221,9 +229,13 @@ fn tracks(grid: &Grid<'_>, gutters: &mut Gutters, side: Side) -> i32 {
     let mut spanning = Vec::new();
     for (number, bus) in gutters.buses.iter().enumerate().filter(|(_, bus)| bus.side == side) {
         let columns = gutters.legs.range((number, 0)..=(number, usize::MAX));
-        let lanes: Vec<i32> = columns.filter_map(|((_, column), _)| gutters.lane(grid, number, *column)).collect();
+        let lanes: Vec<i32> = columns
+            .filter_map(|((_, column), _)| gutters.lane(grid, number, *column))
+            .collect();
         let target = gutters.lane(grid, number, grid.at[bus.to].0);
-        if let (Some(low), Some(high), true, Some(_)) = (lanes.iter().min(), lanes.iter().max(), lanes.len() > 1, target) {
+        if let (Some(low), Some(high), true, Some(_)) =
+            (lanes.iter().min(), lanes.iter().max(), lanes.len() > 1, target)
+        {
             spans.push((*low, *high));
             spanning.push(number);
         }
@@ -278,7 +290,13 @@ impl Tracer<'_> {
                 routed.joints.push((x, y, bus.kind));
             }
             path.truncate(joins);
-            self.column(routed, &path, from, taken, column == target || !own && Some(column) == furthest);
+            self.column(
+                routed,
+                &path,
+                from,
+                taken,
+                column == target || !own && Some(column) == furthest,
+            );
         }
     }
 
@@ -313,14 +331,23 @@ impl Tracer<'_> {
             } else {
                 routed.joints.push((lane, y, bus.kind));
             }
-            routed.lines.push(Line { points, kind: bus.kind, taken, arrow: arrow && index == 0 });
+            routed.lines.push(Line {
+                points,
+                kind: bus.kind,
+                taken,
+                arrow: arrow && index == 0,
+            });
         }
     }
 
     fn stub(&self, routed: &mut Routed, item: usize, y: i32, taken: bool) {
         let bus = &self.gutters.buses[self.bus];
         let side = self.grid.side(item, bus.side);
-        let end = if bus.side == Side::Right { side + STUB } else { side - STUB };
+        let end = if bus.side == Side::Right {
+            side + STUB
+        } else {
+            side - STUB
+        };
         routed.lines.push(Line {
             points: vec![(side, y), (end, y)],
             kind: bus.kind,

@@ -39,7 +39,10 @@ impl Drawing<'_> {
 
     /// A list inside a composite, `depth` composites deep.
     pub(super) fn list(&mut self, id: ListId, depth: usize) -> Block {
-        let seen = self.drawn.get_mut(id.0 as usize).is_none_or(|drawn| std::mem::replace(drawn, true));
+        let seen = self
+            .drawn
+            .get_mut(id.0 as usize)
+            .is_none_or(|drawn| std::mem::replace(drawn, true));
         if seen || depth > DEPTH {
             return note("… more steps".to_owned());
         }
@@ -51,7 +54,10 @@ impl Drawing<'_> {
     fn items(&mut self, id: ListId, depth: usize, first: usize, whole: bool) -> (Vec<Item>, Vec<Block>, bool) {
         let flow = self.flow;
         let ids: &[StepId] = flow.list(id).map_or(&[], |list| &list.steps);
-        let steps: Vec<(StepId, &Step)> = ids.iter().filter_map(|&id| flow.step(id).map(|step| (id, step))).collect();
+        let steps: Vec<(StepId, &Step)> = ids
+            .iter()
+            .filter_map(|&id| flow.step(id).map(|step| (id, step)))
+            .collect();
         let card = steps
             .iter()
             .filter(|(_, step)| is_simple(step))
@@ -63,7 +69,12 @@ impl Drawing<'_> {
             let last = position + 1 == steps.len();
             let entry = self.entry(id, step, card, depth);
             let on = goes_on(step);
-            let falls = on && if last { whole && step.next.is_none() } else { step.next == steps.get(position + 1).map(|(id, _)| *id) };
+            let falls = on
+                && if last {
+                    whole && step.next.is_none()
+                } else {
+                    step.next == steps.get(position + 1).map(|(id, _)| *id)
+                };
             reaches_end |= last && falls;
             let stops = on && step.next.is_none() && !last;
             let taken = self.taken(Way::Next(id));
@@ -79,7 +90,11 @@ impl Drawing<'_> {
                 })
             });
             let ports = ports.collect();
-            let block = if stops { stopped(entry.block, taken) } else { entry.block };
+            let block = if stops {
+                stopped(entry.block, taken)
+            } else {
+                entry.block
+            };
             items.push(Item {
                 w: block.w,
                 h: block.h,
@@ -182,18 +197,29 @@ impl Drawing<'_> {
             CatchTarget::Goto(target) => self.name(target),
             CatchTarget::Manual => "operator".to_owned(),
         };
-        (format!("on {}", words::errors(catch, &self.flow.fault_names)), format!(" → {target}"))
+        (
+            format!("on {}", words::errors(catch, &self.flow.fault_names)),
+            format!(" → {target}"),
+        )
     }
 
     /// Where a step goes on that is not the step after it.
     fn next_exit(&self, step: &Step) -> Option<StepId> {
-        let after = self.flow.list(step.list)?.steps.get(step.position as usize + 1).copied();
+        let after = self
+            .flow
+            .list(step.list)?
+            .steps
+            .get(step.position as usize + 1)
+            .copied();
         step.next.filter(|next| goes_on(step) && Some(*next) != after)
     }
 
     /// The way to a step of the same list.
     pub(super) fn exit(&self, step: &Step, target: StepId, catch: bool, way: Way) -> Exit {
-        let ahead = self.flow.step(target).is_some_and(|target| target.position > step.position);
+        let ahead = self
+            .flow
+            .step(target)
+            .is_some_and(|target| target.position > step.position);
         Exit {
             target,
             side: if ahead { Side::Right } else { Side::Left },
@@ -209,7 +235,10 @@ impl Drawing<'_> {
 }
 
 fn is_simple(step: &Step) -> bool {
-    !matches!(step.kind, StepKind::Choice(_) | StepKind::Parallel(_) | StepKind::Foreach(_))
+    !matches!(
+        step.kind,
+        StepKind::Choice(_) | StepKind::Parallel(_) | StepKind::Foreach(_)
+    )
 }
 
 /// Whether anything comes after a step in its list but by `goto` and `catch`.
@@ -265,7 +294,11 @@ fn stopped(block: Block, taken: bool) -> Block {
 /// Items in their places.
 fn together(items: &[Item], blocks: Vec<Block>) -> Block {
     let arranged = arrange(items);
-    let inside = arranged.places.into_iter().zip(blocks).map(|((x, y), block)| (x, y, block));
+    let inside = arranged
+        .places
+        .into_iter()
+        .zip(blocks)
+        .map(|((x, y), block)| (x, y, block));
     Block {
         w: arranged.w,
         h: arranged.h,
@@ -281,7 +314,10 @@ pub(super) fn note(text: String) -> Block {
     let rows = [Row::Note(text)];
     let w = natural(&rows);
     let set = set(&rows, w);
-    let face = Face { marks: set.marks, ..Face::plain(Shape::Bare) };
+    let face = Face {
+        marks: set.marks,
+        ..Face::plain(Shape::Bare)
+    };
     Block {
         w,
         h: set.h,

@@ -38,15 +38,25 @@ impl Legend {
     /// What there is to explain, in rows of that width.
     pub(super) fn new(layout: &Layout, coloring: Option<&Coloring>, room: i32) -> Self {
         let states = coloring.map(Coloring::occurring).unwrap_or_default();
-        let states = states.into_iter().map(|(status, count)| Entry::State(status, format!("{} ({count})", status.as_str())));
+        let states = states
+            .into_iter()
+            .map(|(status, count)| Entry::State(status, format!("{} ({count})", status.as_str())));
         let kinds = [
             (LineKind::Goto, "goto"),
             (LineKind::Catch, "caught error"),
             (LineKind::Depends, "depends on"),
         ];
         let occurs = |kind: LineKind| layout.lines.iter().any(|line| line.kind == kind);
-        let lines = kinds.into_iter().filter(|(kind, _)| occurs(*kind)).map(|(kind, text)| Entry::Line(kind, false, text));
-        let taken = layout.lines.iter().any(|line| line.taken).then_some(Entry::Line(LineKind::Next, true, "way taken"));
+        let lines = kinds
+            .into_iter()
+            .filter(|(kind, _)| occurs(*kind))
+            .map(|(kind, text)| Entry::Line(kind, false, text));
+        let taken =
+            layout
+                .lines
+                .iter()
+                .any(|line| line.taken)
+                .then_some(Entry::Line(LineKind::Next, true, "way taken"));
         let (mut x, mut y) = (0, 0);
         let mut entries = Vec::new();
         for entry in states.chain(lines).chain(taken) {
@@ -59,7 +69,10 @@ impl Legend {
             x += w + GAP.1;
         }
         let height = if entries.is_empty() { 0 } else { y + ROW };
-        Self { entries, height: height + 8 }
+        Self {
+            entries,
+            height: height + 8,
+        }
     }
 
     pub(super) fn height(&self) -> i32 {
@@ -71,7 +84,10 @@ impl Legend {
             let (x, y) = (x + dx, y + dy + ROW / 2 - 2);
             match entry {
                 Entry::State(status, _) => {
-                    let face = Face { status: Some(*status), ..Face::plain(Shape::Card) };
+                    let face = Face {
+                        status: Some(*status),
+                        ..Face::plain(Shape::Card)
+                    };
                     let class = style::face(&face);
                     let _ = write!(drawing.out, "<g class=\"{class}\">");
                     drawing.rect((x, y - 8, SAMPLE, 16), 3);

@@ -147,7 +147,10 @@ pub(super) fn sheet(class: &str) -> String {
 fn bound(rules: &str, class: &str) -> String {
     let mut bound = String::with_capacity(rules.len() * 2);
     for (selectors, body) in rules.lines().filter_map(|rule| rule.split_once('{')) {
-        let each: Vec<String> = selectors.split(',').map(|selector| format!(".{class} {selector}")).collect();
+        let each: Vec<String> = selectors
+            .split(',')
+            .map(|selector| format!(".{class} {selector}"))
+            .collect();
         bound.push_str(&each.join(","));
         bound.push('{');
         bound.push_str(body);

@@ -48,19 +48,43 @@ struct Maker {
 /// Where a step stands.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    /// Composites around it.
-    depth: u32,
     /// Its list's names, and its own index there.
     names: &'a [String],
     index: usize,
-    /// Whether something around it ends it when its time has passed.
+    /// What is known of what is around it.
+    around: Around,
+}
+
+/// What is around a list.
+#[derive(Clone, Copy)]
+struct Around {
+    /// Composites.
+    depth: u32,
+    /// Whether something ends what is inside when its time has passed.
     bounded: bool,
+    /// Whether one of them is a foreach.
+    foreach: bool,
+}
+
+impl Around {
+    /// One composite deeper, which may have a timeout.
+    fn deeper(self, bounded: bool) -> Self {
+        Self {
+            depth: self.depth + 1,
+            bounded: self.bounded || bounded,
+            foreach: self.foreach,
+        }
+    }
 }
 
 impl Maker {
     fn flow(&mut self) -> Value {
         let bounded = self.chance.of(20);
-        let steps = self.list(0, bounded);
+        let steps = self.list(Around {
+            depth: 0,
+            bounded,
+            foreach: false,
+        });
         let mut flow = json!({"version": "v1", "type": "flow", "steps": steps});
         if bounded {
             flow["timeoutSeconds"] = json!(self.chance.from(1, 40));
@@ -75,7 +99,7 @@ impl Maker {
     }
 
     /// The steps of a list, at least one.
-    fn list(&mut self, depth: u32, bounded: bool) -> Vec<Value> {
+    fn list(&mut self, around: Around) -> Vec<Value> {
         let count = 1 + self.chance.below(4.min(self.budget.max(1)));
         self.budget = self.budget.saturating_sub(count);
         let counted = count > 1 && self.chance.of(12);
@@ -83,10 +107,9 @@ impl Maker {
         let mut steps = Vec::new();
         for index in 0..names.len() {
             let place = Place {
-                depth,
                 names: &names,
                 index,
-                bounded,
+                around,
             };
             let step = match (counted, index) {
                 (true, 0) => {
@@ -110,7 +133,11 @@ impl Maker {
 
     /// One step, without its name.
     fn step(&mut self, place: Place<'_>) -> Value {
-        let inner = if place.depth < DEPTH && self.budget > 0 { 1 } else { 0 };
+        let inner = if place.around.depth < DEPTH && self.budget > 0 {
+            1
+        } else {
+            0
+        };
         let kind = self
             .chance
             .weighted(&[40, 15, 8, 12 * inner, 10 * inner, 10 * inner, 2, 4]);
@@ -210,7 +237,7 @@ impl Maker {
             task["rollback"] = rollback;
             self.answer(place, ".rollback", answers);
         }
-        let answers = data::answers(&mut self.chance, bounded || place.bounded);
+        let answers = data::answers(&mut self.chance, bounded || place.around.bounded);
         self.answer(place, "", answers);
         task
     }
@@ -270,7 +297,7 @@ impl Maker {
         let mut arm = json!({});
         let steps = self.budget > 0 && self.chance.of(70);
         if steps {
-            arm["steps"] = json!(self.list(place.depth + 1, place.bounded));
+            arm["steps"] = json!(self.list(place.around.deeper(false)));
         }
         if !steps || self.chance.of(20) {
             arm["goto"] = json!(self.sibling(place));
@@ -284,7 +311,7 @@ impl Maker {
         let graph = self.chance.of(25);
         let mut branches = Vec::new();
         for number in 0..count {
-            let mut branch = json!({"steps": self.list(place.depth + 1, bounded || place.bounded)});
+            let mut branch = json!({"steps": self.list(place.around.deeper(bounded))});
             if graph {
                 branch["name"] = json!(format!("b{number}"));
                 let on: Vec<String> = (0..number)
@@ -314,8 +341,13 @@ impl Maker {
 
     fn foreach(&mut self, place: Place<'_>) -> Value {
         let bounded = self.chance.of(15);
-        let steps = self.list(place.depth + 1, bounded || place.bounded);
-        let mut mapping = json!({"collection": data::collection(&mut self.chance), "item": "it"});
+        let inside = Around {
+            foreach: true,
+            ..place.around.deeper(bounded)
+        };
+        let steps = self.list(inside);
+        let collection = data::collection(&mut self.chance, place.around.foreach);
+        let mut mapping = json!({"collection": collection, "item": "it"});
         if self.chance.of(40) {
             mapping["index"] = json!("i");
         }

@@ -3,9 +3,12 @@
 use crate::process::{self, program};
 use crate::tools;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Seconds for each target where none are given.
 const SECONDS: u64 = 60;
+/// Lines shown of what a target that fell printed last.
+const LINES: usize = 80;
 
 /// `cargo xtask fuzz [TARGET]… [--seconds N]`; an error is a misuse.
 pub fn command(arguments: &[&str]) -> Result<bool, String> {
@@ -59,41 +62,63 @@ impl Fuzzer {
         Ok(Self { cargo_fuzz })
     }
 
-    /// Runs the targets one after the other, each for so many seconds; an error names the first that fell.
+    /// Builds the targets and runs them one after the other, each for so many seconds; an error names the first that fell.
     pub fn run(&self, targets: &[String], seconds: u64) -> Result<(), String> {
+        let built = process::run(&mut self.cargo_fuzz("build", &[]));
+        built.map_err(|status| format!("the targets can't be built ({status})"))?;
         for target in targets {
-            println!("fuzzing {target} for {seconds} s");
-            self.run_one(target, seconds).map_err(|status| {
-                format!("{target} fell ({status}); add its input from fuzz/artifacts/{target} to fuzz/corpus/{target}")
-            })?;
+            self.run_one(target, seconds)?;
         }
         Ok(())
     }
 
     fn run_one(&self, target: &str, seconds: u64) -> Result<(), String> {
-        let built = process::target().join("fuzz");
-        let found = built.join("corpus").join(target);
+        let found = built().join("corpus").join(target);
         std::fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
-        // The corpus that comes first gets what is found; the one in the repository is only read. Nothing here is unsafe,
-        // so a sanitizer would only cost time.
-        let mut command = program("rustup", &["run", "nightly"]);
-        command
-            .arg(&self.cargo_fuzz)
-            .args(["run", "--fuzz-dir", "fuzz", "--sanitizer", "none", "--target-dir"]);
-        command
-            .arg(&built)
-            .arg(target)
-            .arg(found)
-            .arg(format!("fuzz/corpus/{target}"));
+        let log = built().join(format!("{target}.log"));
+        let mut command = self.cargo_fuzz("run", &[target]);
+        // The corpus that comes first gets what is found; the one in the repository is only read.
+        command.arg(found).arg(format!("fuzz/corpus/{target}")).arg("--");
         command.args([
-            "--",
             "-dict=fuzz/words.dict",
-            "-verbosity=0",
             "-timeout=20",
             "-max_len=8192",
+            "-print_funcs=0",
         ]);
         command.arg(format!("-max_total_time={seconds}"));
-        // This program was started by the stable `cargo`, which says so to those it starts.
-        process::run(command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN"))
+        let done = process::run_logged(&mut command, &log);
+        let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
+        match done {
+            Ok(()) => {
+                let runs = text.lines().rfind(|line| line.starts_with("Done ")).unwrap_or("Done");
+                println!("{target:<12} {runs}");
+                Ok(())
+            }
+            Err(status) => {
+                let lines: Vec<&str> = text.lines().collect();
+                println!("{}", lines[lines.len().saturating_sub(LINES)..].join("\n"));
+                Err(format!(
+                    "{target} fell ({status}); add its input from fuzz/artifacts/{target} to fuzz/corpus/{target}"
+                ))
+            }
+        }
     }
+
+    fn cargo_fuzz(&self, verb: &str, target: &[&str]) -> Command {
+        let mut command = program("rustup", &["run", "nightly"]);
+        command.arg(&self.cargo_fuzz).args([verb, "--fuzz-dir", "fuzz"]);
+        // Nothing here is unsafe, so a sanitizer would only cost time.
+        command
+            .args(["--sanitizer", "none", "--target-dir"])
+            .arg(built())
+            .args(target);
+        // This program was started by the stable `cargo`, which says so to those it starts.
+        command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+        command
+    }
+}
+
+/// Where the targets are built, and where what they find is kept.
+fn built() -> PathBuf {
+    process::target().join("fuzz")
 }

@@ -1,7 +1,8 @@
 //! Running other programs.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,19 @@ pub fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<()
     verdict(child.wait())
 }
 
+/// Runs a program to its end; all it prints goes to a file.
+pub fn run_logged(command: &mut Command, log: &Path) -> Result<(), String> {
+    let problem = |error: std::io::Error| format!("{}: {error}", log.display());
+    let file = File::create(log).map_err(problem)?;
+    let same = file.try_clone().map_err(problem)?;
+    verdict(command.stdout(file).stderr(same).status())
+}
+
 /// Whether a program, whose output nobody needs, ends well within that time. It is ended when it does not.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the standard library can't wait for a program and a time at once"
+)]
 pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = quiet else { return false };

@@ -58,6 +58,9 @@ pub fn wait(chance: &mut Chance) -> Value {
         return json!({"type": "wait", "timestamp": timestamp});
     }
     let fixed = [
+        json!(0.5),
+        json!(3),
+        json!(1.001),
         json!(0),
         json!(1),
         json!(0.25),
@@ -81,8 +84,9 @@ pub fn fail(chance: &mut Chance) -> Value {
     fail
 }
 
-pub fn collection(chance: &mut Chance) -> &'static str {
-    match chance.weighted(&[50, 25, 20, 5]) {
+/// Mostly one that is there; `inside` a foreach there are more.
+pub fn collection(chance: &mut Chance, inside: bool) -> &'static str {
+    match chance.weighted(&[50, 25, if inside { 30 } else { 1 }, 3]) {
         0 => "$.items",
         1 => "$.pairs",
         2 => "$.it.list",
@@ -270,13 +274,15 @@ fn result(chance: &mut Chance) -> Value {
 pub fn answers(chance: &mut Chance, bounded: bool) -> Value {
     let count = chance.from(1, 3);
     let list: Vec<Value> = (0..count)
-        .map(|_| match chance.weighted(&[65, 27, 3, if bounded { 8 } else { 0 }]) {
-            0 => json!({"result": result(chance)}),
-            1 => json!({"error": chance.pick(&ERRORS), "cause": "of the world"}),
-            2 => json!({"result": [1]}),
-            _ => json!({"never": true}),
+        .map(|_| {
+            let answer = match chance.weighted(&[74, 20, 2, if bounded { 8 } else { 0 }]) {
+                0 => json!({"result": result(chance)}),
+                1 => json!({"error": chance.pick(&ERRORS), "cause": "of the world"}),
+                2 => json!({"result": [1]}),
+                _ => json!({"never": true}),
+            };
+            delayed(chance, answer)
         })
-        .map(|answer| delayed(chance, answer))
         .collect();
     json!(list)
 }
@@ -285,12 +291,14 @@ pub fn answers(chance: &mut Chance, bounded: bool) -> Value {
 pub fn undo_answers(chance: &mut Chance, bounded: bool) -> Value {
     let count = chance.from(1, 2);
     let list: Vec<Value> = (0..count)
-        .map(|_| match chance.weighted(&[90, 8, if bounded { 4 } else { 0 }]) {
-            0 => json!({"result": result(chance)}),
-            1 => json!({"error": chance.pick(&ERRORS), "cause": "cannot undo"}),
-            _ => json!({"never": true}),
+        .map(|_| {
+            let answer = match chance.weighted(&[90, 8, if bounded { 4 } else { 0 }]) {
+                0 => json!({"result": result(chance)}),
+                1 => json!({"error": chance.pick(&ERRORS), "cause": "cannot undo"}),
+                _ => json!({"never": true}),
+            };
+            delayed(chance, answer)
         })
-        .map(|answer| delayed(chance, answer))
         .collect();
     json!(list)
 }

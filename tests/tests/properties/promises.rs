@@ -111,13 +111,27 @@ fn run(flows: &Flows, case: &Case, limits: &Limits) -> Result<Straight, String> 
     })?;
     let events = rehearsal.histories().values().next().cloned().unwrap_or_default();
     let (appends, _) = rehearsal.operations();
-    history::check(&flows.flow, &events, &outcome.status)?;
-    folds(&flows.flow, limits, &events, &live.borrow())?;
+    history::check(&flows.flow, &events, &outcome.status)
+        .and_then(|()| folds(&flows.flow, limits, &events, &live.borrow()))
+        .map_err(|problem| format!("{problem}\n{}", told(&flows.flow, &events)))?;
     Ok(Straight {
         outcome,
         events,
         appends,
     })
+}
+
+/// The events of a history a person can still read, one a line.
+fn told(flow: &Flow, events: &[Event]) -> String {
+    const MOST: usize = 60;
+    let line = |event: &Event| {
+        let written = form::write_event(flow, event);
+        let [step, path, detail] = ["step", "path", "detail"].map(|key| written.get(key).cloned().unwrap_or_default());
+        let word = form::type_name(&event.detail);
+        format!("{:>4} {} {word} {step} {detail} {path}", event.id, event.time)
+    };
+    let lines: Vec<String> = events.iter().take(MOST).map(line).collect();
+    lines.join("\n")
 }
 
 /// At every prefix the state that lived, the state that is folded, and the state restored before and gone on with are one.

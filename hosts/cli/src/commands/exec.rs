@@ -260,6 +260,23 @@ fn open_history(options: &Options, output: Output) -> Result<Option<Box<dyn Writ
     }
 }
 
+/// The first interrupt stops the execution, the second one the program.
+async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, execution: Text) {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    let stop = Command::Stop {
+        execution,
+        cause: "interrupted".to_owned(),
+        rollback: false,
+    };
+    // An engine that is gone has nothing left to stop.
+    let _ = commands.send(stop).await;
+    if tokio::signal::ctrl_c().await.is_ok() {
+        std::process::exit(130);
+    }
+}
+
 async fn drive(
     mut run: LocalRun,
     options: &Options,
@@ -294,23 +311,7 @@ async fn drive(
             return Err(fault(output, &format!("the history can't be written: {error}"), ""));
         }
     }
-    let commands = run.commands();
-    let stop = execution.clone();
-    let interrupted = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            let cause = "interrupted".to_owned();
-            let stop = Command::Stop {
-                execution: stop,
-                cause,
-                rollback: false,
-            };
-            let _ = commands.send(stop).await;
-            // A second time: at once.
-            if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(130);
-            }
-        }
-    });
+    let interrupted = tokio::spawn(stop_on_interrupt(run.commands(), execution.clone()));
     let ended = run.run(&execution).await;
     let was_interrupted = run
         .state(&execution)

@@ -25,7 +25,12 @@ pub fn dot(flow: &Flow, coloring: Option<&Coloring>) -> String {
     for node in &outline.nodes {
         let indent = "  ".repeat(depth);
         match node {
-            Node::Open { id, lines, status, lane } => {
+            Node::Open {
+                id,
+                lines,
+                status,
+                lane,
+            } => {
                 let border = if *lane { "rounded,dashed" } else { "rounded" };
                 let color = status.map_or("#9aa8b5", |status| state_colors(status).1);
                 let _ = writeln!(
@@ -39,14 +44,30 @@ pub fn dot(flow: &Flow, coloring: Option<&Coloring>) -> String {
                 depth = depth.saturating_sub(1).max(1);
                 let _ = writeln!(out, "{}}}", "  ".repeat(depth));
             }
-            Node::Step { id, icon, lines, status } => {
-                let _ = writeln!(out, "{indent}{id} [label={}{}];", quoted(&lines.join("\n")), look(*icon, *status));
+            Node::Step {
+                id,
+                icon,
+                lines,
+                status,
+            } => {
+                let _ = writeln!(
+                    out,
+                    "{indent}{id} [label={}{}];",
+                    quoted(&lines.join("\n")),
+                    look(*icon, *status)
+                );
             }
             Node::Begin => {
-                let _ = writeln!(out, "{indent}{BEGIN} [label=\"\", shape=circle, width=0.18, fillcolor=\"#34414d\"];");
+                let _ = writeln!(
+                    out,
+                    "{indent}{BEGIN} [label=\"\", shape=circle, width=0.18, fillcolor=\"#34414d\"];"
+                );
             }
             Node::Finish => {
-                let _ = writeln!(out, "{indent}{FINISH} [label=\"\", shape=doublecircle, width=0.14, fillcolor=\"#34414d\"];");
+                let _ = writeln!(
+                    out,
+                    "{indent}{FINISH} [label=\"\", shape=doublecircle, width=0.14, fillcolor=\"#34414d\"];"
+                );
             }
         }
     }
@@ -97,7 +118,10 @@ fn look(icon: Icon, status: Option<Status>) -> String {
     };
     let state = status.map_or_else(String::new, |status| {
         let (fill, color) = state_colors(status);
-        format!(", fillcolor=\"{fill}\", color=\"{color}\"{}", border(status, shape.is_empty()))
+        format!(
+            ", fillcolor=\"{fill}\", color=\"{color}\"{}",
+            border(status, shape.is_empty())
+        )
     });
     format!("{shape}{state}")
 }

@@ -31,7 +31,12 @@ pub fn mermaid(flow: &Flow, coloring: Option<&Coloring>) -> String {
                 depth = depth.saturating_sub(1).max(1);
                 writeln!(out, "{}end", "  ".repeat(depth))
             }
-            Node::Step { id, icon, lines, status } => {
+            Node::Step {
+                id,
+                icon,
+                lines,
+                status,
+            } => {
                 note(&mut classes, *status, id);
                 let (open, close) = brackets(*icon);
                 writeln!(out, "{indent}{id}{open}{}{close}", quoted(lines))
@@ -43,14 +48,22 @@ pub fn mermaid(flow: &Flow, coloring: Option<&Coloring>) -> String {
     for edge in &outline.edges {
         line(&mut out, edge);
     }
-    let taken: Vec<String> = (0..).zip(&outline.edges).filter(|(_, edge)| edge.taken).map(|(number, _): (usize, _)| number.to_string()).collect();
+    let taken: Vec<String> = (0..)
+        .zip(&outline.edges)
+        .filter(|(_, edge)| edge.taken)
+        .map(|(number, _): (usize, _)| number.to_string())
+        .collect();
     if !taken.is_empty() {
         let _ = writeln!(out, "  linkStyle {} stroke-width:4px", taken.join(","));
     }
     for (status, ids) in classes {
         let (fill, border) = state_colors(status);
         let class = class(status);
-        let _ = writeln!(out, "  classDef {class} fill:{fill},stroke:{border},color:#1d2731,{}", stroke(status));
+        let _ = writeln!(
+            out,
+            "  classDef {class} fill:{fill},stroke:{border},color:#1d2731,{}",
+            stroke(status)
+        );
         let _ = writeln!(out, "  class {} {class}", ids.join(","));
     }
     out
@@ -91,7 +104,11 @@ fn brackets(icon: Icon) -> (&'static str, &'static str) {
 fn line(out: &mut String, edge: &Edge) {
     let end = |end: &End| end.group.clone().unwrap_or_else(|| end.id.clone());
     let arrow = if edge.kind == EdgeKind::Catch { "-.->" } else { "-->" };
-    let label = if edge.label.is_empty() { String::new() } else { format!("|{}|", quoted(std::slice::from_ref(&edge.label))) };
+    let label = if edge.label.is_empty() {
+        String::new()
+    } else {
+        format!("|{}|", quoted(std::slice::from_ref(&edge.label)))
+    };
     let _ = writeln!(out, "  {} {arrow}{label} {}", end(&edge.from), end(&edge.to));
 }
 

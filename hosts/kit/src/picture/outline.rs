@@ -119,14 +119,24 @@ impl Outline {
         };
         outliner.outline.nodes.push(Node::Begin);
         let (first, _) = outliner.list(ListId(0), 0, true);
-        outliner.edge(End::node(BEGIN), first, EdgeKind::Next, String::new(), outliner.taken(Way::Begin), false);
+        outliner.edge(
+            End::node(BEGIN),
+            first,
+            EdgeKind::Next,
+            String::new(),
+            outliner.taken(Way::Begin),
+            false,
+        );
         outliner.outline
     }
 }
 
 impl End {
     fn node(id: impl Into<String>) -> Self {
-        Self { id: id.into(), group: None }
+        Self {
+            id: id.into(),
+            group: None,
+        }
     }
 
     fn group(id: impl Into<String>, group: &str) -> Self {
@@ -147,15 +157,28 @@ impl Outliner<'_> {
     }
 
     fn edge(&mut self, from: End, to: End, kind: EdgeKind, label: String, taken: bool, back: bool) {
-        self.outline.edges.push(Edge { from, to, kind, label, taken, back });
+        self.outline.edges.push(Edge {
+            from,
+            to,
+            kind,
+            label,
+            taken,
+            back,
+        });
     }
 
     /// A list with its edges: where it begins and its last node.
     fn list(&mut self, id: ListId, depth: usize, whole: bool) -> (End, String) {
         let flow = self.flow;
-        let seen = self.drawn.get_mut(id.0 as usize).is_none_or(|drawn| std::mem::replace(drawn, true));
+        let seen = self
+            .drawn
+            .get_mut(id.0 as usize)
+            .is_none_or(|drawn| std::mem::replace(drawn, true));
         let ids: &[StepId] = flow.list(id).map_or(&[], |list| &list.steps);
-        let steps: Vec<(StepId, &Step)> = ids.iter().filter_map(|&id| flow.step(id).map(|step| (id, step))).collect();
+        let steps: Vec<(StepId, &Step)> = ids
+            .iter()
+            .filter_map(|&id| flow.step(id).map(|step| (id, step)))
+            .collect();
         if seen || depth > DEPTH || steps.is_empty() {
             return self.more(id);
         }
@@ -164,12 +187,23 @@ impl Outliner<'_> {
         for ((id, step), from) in steps.iter().zip(&shown) {
             for out in &from.outs {
                 let target = out.goto.or(step.next);
-                let kind = if out.goto.is_some() { EdgeKind::Goto } else { EdgeKind::Next };
+                let kind = if out.goto.is_some() {
+                    EdgeKind::Goto
+                } else {
+                    EdgeKind::Next
+                };
                 match target.and_then(|target| find(flow, &shown, step, target)) {
                     Some((to, back)) => self.edge(out.from.clone(), to, kind, out.label.clone(), out.taken, back),
                     None if whole && target.is_none() => {
                         finishes = true;
-                        self.edge(out.from.clone(), End::node(FINISH), kind, out.label.clone(), out.taken, false);
+                        self.edge(
+                            out.from.clone(),
+                            End::node(FINISH),
+                            kind,
+                            out.label.clone(),
+                            out.taken,
+                            false,
+                        );
                     }
                     None => {}
                 }
@@ -181,7 +215,9 @@ impl Outliner<'_> {
         if finishes {
             self.outline.nodes.push(Node::Finish);
         }
-        let first = shown.first().map_or_else(|| End::node(BEGIN), |shown| shown.entry.clone());
+        let first = shown
+            .first()
+            .map_or_else(|| End::node(BEGIN), |shown| shown.entry.clone());
         (first, shown.last().map_or_else(String::new, |shown| shown.last.clone()))
     }
 
@@ -293,9 +329,20 @@ impl Outliner<'_> {
             ends.push((End::group(first.id, &group), End::group(last, &group)));
         }
         for (number, (branch, (to, _))) in (0..).zip(parallel.branches.iter().zip(&ends)) {
-            for (from, on) in branch.depends_on.iter().filter_map(|&on| ends.get(on as usize).map(|(_, from)| (from, on))) {
+            for (from, on) in branch
+                .depends_on
+                .iter()
+                .filter_map(|&on| ends.get(on as usize).map(|(_, from)| (from, on)))
+            {
                 let taken = self.taken(Way::Branch(id, number));
-                self.edge(from.clone(), to.clone(), EdgeKind::Depends, String::new(), taken, on >= number);
+                self.edge(
+                    from.clone(),
+                    to.clone(),
+                    EdgeKind::Depends,
+                    String::new(),
+                    taken,
+                    on >= number,
+                );
             }
         }
         match (ends.first(), ends.last()) {
@@ -311,17 +358,29 @@ impl Outliner<'_> {
         self.node(id, step);
         let own = End::node(id_of(id));
         let (mut outs, mut last) = (Vec::new(), id_of(id));
-        let arms = choice.arms.iter().enumerate().map(|(number, arm)| (u32::try_from(number).ok(), arm));
+        let arms = choice
+            .arms
+            .iter()
+            .enumerate()
+            .map(|(number, arm)| (u32::try_from(number).ok(), arm));
         for (number, arm) in arms.chain(choice.default.iter().map(|arm| (None, arm))) {
             let label = shorten(&words::condition(&arm.text, number), LINE);
             let (entered, left) = (self.taken(Way::Arm(id, number)), self.taken(Way::Goto(id, number)));
             let Some(list) = arm.list else {
                 let taken = entered && (arm.goto.is_none() || left);
-                outs.push(Out { from: own.clone(), label, taken, goto: arm.goto });
+                outs.push(Out {
+                    from: own.clone(),
+                    label,
+                    taken,
+                    goto: arm.goto,
+                });
                 continue;
             };
             let group = number.map_or_else(|| format!("{}d", id_of(id)), |number| format!("{}a{number}", id_of(id)));
-            let name = number.map_or_else(|| "otherwise".to_owned(), |number| format!("arm {}", u64::from(number) + 1));
+            let name = number.map_or_else(
+                || "otherwise".to_owned(),
+                |number| format!("arm {}", u64::from(number) + 1),
+            );
             self.outline.nodes.push(Node::Open {
                 id: group.clone(),
                 lines: vec![name],
@@ -330,20 +389,42 @@ impl Outliner<'_> {
             });
             let (first, end) = self.list(list, depth + 1, false);
             self.outline.nodes.push(Node::Close);
-            self.edge(own.clone(), End::group(first.id, &group), EdgeKind::Next, label, entered, false);
+            self.edge(
+                own.clone(),
+                End::group(first.id, &group),
+                EdgeKind::Next,
+                label,
+                entered,
+                false,
+            );
             outs.push(Out {
                 from: End::group(end.clone(), &group),
                 label: String::new(),
-                taken: entered && if arm.goto.is_some() { left } else { self.taken(Way::Next(id)) },
+                taken: entered
+                    && if arm.goto.is_some() {
+                        left
+                    } else {
+                        self.taken(Way::Next(id))
+                    },
                 goto: arm.goto,
             });
             last = end;
         }
         if choice.default.is_none() {
             let label = "otherwise".to_owned();
-            outs.push(Out { from: own.clone(), label, taken: false, goto: None });
+            outs.push(Out {
+                from: own.clone(),
+                label,
+                taken: false,
+                goto: None,
+            });
         }
-        Shown { entry: own.clone(), whole: own, outs, last }
+        Shown {
+            entry: own.clone(),
+            whole: own,
+            outs,
+            last,
+        }
     }
 
     /// What is said of a step, a line each.

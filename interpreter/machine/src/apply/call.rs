@@ -1,6 +1,6 @@
 //! Calls of resources: scheduled, acknowledged, answered, given up.
 
-use crate::event::{Detail, Event, EventId};
+use crate::event::{Detail, Event, EventId, Failure, Scheduled};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
 use starbridge_fdl::graph::{Amount, FaultKind, Flow, StepKind};
@@ -10,62 +10,20 @@ use starbridge_fdl::value::{Text, Value};
 impl State {
     pub(super) fn fold_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         match &event.detail {
-            Detail::TaskScheduled(scheduled) => {
-                self.book.frames.get_mut(&id)?.active()?.calls = scheduled.call;
-                let run = self.task_run(id)?;
-                if !matches!(run.phase, TaskPhase::Ready) {
-                    return None;
-                }
-                run.calls = scheduled.call;
-                run.last_call = event.id;
-                run.called = true;
-                run.timeout_at = scheduled.timeout_at;
-                run.phase = TaskPhase::InFlight { call: event.id };
-                self.open_call(event.id, id, false, scheduled.timeout_at);
-            }
+            Detail::TaskScheduled(scheduled) => self.fold_scheduled(event.id, id, scheduled)?,
             Detail::PollScheduled { due, .. } => self.fold_poll(flow, event.id, id, *due)?,
             Detail::TaskSubmitted { receipt, execution, .. } => {
-                self.book.calls.get_mut(&event.caused_by)?.submitted = true;
-                let step = event.step.and_then(|step| flow.step(step)).map(|step| &step.kind);
-                let polls = matches!(step, Some(StepKind::Task(task)) if task.poll.is_some());
-                let pending = pending_of(receipt.as_ref()).filter(|_| polls);
-                let run = self.task_run(id)?;
-                run.child = execution.clone().or(run.child.take());
-                if let Some((location, retry_after)) = pending {
-                    run.location = location;
-                    run.phase = TaskPhase::Pending { retry_after };
-                    self.close_call(event.caused_by);
-                }
+                self.fold_submitted(flow, event, id, receipt.as_ref(), execution.as_ref())?;
             }
             Detail::TaskSucceeded { result, .. } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Answered { result: result.clone() };
                 self.close_call(event.caused_by);
             }
-            Detail::TaskFailed {
-                failure: f,
-                retry_after,
-            } => {
-                let unsent = f.error == *flow.fault_names.name(&FaultKind::Resource);
-                let run = self.task_run_of(id, event.caused_by)?;
-                // Nothing was sent where nothing answers to the resource; an earlier call of the visit may have been.
-                run.called = !unsent || run.calls > 1;
-                run.phase = TaskPhase::Faulted {
-                    failure: f.clone(),
-                    retry_after: retry_after.unwrap_or(0),
-                };
-                self.close_call(event.caused_by);
+            Detail::TaskFailed { failure, retry_after } => {
+                self.fold_call_failed(flow, event, id, failure, retry_after.unwrap_or(0))?;
             }
-            Detail::TaskSubmitFailed(f) => {
-                let unsent = f.error == *flow.fault_names.name(&FaultKind::Resource);
-                let run = self.task_run_of(id, event.caused_by)?;
-                run.called = !unsent || run.calls > 1;
-                run.phase = TaskPhase::Faulted {
-                    failure: f.clone(),
-                    retry_after: 0,
-                };
-                self.close_call(event.caused_by);
-            }
+            Detail::TaskSubmitFailed(failure) => self.fold_call_failed(flow, event, id, failure, 0)?,
             Detail::TaskTimedOut { error } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Faulted {
@@ -92,6 +50,63 @@ impl State {
         if self.book.ending.is_some() {
             self.settle_ending(flow);
         }
+        Some(())
+    }
+
+    fn fold_scheduled(&mut self, event: EventId, id: FrameId, scheduled: &Scheduled) -> Option<()> {
+        self.book.frames.get_mut(&id)?.active()?.calls = scheduled.call;
+        let run = self.task_run(id)?;
+        if !matches!(run.phase, TaskPhase::Ready) {
+            return None;
+        }
+        run.calls = scheduled.call;
+        run.last_call = event;
+        run.called = true;
+        run.timeout_at = scheduled.timeout_at;
+        run.phase = TaskPhase::InFlight { call: event };
+        self.open_call(event, id, false, scheduled.timeout_at);
+        Some(())
+    }
+
+    fn fold_submitted(
+        &mut self,
+        flow: &Flow,
+        event: &Event,
+        id: FrameId,
+        receipt: Option<&Value>,
+        execution: Option<&Text>,
+    ) -> Option<()> {
+        self.book.calls.get_mut(&event.caused_by)?.submitted = true;
+        let step = event.step.and_then(|step| flow.step(step)).map(|step| &step.kind);
+        let polls = matches!(step, Some(StepKind::Task(task)) if task.poll.is_some());
+        let pending = pending_of(receipt).filter(|_| polls);
+        let run = self.task_run(id)?;
+        run.child = execution.cloned().or(run.child.take());
+        if let Some((location, retry_after)) = pending {
+            run.location = location;
+            run.phase = TaskPhase::Pending { retry_after };
+            self.close_call(event.caused_by);
+        }
+        Some(())
+    }
+
+    fn fold_call_failed(
+        &mut self,
+        flow: &Flow,
+        event: &Event,
+        id: FrameId,
+        failure: &Failure,
+        retry_after: u64,
+    ) -> Option<()> {
+        let unsent = failure.error == *flow.fault_names.name(&FaultKind::Resource);
+        let run = self.task_run_of(id, event.caused_by)?;
+        // Nothing was sent where nothing answers to the resource; an earlier call of the visit may have been.
+        run.called = !unsent || run.calls > 1;
+        run.phase = TaskPhase::Faulted {
+            failure: failure.clone(),
+            retry_after,
+        };
+        self.close_call(event.caused_by);
         Some(())
     }
 
@@ -146,7 +161,7 @@ impl State {
 }
 
 /// The failure of a call that took too long, or whose worker fell silent.
-pub(super) fn timed_out(flow: &Flow, error: &Text) -> crate::event::Failure {
+pub(super) fn timed_out(flow: &Flow, error: &Text) -> Failure {
     let silent = *error == *flow.fault_names.name(&FaultKind::Heartbeat);
     let cause = if silent {
         "no heartbeat came in time"

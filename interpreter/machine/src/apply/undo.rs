@@ -124,22 +124,6 @@ impl State {
                 self.book.calls.get_mut(&event.caused_by)?.submitted = true;
                 return Some(());
             }
-            Detail::TaskSucceeded { .. } => UndoPhase::Answered,
-            Detail::TaskFailed { failure, retry_after } => UndoPhase::Faulted {
-                failure: failure.clone(),
-                retry_after: retry_after.unwrap_or(0),
-            },
-            Detail::TaskSubmitFailed(failure) => UndoPhase::Faulted {
-                failure: failure.clone(),
-                retry_after: 0,
-            },
-            Detail::TaskTimedOut { error } => {
-                self.book.abandoned.insert(event.caused_by);
-                UndoPhase::Faulted {
-                    failure: timed_out(flow, error),
-                    retry_after: 0,
-                }
-            }
             Detail::StepFailed { failure, attempt } => {
                 run.attempt = *attempt;
                 let retry_after = match run.phase {
@@ -167,11 +151,15 @@ impl State {
                 }
                 _ => return None,
             },
-            _ => return None,
+            _ => {
+                let phase = undo_answer(flow, event)?;
+                if matches!(event.detail, Detail::TaskTimedOut { .. }) {
+                    self.book.abandoned.insert(event.caused_by);
+                }
+                self.close_call(event.caused_by);
+                phase
+            }
         };
-        if matches!(phase, UndoPhase::Answered | UndoPhase::Faulted { .. }) {
-            self.close_call(event.caused_by);
-        }
         self.book.frames.get_mut(&id)?.undoing.as_mut()?.current.as_mut()?.phase = phase;
         Some(())
     }
@@ -298,4 +286,16 @@ impl State {
             self.clear_pile(child, false);
         }
     }
+}
+
+/// What an answer to an undoing call means.
+fn undo_answer(flow: &Flow, event: &Event) -> Option<UndoPhase> {
+    let (failure, retry_after) = match &event.detail {
+        Detail::TaskSucceeded { .. } => return Some(UndoPhase::Answered),
+        Detail::TaskFailed { failure, retry_after } => (failure.clone(), retry_after.unwrap_or(0)),
+        Detail::TaskSubmitFailed(failure) => (failure.clone(), 0),
+        Detail::TaskTimedOut { error } => (timed_out(flow, error), 0),
+        _ => return None,
+    };
+    Some(UndoPhase::Faulted { failure, retry_after })
 }

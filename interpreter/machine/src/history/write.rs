@@ -154,6 +154,16 @@ fn detail(flow: &Flow, detail: &Detail) -> Value {
             };
             set(o, "arm", arm);
         }
+        later => return later_detail(flow, later),
+    }
+    d.into()
+}
+
+/// What waits for a time or an operator, and rollbacks.
+fn later_detail(flow: &Flow, detail: &Detail) -> Value {
+    let mut d = Object::new();
+    let o = &mut d;
+    match detail {
         Detail::RetryScheduled {
             policy,
             attempt,

@@ -3,7 +3,7 @@
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use starbridge_fdl::graph::{Flow, StepId, StepKind};
-use starbridge_machine::{Child, Detail, Event, Exit as ChildExit, Path};
+use starbridge_machine::{Child, Detail, Event, Exit as ChildExit, Failure, Path};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -83,18 +83,8 @@ impl Progress {
                 self.open(&key, &indent, &name, is_foreach(flow, event.step), crowded);
             }
             Detail::StepExited { caught: None, .. } => {
-                let since = self
-                    .entered
-                    .remove(&key)
-                    .map_or(0, |from| event.time.millis_since(from));
-                let done = self
-                    .iterations
-                    .remove(&key)
-                    .map_or(String::new(), |(done, failed)| match failed {
-                        0 => format!(", {done} iterations"),
-                        failed => format!(", {done} iterations, {failed} failed"),
-                    });
-                self.close(&key, &format!("{indent}✓ {name}{}{done}", took(since)), crowded);
+                let done = self.done_note(&key, event);
+                self.close(&key, &format!("{indent}✓ {name}{done}"), crowded);
             }
             Detail::StepExited {
                 caught: Some(_), goto, ..
@@ -109,16 +99,9 @@ impl Progress {
             }
             Detail::StepFailed { failure, attempt } => {
                 let what = if event.rollback { "undoing " } else { "" };
-                let cause = if failure.cause.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {}", failure.cause)
-                };
                 let place = place(flow, &event.path);
-                self.line(&format!(
-                    "{indent}✗ {what}{name}{place}, attempt {attempt}: {}{cause}",
-                    failure.error
-                ));
+                let failure = shown(failure);
+                self.line(&format!("{indent}✗ {what}{name}{place}, attempt {attempt}: {failure}"));
             }
             Detail::RetryScheduled { attempt, delay_ms, .. } => {
                 self.line(&format!(
@@ -128,23 +111,27 @@ impl Progress {
             }
             Detail::WaitStarted { until } if !crowded => self.line(&format!("{indent}… {name} waits until {until}")),
             Detail::ChoiceTaken { arm } if !crowded => {
-                let arm = match arm {
-                    None => "no arm".to_owned(),
-                    Some(None) => "default".to_owned(),
-                    Some(Some(number)) => format!("arm {number}"),
-                };
-                self.line(&format!("{indent}◇ {name}: {arm}"));
+                self.line(&format!("{indent}◇ {name}: {}", arm_name(*arm)));
             }
             Detail::IterationExited(exit) => self.iteration(flow, event, exit, is_main, &indent),
             Detail::RollbackStarted { .. } => self.line(&format!("{indent}↺ undoing {name}")),
             Detail::RollbackSucceeded => self.line(&format!("{indent}↺ undone {name}")),
-            Detail::RollbackFailed(failure) => self.line(&format!(
-                "{indent}✗ {name} can't be undone: {}: {}",
-                failure.error, failure.cause
-            )),
+            Detail::RollbackFailed(failure) => {
+                self.line(&format!("{indent}✗ {name} can't be undone: {}", shown(failure)));
+            }
             Detail::ExecutionTimedOut if is_main => self.line("✗ the execution took too long"),
             _ => {}
         }
+    }
+
+    /// How long a step took, and how many iterations it had.
+    fn done_note(&mut self, key: &str, event: &Event) -> String {
+        let since = self.entered.remove(key).map_or(0, |from| event.time.millis_since(from));
+        let iterations = match self.iterations.remove(key) {
+            None => String::new(),
+            Some((done, failed)) => format!(", {done} iterations{}", failed_note(failed)),
+        };
+        format!("{}{iterations}", took(since))
     }
 
     fn iteration(&mut self, flow: &Flow, event: &Event, exit: &ChildExit, is_main: bool, indent: &str) {
@@ -203,6 +190,22 @@ impl Progress {
         if !crowded {
             self.line(line);
         }
+    }
+}
+
+fn arm_name(arm: Option<Option<u32>>) -> String {
+    match arm {
+        None => "no arm".to_owned(),
+        Some(None) => "default".to_owned(),
+        Some(Some(number)) => format!("arm {number}"),
+    }
+}
+
+/// An error with its cause, if it has one.
+fn shown(failure: &Failure) -> String {
+    match failure.cause.as_str() {
+        "" => failure.error.to_string(),
+        cause => format!("{}: {cause}", failure.error),
     }
 }
 

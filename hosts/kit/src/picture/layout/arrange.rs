@@ -4,7 +4,6 @@ use super::card::Side;
 use super::columns::divide;
 use super::gutter::{Gutters, route};
 use super::{Line, LineKind};
-use std::ops::Range;
 
 /// Between an item and the next.
 const GAP: i32 = 26;
@@ -50,7 +49,6 @@ pub(super) struct Arranged {
 /// A column; `x` is its left, beside which the left lanes run, and `y` is 0 at its first item.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
-    pub(super) items: Range<usize>,
     pub(super) x: i32,
     pub(super) w: i32,
     pub(super) h: i32,
@@ -137,9 +135,8 @@ fn grid(items: &[Item]) -> Grid<'_> {
             at.push((columns.len(), y));
             y += item.h + GAP;
         }
-        let w = items[range.clone()].iter().map(|item| item.w).max().unwrap_or(0);
+        let w = items[range].iter().map(|item| item.w).max().unwrap_or(0);
         columns.push(Column {
-            items: range,
             x: 0,
             w,
             h: (y - GAP).max(0),

@@ -12,6 +12,7 @@ const SCREEN: (f64, f64) = (1600.0, 1000.0);
 const BESIDE: i32 = 70;
 
 /// Divides items of these widths and heights (with the gap after each) into columns.
+#[expect(clippy::single_range_in_vec_init, reason = "one column is a list of one range")]
 pub(super) fn divide(sizes: &[(i32, i32)]) -> Vec<Range<usize>> {
     let total: i64 = sizes.iter().map(|(_, h)| i64::from(*h)).sum();
     if total <= i64::from(HIGH) {

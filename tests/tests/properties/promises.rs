@@ -25,6 +25,7 @@ const PREFIXES: usize = 50;
 type Live = Rc<RefCell<BTreeMap<EventId, Vec<u8>>>>;
 
 /// A random test file with all that follows from it.
+#[allow(dead_code, reason = "what another reading of the language is compared with")]
 pub struct Promises {
     pub flows: Flows,
     pub case: Case,

@@ -354,6 +354,24 @@ impl Outliner<'_> {
         }
     }
 
+    /// Opens the group of an arm and answers its id.
+    fn open_arm(&mut self, id: StepId, number: Option<u32>) -> String {
+        let (group, name) = match number {
+            None => (format!("{}d", id_of(id)), "otherwise".to_owned()),
+            Some(number) => (
+                format!("{}a{number}", id_of(id)),
+                format!("arm {}", u64::from(number) + 1),
+            ),
+        };
+        self.outline.nodes.push(Node::Open {
+            id: group.clone(),
+            lines: vec![name],
+            status: None,
+            lane: true,
+        });
+        group
+    }
+
     fn choice(&mut self, id: StepId, step: &Step, choice: &Choice, depth: usize) -> Shown {
         self.node(id, step);
         let own = End::node(id_of(id));
@@ -376,17 +394,7 @@ impl Outliner<'_> {
                 });
                 continue;
             };
-            let group = number.map_or_else(|| format!("{}d", id_of(id)), |number| format!("{}a{number}", id_of(id)));
-            let name = number.map_or_else(
-                || "otherwise".to_owned(),
-                |number| format!("arm {}", u64::from(number) + 1),
-            );
-            self.outline.nodes.push(Node::Open {
-                id: group.clone(),
-                lines: vec![name],
-                status: None,
-                lane: true,
-            });
+            let group = self.open_arm(id, number);
             let (first, end) = self.list(list, depth + 1, false);
             self.outline.nodes.push(Node::Close);
             self.edge(

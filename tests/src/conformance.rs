@@ -1,5 +1,7 @@
 //! The one runner of conformance cases.
 
+mod golden;
+
 use crate::data;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
@@ -81,12 +83,15 @@ pub fn run(wanted: Option<&str>) -> Report {
             }
         };
         let limits = parsed.limits.over(Limits::default());
-        for case in &parsed.cases {
+        for (index, case) in parsed.cases.iter().enumerate() {
             if wanted.is_some_and(|wanted| !file.contains(wanted) && !case.name.contains(wanted)) {
                 continue;
             }
             report.cases += 1;
-            let problems = run_case(&flows, case, &limits, &mut report);
+            let mut problems = run_case(&flows, case, &limits, &mut report);
+            if index == 0 {
+                problems.extend(golden::compare(&file, &flows, case, &limits));
+            }
             report
                 .faults
                 .extend(problems.into_iter().map(|problem| fault(&case.name, problem)));

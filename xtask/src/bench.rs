@@ -25,7 +25,7 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
     for (package, folder) in PACKAGES {
         if process::root().join(folder).join("benches").is_dir() {
             stages.stage(package, |_| {
-                let mut command = cargo(&["bench", "--package", package, "--benches", "--"]);
+                let mut command = cargo(&["bench", "--package", package, "--bench", "*", "--"]);
                 Outcome::from(process::run(command.args(passed_on)))
             });
         }

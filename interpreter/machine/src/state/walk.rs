@@ -85,7 +85,9 @@ impl State {
             let Some(frame) = self.book.frames.get(&id) else {
                 return true;
             };
-            if frame.visit().is_some_and(is_closing) {
+            // What a failed attempt had inside is only kept for a redrive.
+            let goes_on = |visit: &Visit| matches!(visit.phase, Phase::Started(_)) && !is_closing(visit);
+            if !frame.visit().is_some_and(goes_on) {
                 return true;
             }
             parent = frame.parent;

@@ -1,0 +1,47 @@
+//! Recorded histories: that of the first case of each file stands in `tests/histories/v1/`, as regression only.
+//!
+//! They are only ever added to: `UPDATE=1` writes those that are not there yet, and overwrites none.
+
+use crate::data;
+use starbridge_fdl::limits::Limits;
+use starbridge_kit::exported::{ExportedHistory, export_event, export_head};
+use starbridge_kit::rehearsal::{Case, Flows, Rehearsal};
+
+/// Longer histories are not kept.
+const LONGEST: usize = 16 * 1024;
+
+/// What differs between the recorded history of a case and what comes now.
+pub(super) fn compare(file: &str, flows: &Flows, case: &Case, limits: &Limits) -> Option<String> {
+    let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits.clone());
+    rehearsal.run().ok()?;
+    let (id, events) = rehearsal.histories().first_key_value()?;
+    let mut lines = vec![export_head(id, &flows.flow, &flows.children)];
+    lines.extend(events.iter().map(|event| export_event(&flows.flow, event)));
+    let now = lines.join("\n") + "\n";
+    let name = file.replace(".test.json", ".jsonl");
+    let path = data::folder().join("histories").join("v1").join(&name);
+    match std::fs::read_to_string(&path) {
+        Ok(recorded) => {
+            if let Err(error) = ExportedHistory::parse(&recorded) {
+                return Some(format!("the recorded history can't be read any more: {error}"));
+            }
+            let differs = recorded.lines().zip(now.lines()).position(|(a, b)| a != b);
+            match differs {
+                None if recorded.len() == now.len() => None,
+                None => Some("the recorded history has another length".to_owned()),
+                Some(at) => Some(format!(
+                    "the history is not the recorded one from event {at} on:\n    recorded {}\n    now      {}",
+                    recorded.lines().nth(at).unwrap_or_default(),
+                    now.lines().nth(at).unwrap_or_default()
+                )),
+            }
+        }
+        Err(_) if now.len() > LONGEST => None,
+        Err(_) if std::env::var_os("UPDATE").is_some() => {
+            let folder = path.parent()?;
+            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, now));
+            written.err().map(|error| format!("the history can't be written: {error}"))
+        }
+        Err(_) => Some("no history is recorded: run with UPDATE=1".to_owned()),
+    }
+}

@@ -40,7 +40,9 @@ pub(super) fn compare(file: &str, flows: &Flows, case: &Case, limits: &Limits) -
         Err(_) if std::env::var_os("UPDATE").is_some() => {
             let folder = path.parent()?;
             let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, now));
-            written.err().map(|error| format!("the history can't be written: {error}"))
+            written
+                .err()
+                .map(|error| format!("the history can't be written: {error}"))
         }
         Err(_) => Some("no history is recorded: run with UPDATE=1".to_owned()),
     }

@@ -34,7 +34,7 @@ mod wait;
 use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::graph::Flow;
 use crate::limits::Limits;
-use crate::syntax::{Node, Source, Span, parse};
+use crate::syntax::{Node, Source, Span, parse_within};
 use outline::Outline;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -60,13 +60,7 @@ struct Checker<'t> {
 
 /// Checks a definition against all rules of the language and compiles it.
 pub fn check(source: &Source, limits: &Limits) -> Checked {
-    if source.text().len() > limits.definition_bytes {
-        return Checked {
-            flow: None,
-            diagnostics: vec![too_large(source, limits)],
-        };
-    }
-    let parsed = parse(source);
+    let parsed = parse_within(source, limits.definition_bytes);
     let mut diagnostics = parsed.diagnostics;
     let parts = parsed.root.as_ref().and_then(|root| {
         let checker = Checker::new(source, limits, root);
@@ -88,20 +82,6 @@ pub fn check(source: &Source, limits: &Limits) -> Checked {
         .and_then(|parts| Flow::new(parts).ok())
         .map(Arc::new);
     Checked { flow, diagnostics }
-}
-
-fn too_large(source: &Source, limits: &Limits) -> Diagnostic {
-    Diagnostic::new(
-        Code::TooLarge,
-        Span::default(),
-        "",
-        format!(
-            "the definition has {} bytes, more than the {} allowed",
-            source.text().len(),
-            limits.definition_bytes
-        ),
-    )
-    .help("move parts of it into child flows (`flow:NAME`)")
 }
 
 /// Whether the tree may lack something that stands in the text.

@@ -87,11 +87,11 @@ pub fn parse(source: &Source) -> Parse {
 pub fn parse_within(source: &Source, bytes: usize) -> Parse {
     let text = source.text();
     if text.len() > bytes {
-        let message = format!("the text has {} bytes, and {bytes} are allowed", text.len());
+        let message = format!("the definition has {} bytes, more than the {bytes} allowed", text.len());
         return refused(
             Code::TooLarge,
             &message,
-            "move parts into flows of their own, called by `flow:NAME`",
+            "move parts of it into child flows (`flow:NAME`)",
         );
     }
     // Neither JSON nor YAML has this character; every other byte of UTF-16 is one.

@@ -7,7 +7,6 @@ mod array;
 mod number;
 mod object;
 mod overlay;
-mod queryable;
 mod serial;
 mod text;
 

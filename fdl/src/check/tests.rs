@@ -222,6 +222,28 @@ fn limits_hold_at_and_past_themselves() {
 }
 
 #[test]
+fn a_definition_may_be_as_long_as_the_limit_says() {
+    let flow = r#"{"version": "v1", "type": "flow", "steps": [{"type": "pass", "name": "a"}]}"#;
+    let codes = |bytes: usize, limits: &Limits| {
+        let text = format!("{flow}{}", " ".repeat(bytes - flow.len()));
+        let checked = check(&Source::new("flow.json", text), limits);
+        let codes: Vec<Code> = checked.diagnostics.iter().map(|found| found.code).collect();
+        (checked.flow.is_some(), codes)
+    };
+    let default = Limits::default();
+    let of = |definition_bytes: usize| Limits {
+        definition_bytes,
+        ..Limits::default()
+    };
+    for limits in [of(200), default.clone(), of(default.definition_bytes * 2)] {
+        let limit = limits.definition_bytes;
+        assert_eq!(codes(limit - 1, &limits), (true, vec![]), "{limit}");
+        assert_eq!(codes(limit, &limits), (true, vec![]), "{limit}");
+        assert_eq!(codes(limit + 1, &limits), (false, vec![Code::TooLarge]), "{limit}");
+    }
+}
+
+#[test]
 fn many_mistakes_are_all_told() {
     let steps: Vec<String> = (0..3_000)
         .map(|n| format!("{{\"type\": \"choice\", \"name\": \"step{n}\", \"choices\": [{{\"condition\": \"$.x\", \"goto\": \"stepp{n}\"}}]}}"))

@@ -29,11 +29,6 @@ impl Array {
         &self.0.values
     }
 
-    /// The items, as the JSONPath engine wants to see them.
-    pub(super) fn vec(&self) -> &Vec<Value> {
-        &self.0.values
-    }
-
     /// The item at an index counted from 0, or from the end when negative (−1 is the last).
     pub fn at(&self, index: i64) -> Option<&Value> {
         let len = i64::try_from(self.len()).ok()?;

@@ -1,9 +1,8 @@
 //! Regular expressions of `match` and `search`: RFC 9485 (I-Regexp), bounded.
 
 use crate::value::Value;
-use jsonpath_rust::parser::model::{FnArg, Literal, Test, TestFunction};
-use jsonpath_rust::query::queryable::Queryable;
-use jsonpath_rust::query::state::State;
+use regex::Regex;
+use std::sync::Arc;
 
 /// Bytes of a regular expression.
 const LENGTH: usize = 256;
@@ -13,10 +12,12 @@ const COST: u64 = 2_000;
 const CLASS: u64 = 4;
 const PROPERTY: u64 = 40;
 
-/// A regular expression. The engine builds it anew for each string it is asked about, which is why it is bounded.
+/// A regular expression. It is built anew for each string it is asked about: built, one of a few bytes can take a
+/// megabyte, and a definition has room for thousands of them.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    function: TestFunction,
+    /// In the engine's own spelling.
+    spelled: Arc<str>,
 }
 
 impl Pattern {
@@ -29,31 +30,47 @@ impl Pattern {
         if cost(pattern)? > COST {
             return Err("repeats too much for a regular expression");
         }
-        // The engine says nothing of what it cannot build; that this one finds its second half tells.
-        let trial = Self::built(&format!("(?:{pattern})|x"), true);
-        if !trial.matches(&Value::from("x")) {
-            return Err("is no regular expression");
+        let mut spelled = spelled(pattern);
+        if whole {
+            spelled = format!("^(?:{spelled})$");
         }
-        Ok(Self::built(pattern, whole))
-    }
-
-    fn built(pattern: &str, whole: bool) -> Self {
-        let subject = FnArg::Test(Box::new(Test::RelQuery(Vec::new())));
-        let pattern = FnArg::Literal(Literal::String(pattern.to_owned()));
-        Self {
-            function: if whole {
-                TestFunction::Match(subject, pattern)
-            } else {
-                TestFunction::Search(subject, pattern)
-            },
-        }
+        Regex::new(&spelled).map_err(|_| "is no regular expression")?;
+        Ok(Self {
+            spelled: spelled.into(),
+        })
     }
 
     /// Whether the value is a string that the expression fits.
     pub(super) fn matches(&self, value: &Value) -> bool {
-        let answer = self.function.apply(State::root(value)).ok_val();
-        answer.as_ref().and_then(Queryable::as_bool).unwrap_or(false)
+        value
+            .as_str()
+            .is_some_and(|text| Regex::new(&self.spelled).is_ok_and(|regex| regex.is_match(text)))
     }
+}
+
+/// The expression as the engine writes it: a dot of RFC 9485 is no end of a line, neither `\n` nor `\r` (section 5.3).
+fn spelled(pattern: &str) -> String {
+    let mut spelled = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                spelled.push(c);
+                spelled.extend(chars.next());
+                continue;
+            }
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '.' if !in_class => {
+                spelled.push_str(r"[^\n\r]");
+                continue;
+            }
+            _ => {}
+        }
+        spelled.push(c);
+    }
+    spelled
 }
 
 /// What an expression costs. Fails on what RFC 9485 does not have and the engine would take in its own meaning.

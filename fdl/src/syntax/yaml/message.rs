@@ -151,35 +151,64 @@ fn plain(words: &str) -> String {
 
 /// Adds the fix, where there is one.
 fn mend(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic {
-    match kind {
-        ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabNotAllowed => {
-            let line = text
-                .get(..at)
-                .and_then(|text| text.rfind('\n'))
-                .map_or(0, |end| end + 1);
-            let rest = text.get(line..).unwrap_or_default();
-            let indent = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-            let written = rest.get(..indent).unwrap_or_default();
-            if !written.contains('\t') {
-                return wrong;
-            }
-            let span = Span {
-                start: line,
-                end: line + indent,
-            };
-            wrong.fix("write two blanks for each tab", span, written.replace('\t', "  "))
-        }
+    let (tabs, value) = match kind {
+        ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabInPlainScalar
+        | ErrorKind::TabNotAllowed => (true, false),
         ErrorKind::MappingValueNotAllowed
         | ErrorKind::UnexpectedCharacter { .. }
-        | ErrorKind::InvalidTrailingDoubleQuotedScalar => match value_of_line(text, at) {
-            Some((span, value)) => match quoted(value) {
-                Some(quoted) => wrong.fix("put the value in quotes", span, quoted),
-                None => wrong,
-            },
-            None => wrong,
-        },
-        _ => wrong,
+        | ErrorKind::InvalidTrailingDoubleQuotedScalar => (false, true),
+        _ => (false, false),
+    };
+    if let Some((span, indented)) = tabs.then(|| without_tabs(text, at)).flatten() {
+        return wrong.fix("write two blanks for each tab", span, indented);
     }
+    let value = value.then(|| value_of_line(text, at)).flatten();
+    match value.and_then(|(span, value)| Some((span, quoted(value)?))) {
+        Some((span, quoted)) => wrong.fix("put the value in quotes", span, quoted),
+        None => wrong,
+    }
+}
+
+/// The text from the line of a byte, or the next one that is indented with tabs, to the last that is, with blanks
+/// instead. A reader stops at the first tab, so one fix has to mend what it would stop at next.
+fn without_tabs(text: &str, at: usize) -> Option<(Span, String)> {
+    let mut start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let mut lines = text.get(start..)?.split_inclusive('\n');
+    let first = lines.find_map(|line| {
+        let indent = indentation(line);
+        if indent.contains('\t') {
+            return Some(indent);
+        }
+        start += line.len();
+        None
+    })?;
+    let rest = text.get(start..)?;
+    let blanks = first.get(..first.find('\t')?)?;
+    let mut mended = String::new();
+    let (mut read, mut kept, mut end) = (0, 0, 0);
+    for line in rest.split_inclusive('\n') {
+        let indent = indentation(line);
+        // Behind more blanks than the first line's a tab can be the text of a block.
+        if indent.starts_with('\t') || indent.strip_prefix(blanks).is_some_and(|rest| rest.starts_with('\t')) {
+            mended.push_str(rest.get(kept..read)?);
+            mended.push_str(&indent.replace('\t', "  "));
+            kept = read + indent.len();
+            end = kept;
+        }
+        read += line.len();
+    }
+    let span = Span {
+        start,
+        end: start + end,
+    };
+    Some((span, mended))
+}
+
+fn indentation(line: &str) -> &str {
+    let text = line.trim_start_matches([' ', '\t']);
+    line.get(..line.len() - text.len()).unwrap_or_default()
 }
 
 /// The value in the line of a byte, where the line is `key: value` in block style and the byte is inside the value.

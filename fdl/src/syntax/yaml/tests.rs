@@ -333,3 +333,31 @@ fn collections_nest_to_the_limit_and_no_deeper() {
         assert_eq!(codes, [Code::NestedTooDeep]);
     }
 }
+
+/// One fix mends all lines: the reader stops at the first, so the others would come up one by one.
+#[test]
+fn tabs_are_mended_in_all_lines() {
+    for (text, mended) in [
+        ("a:\n\tb: 1\n\tc: 2\n", "a:\n  b: 1\n  c: 2\n"),
+        ("a:\n\t- b: 1\n\t  c: 2\n\n\t- d\n", "a:\n  - b: 1\n    c: 2\n\n  - d\n"),
+        (
+            "a:\n  - b: 1\n  \tc: 2\n  \td: 3\ne: 4\n",
+            "a:\n  - b: 1\n    c: 2\n    d: 3\ne: 4\n",
+        ),
+        (
+            "a:\n\tb:\n\t\tc: 1\nd:\n\te: \"\t\"\n",
+            "a:\n  b:\n    c: 1\nd:\n  e: \"\t\"\n",
+        ),
+        (
+            "a:\r\n\tb: 1\r\n\tc: |\r\n\t\tx\r\n",
+            "a:\r\n  b: 1\r\n  c: |\r\n    x\r\n",
+        ),
+        // A tab behind the blanks of a block is part of its text.
+        ("a:\n\tb: 1\nc: |\n  \tx\n", "a:\n  b: 1\nc: |\n  \tx\n"),
+    ] {
+        let parsed = read(text);
+        let found = &parsed.diagnostics[0];
+        assert_eq!(fixed(text, found).unwrap_or_default(), mended, "{text}");
+        assert_eq!(read(mended).diagnostics, [], "{mended}");
+    }
+}

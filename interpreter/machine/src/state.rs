@@ -225,6 +225,14 @@ impl State {
         !self.book.ready.is_empty() && self.book.broken.is_none()
     }
 
+    /// Whether nothing is left but to wait: for a time, or for the end of calls whose sending was acknowledged.
+    pub fn is_asleep(&self) -> bool {
+        // The newest calls are the likeliest not to have been acknowledged.
+        matches!(self.status(), Status::Running | Status::Manual | Status::RollingBack)
+            && !self.must_continue()
+            && self.book.calls.values().rev().all(|call| call.submitted)
+    }
+
     /// Whether a call was given up: cancelled, or out of time.
     pub fn was_given_up(&self, call: EventId) -> bool {
         self.book.abandoned.contains(&call)

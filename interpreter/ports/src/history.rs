@@ -1,36 +1,123 @@
 //! Where histories are kept.
 
+use crate::message::{Message, MessageId};
+use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::EventId;
+use starbridge_machine::{EventId, Parent, Status};
 
-/// The events of one turn of one execution.
-#[derive(Clone, Debug)]
+/// What one signal adds to one execution. All of it is kept, or nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Append {
     /// The execution.
     pub execution: Text,
-    /// The number of the last event before these; another one there is a conflict.
+    /// The number of the last event before these; another one there is a conflict. 0: the execution is new.
     pub expected: EventId,
-    /// The events in the form that is kept.
-    pub events: Vec<Object>,
+    /// The events; none where only messages were dealt with.
+    pub turn: Option<Turn>,
+    /// What is known of the execution without reading its history, where that changed.
+    pub record: Option<Record>,
+    /// The state at the last of these events, to be kept in place of an earlier one.
+    pub checkpoint: Option<Vec<u8>>,
+    /// Messages to other executions: kept until they are dealt with.
+    pub sent: Vec<Message>,
+    /// Messages dealt with: kept no longer.
+    pub received: Vec<MessageId>,
+}
+
+/// The events of one turn, in the form `history::write_turn` of the machine makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Number of the first.
+    pub first: EventId,
+    /// How many there are; numbers are dense.
+    pub events: u32,
+    /// Time of all of them.
+    pub time: Timestamp,
+    /// The events.
+    pub text: String,
+}
+
+/// What is known of an execution without reading its history. Written when it starts, falls asleep, wakes and ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// The flow's name.
+    pub flow: Text,
+    /// Its version.
+    pub version: u64,
+    /// The execution's name, unique in its flow.
+    pub name: Text,
+    /// Where it stands.
+    pub status: Status,
+    /// Whether it is to be taken up at once after a restart: it has something to do or a call is out. One that sleeps
+    /// waits for a time, a callback or a child.
+    pub awake: bool,
+    /// When one that sleeps is to be woken.
+    pub wake_at: Option<Timestamp>,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// Labels: string to string.
+    pub labels: Option<Object>,
+    /// Who started it, if an execution did.
+    pub parent: Option<Parent>,
+    /// Whether that one waits for its end.
+    pub awaited: bool,
+    /// Its error, where it ended unsuccessfully or is being undone.
+    pub failure: Option<RecordedFailure>,
+}
+
+/// Why an execution did not succeed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedFailure {
+    /// The error's name.
+    pub error: Text,
+    /// Its cause.
+    pub cause: Text,
+    /// The step it arose in; empty where it arose in none.
+    pub step: Text,
+}
+
+/// Why an append was left out. Everything else of its batch was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is an execution of that id, or of that name in that flow: this one.
+    Exists {
+        /// Its id.
+        execution: Text,
+        /// The version of the flow it runs.
+        version: u64,
+    },
+    /// The history has gone on meanwhile, or the execution's start was refused before.
+    Conflict,
 }
 
 /// A history as it is kept.
 #[derive(Clone, Debug, Default)]
 pub struct StoredHistory {
+    /// What is known without reading.
+    pub record: Record,
     /// The latest checkpoint and the event it stands at.
     pub checkpoint: Option<(EventId, Vec<u8>)>,
-    /// The events after the number asked for, in order.
-    pub events: Vec<Object>,
+    /// The turns after that, in order; all where there is no checkpoint.
+    pub turns: Vec<Turn>,
 }
 
-/// Keeps histories. An append is all or nothing.
+/// Keeps histories.
 pub trait History: Send + Sync {
-    /// Appends turns of several executions in one go: all of them durable when it returns, or none.
-    fn append(&self, turns: &[Append]) -> Result<(), StoreError>;
-    /// The events after `after`, and the latest checkpoint; nothing for an execution that is not there.
-    fn load(&self, execution: &str, after: EventId) -> Result<Option<StoredHistory>, StoreError>;
-    /// Keeps a checkpoint in place of an earlier one.
-    fn keep_checkpoint(&self, execution: &str, at: EventId, checkpoint: Vec<u8>) -> Result<(), StoreError>;
+    /// Appends in one go: what was not refused is durable when it returns, all of it or, on an error, nothing.
+    /// Answers the refusals by their position in the batch, in order.
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError>;
+    /// What is needed to go on with an execution; nothing for one that is not there.
+    fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
+    /// The same from the first event on, without a checkpoint.
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
+    /// All executions that are awake, by id.
+    fn awake(&self) -> Result<Vec<Text>, StoreError>;
+    /// Executions asleep that are to be woken before that time, the earliest first, at most so many.
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError>;
+    /// All messages not dealt with, in the order they were sent.
+    fn messages(&self) -> Result<Vec<Message>, StoreError>;
 }
 
 /// What a store could not do, and what that means.
@@ -38,7 +125,7 @@ pub trait History: Send + Sync {
 pub enum StoreError {
     /// Somebody else has appended: load again.
     Conflict,
-    /// It can't be reached just now: nothing is known of what became of the append.
+    /// It can't be reached or written just now: nothing is known of what became of the append.
     Unavailable(String),
     /// What is kept can't be read: nobody may go on from it.
     Corrupt(String),

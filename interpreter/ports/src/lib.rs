@@ -2,12 +2,18 @@
 //!
 //! Nothing here knows a driver or an async runtime. Who implements a trait may use both.
 
+mod catalogue;
 mod clock;
 mod connector;
 mod history;
+mod listing;
+mod message;
 mod secrets;
 
+pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, Via};
-pub use history::{Append, History, StoreError, StoredHistory};
+pub use history::{Append, History, Record, RecordedFailure, Refusal, StoreError, StoredHistory, Turn};
+pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
+pub use message::{Message, MessageBody, MessageId};
 pub use secrets::{Secret, Secrets};

@@ -1,5 +1,6 @@
 //! Values to events.
 
+use super::names::short_key;
 use crate::event::{
     Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started,
 };
@@ -22,7 +23,7 @@ impl std::fmt::Display for HistoryError {
 
 impl std::error::Error for HistoryError {}
 
-fn error(message: impl Into<String>) -> HistoryError {
+pub(super) fn error(message: impl Into<String>) -> HistoryError {
     HistoryError {
         message: message.into(),
     }
@@ -33,8 +34,15 @@ pub fn read_event(flow: &Flow, value: &Value) -> Result<Event, HistoryError> {
     let object = value
         .as_object()
         .ok_or_else(|| error(format!("an event is an object, not {}", value.kind())))?;
-    let m = Members { flow, object };
-    let detail = m.object("detail")?;
+    let m = Members {
+        flow,
+        object,
+        keys: Keys::Long,
+    };
+    let detail = Members {
+        object: m.object("detail")?,
+        ..m
+    };
     let step = match m.text("step")?.as_str() {
         "" => None,
         name => Some(m.step_named(name)?),
@@ -46,26 +54,44 @@ pub fn read_event(flow: &Flow, value: &Value) -> Result<Event, HistoryError> {
         step,
         path: m.path()?,
         rollback: object.contains_key("rollback"),
-        detail: Members { flow, object: detail }.detail(&m.text("type")?)?,
+        detail: detail.detail(&m.text("type")?)?,
     })
 }
 
-/// The members of an object, taken by name.
-struct Members<'a> {
-    flow: &'a Flow,
-    object: &'a Object,
+/// How members are named.
+#[derive(Clone, Copy)]
+pub(super) enum Keys {
+    /// As in the language reference.
+    Long,
+    /// As they are stored.
+    Short,
+}
+
+/// The members of an object, taken by their name in the language reference.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'a> {
+    pub(super) flow: &'a Flow,
+    pub(super) object: &'a Object,
+    pub(super) keys: Keys,
 }
 
 impl<'a> Members<'a> {
-    fn value(&self, key: &str) -> Result<&'a Value, HistoryError> {
-        self.object.get(key).ok_or_else(|| error(format!("`{key}` is missing")))
+    fn get(&self, key: &str) -> Option<&'a Value> {
+        match self.keys {
+            Keys::Long => self.object.get(key),
+            Keys::Short => self.object.get(short_key(key)),
+        }
+    }
+
+    pub(super) fn value(&self, key: &str) -> Result<&'a Value, HistoryError> {
+        self.get(key).ok_or_else(|| error(format!("`{key}` is missing")))
     }
 
     fn wrong(key: &str, wanted: &str, found: &Value) -> HistoryError {
         error(format!("`{key}` must be {wanted}, not {}", found.kind()))
     }
 
-    fn text(&self, key: &str) -> Result<Text, HistoryError> {
+    pub(super) fn text(&self, key: &str) -> Result<Text, HistoryError> {
         let value = self.value(key)?;
         value
             .as_text()
@@ -85,7 +111,7 @@ impl<'a> Members<'a> {
         u32::try_from(self.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
     }
 
-    fn event(&self, key: &str) -> Result<EventId, HistoryError> {
+    pub(super) fn event(&self, key: &str) -> Result<EventId, HistoryError> {
         self.number(key).map(EventId)
     }
 
@@ -94,18 +120,18 @@ impl<'a> Members<'a> {
         Timestamp::parse(&text).ok_or_else(|| error(format!("`{key}` must be an RFC 3339 time, not `{text}`")))
     }
 
-    fn object(&self, key: &str) -> Result<&'a Object, HistoryError> {
+    pub(super) fn object(&self, key: &str) -> Result<&'a Object, HistoryError> {
         let value = self.value(key)?;
         value.as_object().ok_or_else(|| Self::wrong(key, "an object", value))
     }
 
     /// A member that may be missing.
-    fn maybe<T>(
+    pub(super) fn maybe<T>(
         &self,
         key: &str,
         read: impl Fn(&Self, &str) -> Result<T, HistoryError>,
     ) -> Result<Option<T>, HistoryError> {
-        if self.object.contains_key(key) {
+        if self.get(key).is_some() {
             read(self, key).map(Some)
         } else {
             Ok(None)
@@ -120,13 +146,13 @@ impl<'a> Members<'a> {
         self.value(key).cloned()
     }
 
-    fn step_named(&self, name: &str) -> Result<StepId, HistoryError> {
+    pub(super) fn step_named(&self, name: &str) -> Result<StepId, HistoryError> {
         self.flow
             .step_named(name)
             .ok_or_else(|| error(format!("the flow has no step `{name}`")))
     }
 
-    fn step(&self, key: &str) -> Result<StepId, HistoryError> {
+    pub(super) fn step(&self, key: &str) -> Result<StepId, HistoryError> {
         self.step_named(&self.text(key)?)
     }
 
@@ -138,7 +164,7 @@ impl<'a> Members<'a> {
     }
 
     fn missing(&self) -> Result<Vec<Text>, HistoryError> {
-        let Some(value) = self.object.get("missing") else {
+        let Some(value) = self.get("missing") else {
             return Ok(Vec::new());
         };
         let names = value
@@ -168,6 +194,7 @@ impl<'a> Members<'a> {
                 let m = Members {
                     flow: self.flow,
                     object,
+                    keys: Keys::Long,
                 };
                 let child = if object.contains_key("branch") {
                     Child::Branch(m.small("branch")?)
@@ -188,16 +215,16 @@ impl<'a> Members<'a> {
     }
 
     fn exit(&self) -> Result<Exit, HistoryError> {
-        if self.object.contains_key("error") {
+        if self.get("error").is_some() {
             self.failure().map(Exit::Failed)
-        } else if self.object.contains_key("cancelled") {
+        } else if self.get("cancelled").is_some() {
             Ok(Exit::Cancelled)
         } else {
             Ok(Exit::Done)
         }
     }
 
-    fn detail(&self, kind: &str) -> Result<Detail, HistoryError> {
+    pub(super) fn detail(&self, kind: &str) -> Result<Detail, HistoryError> {
         Ok(match kind {
             "StepEntered" => Detail::StepEntered,
             "StepStarted" => Detail::StepStarted {
@@ -316,6 +343,7 @@ impl<'a> Members<'a> {
                     let of = Members {
                         flow: m.flow,
                         object: m.object(key)?,
+                        keys: Keys::Long,
                     };
                     Ok(Parent {
                         execution: of.text("execution")?,

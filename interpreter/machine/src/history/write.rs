@@ -17,7 +17,9 @@ pub fn write_event(flow: &Flow, event: &Event) -> Object {
     );
     set(&mut object, "path", path(flow, &event.path));
     set(&mut object, "type", type_name(&event.detail));
-    set(&mut object, "detail", detail(flow, &event.detail));
+    let mut members = Object::new();
+    detail(&mut members, flow, &event.detail);
+    set(&mut object, "detail", members);
     if event.rollback {
         set(&mut object, "rollback", true);
     }
@@ -66,17 +68,29 @@ pub fn type_name(detail: &Detail) -> &'static str {
     }
 }
 
-fn set(object: &mut Object, key: &str, value: impl Into<Value>) {
-    object.insert(Text::from(key), value.into());
+/// Takes the members of a detail one after the other.
+pub(super) trait Members {
+    /// Takes a member.
+    fn member(&mut self, key: &'static str, value: Value);
 }
 
-fn set_some<V: Into<Value>>(object: &mut Object, key: &str, value: Option<V>) {
-    if let Some(value) = value {
-        set(object, key, value);
+impl Members for Object {
+    fn member(&mut self, key: &'static str, value: Value) {
+        self.insert(Text::from(key), value);
     }
 }
 
-fn name(flow: &Flow, step: StepId) -> Text {
+fn set(members: &mut impl Members, key: &'static str, value: impl Into<Value>) {
+    members.member(key, value.into());
+}
+
+fn set_some<V: Into<Value>>(members: &mut impl Members, key: &'static str, value: Option<V>) {
+    if let Some(value) = value {
+        set(members, key, value);
+    }
+}
+
+pub(super) fn name(flow: &Flow, step: StepId) -> Text {
     flow.step(step).map(|step| step.name.clone()).unwrap_or_default()
 }
 
@@ -95,21 +109,19 @@ fn path(flow: &Flow, path: &Path) -> Value {
     Value::Array(items.collect::<Array>())
 }
 
-fn set_failure(object: &mut Object, failure: &Failure) {
+fn set_failure(object: &mut impl Members, failure: &Failure) {
     set(object, "error", failure.error.clone());
     set(object, "cause", failure.cause.clone());
 }
 
-fn set_missing(object: &mut Object, missing: &[Text]) {
+fn set_missing(object: &mut impl Members, missing: &[Text]) {
     if !missing.is_empty() {
         let names: Array = missing.iter().map(|name| Value::from(name.clone())).collect();
         set(object, "missing", Value::Array(names));
     }
 }
 
-fn detail(flow: &Flow, detail: &Detail) -> Value {
-    let mut d = Object::new();
-    let o = &mut d;
+pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
     match detail {
         Detail::StepStarted {
             attempt,
@@ -154,15 +166,12 @@ fn detail(flow: &Flow, detail: &Detail) -> Value {
             };
             set(o, "arm", arm);
         }
-        later => return later_detail(flow, later),
+        later => later_detail(o, flow, later),
     }
-    d.into()
 }
 
 /// What waits for a time or an operator, and rollbacks.
-fn later_detail(flow: &Flow, detail: &Detail) -> Value {
-    let mut d = Object::new();
-    let o = &mut d;
+fn later_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
     match detail {
         Detail::RetryScheduled {
             policy,
@@ -186,14 +195,11 @@ fn later_detail(flow: &Flow, detail: &Detail) -> Value {
         Detail::RollbackFailed(failure) | Detail::ManualRequested(failure) | Detail::TaskSubmitFailed(failure) => {
             set_failure(o, failure);
         }
-        call => return call_detail(flow, call),
+        call => call_detail(o, flow, call),
     }
-    d.into()
 }
 
-fn call_detail(flow: &Flow, detail: &Detail) -> Value {
-    let mut d = Object::new();
-    let o = &mut d;
+fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
     match detail {
         Detail::TaskScheduled(scheduled) => {
             set(o, "resource", scheduled.resource.clone());
@@ -234,14 +240,11 @@ fn call_detail(flow: &Flow, detail: &Detail) -> Value {
             set(o, "of", of.0);
             set(o, "code", code.clone());
         }
-        execution => return execution_detail(flow, execution),
+        execution => execution_detail(o, flow, execution),
     }
-    d.into()
 }
 
-fn execution_detail(flow: &Flow, detail: &Detail) -> Value {
-    let mut d = Object::new();
-    let o = &mut d;
+fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
     match detail {
         Detail::ExecutionStarted(started) => {
             set(o, "flow", started.flow.clone());
@@ -288,5 +291,4 @@ fn execution_detail(flow: &Flow, detail: &Detail) -> Value {
         }
         _ => {}
     }
-    d.into()
 }

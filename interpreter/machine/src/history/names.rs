@@ -1,0 +1,126 @@
+//! The short names of types and members that stored turns use in place of those of the language reference.
+
+macro_rules! short {
+    ($(#[$doc:meta])* $table:ident, $(#[$to_doc:meta])* $to:ident, $($long:literal $short:literal)*) => {
+        $(#[$doc])*
+        pub const $table: &[(&str, &str)] = &[$(($long, $short)),*];
+
+        $(#[$to_doc])*
+        pub(super) fn $to(long: &str) -> &str {
+            match long {
+                $($long => $short,)*
+                other => other,
+            }
+        }
+    };
+}
+
+short! {
+    /// Types of events, and what they are stored as.
+    SHORT_TYPES,
+    /// What a type is stored as.
+    short_type,
+    "ExecutionStarted" "xs"
+    "StepEntered" "se"
+    "StepStarted" "ss"
+    "StepSucceeded" "sd"
+    "StepFailed" "sf"
+    "StepExited" "sx"
+    "BranchEntered" "be"
+    "BranchExited" "bx"
+    "IterationEntered" "ie"
+    "IterationExited" "ix"
+    "ChoiceTaken" "ct"
+    "TaskScheduled" "ts"
+    "TaskSubmitted" "tb"
+    "TaskSubmitFailed" "tu"
+    "TaskSucceeded" "td"
+    "TaskFailed" "tf"
+    "TaskTimedOut" "tt"
+    "RetryScheduled" "rs"
+    "PollScheduled" "ps"
+    "WaitStarted" "ws"
+    "TimerFired" "tm"
+    "TaskCancelled" "tc"
+    "LateResultIgnored" "li"
+    "RollbackStarted" "us"
+    "RollbackSucceeded" "ud"
+    "RollbackFailed" "uf"
+    "ManualRequested" "mr"
+    "ManualResolved" "md"
+    "ExecutionStopped" "xp"
+    "ExecutionTimedOut" "xt"
+    "ExecutionSucceeded" "xd"
+    "ExecutionFailed" "xf"
+    "ExecutionRedriven" "xr"
+    "ExecutionForked" "xk"
+    "TurnContinued" "cc"
+}
+
+short! {
+    /// Members of details, and what they are stored as. A member that is not here keeps its name.
+    SHORT_KEYS,
+    /// What a member is stored as.
+    short_key,
+    "attempt" "n"
+    "input" "i"
+    "output" "o"
+    "result" "v"
+    "error" "e"
+    "cause" "c"
+    "missing" "m"
+    "goto" "g"
+    "caught" "k"
+    "branch" "b"
+    "deps" "d"
+    "index" "x"
+    "item" "t"
+    "cancelled" "z"
+    "arm" "a"
+    "resource" "r"
+    "pattern" "p"
+    "call" "l"
+    "params" "q"
+    "timeoutAt" "ta"
+    "receipt" "rc"
+    "executionId" "xi"
+    "version" "vn"
+    "worker" "w"
+    "heldTime" "ht"
+    "retryAfter" "ra"
+    "policy" "pl"
+    "delayMs" "dm"
+    "due" "du"
+    "value" "va"
+    "until" "u"
+    "of" "f"
+    "reason" "rn"
+    "code" "cd"
+}
+
+/// The type stored so.
+pub(super) fn long_type(short: &str) -> &str {
+    let found = SHORT_TYPES.iter().find(|(_, name)| *name == short);
+    found.map_or(short, |(long, _)| long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_have_one_short_name() {
+        for table in [SHORT_TYPES, SHORT_KEYS] {
+            let short: BTreeSet<&str> = table.iter().map(|(_, short)| *short).collect();
+            assert_eq!(short.len(), table.len());
+        }
+    }
+
+    #[test]
+    fn types_are_found_again() {
+        for (long, short) in SHORT_TYPES {
+            assert_eq!((short_type(long), long_type(short)), (*short, *long));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Where flows are kept.
+
+use crate::StoreError;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+
+/// A version of a flow as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptFlow {
+    /// The flow's name.
+    pub name: Text,
+    /// From 1.
+    pub version: u64,
+    /// Hash of the definition.
+    pub hash: Text,
+    /// The definition as it was given.
+    pub definition: String,
+    /// When this version was put.
+    pub created: Timestamp,
+    /// Whether the flow is hidden from starts and lists.
+    pub hidden: bool,
+}
+
+/// Keeps flows. Versions count from 1 and never change.
+pub trait Catalogue: Send + Sync {
+    /// Keeps a definition as the latest version of that flow, unless the latest has the same hash; the flow is no longer
+    /// hidden. Answers the version, and whether it is new.
+    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError>;
+    /// Hides a flow from starts and lists. Answers whether there was one.
+    fn hide_flow(&self, name: &str) -> Result<bool, StoreError>;
+    /// All versions of all flows, by name and version.
+    fn flows(&self) -> Result<Vec<KeptFlow>, StoreError>;
+}

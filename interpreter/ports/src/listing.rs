@@ -1,0 +1,86 @@
+//! Looking executions up.
+
+use crate::history::{Record, StoreError, Turn};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{EventId, Status};
+
+/// An execution's id and record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// Its id.
+    pub id: Text,
+    /// What is known of it.
+    pub record: Record,
+}
+
+/// Which executions are asked for: all that fit everything given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    /// Of this flow.
+    pub flow: Option<Text>,
+    /// In one of these states; empty: in any.
+    pub statuses: Vec<Status>,
+    /// Whose name begins so.
+    pub name: Option<Text>,
+    /// With all these labels.
+    pub labels: Vec<(Text, Text)>,
+    /// Started at or after.
+    pub from: Option<Timestamp>,
+    /// Started before.
+    pub to: Option<Timestamp>,
+    /// Those after this one: `next` of the page before.
+    pub cursor: Option<Text>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A page of executions, the newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// The executions.
+    pub items: Vec<Listed>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Text>,
+}
+
+/// Looks executions and histories up. What it answers is durable.
+pub trait Listing: Send + Sync {
+    /// An execution's record.
+    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError>;
+    /// The id of the execution of that name in that flow.
+    fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError>;
+    /// A page of executions.
+    fn list(&self, query: &Query) -> Result<Page, StoreError>;
+    /// How many executions there are in each state.
+    fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError>;
+    /// The turn that holds that event.
+    fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError>;
+    /// The last turn.
+    fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError>;
+    /// Turns from the one that holds that event on, until they have at least so many events; in order, or backwards.
+    fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError>;
+}
+
+/// Clears away what has been kept long enough.
+pub trait Retention: Send + Sync {
+    /// Deletes executions that ended before that time with all that belongs to them, at most so many. Answers how many.
+    fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+}
+
+/// Small things kept by name: schedules, keys, settings of the store itself.
+pub trait Shelf: Send + Sync {
+    /// Keeps a text under a kind and a name.
+    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
+    /// What is kept there.
+    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError>;
+    /// All of a kind by name.
+    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError>;
+    /// Keeps it no longer. Answers whether it was there.
+    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
+}
+
+/// All that a durable runtime asks of a store.
+pub trait Store: crate::History + crate::Catalogue + Listing + Retention + Shelf {}
+
+impl<S: crate::History + crate::Catalogue + Listing + Retention + Shelf> Store for S {}

@@ -1,0 +1,49 @@
+//! Messages between executions: kept with the turn that sends them, until the receiver's turn is kept.
+
+use serde::{Deserialize, Serialize};
+use starbridge_fdl::value::{Object, Text};
+use starbridge_machine::EventId;
+
+/// What a message is known by: who sent it, at which event, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessageId {
+    /// The sender.
+    pub from: Text,
+    /// The last event of the turn that sent it, or the call it is about.
+    pub event: EventId,
+    /// The receiver.
+    pub to: Text,
+}
+
+/// A message to another execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// What it is known by.
+    pub id: MessageId,
+    /// What it says.
+    pub body: MessageBody,
+}
+
+/// What one execution says to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum MessageBody {
+    /// A child to its parent: the call that waits for it has its result.
+    Succeeded {
+        /// The parent's call.
+        call: EventId,
+        /// The child's output.
+        output: Object,
+    },
+    /// A child to its parent: the call that waits for it failed.
+    Failed {
+        /// The parent's call.
+        call: EventId,
+        /// The child's error.
+        error: Text,
+        /// Its cause.
+        cause: Text,
+    },
+    /// A parent to its child: nobody waits for it any more.
+    GivenUp,
+}

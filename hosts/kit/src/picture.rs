@@ -10,8 +10,6 @@ mod layout;
 mod mermaid;
 mod outline;
 mod svg;
-#[cfg(test)]
-mod tests;
 mod text;
 mod words;
 

@@ -11,6 +11,8 @@ mod columns;
 mod composite;
 mod gutter;
 mod list;
+#[cfg(test)]
+mod tests;
 
 use super::coloring::{Coloring, Status, Way};
 use super::icon::Icon;

@@ -265,8 +265,11 @@ pub enum Detail {
     RollbackStarted { of: EventId },
     /// It is undone.
     RollbackSucceeded,
-    /// It can't be undone.
-    RollbackFailed(Failure),
+    /// It can't be undone. `original` is the failure for which it was to be, where no event before shows it.
+    RollbackFailed {
+        failure: Failure,
+        original: Option<Failure>,
+    },
     /// An operator is asked.
     ManualRequested(Failure),
     /// † An operator decided.
@@ -313,10 +316,10 @@ impl Event {
                 Detail::TaskSucceeded { result, .. } => result.json_len(),
                 Detail::RetryScheduled { value: chosen, .. } => value(chosen),
                 Detail::ExecutionSucceeded { output } => output.json_len(),
+                Detail::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
                 Detail::StepFailed { failure: f, .. }
                 | Detail::TaskFailed { failure: f, .. }
                 | Detail::TaskSubmitFailed(f)
-                | Detail::RollbackFailed(f)
                 | Detail::ManualRequested(f)
                 | Detail::ExecutionStopped { failure: f, .. }
                 | Detail::ExecutionFailed { failure: f, .. }

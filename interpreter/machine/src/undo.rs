@@ -139,11 +139,16 @@ impl State {
         }
     }
 
-    /// The failure a rollback undoes. That of making an output is not in the history: it is made out again.
+    /// The failure a rollback undoes.
     fn failure_being_undone(&self, turn: &Turn<'_>, id: FrameId) -> Option<Failure> {
-        let undoing = self.frame(id)?.undoing.as_ref()?;
-        if let Some(failure) = &undoing.failure {
-            return Some(failure.clone());
+        let known = self.frame(id)?.undoing.as_ref()?.failure.clone();
+        known.or_else(|| self.unshown_failure(turn, id))
+    }
+
+    /// The same where it is that of making an output: no event shows it yet, so it is made out again.
+    fn unshown_failure(&self, turn: &Turn<'_>, id: FrameId) -> Option<Failure> {
+        if self.frame(id)?.undoing.as_ref()?.failure.is_some() {
+            return None;
         }
         let fault = match self.output_of(turn, id) {
             Err(fault) if self.visit_and_step(turn, id).is_some() => fault,
@@ -209,7 +214,10 @@ impl State {
         let next = self.next_retry(turn, id, policies.unwrap_or_default(), &tried, &|values| listed(values));
         let detail = match next {
             Some(next) => retry_scheduled(next, run.attempt + 1, turn.now),
-            None => Detail::RollbackFailed(failure.clone()),
+            None => Detail::RollbackFailed {
+                failure: failure.clone(),
+                original: self.unshown_failure(turn, id),
+            },
         };
         self.emit(turn, place, detail);
     }

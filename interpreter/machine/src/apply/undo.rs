@@ -2,7 +2,7 @@
 
 use super::call::timed_out;
 use super::step::{count_retry, done_of_task};
-use crate::event::{Detail, Event, EventId};
+use crate::event::{Detail, Event, EventId, Failure};
 use crate::state::{
     ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase,
     UndoRun, Undoing, Visit,
@@ -15,7 +15,9 @@ impl State {
         match &event.detail {
             Detail::RollbackStarted { of } => self.fold_rollback_started(flow, event.id, id, *of)?,
             Detail::RollbackSucceeded => self.fold_rollback_succeeded(flow, id)?,
-            Detail::RollbackFailed(_) => self.fold_rollback_failed(flow, event.id, id)?,
+            Detail::RollbackFailed { original, .. } => {
+                self.fold_rollback_failed(flow, event.id, id, original.as_ref())?;
+            }
             _ => self.fold_rollback_attempt(flow, event, id)?,
         }
         self.settle(flow, id);
@@ -75,9 +77,16 @@ impl State {
     }
 
     /// The execution stops here; what else is being undone comes to its end first.
-    fn fold_rollback_failed(&mut self, flow: &Flow, event: EventId, id: FrameId) -> Option<()> {
+    fn fold_rollback_failed(
+        &mut self,
+        flow: &Flow,
+        event: EventId,
+        id: FrameId,
+        original: Option<&Failure>,
+    ) -> Option<()> {
         let undoing = self.book.frames.get_mut(&id)?.undoing.as_mut()?;
         undoing.failed = true;
+        undoing.failure = undoing.failure.take().or_else(|| original.cloned());
         let failure = undoing.failure.clone();
         self.book.undoing -= 1;
         let failure = match &self.book.ending {
@@ -175,7 +184,7 @@ impl State {
     }
 
     /// The failure for which a frame begins to undo.
-    fn failure_to_undo(&self, id: FrameId) -> Option<crate::event::Failure> {
+    fn failure_to_undo(&self, id: FrameId) -> Option<Failure> {
         if let Some(ending) = &self.book.ending {
             return Some(ending.failure.clone());
         }

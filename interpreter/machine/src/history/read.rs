@@ -279,7 +279,17 @@ impl<'a> Members<'a> {
             "TimerFired" => Detail::TimerFired { of: self.event("of")? },
             "RollbackStarted" => Detail::RollbackStarted { of: self.event("of")? },
             "RollbackSucceeded" => Detail::RollbackSucceeded,
-            "RollbackFailed" => Detail::RollbackFailed(self.failure()?),
+            "RollbackFailed" => Detail::RollbackFailed {
+                failure: self.failure()?,
+                original: self.maybe("original", |m, key| {
+                    let original = Members {
+                        flow: m.flow,
+                        object: m.object(key)?,
+                        keys: Keys::Long,
+                    };
+                    original.failure()
+                })?,
+            },
             other => return self.call_detail(other),
         })
     }

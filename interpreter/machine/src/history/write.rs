@@ -54,7 +54,7 @@ pub fn type_name(detail: &Detail) -> &'static str {
         Detail::LateResultIgnored { .. } => "LateResultIgnored",
         Detail::RollbackStarted { .. } => "RollbackStarted",
         Detail::RollbackSucceeded => "RollbackSucceeded",
-        Detail::RollbackFailed(_) => "RollbackFailed",
+        Detail::RollbackFailed { .. } => "RollbackFailed",
         Detail::ManualRequested(_) => "ManualRequested",
         Detail::ManualResolved(_) => "ManualResolved",
         Detail::ExecutionStopped { .. } => "ExecutionStopped",
@@ -192,8 +192,18 @@ fn later_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
         }
         Detail::WaitStarted { until } => set(o, "until", until.to_string()),
         Detail::TimerFired { of } | Detail::RollbackStarted { of } => set(o, "of", of.0),
-        Detail::RollbackFailed(failure) | Detail::ManualRequested(failure) | Detail::TaskSubmitFailed(failure) => {
+        Detail::ManualRequested(failure) | Detail::TaskSubmitFailed(failure) => set_failure(o, failure),
+        Detail::RollbackFailed { failure, original } => {
             set_failure(o, failure);
+            set_some(
+                o,
+                "original",
+                original.as_ref().map(|original| {
+                    let mut object = Object::new();
+                    set_failure(&mut object, original);
+                    object
+                }),
+            );
         }
         call => call_detail(o, flow, call),
     }

@@ -116,7 +116,7 @@ impl Progress {
             Detail::IterationExited(exit) => self.iteration(flow, event, exit, is_main, &indent),
             Detail::RollbackStarted { .. } => self.line(&format!("{indent}↺ undoing {name}")),
             Detail::RollbackSucceeded => self.line(&format!("{indent}↺ undone {name}")),
-            Detail::RollbackFailed(failure) => {
+            Detail::RollbackFailed { failure, .. } => {
                 self.line(&format!("{indent}✗ {name} can't be undone: {}", shown(failure)));
             }
             Detail::ExecutionTimedOut if is_main => self.line("✗ the execution took too long"),

@@ -102,7 +102,9 @@ impl Fold {
         match detail {
             Detail::RollbackStarted { .. } => self.becomes(step, path, Status::Undoing, None),
             Detail::RollbackSucceeded => self.becomes(step, path, Status::RolledBack, None),
-            Detail::RollbackFailed(failure) => self.becomes(step, path, Status::UndoFailed, Some(&failure.error)),
+            Detail::RollbackFailed { failure, .. } => {
+                self.becomes(step, path, Status::UndoFailed, Some(&failure.error))
+            }
             _ => {}
         }
     }

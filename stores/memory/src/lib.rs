@@ -1,21 +1,73 @@
-//! Histories in memory: gone with the process. For `exec`, for tests, and as the model other stores are compared with.
+//! A store in memory: gone with the process. For `exec`, for tests, and as the model other stores are compared with.
 
-use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::EventId;
-use starbridge_ports::{Append, History, StoreError, StoredHistory};
-use std::collections::BTreeMap;
+mod list;
+mod write;
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{
+    Append, Catalogue, History, KeptFlow, Listing, Message, Page, Query, Record, Refusal, Retention, Shelf, StoreError,
+    StoredHistory, Turn,
+};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Histories in memory.
+/// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    executions: Mutex<BTreeMap<Text, Kept>>,
+    kept: Mutex<Kept>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    events: Vec<Object>,
+    /// By number, in the order of their starts.
+    executions: BTreeMap<u64, Execution>,
+    numbers: HashMap<Text, u64>,
+    /// Numbers of executions by flow and name.
+    names: HashMap<(Text, Text), u64>,
+    last_number: u64,
+    /// In the order they were sent.
+    messages: Vec<Message>,
+    /// By name and version.
+    flows: BTreeMap<(Text, u64), KeptFlow>,
+    /// By kind and name.
+    shelf: BTreeMap<(String, String), String>,
+}
+
+#[derive(Debug, Default)]
+struct Execution {
+    id: Text,
+    record: Record,
     checkpoint: Option<(EventId, Vec<u8>)>,
+    turns: Vec<Turn>,
+}
+
+impl Execution {
+    /// The last event's number.
+    fn last(&self) -> EventId {
+        self.turns.last().map_or(EventId(0), last_of)
+    }
+
+    /// Position of the turn that holds that event, or would, if it were not the last.
+    fn position(&self, event: EventId) -> usize {
+        self.turns.partition_point(|turn| last_of(turn) < event)
+    }
+}
+
+/// The number of a turn's last event.
+fn last_of(turn: &Turn) -> EventId {
+    EventId(turn.first.0 + u64::from(turn.events) - 1)
+}
+
+impl Kept {
+    fn get(&self, execution: &str) -> Option<&Execution> {
+        self.executions.get(self.numbers.get(execution)?)
+    }
+
+    fn get_mut(&mut self, execution: &str) -> Option<&mut Execution> {
+        self.executions.get_mut(self.numbers.get(execution)?)
+    }
 }
 
 impl MemoryStore {
@@ -26,52 +78,160 @@ impl MemoryStore {
 
     /// The ids of all executions, in order.
     pub fn executions(&self) -> Vec<Text> {
-        self.lock().keys().cloned().collect()
+        let kept = self.lock();
+        let mut ids: Vec<Text> = kept.executions.values().map(|execution| execution.id.clone()).collect();
+        ids.sort();
+        ids
     }
 
     /// Nothing panics while the lock is held, so what a poisoned one guards is whole.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Kept>> {
-        self.executions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl History for MemoryStore {
-    fn append(&self, turns: &[Append]) -> Result<(), StoreError> {
-        let mut executions = self.lock();
-        let mut ends: BTreeMap<&Text, u64> = BTreeMap::new();
-        for turn in turns {
-            let kept = executions
-                .get(&turn.execution)
-                .map_or(0, |kept| kept.events.len() as u64);
-            let end = ends.entry(&turn.execution).or_insert(kept);
-            if *end != turn.expected.0 {
-                return Err(StoreError::Conflict);
-            }
-            *end += turn.events.len() as u64;
-        }
-        for turn in turns {
-            let kept = executions.entry(turn.execution.clone()).or_default();
-            kept.events.extend(turn.events.iter().cloned());
-        }
-        Ok(())
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+        Ok(self.lock().append(batch))
     }
 
-    fn load(&self, execution: &str, after: EventId) -> Result<Option<StoredHistory>, StoreError> {
-        Ok(self.lock().get(execution).map(|kept| StoredHistory {
-            checkpoint: kept.checkpoint.clone(),
-            events: kept
-                .events
-                .iter()
-                .skip(usize::try_from(after.0).unwrap_or(usize::MAX))
-                .cloned()
-                .collect(),
+    fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        let kept = self.lock();
+        Ok(kept.get(execution).map(|execution| {
+            let after = execution.checkpoint.as_ref().map_or(EventId(0), |(event, _)| *event);
+            let turns = execution.turns.iter().filter(|turn| turn.first > after);
+            StoredHistory {
+                record: execution.record.clone(),
+                checkpoint: execution.checkpoint.clone(),
+                turns: turns.cloned().collect(),
+            }
         }))
     }
 
-    fn keep_checkpoint(&self, execution: &str, at: EventId, checkpoint: Vec<u8>) -> Result<(), StoreError> {
-        if let Some(kept) = self.lock().get_mut(execution) {
-            kept.checkpoint = Some((at, checkpoint));
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        let kept = self.lock();
+        Ok(kept.get(execution).map(|execution| StoredHistory {
+            record: execution.record.clone(),
+            checkpoint: None,
+            turns: execution.turns.clone(),
+        }))
+    }
+
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        let kept = self.lock();
+        let awake = kept.executions.values().filter(|execution| execution.record.awake);
+        let mut ids: Vec<Text> = awake.map(|execution| execution.id.clone()).collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        let kept = self.lock();
+        let asleep = kept.executions.values().filter(|execution| !execution.record.awake);
+        let due = asleep.filter_map(|execution| Some((execution.record.wake_at?, execution.id.clone())));
+        let mut due: Vec<(Timestamp, Text)> = due.filter(|(at, _)| *at < before).collect();
+        // Those of one time stay in the order of their starts.
+        due.sort_by_key(|(at, _)| *at);
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        Ok(self.lock().messages.clone())
+    }
+}
+
+impl Catalogue for MemoryStore {
+    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
+        Ok(self.lock().put_flow(name, definition, hash, now))
+    }
+
+    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+        let mut kept = self.lock();
+        let mut hidden = false;
+        for ((flow, _), kept) in &mut kept.flows {
+            if flow == name && !kept.hidden {
+                kept.hidden = true;
+                hidden = true;
+            }
         }
+        Ok(hidden)
+    }
+
+    fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
+        Ok(self.lock().flows.values().cloned().collect())
+    }
+}
+
+impl Listing for MemoryStore {
+    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.lock().get(execution).map(|execution| execution.record.clone()))
+    }
+
+    fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
+        let kept = self.lock();
+        let number = kept.names.get(&(Text::from(flow), Text::from(name)));
+        let execution = number.and_then(|number| kept.executions.get(number));
+        Ok(execution.map(|execution| execution.id.clone()))
+    }
+
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        Ok(self.lock().list(query))
+    }
+
+    fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {
+        Ok(self.lock().counts())
+    }
+
+    fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
+        let kept = self.lock();
+        let turn = kept
+            .get(execution)
+            .filter(|_| event.0 > 0)
+            .and_then(|execution| execution.turns.get(execution.position(event)));
+        Ok(turn.cloned())
+    }
+
+    fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
+        let kept = self.lock();
+        Ok(kept
+            .get(execution)
+            .and_then(|execution| execution.turns.last().cloned()))
+    }
+
+    fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
+        let kept = self.lock();
+        let execution = kept.get(execution);
+        Ok(execution.map_or_else(Vec::new, |execution| list::turns(execution, from, events, backwards)))
+    }
+}
+
+impl Retention for MemoryStore {
+    fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        Ok(self.lock().clear(before, limit))
+    }
+}
+
+impl Shelf for MemoryStore {
+    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+        let place = (kind.to_owned(), name.to_owned());
+        self.lock().shelf.insert(place, text.to_owned());
         Ok(())
+    }
+
+    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        let place = (kind.to_owned(), name.to_owned());
+        Ok(self.lock().shelf.get(&place).cloned())
+    }
+
+    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let kept = self.lock();
+        let all = kept.shelf.iter().filter(|((of, _), _)| of == kind);
+        Ok(all.map(|((_, name), text)| (name.clone(), text.clone())).collect())
+    }
+
+    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+        let place = (kind.to_owned(), name.to_owned());
+        Ok(self.lock().shelf.remove(&place).is_some())
     }
 }

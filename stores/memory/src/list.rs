@@ -1,0 +1,78 @@
+//! Looking up.
+
+use crate::{Execution, Kept, last_of};
+use starbridge_fdl::value::{Text, Value};
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{Listed, Page, Query, Turn};
+use std::collections::BTreeMap;
+
+impl Kept {
+    /// A cursor is the number of the last execution shown.
+    pub(crate) fn list(&self, query: &Query) -> Page {
+        let before = query.cursor.as_ref().map(|cursor| cursor.parse().unwrap_or(0));
+        let executions = self.executions.range(..before.unwrap_or(u64::MAX)).rev();
+        let mut fitting = executions.filter(|(_, execution)| fits(execution, query));
+        let found: Vec<_> = fitting.by_ref().take(query.limit).collect();
+        let next = found.last().filter(|_| fitting.next().is_some());
+        Page {
+            next: next.map(|(number, _)| Text::from(number.to_string())),
+            items: found
+                .into_iter()
+                .map(|(_, execution)| Listed {
+                    id: execution.id.clone(),
+                    record: execution.record.clone(),
+                })
+                .collect(),
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Vec<(Status, u64)> {
+        let mut counts: BTreeMap<u8, (Status, u64)> = BTreeMap::new();
+        for execution in self.executions.values() {
+            let status = execution.record.status;
+            counts.entry(status as u8).or_insert((status, 0)).1 += 1;
+        }
+        counts.into_values().collect()
+    }
+}
+
+fn fits(execution: &Execution, query: &Query) -> bool {
+    let record = &execution.record;
+    let label = |(label, value): &(Text, Text)| {
+        let kept = record.labels.as_ref().and_then(|labels| labels.get(label));
+        kept.map(Value::to_plain_text).is_some_and(|kept| *value == *kept)
+    };
+    query.flow.as_ref().is_none_or(|flow| record.flow == *flow)
+        && (query.statuses.is_empty() || query.statuses.contains(&record.status))
+        && query
+            .name
+            .as_ref()
+            .is_none_or(|name| record.name.starts_with(name.as_str()))
+        && query.labels.iter().all(label)
+        && query.from.is_none_or(|from| record.started >= from)
+        && query.to.is_none_or(|to| record.started < to)
+}
+
+pub(crate) fn turns(execution: &Execution, from: EventId, events: u32, backwards: bool) -> Vec<Turn> {
+    let from = from.max(EventId(1));
+    let mut have = 0;
+    // Of the first turn only what lies ahead counts.
+    let mut take = |turn: &&Turn| {
+        let wanted = have < u64::from(events);
+        have += if backwards {
+            from.min(last_of(turn)).0 + 1 - turn.first.0
+        } else {
+            last_of(turn).0 + 1 - from.max(turn.first).0
+        };
+        wanted
+    };
+    let position = execution.position(from);
+    if backwards {
+        let until = (position + 1).min(execution.turns.len());
+        let turns = execution.turns[..until].iter().rev();
+        turns.take_while(&mut take).cloned().collect()
+    } else {
+        let turns = execution.turns[position..].iter();
+        turns.take_while(&mut take).cloned().collect()
+    }
+}

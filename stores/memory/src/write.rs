@@ -1,0 +1,149 @@
+//! Appending, keeping flows, clearing away.
+
+use crate::{Execution, Kept};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Append, KeptFlow, Record, Refusal};
+use std::collections::HashSet;
+
+impl Kept {
+    pub(crate) fn append(&mut self, batch: &[Append]) -> Vec<(usize, Refusal)> {
+        let mut refusals = Vec::new();
+        let mut refused: HashSet<&Text> = HashSet::new();
+        for (position, append) in batch.iter().enumerate() {
+            let refusal = if refused.contains(&append.execution) {
+                Some(Refusal::Conflict)
+            } else {
+                self.refusal(append)
+            };
+            match refusal {
+                Some(refusal) => {
+                    refused.insert(&append.execution);
+                    refusals.push((position, refusal));
+                }
+                None => self.add(append),
+            }
+        }
+        refusals
+    }
+
+    fn refusal(&self, append: &Append) -> Option<Refusal> {
+        let turn = append.turn.as_ref();
+        if turn.is_some_and(|turn| turn.events == 0 || turn.first != append.expected.next()) {
+            return Some(Refusal::Conflict);
+        }
+        let exists = |execution: &Execution| Refusal::Exists {
+            execution: execution.id.clone(),
+            version: execution.record.version,
+        };
+        match (self.get(&append.execution), turn) {
+            (Some(execution), Some(_)) if append.expected.0 == 0 => Some(exists(execution)),
+            (Some(execution), _) => (execution.last() != append.expected).then_some(Refusal::Conflict),
+            (None, _) if append.expected.0 > 0 => Some(Refusal::Conflict),
+            (None, None) => (append.record.is_some() || append.checkpoint.is_some()).then_some(Refusal::Conflict),
+            (None, Some(_)) => {
+                let record = first_record(append);
+                let number = self.names.get(&(record.flow, record.name))?;
+                self.executions.get(number).map(exists)
+            }
+        }
+    }
+
+    fn add(&mut self, append: &Append) {
+        if append.turn.is_some() && append.expected.0 == 0 {
+            self.start(append);
+        }
+        if let Some(execution) = self.get_mut(&append.execution) {
+            execution.turns.extend(append.turn.clone());
+            if let Some(record) = &append.record {
+                take_changes(&mut execution.record, record);
+            }
+            if let Some(state) = &append.checkpoint {
+                execution.checkpoint = Some((execution.last(), state.clone()));
+            }
+        }
+        self.messages.retain(|message| !append.received.contains(&message.id));
+        for message in &append.sent {
+            if self.messages.iter().all(|kept| kept.id != message.id) {
+                self.messages.push(message.clone());
+            }
+        }
+    }
+
+    fn start(&mut self, append: &Append) {
+        self.last_number += 1;
+        let number = self.last_number;
+        let record = first_record(append);
+        self.numbers.insert(append.execution.clone(), number);
+        self.names.insert((record.flow.clone(), record.name.clone()), number);
+        let execution = Execution {
+            id: append.execution.clone(),
+            record,
+            ..Execution::default()
+        };
+        self.executions.insert(number, execution);
+    }
+
+    pub(crate) fn put_flow(&mut self, name: &str, definition: &str, hash: &str, now: Timestamp) -> (u64, bool) {
+        let name = Text::from(name);
+        let versions = (name.clone(), 0)..=(name.clone(), u64::MAX);
+        let mut latest = None;
+        for (_, flow) in self.flows.range_mut(versions) {
+            flow.hidden = false;
+            latest = Some((flow.version, flow.hash == hash));
+        }
+        let version = match latest {
+            Some((version, true)) => return (version, false),
+            Some((version, false)) => version + 1,
+            None => 1,
+        };
+        let flow = KeptFlow {
+            name: name.clone(),
+            version,
+            hash: Text::from(hash),
+            definition: definition.to_owned(),
+            created: now,
+            hidden: false,
+        };
+        self.flows.insert((name, version), flow);
+        (version, true)
+    }
+
+    pub(crate) fn clear(&mut self, before: Timestamp, limit: usize) -> usize {
+        let executions = self.executions.iter();
+        let ended = executions.filter_map(|(number, execution)| Some((execution.record.ended?, *number)));
+        let mut ended: Vec<_> = ended.filter(|(at, _)| *at < before).collect();
+        ended.sort_unstable();
+        ended.truncate(limit);
+        for (_, number) in &ended {
+            let Some(Execution { id, record, .. }) = self.executions.remove(number) else {
+                continue;
+            };
+            self.messages.retain(|message| message.id.to != id);
+            self.numbers.remove(&id);
+            self.names.remove(&(record.flow, record.name));
+        }
+        ended.len()
+    }
+}
+
+/// The record a start brings. One without a name is named after its id.
+fn first_record(append: &Append) -> Record {
+    let mut record = append.record.clone().unwrap_or_default();
+    if record.name.is_empty() {
+        record.name = append.execution.clone();
+    }
+    record.labels = record.labels.filter(|labels| !labels.is_empty());
+    record
+}
+
+/// Flow, name, beginning, labels and origin stay as they were at the start.
+fn take_changes(kept: &mut Record, new: &Record) {
+    kept.version = new.version;
+    kept.status = new.status;
+    kept.awake = new.awake;
+    kept.wake_at = new.wake_at;
+    kept.ended = new.ended;
+    kept.awaited = new.awaited;
+    kept.failure.clone_from(&new.failure);
+}

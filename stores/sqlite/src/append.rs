@@ -1,0 +1,243 @@
+//! Appending: a batch is one transaction.
+
+use crate::head::{Head, MOST_EVENTS, place};
+use crate::record::code;
+use crate::write::Work;
+use rusqlite::{Connection, OptionalExtension, params};
+use rustc_hash::FxHashSet;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Append, Message, MessageId, Record, Refusal, Turn};
+
+pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
+    let mut refusals = Vec::new();
+    let mut refused: FxHashSet<&Text> = FxHashSet::default();
+    for (position, append) in batch.iter().enumerate() {
+        let refusal = if refused.contains(&append.execution) {
+            Some(Refusal::Conflict)
+        } else {
+            one(work, append)?
+        };
+        if let Some(refusal) = refusal {
+            refused.insert(&append.execution);
+            refusals.push((position, refusal));
+        }
+    }
+    Ok(refusals)
+}
+
+/// INVARIANT: whatever refuses stands before the first thing written, so that a refusal leaves nothing behind.
+fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>> {
+    if append.turn.as_ref().is_some_and(|turn| !follows(append, turn)) {
+        return Ok(Some(Refusal::Conflict));
+    }
+    let head = work.heads.get(work.connection, &append.execution)?;
+    let head = match (head, &append.turn) {
+        (None, Some(turn)) if append.expected.0 == 0 => match start(work, append, turn)? {
+            Ok(head) => Some(head),
+            Err(refusal) => return Ok(Some(refusal)),
+        },
+        (Some(_), Some(_)) if append.expected.0 == 0 => return exists(work.connection, &append.execution),
+        (Some(head), _) if head.last == append.expected.0 => Some(go_on(work, append, head)?),
+        (None, None) if append.expected.0 == 0 && append.record.is_none() && append.checkpoint.is_none() => None,
+        _ => return Ok(Some(Refusal::Conflict)),
+    };
+    if let (Some(head), Some(state)) = (head, &append.checkpoint) {
+        work.connection
+            .prepare_cached("INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2, ?3)")?
+            .execute(params![head.number, head.last, state])?;
+    }
+    for message in &append.received {
+        discard(work.connection, message)?;
+    }
+    for message in &append.sent {
+        send(work.connection, message)?;
+    }
+    Ok(None)
+}
+
+/// Whether the turn is the next one, as it says and as the store can hold it.
+fn follows(append: &Append, turn: &Turn) -> bool {
+    turn.first == append.expected.next()
+        && turn.events > 0
+        && append.expected.0.saturating_add(u64::from(turn.events)) <= MOST_EVENTS
+}
+
+fn exists(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Refusal>> {
+    connection
+        .prepare_cached("SELECT id, version FROM executions WHERE id = ?1")?
+        .query_row([execution], existing)
+        .optional()
+}
+
+fn existing(row: &rusqlite::Row<'_>) -> rusqlite::Result<Refusal> {
+    Ok(Refusal::Exists {
+        execution: Text::from(row.get_ref(0)?.as_str()?),
+        version: row.get(1)?,
+    })
+}
+
+/// The execution that has that name in that flow, if there is one.
+///
+/// A name that is its execution's id stands in no index of names. So both are asked: the index, and the execution of that id.
+fn holder(connection: &Connection, flow: &str, name: &str, is_id: bool) -> rusqlite::Result<Option<Refusal>> {
+    let named = connection
+        .prepare_cached("SELECT id, version FROM executions WHERE flow = ?1 AND name = ?2")?
+        .query_row([flow, name], existing)
+        .optional()?;
+    if named.is_some() || is_id {
+        return Ok(named);
+    }
+    connection
+        .prepare_cached("SELECT id, version FROM executions WHERE id = ?2 AND flow = ?1 AND name IS NULL")?
+        .query_row([flow, name], existing)
+        .optional()
+}
+
+fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<Result<Head, Refusal>> {
+    let unknown = Record::default();
+    let record = append.record.as_ref().unwrap_or(&unknown);
+    let id = append.execution.as_str();
+    let is_id = record.name.is_empty() || record.name == append.execution;
+    let name = if is_id { id } else { record.name.as_str() };
+    if let Some(refusal) = holder(work.connection, &record.flow, name, is_id)? {
+        return Ok(Err(refusal));
+    }
+    let number = *work.next;
+    let labels = record.labels.as_ref().filter(|labels| !labels.is_empty());
+    let failure = record.failure.as_ref();
+    work.connection
+        .prepare_cached(
+            "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
+                parent_execution, parent_event, ancestors, awaited, error, cause, step)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+        )?
+        .execute(params![
+            number,
+            id,
+            shard(id),
+            record.flow.as_str(),
+            record.version,
+            (!is_id).then_some(name),
+            code(record.status),
+            record.awake,
+            record.wake_at.map(|at| at.0),
+            record.started.0,
+            record.ended.map(|at| at.0),
+            labels.map(|labels| serde_json::to_string(labels).unwrap_or_default()),
+            record.parent.as_ref().map(|parent| parent.execution.as_str()),
+            record.parent.as_ref().map(|parent| parent.event.0),
+            (!record.ancestors.is_empty()).then(|| serde_json::to_string(&record.ancestors).unwrap_or_default()),
+            record.awaited,
+            failure.map(|failure| failure.error.as_str()),
+            failure.map(|failure| failure.cause.as_str()),
+            failure.map(|failure| failure.step.as_str()),
+        ])?;
+    *work.next += 1;
+    for (label, value) in labels.into_iter().flat_map(|labels| labels.iter()) {
+        work.connection
+            .prepare_cached("INSERT INTO labels VALUES (?1, ?2, ?3)")?
+            .execute(params![label.as_str(), value.to_plain_text(), number])?;
+    }
+    let status = code(record.status);
+    work.counts[status] += 1;
+    let mut head = Head {
+        number,
+        last: 0,
+        status,
+    };
+    add_turn(work, &mut head, turn)?;
+    keep_head(work, append, head);
+    Ok(Ok(head))
+}
+
+fn go_on(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusqlite::Result<Head> {
+    if let Some(turn) = &append.turn {
+        add_turn(work, &mut head, turn)?;
+    }
+    if let Some(record) = &append.record {
+        let status = code(record.status);
+        update(work.connection, head.number, record, status)?;
+        work.counts[head.status] -= 1;
+        work.counts[status] += 1;
+        head.status = status;
+    }
+    keep_head(work, append, head);
+    Ok(head)
+}
+
+/// Executions that ended are rarely written again.
+fn keep_head(work: &mut Work<'_>, append: &Append, head: Head) {
+    let ended = append.record.as_ref().is_some_and(|record| record.ended.is_some());
+    if ended {
+        work.heads.forget(&append.execution);
+    } else {
+        work.heads.put(&append.execution, head);
+    }
+}
+
+fn add_turn(work: &mut Work<'_>, head: &mut Head, turn: &Turn) -> rusqlite::Result<()> {
+    work.connection
+        .prepare_cached("INSERT INTO turns VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![
+            place(head.number, turn.first.0),
+            turn.events,
+            turn.time.0,
+            turn.text
+        ])?;
+    head.last = turn.first.0 + u64::from(turn.events) - 1;
+    Ok(())
+}
+
+fn update(connection: &Connection, number: i64, record: &Record, status: usize) -> rusqlite::Result<()> {
+    let failure = record.failure.as_ref();
+    connection
+        .prepare_cached(
+            "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
+                cause = ?9, step = ?10
+             WHERE number = ?1",
+        )?
+        .execute(params![
+            number,
+            record.version,
+            status,
+            record.awake,
+            record.wake_at.map(|at| at.0),
+            record.ended.map(|at| at.0),
+            record.awaited,
+            failure.map(|failure| failure.error.as_str()),
+            failure.map(|failure| failure.cause.as_str()),
+            failure.map(|failure| failure.step.as_str()),
+        ])
+        .map(drop)
+}
+
+fn discard(connection: &Connection, message: &MessageId) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM messages WHERE receiver = ?1 AND sender = ?2 AND event = ?3")?
+        .execute(params![message.to.as_str(), message.from.as_str(), message.event.0])
+        .map(drop)
+}
+
+fn send(connection: &Connection, message: &Message) -> rusqlite::Result<()> {
+    let body = serde_json::to_string(&message.body)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let id = &message.id;
+    connection
+        .prepare_cached(
+            "INSERT INTO messages (receiver, sender, event, body) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![id.to.as_str(), id.from.as_str(), id.event.0, body])
+        .map(drop)
+}
+
+/// The shard of an execution, of 256: the last byte of a UUID, else a hash that never changes.
+fn shard(id: &str) -> u8 {
+    let uuid = (id.len() == 36).then(|| id.get(34..)).flatten();
+    uuid.and_then(|byte| u8::from_str_radix(byte, 16).ok())
+        .unwrap_or_else(|| {
+            let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+            });
+            hash.to_le_bytes()[0]
+        })
+}

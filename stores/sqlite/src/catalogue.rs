@@ -1,0 +1,54 @@
+//! Flows.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::KeptFlow;
+
+pub(crate) fn put(
+    connection: &Connection,
+    name: &str,
+    definition: &str,
+    hash: &str,
+    now: Timestamp,
+) -> rusqlite::Result<(u64, bool)> {
+    connection.execute("UPDATE flows SET hidden = 0 WHERE name = ?1 AND hidden = 1", [name])?;
+    let latest: Option<(u64, String)> = connection
+        .query_row(
+            "SELECT version, hash FROM flows WHERE name = ?1 ORDER BY version DESC LIMIT 1",
+            [name],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    let version = match latest {
+        Some((version, same)) if same == hash => return Ok((version, false)),
+        Some((version, _)) => version + 1,
+        None => 1,
+    };
+    connection.execute(
+        "INSERT INTO flows (name, version, hash, definition, created, hidden) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+        params![name, version, hash, definition, now.0],
+    )?;
+    Ok((version, true))
+}
+
+pub(crate) fn hide(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let hidden = connection.execute("UPDATE flows SET hidden = 1 WHERE name = ?1 AND hidden = 0", [name])?;
+    Ok(hidden > 0)
+}
+
+pub(crate) fn flows(connection: &Connection) -> rusqlite::Result<Vec<KeptFlow>> {
+    connection
+        .prepare_cached("SELECT name, version, hash, definition, created, hidden FROM flows ORDER BY name, version")?
+        .query_map([], |row| {
+            Ok(KeptFlow {
+                name: Text::from(row.get_ref(0)?.as_str()?),
+                version: row.get(1)?,
+                hash: Text::from(row.get_ref(2)?.as_str()?),
+                definition: row.get(3)?,
+                created: Timestamp(row.get(4)?),
+                hidden: row.get(5)?,
+            })
+        })?
+        .collect()
+}

@@ -1,0 +1,39 @@
+//! What SQLite could not do, in the words of the port.
+
+use rusqlite::{Error, ErrorCode};
+use starbridge_ports::StoreError;
+use std::path::Path;
+
+/// The error with what is to be done about it.
+pub(crate) fn store_error(path: &Path, error: &Error) -> StoreError {
+    let file = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            StoreError::Unavailable(format!("no space is left for {file}: free some and start again"))
+        }
+        Some(ErrorCode::SystemIoFailure) => StoreError::Unavailable(format!(
+            "the disk of {file} failed ({error}): look into the system's log before starting again"
+        )),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::Unavailable(format!(
+            "{file} can't be written: it, its folder and the files beside it must be writable"
+        )),
+        Some(ErrorCode::CannotOpen) => StoreError::Unavailable(format!(
+            "{file} can't be opened: does its folder exist, and may it be read?"
+        )),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(format!(
+            "another program holds {file} for long: close what has it open for writing"
+        )),
+        Some(ErrorCode::DatabaseCorrupt) => {
+            StoreError::Corrupt(format!("{file} is damaged: keep it as it is, and go on from a backup"))
+        }
+        Some(ErrorCode::NotADatabase) => StoreError::Corrupt(format!("{file} is not a starbridge store")),
+        Some(_) => StoreError::Unavailable(format!("{file}: {error}")),
+        // What is kept is not of the form it was written in.
+        None => StoreError::Corrupt(format!("{file}: {error}")),
+    }
+}
+
+/// An error for a text that should have been JSON.
+pub(crate) fn no_json(column: usize, error: serde_json::Error) -> Error {
+    Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+}

@@ -1,0 +1,102 @@
+//! Where each history ends, in memory for those that are being written.
+
+use rusqlite::{Connection, OptionalExtension};
+use rustc_hash::FxHashMap;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+
+/// Bits of a place in `turns` that hold the number of an event.
+const EVENT_BITS: u32 = 24;
+/// Events a history may have in this store. Whoever sets a higher limit must be told before anything runs.
+pub const MOST_EVENTS: u64 = (1 << EVENT_BITS) - 1;
+
+/// Where the turn that begins with this event stands.
+pub(crate) fn place(number: i64, event: u64) -> i64 {
+    (number << EVENT_BITS) | i64::try_from(event.min(MOST_EVENTS)).unwrap_or(0)
+}
+
+/// The number of the first event of the turn at this place.
+pub(crate) fn event_at(place: i64) -> EventId {
+    EventId(place.unsigned_abs() & MOST_EVENTS)
+}
+
+/// Where a history ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// The execution's number.
+    pub number: i64,
+    /// Its last event.
+    pub last: u64,
+    /// Code of its status.
+    pub status: usize,
+}
+
+/// Heads in two generations: what was not asked for during a whole generation is forgotten. A clock at the price of two lookups.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    young: FxHashMap<Text, Head>,
+    old: FxHashMap<Text, Head>,
+}
+
+/// Heads of one generation.
+const GENERATION: usize = 50_000;
+
+impl Heads {
+    /// The head of an execution; nothing, if there is no such.
+    pub(crate) fn get(&mut self, connection: &Connection, execution: &Text) -> rusqlite::Result<Option<Head>> {
+        if let Some(head) = self.young.get(execution) {
+            return Ok(Some(*head));
+        }
+        let head = match self.old.remove(execution) {
+            Some(head) => Some(head),
+            None => read(connection, execution)?,
+        };
+        if let Some(head) = head {
+            self.put(execution, head);
+        }
+        Ok(head)
+    }
+
+    pub(crate) fn put(&mut self, execution: &Text, head: Head) {
+        if let Some(kept) = self.young.get_mut(execution) {
+            *kept = head;
+            return;
+        }
+        if self.young.len() >= GENERATION {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(execution.clone(), head);
+    }
+
+    pub(crate) fn forget(&mut self, execution: &str) {
+        self.young.remove(execution);
+        self.old.remove(execution);
+    }
+
+    /// Forgets all: what they say may have been rolled back.
+    pub(crate) fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+}
+
+fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Head>> {
+    let found: Option<(i64, usize)> = connection
+        .prepare_cached("SELECT number, status FROM executions WHERE id = ?1")?
+        .query_row([execution], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((number, status)) = found else {
+        return Ok(None);
+    };
+    let last: Option<u64> = connection
+        .prepare_cached("SELECT place, events FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1")?
+        .query_row([place(number, 0), place(number, MOST_EVENTS)], |row| {
+            Ok(event_at(row.get(0)?).0 + row.get::<_, u64>(1)? - 1)
+        })
+        .optional()?;
+    Ok(Some(Head {
+        number,
+        last: last.unwrap_or(0),
+        status,
+    }))
+}

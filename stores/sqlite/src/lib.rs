@@ -1,0 +1,183 @@
+//! A store in one SQLite file: the embedded default. It knows no flow and reads no event.
+//!
+//! One connection writes, behind a lock, and a batch of appends is one transaction with one flush. A few other
+//! connections read what is committed. A store has one owner at a time: a lock file beside it says which process.
+
+mod append;
+mod catalogue;
+mod fault;
+mod head;
+mod list;
+mod load;
+mod migrate;
+mod open;
+mod owner;
+mod readers;
+mod record;
+mod retention;
+mod shelf;
+mod write;
+
+pub use head::MOST_EVENTS;
+pub use open::{OpenError, Options};
+
+use owner::Owner;
+use readers::Readers;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{
+    Append, Catalogue, History, KeptFlow, Listing, Message, Page, Query, Record, Refusal, Retention, Shelf, StoreError,
+    StoredHistory, Turn,
+};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use write::Writer;
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    // INVARIANT: the connections stand before the owner: they are closed while the file is still ours.
+    writer: Mutex<Writer>,
+    readers: Readers,
+    _owner: Owner,
+}
+
+impl SqliteStore {
+    /// Opens a store, or makes one where there is no file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, &Options::default())
+    }
+
+    /// The same with other settings than the usual ones.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
+        open::open(path.as_ref(), options)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a copy of all that is kept now to a new file, while the store goes on.
+    pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StoreError> {
+        let to = to.as_ref().to_string_lossy();
+        self.read(|connection| connection.execute("VACUUM INTO ?1", [to.as_ref()]).map(drop))
+    }
+
+    /// A panic while the lock was held leaves a transaction open, which the next one begins by rolling back.
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.readers
+            .with(work)
+            .map_err(|error| fault::store_error(&self.path, &error))
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl History for SqliteStore {
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+        self.writer().transaction(|work| append::append(work, batch))
+    }
+
+    fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.read(|connection| load::load(connection, execution, true))
+    }
+
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.read(|connection| load::load(connection, execution, false))
+    }
+
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        self.read(load::awake)
+    }
+
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.read(|connection| load::due(connection, before, limit))
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        self.read(load::messages)
+    }
+}
+
+impl Catalogue for SqliteStore {
+    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
+        self.writer()
+            .transaction(|work| catalogue::put(work.connection, name, definition, hash, now))
+    }
+
+    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+        self.writer().transaction(|work| catalogue::hide(work.connection, name))
+    }
+
+    fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
+        self.read(catalogue::flows)
+    }
+}
+
+impl Listing for SqliteStore {
+    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+        self.read(|connection| record::read(connection, execution).map(|found| found.map(|(_, record)| record)))
+    }
+
+    fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
+        self.read(|connection| list::named(connection, flow, name))
+    }
+
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        self.read(|connection| list::list(connection, query))
+    }
+
+    fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {
+        self.read(list::counts)
+    }
+
+    fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
+        self.read(|connection| load::turn_of(connection, execution, event))
+    }
+
+    fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
+        self.read(|connection| load::last_turn(connection, execution))
+    }
+
+    fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
+        self.read(|connection| load::turns(connection, execution, from, events, backwards))
+    }
+}
+
+impl Retention for SqliteStore {
+    fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writer().transaction(|work| retention::clear(work, before, limit))
+    }
+}
+
+impl Shelf for SqliteStore {
+    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+        self.writer()
+            .transaction(|work| shelf::keep(work.connection, kind, name, text))
+    }
+
+    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.read(|connection| shelf::fetch(connection, kind, name))
+    }
+
+    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.read(|connection| shelf::all(connection, kind))
+    }
+
+    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+        self.writer()
+            .transaction(|work| shelf::discard(work.connection, kind, name))
+    }
+}

@@ -1,0 +1,147 @@
+//! Lists of executions, the newest first.
+
+use crate::record::{COLUMNS, STATUSES, SUCCEEDED, code, from_row};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use starbridge_fdl::value::Text;
+use starbridge_machine::Status;
+use starbridge_ports::{Listed, Page, Query};
+
+pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
+    for sql in [
+        "SELECT id FROM executions WHERE flow = ?1 AND name = ?2",
+        "SELECT id FROM executions WHERE id = ?2 AND flow = ?1 AND name IS NULL",
+    ] {
+        let found = connection
+            .prepare_cached(sql)?
+            .query_row([flow, name], |row| Ok(Text::from(row.get_ref(0)?.as_str()?)))
+            .optional()?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u64)>> {
+    let counts: Vec<(usize, u64)> = connection
+        .prepare_cached("SELECT status, executions FROM statuses WHERE executions > 0")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let known = |(code, count): (usize, u64)| STATUSES.get(code).map(|&status| (status, count));
+    let mut counts: Vec<(Status, u64)> = counts.into_iter().filter_map(known).collect();
+    counts.sort_by_key(|(status, _)| *status as u8);
+    Ok(counts)
+}
+
+/// A cursor is the number of the last execution shown.
+pub(crate) fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
+    let before = query.cursor.as_ref().map(|cursor| cursor.parse::<i64>().unwrap_or(0));
+    let mut found = Vec::new();
+    for statuses in ways(query) {
+        let (sql, values) = select(query, &statuses, before);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(params_from_iter(values), from_row)?;
+        for row in rows {
+            found.push(row?);
+        }
+    }
+    found.sort_by_key(|(number, _, _)| std::cmp::Reverse(*number));
+    let more = found.len() > query.limit;
+    found.truncate(query.limit);
+    let next = found
+        .last()
+        .filter(|_| more)
+        .map(|(number, _, _)| Text::from(number.to_string()));
+    let items = found.into_iter().map(|(_, id, record)| Listed { id, record });
+    Ok(Page {
+        items: items.collect(),
+        next,
+    })
+}
+
+/// How the statuses are asked for: each by itself through the index of statuses, where it has them all, or together.
+fn ways(query: &Query) -> Vec<Vec<usize>> {
+    let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code(status)).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    if query.labels.is_empty() && !codes.is_empty() && !codes.contains(&SUCCEEDED) {
+        codes.into_iter().map(|code| vec![code]).collect()
+    } else {
+        vec![codes]
+    }
+}
+
+/// The query for some statuses. One row more than asked for says whether there is a next page.
+fn select(query: &Query, statuses: &[usize], before: Option<i64>) -> (String, Vec<Value>) {
+    let mut terms: Vec<String> = Vec::new();
+    let mut values: Vec<Value> = Vec::new();
+    let bind = |values: &mut Vec<Value>, value: Value| {
+        values.push(value);
+        format!("?{}", values.len())
+    };
+    let mut from = "executions AS e";
+    for (position, (label, value)) in query.labels.iter().enumerate() {
+        let label = bind(&mut values, Value::Text(label.as_str().to_owned()));
+        let value = bind(&mut values, Value::Text(value.as_str().to_owned()));
+        if position == 0 {
+            // The first label leads: its entries are in order of number.
+            from = "labels AS l CROSS JOIN executions AS e ON e.number = l.number";
+            terms.push(format!("l.label = {label} AND l.value = {value}"));
+        } else {
+            terms.push(format!(
+                "EXISTS (SELECT 1 FROM labels AS m WHERE m.label = {label} AND m.value = {value} AND m.number = e.number)"
+            ));
+        }
+    }
+    if let Some(flow) = &query.flow {
+        let flow = bind(&mut values, Value::Text(flow.as_str().to_owned()));
+        // With one status its index is the better one.
+        let plus = if statuses.len() == 1 && statuses[0] != SUCCEEDED {
+            "+"
+        } else {
+            ""
+        };
+        terms.push(format!("{plus}e.flow = {flow}"));
+    }
+    match statuses {
+        [] => {}
+        [one] if *one != SUCCEEDED => terms.push(format!("e.status = {one} AND e.status <> {SUCCEEDED}")),
+        many => {
+            let many: Vec<String> = many.iter().map(usize::to_string).collect();
+            terms.push(format!("+e.status IN ({})", many.join(", ")));
+        }
+    }
+    if let Some(name) = &query.name {
+        let name = bind(&mut values, Value::Text(name.as_str().to_owned()));
+        terms.push(format!("substr(coalesce(e.name, e.id), 1, length({name})) = {name}"));
+    }
+    for (at, sign) in [(query.from, ">="), (query.to, "<")] {
+        if let Some(at) = at {
+            let at = bind(&mut values, Value::Integer(at.0));
+            terms.push(format!("e.started {sign} {at}"));
+        }
+    }
+    let number = if query.labels.is_empty() {
+        "e.number"
+    } else {
+        "l.number"
+    };
+    if let Some(before) = before {
+        let before = bind(&mut values, Value::Integer(before));
+        terms.push(format!("{number} < {before}"));
+    }
+    let wanted = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
+    let limit = bind(&mut values, Value::Integer(wanted));
+    let columns: Vec<String> = COLUMNS.split(", ").map(|column| format!("e.{column}")).collect();
+    let terms = if terms.is_empty() {
+        "1".to_owned()
+    } else {
+        terms.join(" AND ")
+    };
+    let sql = format!(
+        "SELECT {} FROM {from} WHERE {terms} ORDER BY {number} DESC LIMIT {limit}",
+        columns.join(", ")
+    );
+    (sql, values)
+}

@@ -1,0 +1,167 @@
+//! Reading histories, and what is to be taken up.
+
+use crate::fault::no_json;
+use crate::head::{MOST_EVENTS, event_at, place};
+use crate::record;
+use rusqlite::{Connection, OptionalExtension, Row};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Message, MessageId, StoredHistory, Turn};
+
+pub(crate) fn load(
+    connection: &Connection,
+    execution: &str,
+    shortcut: bool,
+) -> rusqlite::Result<Option<StoredHistory>> {
+    let Some((number, record)) = record::read(connection, execution)? else {
+        return Ok(None);
+    };
+    let checkpoint: Option<(u64, Vec<u8>)> = if shortcut {
+        connection
+            .prepare_cached("SELECT event, state FROM checkpoints WHERE number = ?1")?
+            .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?
+    } else {
+        None
+    };
+    let after = checkpoint.as_ref().map_or(0, |(event, _)| *event);
+    let turns = connection
+        .prepare_cached("SELECT place, events, time, text FROM turns WHERE place > ?1 AND place <= ?2 ORDER BY place")?
+        .query_map([place(number, after), place(number, MOST_EVENTS)], turn)?
+        .collect::<Result<_, _>>()?;
+    Ok(Some(StoredHistory {
+        record,
+        checkpoint: checkpoint.map(|(event, state)| (EventId(event), state)),
+        turns,
+    }))
+}
+
+fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
+    Ok(Turn {
+        first: event_at(row.get(0)?),
+        events: row.get(1)?,
+        time: Timestamp(row.get(2)?),
+        text: row.get(3)?,
+    })
+}
+
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Text> {
+    Ok(Text::from(row.get_ref(column)?.as_str()?))
+}
+
+pub(crate) fn awake(connection: &Connection) -> rusqlite::Result<Vec<Text>> {
+    let mut ids: Vec<Text> = connection
+        .prepare_cached("SELECT id FROM executions WHERE awake = 1")?
+        .query_map([], |row| text(row, 0))?
+        .collect::<Result<_, _>>()?;
+    ids.sort();
+    Ok(ids)
+}
+
+pub(crate) fn due(
+    connection: &Connection,
+    before: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Vec<(Timestamp, Text)>> {
+    connection
+        .prepare_cached(
+            "SELECT wake_at, id FROM executions WHERE wake_at IS NOT NULL AND awake = 0 AND wake_at < ?1
+             ORDER BY wake_at, number LIMIT ?2",
+        )?
+        .query_map([before.0, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+            Ok((Timestamp(row.get(0)?), text(row, 1)?))
+        })?
+        .collect()
+}
+
+pub(crate) fn messages(connection: &Connection) -> rusqlite::Result<Vec<Message>> {
+    connection
+        .prepare_cached("SELECT sender, event, receiver, body FROM messages ORDER BY place")?
+        .query_map([], |row| {
+            let body = serde_json::from_str(row.get_ref(3)?.as_str()?).map_err(|error| no_json(3, error))?;
+            let id = MessageId {
+                from: text(row, 0)?,
+                event: EventId(row.get(1)?),
+                to: text(row, 2)?,
+            };
+            Ok(Message { id, body })
+        })?
+        .collect()
+}
+
+fn number_of(connection: &Connection, execution: &str) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT number FROM executions WHERE id = ?1")?
+        .query_row([execution], |row| row.get(0))
+        .optional()
+}
+
+/// The last turn that begins at this event or before.
+fn turn_before(connection: &Connection, number: i64, event: u64) -> rusqlite::Result<Option<Turn>> {
+    connection
+        .prepare_cached(
+            "SELECT place, events, time, text FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1",
+        )?
+        .query_row([place(number, 0), place(number, event)], turn)
+        .optional()
+}
+
+pub(crate) fn turn_of(connection: &Connection, execution: &str, event: EventId) -> rusqlite::Result<Option<Turn>> {
+    let Some(number) = number_of(connection, execution)? else {
+        return Ok(None);
+    };
+    let turn = turn_before(connection, number, event.0)?;
+    Ok(turn.filter(|turn| event.0 < turn.first.0 + u64::from(turn.events)))
+}
+
+pub(crate) fn last_turn(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Turn>> {
+    match number_of(connection, execution)? {
+        Some(number) => turn_before(connection, number, MOST_EVENTS),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn turns(
+    connection: &Connection,
+    execution: &str,
+    from: EventId,
+    events: u32,
+    backwards: bool,
+) -> rusqlite::Result<Vec<Turn>> {
+    let Some(number) = number_of(connection, execution)? else {
+        return Ok(Vec::new());
+    };
+    let sql = if backwards {
+        "SELECT place, events, time, text FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC"
+    } else {
+        "SELECT place, events, time, text FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place"
+    };
+    let bounds = if backwards {
+        [place(number, 0), place(number, from.0.max(1))]
+    } else {
+        let first = turn_before(connection, number, from.0)?.filter(|turn| from.0 < end(turn));
+        let from = first.map_or(from.0, |turn| turn.first.0);
+        [place(number, from), place(number, MOST_EVENTS)]
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(bounds)?;
+    let (mut found, mut have) = (Vec::new(), 0_u64);
+    while have < u64::from(events) {
+        let Some(row) = rows.next()? else { break };
+        let turn = turn(row)?;
+        // Of the first turn only what lies ahead counts.
+        have += if backwards {
+            from.0.max(1).min(end(&turn) - 1) + 1 - turn.first.0
+        } else {
+            end(&turn) - from.0.max(turn.first.0)
+        };
+        found.push(turn);
+    }
+    Ok(found)
+}
+
+/// The number after the turn's last event.
+fn end(turn: &Turn) -> u64 {
+    turn.first.0 + u64::from(turn.events)
+}

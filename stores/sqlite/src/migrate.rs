@@ -1,0 +1,79 @@
+//! Bringing a store to the present format: numbered SQL files, each run once, all in one transaction.
+
+use crate::open::APPLICATION;
+use crate::record::STATUSES;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+
+/// The steps from nothing to the present format, in order. One that was released is never changed: the store keeps its checksum.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001-first.sql")];
+
+pub(crate) enum MigrateError {
+    Sqlite(rusqlite::Error),
+    Newer { found: u32, known: u32 },
+    Altered(u32),
+}
+
+impl From<rusqlite::Error> for MigrateError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+pub(crate) fn bring_up(connection: &mut Connection) -> Result<(), MigrateError> {
+    bring_up_by(connection, &MIGRATIONS)
+}
+
+fn bring_up_by(connection: &mut Connection, migrations: &[&str]) -> Result<(), MigrateError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(MigrateError::Newer { found, known });
+    }
+    transaction.execute_batch(
+        "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, checksum TEXT NOT NULL, time INTEGER NOT NULL) STRICT",
+    )?;
+    for (number, sql) in (1..).zip(migrations) {
+        let checksum = checksum(sql);
+        if number <= found {
+            let kept: Option<String> = transaction
+                .query_row("SELECT checksum FROM migrations WHERE number = ?1", [number], |row| {
+                    row.get(0)
+                })
+                .optional()?;
+            if kept.is_none_or(|kept| kept != checksum) {
+                return Err(MigrateError::Altered(number));
+            }
+            continue;
+        }
+        transaction.execute_batch(sql)?;
+        transaction.execute(
+            "INSERT INTO migrations VALUES (?1, ?2, CAST(unixepoch('subsec') * 1000 AS INTEGER))",
+            (number, checksum),
+        )?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", known)?;
+    name_codes(&transaction)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The tables from which the views take words for codes. A later program may know more of them than the one that made the store.
+fn name_codes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    for (code, status) in (0_i64..).zip(STATUSES) {
+        transaction.execute(
+            "INSERT INTO statuses (status, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            (code, status.as_str()),
+        )?;
+    }
+    Ok(())
+}
+
+/// FNV-1a with 64 bits: against slips, not against malice.
+fn checksum(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}

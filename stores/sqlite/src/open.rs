@@ -1,0 +1,203 @@
+//! Opening a store, or making one.
+
+use crate::SqliteStore;
+use crate::fault::store_error;
+use crate::migrate::{self, MigrateError};
+use crate::owner::{NotOwner, Owner};
+use crate::readers::Readers;
+use crate::write::Writer;
+use rusqlite::{Connection, OpenFlags};
+use starbridge_ports::StoreError;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Settings. The usual ones are those that were measured best: see the page on the store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of a page; only a new store takes it.
+    pub page_bytes: u32,
+    /// Bytes of pages the writer keeps in memory.
+    pub cache_bytes: u64,
+    /// Bytes of the file each reader may map into memory; 0: none.
+    pub mapped_bytes: u64,
+    /// Pages in the log after which they are moved into the file.
+    pub log_pages: u32,
+    /// Connections that read.
+    pub readers: usize,
+    /// Pages the file may have; 0: as many as the disk holds.
+    pub most_pages: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            page_bytes: 8192,
+            cache_bytes: 64 * 1024 * 1024,
+            mapped_bytes: 0,
+            log_pages: 4096,
+            readers: 8,
+            most_pages: 0,
+        }
+    }
+}
+
+/// Why a store was not opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has it open.
+    Taken {
+        /// The store's file.
+        path: PathBuf,
+        /// The other process, where that is known.
+        process: Option<u32>,
+    },
+    /// The file is something else.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A later version of the program has written it.
+    Newer {
+        /// The store's file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The latest this program knows.
+        known: u32,
+    },
+    /// It was made by a program that differs from all released ones.
+    Altered {
+        /// The store's file.
+        path: PathBuf,
+        /// The step of its making that differs.
+        migration: u32,
+    },
+    /// The file or its disk.
+    Store(StoreError),
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Taken { path, process } => {
+                let file = path.display();
+                match process {
+                    Some(process) => write!(f, "{file} is in use by process {process}: a store has one owner"),
+                    None => write!(f, "{file} is in use by another process: a store has one owner"),
+                }
+            }
+            Self::Foreign { path } => write!(f, "{} is not a starbridge store", path.display()),
+            Self::Newer { path, found, known } => write!(
+                f,
+                "{} has format {found}, this program knows formats up to {known}: use a later version of it",
+                path.display()
+            ),
+            Self::Altered { path, migration } => write!(
+                f,
+                "{} was made by an unreleased program: its step {migration} to the present format is another one",
+                path.display()
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Marks the file as ours: "Stbr".
+pub(crate) const APPLICATION: i32 = 0x5374_6272;
+
+pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenError> {
+    let failed = |error: rusqlite::Error| OpenError::Store(store_error(path, &error));
+    let owner = Owner::take(path).map_err(|why| match why {
+        NotOwner::Taken(process) => OpenError::Taken {
+            path: path.to_path_buf(),
+            process,
+        },
+        NotOwner::Io(lock, error) => OpenError::Store(StoreError::Unavailable(format!("{}: {error}", lock.display()))),
+    })?;
+    let mut connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(failed)?;
+    if !is_ours(&connection).map_err(failed)? {
+        return Err(OpenError::Foreign {
+            path: path.to_path_buf(),
+        });
+    }
+    set_up(&connection, options).map_err(failed)?;
+    migrate::bring_up(&mut connection).map_err(|error| match error {
+        MigrateError::Sqlite(error) => failed(error),
+        MigrateError::Newer { found, known } => OpenError::Newer {
+            path: path.to_path_buf(),
+            found,
+            known,
+        },
+        MigrateError::Altered(migration) => OpenError::Altered {
+            path: path.to_path_buf(),
+            migration,
+        },
+    })?;
+    let writer = Writer::new(connection, path.to_path_buf()).map_err(failed)?;
+    let (file, mapped) = (path.to_path_buf(), options.mapped_bytes);
+    Ok(SqliteStore {
+        path: path.to_path_buf(),
+        writer: Mutex::new(writer),
+        readers: Readers::new(options.readers, move || reader(&file, mapped)),
+        _owner: owner,
+    })
+}
+
+/// Whether the file is a store, or empty, so that it may become one.
+fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let tables = match number("SELECT count(*) FROM sqlite_schema") {
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => return Ok(false),
+        tables => tables?,
+    };
+    let application = number("PRAGMA application_id")?;
+    Ok(application == i64::from(APPLICATION) || (application == 0 && tables == 0))
+}
+
+fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "page_size", options.page_bytes)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        // File systems without shared memory have no log.
+        return Err(rusqlite::Error::InvalidParameterName(format!(
+            "the file system allows no write-ahead log (it stays at `{mode}`)"
+        )));
+    }
+    // FULL: a commit has returned only when the log is on the disk.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    connection.pragma_update(None, "cache_size", kibibytes(options.cache_bytes))?;
+    connection.pragma_update(None, "wal_autocheckpoint", options.log_pages)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    if options.most_pages > 0 {
+        connection.pragma_update(None, "max_page_count", options.most_pages)?;
+    }
+    Ok(())
+}
+
+/// SQLite takes a size in kibibytes as a negative number.
+fn kibibytes(bytes: u64) -> i64 {
+    -i64::try_from(bytes / 1024).unwrap_or(i64::MAX)
+}
+
+fn reader(path: &Path, mapped: u64) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cache_size", kibibytes(8 * 1024 * 1024))?;
+    connection.pragma_update(None, "mmap_size", i64::try_from(mapped).unwrap_or(i64::MAX))?;
+    Ok(connection)
+}

@@ -1,0 +1,85 @@
+//! Connections that read. Each is used by one caller at a time; who finds none free waits.
+
+use rusqlite::Connection;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A bounded pool, filled as it is needed.
+pub(crate) struct Readers {
+    open: Box<dyn Fn() -> rusqlite::Result<Connection> + Send + Sync>,
+    most: usize,
+    pool: Mutex<Pool>,
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Connection>,
+    /// Idle or lent.
+    all: usize,
+}
+
+impl Readers {
+    pub(crate) fn new(most: usize, open: impl Fn() -> rusqlite::Result<Connection> + Send + Sync + 'static) -> Self {
+        Self {
+            open: Box::new(open),
+            most: most.max(1),
+            pool: Mutex::default(),
+            returned: Condvar::new(),
+        }
+    }
+
+    /// Reads within one transaction: everything read belongs to one state of the store.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let lent = Lent {
+            readers: self,
+            connection: Some(self.take()?),
+        };
+        let Some(connection) = &lent.connection else {
+            return Err(rusqlite::Error::InvalidQuery);
+        };
+        // Rolled back when dropped, in a panic too: there is nothing to commit.
+        let transaction = connection.unchecked_transaction()?;
+        work(&transaction)
+    }
+
+    fn take(&self) -> rusqlite::Result<Connection> {
+        let mut pool = self.pool();
+        loop {
+            if let Some(connection) = pool.idle.pop() {
+                return Ok(connection);
+            }
+            if pool.all < self.most {
+                pool.all += 1;
+                break;
+            }
+            pool = self.returned.wait(pool).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(pool);
+        (self.open)().inspect_err(|_| self.give_back(None))
+    }
+
+    fn give_back(&self, connection: Option<Connection>) {
+        let mut pool = self.pool();
+        match connection {
+            Some(connection) => pool.idle.push(connection),
+            None => pool.all -= 1,
+        }
+        drop(pool);
+        self.returned.notify_one();
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Lent<'a> {
+    readers: &'a Readers,
+    connection: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.readers.give_back(self.connection.take());
+    }
+}

@@ -1,0 +1,86 @@
+//! Records as rows.
+
+use crate::fault::no_json;
+use rusqlite::{Connection, OptionalExtension, Row};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_machine::{EventId, Parent, Status};
+use starbridge_ports::{Record, RecordedFailure};
+
+/// The statuses; a row holds the position of its own. Only added to.
+pub(crate) const STATUSES: [Status; 10] = [
+    Status::New,
+    Status::Running,
+    Status::Manual,
+    Status::RollingBack,
+    Status::Failed,
+    Status::Succeeded,
+    Status::TimedOut,
+    Status::Stopped,
+    Status::RollbackFailed,
+    Status::RolledBack,
+];
+/// The code the index of statuses leaves out.
+pub(crate) const SUCCEEDED: usize = 5;
+
+pub(crate) fn code(status: Status) -> usize {
+    STATUSES.iter().position(|&known| known == status).unwrap_or(0)
+}
+
+/// The columns of a record, as [`from_row`] takes them.
+pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, ancestors, awaited, error, cause, step";
+
+/// The execution's number, id and record.
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
+    let text = |column: usize| -> rusqlite::Result<_> { Ok(row.get_ref(column)?.as_str_or_null()?.map(Text::from)) };
+    let id = text(1)?.unwrap_or_default();
+    let labels = row.get_ref(10)?.as_str_or_null()?;
+    let labels: Option<Object> = labels
+        .map(|labels| serde_json::from_str(labels).map_err(|error| no_json(10, error)))
+        .transpose()?;
+    let ancestors = row.get_ref(13)?.as_str_or_null()?;
+    let ancestors: Option<Vec<Text>> = ancestors
+        .map(|ancestors| serde_json::from_str(ancestors).map_err(|error| no_json(13, error)))
+        .transpose()?;
+    let parent = match (text(11)?, row.get::<_, Option<u64>>(12)?) {
+        (Some(execution), Some(event)) => Some(Parent {
+            execution,
+            event: EventId(event),
+        }),
+        _ => None,
+    };
+    let failure = text(15)?.map(|error| -> rusqlite::Result<_> {
+        Ok(RecordedFailure {
+            error,
+            cause: text(16)?.unwrap_or_default(),
+            step: text(17)?.unwrap_or_default(),
+        })
+    });
+    let record = Record {
+        flow: text(2)?.unwrap_or_default(),
+        version: row.get(3)?,
+        name: text(4)?.unwrap_or_else(|| id.clone()),
+        status: STATUSES.get(row.get::<_, usize>(5)?).copied().unwrap_or_default(),
+        awake: row.get(6)?,
+        wake_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
+        started: Timestamp(row.get(8)?),
+        ended: row.get::<_, Option<i64>>(9)?.map(Timestamp),
+        labels,
+        parent,
+        ancestors: ancestors.unwrap_or_default(),
+        awaited: row.get(14)?,
+        failure: failure.transpose()?,
+    };
+    Ok((row.get(0)?, id, record))
+}
+
+/// The number and record of an execution.
+pub(crate) fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<(i64, Record)>> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM executions WHERE id = ?1"))?
+        .query_row([execution], |row| {
+            let (number, _, record) = from_row(row)?;
+            Ok((number, record))
+        })
+        .optional()
+}

@@ -1,0 +1,104 @@
+//! The connection that writes.
+
+use crate::fault::store_error;
+use crate::head::Heads;
+use crate::record::STATUSES;
+use rusqlite::Connection;
+use starbridge_ports::StoreError;
+use std::path::PathBuf;
+
+/// What one transaction works with.
+pub(crate) struct Work<'a> {
+    pub connection: &'a Connection,
+    pub heads: &'a mut Heads,
+    /// Number of the next execution. It only grows while the store is open, so that no cursor meets another execution.
+    pub next: &'a mut i64,
+    /// By how much the number of executions in each status changes.
+    pub counts: [i64; STATUSES.len()],
+}
+
+/// The connection that writes, and what it knows of what it wrote.
+pub(crate) struct Writer {
+    connection: Connection,
+    path: PathBuf,
+    heads: Heads,
+    next: i64,
+    /// Why nothing is written any more.
+    broken: Option<StoreError>,
+}
+
+impl Writer {
+    pub(crate) fn new(connection: Connection, path: PathBuf) -> rusqlite::Result<Self> {
+        let next = connection.query_row("SELECT coalesce(max(number), 0) + 1 FROM executions", [], |row| {
+            row.get(0)
+        })?;
+        Ok(Self {
+            connection,
+            path,
+            heads: Heads::default(),
+            next,
+            broken: None,
+        })
+    }
+
+    /// Does the work as a whole: what it wrote is durable when this returns, or was not written at all.
+    ///
+    /// After a failed commit nobody knows what the disk holds. A flush that is tried again may succeed without having
+    /// written what the first one lost, so nothing is written any more until the store is opened anew.
+    pub(crate) fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        self.clean_up();
+        let done = self.attempt(work);
+        match done {
+            Ok(done) => match self.run("COMMIT") {
+                Ok(()) => Ok(done),
+                Err(error) => {
+                    let error = store_error(&self.path, &error);
+                    self.broken = Some(error.clone());
+                    self.clean_up();
+                    Err(error)
+                }
+            },
+            Err(error) => {
+                self.clean_up();
+                Err(store_error(&self.path, &error))
+            }
+        }
+    }
+
+    fn attempt<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        self.run("BEGIN IMMEDIATE")?;
+        let mut with = Work {
+            connection: &self.connection,
+            heads: &mut self.heads,
+            next: &mut self.next,
+            counts: [0; STATUSES.len()],
+        };
+        let done = work(&mut with)?;
+        let counts = with.counts;
+        for (status, change) in (0_i64..).zip(counts).filter(|(_, change)| *change != 0) {
+            self.connection
+                .prepare_cached("UPDATE statuses SET executions = executions + ?2 WHERE status = ?1")?
+                .execute([status, change])?;
+        }
+        Ok(done)
+    }
+
+    /// Rolls back what is still open, after an error or a panic, and forgets what was learnt in it.
+    fn clean_up(&mut self) {
+        if !self.connection.is_autocommit() {
+            self.heads.clear();
+            // SQLite rolls back by itself where this fails.
+            let _ = self.run("ROLLBACK");
+        }
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+}

@@ -81,7 +81,8 @@ struct Straight {
     appends: usize,
 }
 
-fn read(file: &Value) -> Result<(Flows, Case, Limits), String> {
+/// The flow, the case and the limits of a test file.
+pub fn read(file: &Value) -> Result<(Flows, Case, Limits), String> {
     let invalid = |error: String| format!("no valid test file: {error}");
     let parsed = TestFile::parse(&file.to_string()).map_err(|error| invalid(error.to_string()))?;
     let flows = conformance::load(&parsed, Path::new("")).map_err(invalid)?;

@@ -2,7 +2,7 @@
 
 use super::call::timed_out;
 use super::step::{count_retry, done_of_task};
-use crate::event::{Detail, Event, EventId, Failure};
+use crate::event::{Child, Detail, Event, EventId, Failure};
 use crate::state::{
     ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase,
     UndoRun, Undoing, Visit,
@@ -30,6 +30,9 @@ impl State {
     fn fold_rollback_started(&mut self, flow: &Flow, event: EventId, id: FrameId, of: EventId) -> Option<()> {
         if self.book.frames.get(&id)?.undoing.is_none() {
             let failure = self.failure_to_undo(id);
+            if !self.inside_is_undone(id) {
+                self.disarm_choice(id);
+            }
             let pile = self.take_pile(flow, id);
             self.leave_list(flow, id);
             if id == ROOT && self.book.ending.is_none() && !self.inside_is_undone(ROOT) {
@@ -55,6 +58,17 @@ impl State {
             phase: UndoPhase::Entered,
         });
         Some(())
+    }
+
+    /// What an arm did is about to be undone: its choice's bound does not count the time that takes.
+    fn disarm_choice(&mut self, arm: FrameId) {
+        let parent = self.book.frames.get(&arm).and_then(|frame| frame.parent);
+        if let Some((outer, Child::Arm(_))) = parent
+            && let Some(visit) = self.book.frames.get_mut(&outer).and_then(Frame::active)
+        {
+            let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+            self.disarm([deadline, None]);
+        }
     }
 
     fn fold_rollback_succeeded(&mut self, flow: &Flow, id: FrameId) -> Option<()> {

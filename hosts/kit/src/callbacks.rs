@@ -48,7 +48,7 @@ async fn report(
             "another report came first",
         ),
         Some(Reply::TimedOut) => problem(StatusCode::GONE, "TaskTimedOut", "the call was given up before"),
-        Some(Reply::InvalidToken) => problem(
+        Some(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => problem(
             StatusCode::NOT_FOUND,
             "InvalidToken",
             "the token is not of this process",
@@ -79,7 +79,7 @@ async fn batch(State(commands): State<mpsc::Sender<Command>>, body: axum::body::
                 Some(Reply::Taken) => (204u32, None),
                 Some(Reply::AlreadyCompleted) => (409, Some("TaskAlreadyCompleted")),
                 Some(Reply::TimedOut) => (410, Some("TaskTimedOut")),
-                Some(Reply::InvalidToken) => (404, Some("InvalidToken")),
+                Some(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => (404, Some("InvalidToken")),
                 None => (503, Some("Stopping")),
             },
             _ => (400, Some("BadReport")),

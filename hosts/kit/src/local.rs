@@ -82,7 +82,7 @@ impl LocalRun {
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
     ) -> Result<Self, LocalError> {
         for (_, flow) in settings.flows.latest() {
-            if let Some(what) = needs_server(flow) {
+            if let Some(what) = needs_server(&flow) {
                 return Err(LocalError::NeedsServer(what));
             }
         }
@@ -107,10 +107,11 @@ impl LocalRun {
             tokens: tokens.clone(),
         };
         let limits = Arc::new(settings.limits);
-        let shard = Shard::new(settings.flows, settings.resources, limits, |_, _| birth());
+        let shard = Shard::new(settings.flows, settings.resources, limits, |request, _| birth(request));
         let (commands, inbox) = mpsc::channel(64);
         let engine_settings = EngineSettings {
             fast_forward: settings.fast_forward,
+            ..EngineSettings::default()
         };
         Ok(Self {
             engine: Engine::new(shard, world, engine_settings, inbox, observer),

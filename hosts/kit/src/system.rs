@@ -8,7 +8,7 @@
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Clock, Secret, Secrets};
-use starbridge_runtime::{Birth, TokenKeys};
+use starbridge_runtime::{Birth, StartRequest, TokenKeys, child_id};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The clock of the system.
@@ -22,10 +22,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// A new id (UUIDv7) and a new seed.
-pub fn birth() -> Birth {
+/// A new id and a new seed. The id is a UUID (version 7), for a child one made of the call that starts it.
+pub fn birth(request: &StartRequest) -> Birth {
     Birth {
-        id: Text::from(uuid::Uuid::now_v7().to_string()),
+        id: match &request.parent {
+            None => Text::from(uuid::Uuid::now_v7().to_string()),
+            Some(parent) => child_id(parent),
+        },
         // JSON readers elsewhere hold no more than 53 bits exactly.
         seed: uuid::Uuid::new_v4().as_u64_pair().1 & ((1 << 53) - 1),
     }

@@ -225,6 +225,11 @@ impl State {
         !self.book.ready.is_empty() && self.book.broken.is_none()
     }
 
+    /// Whether a call is known, not over, and its sending not acknowledged.
+    pub fn is_to_be_sent(&self, call: EventId) -> bool {
+        self.book.calls.get(&call).is_some_and(|call| !call.submitted)
+    }
+
     /// Whether nothing is left but to wait: for a time, or for the end of calls whose sending was acknowledged.
     pub fn is_asleep(&self) -> bool {
         // The newest calls are the likeliest not to have been acknowledged.

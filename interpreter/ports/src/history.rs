@@ -61,7 +61,9 @@ pub struct Record {
     pub labels: Option<Object>,
     /// Who started it, if an execution did.
     pub parent: Option<Parent>,
-    /// Whether that one waits for its end.
+    /// That execution, the one that started it, and so on.
+    pub ancestors: Vec<Text>,
+    /// Whether the parent waits for its end.
     pub awaited: bool,
     /// Its error, where it ended unsuccessfully or is being undone.
     pub failure: Option<RecordedFailure>,

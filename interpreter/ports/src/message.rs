@@ -32,6 +32,8 @@ pub enum MessageBody {
     Succeeded {
         /// The parent's call.
         call: EventId,
+        /// The version of its flow that the child runs.
+        version: u64,
         /// The child's output.
         output: Object,
     },
@@ -39,6 +41,8 @@ pub enum MessageBody {
     Failed {
         /// The parent's call.
         call: EventId,
+        /// The version of its flow that the child runs.
+        version: u64,
         /// The child's error.
         error: Text,
         /// Its cause.

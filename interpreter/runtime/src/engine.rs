@@ -1,25 +1,37 @@
 //! The engine: drives a shard in real time, with a store and connectors.
 
+mod answers;
+mod commands;
 mod dispatch;
 mod heartbeats;
+mod loading;
+mod sleepers;
+mod writer;
+
+pub use commands::{Begun, Command, Reply, Report, StartFailure};
+pub use writer::Writer;
 
 use crate::shard::{Outgoing, Shard, Step};
 use crate::tokens::TokenKeys;
+use answers::Answers;
+use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
+use sleepers::Sleepers;
 use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{EventId, Rejection, Signal};
-use starbridge_ports::{Clock, Connector, History, Outcome, Secrets, StoreError};
+use starbridge_fdl::value::Text;
+use starbridge_machine::Signal;
+use starbridge_ports::{Clock, Connector, History, Secrets, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::sync::mpsc;
+use writer::Writing;
 
 /// Connectors by the word before the colon of what they can call.
 pub type Connectors = BTreeMap<&'static str, Arc<dyn Connector>>;
 
 /// What an engine meets the world with.
+#[derive(Clone)]
 pub struct World {
     /// Where histories are kept.
     pub history: Arc<dyn History>,
@@ -34,72 +46,31 @@ pub struct World {
 }
 
 /// How an engine goes about it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct EngineSettings {
     /// Waits and retry delays are skipped: while no call is out, time jumps to the next timer.
     pub fast_forward: bool,
+    /// Executions that only wait are left to the store beyond so many.
+    pub hot_executions: usize,
+    /// Calls that are out at once.
+    pub calls: usize,
+    /// Which executions are this engine's: those whose shard, divided by the second number, leaves the first.
+    pub share: (u8, u8),
 }
 
-/// What somebody asks of a running engine.
-#[derive(Debug)]
-pub enum Command {
-    /// A report with a task token.
-    Report {
-        /// The token.
-        token: String,
-        /// What it reports.
-        report: Report,
-        /// Who is told what became of it.
-        reply: oneshot::Sender<Reply>,
-    },
-    /// An execution is to be stopped.
-    Stop {
-        /// The execution.
-        execution: Text,
-        /// Why.
-        cause: String,
-        /// Whether what was done is undone.
-        rollback: bool,
-    },
-}
-
-/// What a callback reports.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Report {
-    /// The task succeeded with this output.
-    Succeed(Object),
-    /// It failed.
-    Fail {
-        /// The error's name.
-        error: String,
-        /// Its cause.
-        cause: String,
-    },
-    /// It is still being worked on.
-    Heartbeat,
-}
-
-/// What became of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// It counts, and stands in the history.
-    Taken,
-    /// Another report came first.
-    AlreadyCompleted,
-    /// It is for a call that was given up.
-    TimedOut,
-    /// The token is not ours.
-    InvalidToken,
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            fast_forward: false,
+            hot_executions: 10_000,
+            calls: 10_000,
+            share: (0, 1),
+        }
+    }
 }
 
 /// Sees everything that leaves.
 type Observer = Box<dyn FnMut(&Shard, &Outgoing) + Send>;
-
-struct Done {
-    execution: Text,
-    call: EventId,
-    outcome: Outcome,
-}
 
 /// Drives a shard in real time.
 pub struct Engine {
@@ -109,17 +80,22 @@ pub struct Engine {
     /// How far time was jumped ahead, in milliseconds.
     ahead: u64,
     observer: Observer,
-    out: BTreeMap<(Text, EventId), AbortHandle>,
+    writing: Writing,
+    calls: Calls,
     heartbeats: Heartbeats,
+    sleepers: Sleepers,
+    answers: Answers,
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),
     commands: mpsc::Receiver<Command>,
+    /// No more commands are taken, and from then on calls in flight are given so long.
+    draining: Option<Timestamp>,
 }
 
 /// How many answers are taken before their turns are appended together.
 const BATCH: usize = 256;
 
 impl Engine {
-    /// An engine over a shard. `observer` sees everything that leaves, in order, after it is durable.
+    /// An engine over a shard that appends by itself. `observer` sees everything that leaves, in order, after it is durable.
     pub fn new(
         shard: Shard,
         world: World,
@@ -129,15 +105,26 @@ impl Engine {
     ) -> Self {
         Self {
             shard,
+            writing: Writing::here(world.history.clone()),
             world,
             settings,
             ahead: 0,
             observer: Box::new(observer),
-            out: BTreeMap::new(),
+            calls: Calls::new(settings.calls),
             heartbeats: Heartbeats::default(),
+            sleepers: Sleepers::default(),
+            answers: Answers::default(),
             done: mpsc::unbounded_channel(),
             commands,
+            draining: None,
         }
+    }
+
+    /// Lets a writer append, so that deciding goes on meanwhile and several engines share a flush.
+    #[must_use]
+    pub fn writing_through(mut self, writer: &Writer) -> Self {
+        self.writing = Writing::through(writer);
+        self
     }
 
     /// The shard it drives.
@@ -159,12 +146,11 @@ impl Engine {
     pub async fn run_until_ended(&mut self, execution: &str) -> Result<(), StoreError> {
         loop {
             self.settle()?;
-            if self.is_over(execution) {
+            if self.is_over(execution) || self.draining.is_some() {
                 return Ok(());
             }
-            self.wait().await;
-            let now = self.now();
-            while self.shard.fire_next(now) {}
+            self.wait().await?;
+            self.fire_due()?;
         }
     }
 
@@ -173,43 +159,104 @@ impl Engine {
         ended(&Text::from(execution)) && self.shard.executions().all(ended)
     }
 
-    /// Appends what was decided and carries out what follows, until nothing is left to decide.
-    fn settle(&mut self) -> Result<(), StoreError> {
+    /// Serves until it is drained. What the store says is awake goes on first.
+    pub async fn serve(mut self) -> Result<(), StoreError> {
+        self.take_up()?;
         loop {
-            let now = self.now();
-            if self.shard.pump(now) == Step::Idle {
+            self.settle()?;
+            if self.is_drained() {
                 return Ok(());
             }
-            self.world.history.append(&self.shard.take_batch())?;
-            self.shard.committed(now);
-            for outgoing in self.shard.take_outgoing() {
-                (self.observer)(&self.shard, &outgoing);
-                self.carry_out(outgoing);
-            }
+            self.leave_idle();
+            self.wait().await?;
+            self.fire_due()?;
         }
     }
 
-    /// Waits for an answer, a command or a timer, whichever is first.
-    async fn wait(&mut self) {
+    fn is_drained(&self) -> bool {
+        let patience = |deadline| self.calls.is_empty() || self.now() >= deadline;
+        self.draining.is_some_and(patience) && !self.writing.is_busy() && !self.shard.has_batch()
+    }
+
+    /// Has appended what was decided and carries out what follows, until nothing is left that can be done now.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        loop {
+            let now = self.now();
+            match self.shard.pump(now) {
+                Step::Missing(execution) => self.fetch(&execution)?,
+                Step::Decided => {
+                    if !self.writing.has_room() {
+                        return Ok(());
+                    }
+                    let batch = self.shard.take_batch();
+                    if let Some(refusals) = self.writing.write(batch)? {
+                        self.shard.committed(&refusals);
+                    }
+                }
+                Step::Idle if !self.carry_out_all() => return Ok(()),
+                Step::Idle => continue,
+            }
+            self.carry_out_all();
+        }
+    }
+
+    /// Carries out what may leave. Answers whether there was anything.
+    fn carry_out_all(&mut self) -> bool {
+        let outgoing = self.shard.take_outgoing();
+        let any = !outgoing.is_empty();
+        for outgoing in outgoing {
+            (self.observer)(&self.shard, &outgoing);
+            self.carry_out(outgoing);
+        }
+        any
+    }
+
+    /// Waits for a flush, an answer, a command or a timer, whichever is first, and takes it.
+    async fn wait(&mut self) -> Result<(), StoreError> {
         let now = self.now();
-        let next = self.shard.next_wakeup().into_iter().chain(self.heartbeats.next()).min();
+        let timers = [self.shard.next_wakeup(), self.heartbeats.next(), self.sleepers.next()];
+        let next = timers.into_iter().chain([self.draining]).flatten().min();
         if self.settings.fast_forward
-            && self.out.is_empty()
+            && self.calls.is_empty()
             && !self.waits_for_callback()
             && let Some(next) = next
         {
             self.ahead += next.millis_since(now);
-            return self.take_silent();
+            self.take_silent();
+            return Ok(());
         }
         let pause = next.map_or(Duration::from_secs(3600), |next| {
             Duration::from_millis(next.millis_since(now))
         });
         tokio::select! {
             biased;
+            written = self.writing.written() => self.take_written(written)?,
             Some(done) = self.done.1.recv() => self.take_done(done),
-            Some(command) = self.commands.recv() => self.take_command(command),
+            Some(command) = self.commands.recv(), if self.draining.is_none() => self.take_command(command)?,
             () = tokio::time::sleep(pause) => self.take_silent(),
         }
+        // What else has come meanwhile is decided in the same breath, and flushed together.
+        for _ in 0..BATCH {
+            if let Some(written) = self.writing.try_written() {
+                self.take_written(written)?;
+            } else if let Ok(done) = self.done.1.try_recv() {
+                self.take_done(done);
+            } else if self.draining.is_none()
+                && let Ok(command) = self.commands.try_recv()
+            {
+                self.take_command(command)?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_written(&mut self, written: writer::Written) -> Result<(), StoreError> {
+        let refusals = written?;
+        self.shard.committed(&refusals);
+        self.carry_out_all();
+        Ok(())
     }
 
     fn waits_for_callback(&self) -> bool {
@@ -225,94 +272,25 @@ impl Engine {
         })
     }
 
-    fn take_done(&mut self, first: Done) {
+    fn take_done(&mut self, done: Done) {
         let now = self.now();
-        let mut next = Some(first);
+        self.calls.over(&done.execution, done.call);
+        let signal = self.signal_of(&done.execution, done.call, done.outcome);
+        // A result nobody waits for any more was noted by the machine, or the execution has ended.
+        let _ = self.shard.signal(&done.execution, signal, now);
+        self.send_waiting();
+    }
+
+    /// Fires what is due.
+    fn fire_due(&mut self) -> Result<(), StoreError> {
+        let now = self.now();
+        self.wake_sleepers(now)?;
         for _ in 0..BATCH {
-            let Some(done) = next else {
-                return;
-            };
-            self.out.remove(&(done.execution.clone(), done.call));
-            let signal = self.signal_of(&done.execution, done.call, done.outcome);
-            // A result nobody waits for any more was noted by the machine, or the execution has ended.
-            let _ = self.shard.signal(&done.execution, signal, now);
-            next = self.done.1.try_recv().ok();
-        }
-    }
-
-    fn take_command(&mut self, command: Command) {
-        let now = self.now();
-        match command {
-            Command::Stop {
-                execution,
-                cause,
-                rollback,
-            } => {
-                let stop = Signal::Stop {
-                    error: None,
-                    cause,
-                    by: None,
-                    rollback,
-                };
-                let _ = self.shard.signal(&execution, stop, now);
-            }
-            Command::Report { token, report, reply } => {
-                let answer = self.take_report(&token, report, now);
-                // Nothing is acknowledged before it is durable; whoever asked may have gone.
-                let answer = match self.settle() {
-                    Ok(()) => answer,
-                    Err(_) => return,
-                };
-                let _ = reply.send(answer);
+            if !self.shard.fire_next(now) {
+                break;
             }
         }
-    }
-
-    fn take_report(&mut self, token: &str, report: Report, now: Timestamp) -> Reply {
-        let Ok((execution, call)) = self.world.tokens.verify(token) else {
-            return Reply::InvalidToken;
-        };
-        let id = Text::from(execution.as_str());
-        let signal = match report {
-            Report::Succeed(output) => Signal::Succeeded {
-                call,
-                result: Value::Object(output),
-                worker: None,
-                held_time: None,
-            },
-            Report::Fail { error, cause } => Signal::Failed {
-                call,
-                error,
-                cause,
-                retry_after: None,
-            },
-            Report::Heartbeat => {
-                let known = self.shard.state(&execution);
-                return match known {
-                    None => Reply::InvalidToken,
-                    Some(state) if state.is_in_flight(call) => {
-                        self.heartbeats.beat(&id, call, now);
-                        Reply::Taken
-                    }
-                    Some(state) if state.was_given_up(call) => Reply::TimedOut,
-                    Some(_) => Reply::AlreadyCompleted,
-                };
-            }
-        };
-        let given_up = self
-            .shard
-            .state(&execution)
-            .is_some_and(|state| state.was_given_up(call));
-        match self.shard.signal(&execution, signal, now) {
-            Ok(()) if given_up => Reply::TimedOut,
-            Ok(()) => {
-                self.stop_sending(&id, call);
-                Reply::Taken
-            }
-            Err(Rejection::Superseded) => Reply::TimedOut,
-            Err(Rejection::Unknown | Rejection::NotStarted) => Reply::InvalidToken,
-            Err(_) => Reply::AlreadyCompleted,
-        }
+        Ok(())
     }
 
     /// Calls whose worker fell silent.

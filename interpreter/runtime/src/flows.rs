@@ -2,41 +2,84 @@
 
 use starbridge_fdl::graph::Flow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The flows a runtime can start, by name; versions count from 1.
+/// The flows a runtime can start, by name; versions count from 1. A clone is the same table.
 #[derive(Clone, Debug, Default)]
 pub struct FlowTable {
-    flows: BTreeMap<String, Vec<Arc<Flow>>>,
+    flows: Arc<RwLock<BTreeMap<String, Versions>>>,
+}
+
+#[derive(Debug, Default)]
+struct Versions {
+    flows: BTreeMap<u64, Arc<Flow>>,
+    hidden: bool,
 }
 
 impl FlowTable {
     /// Adds a flow as the latest version of that name and answers its number. The same definition is not added twice.
     pub fn put(&mut self, name: &str, flow: Arc<Flow>) -> u64 {
-        let versions = self.flows.entry(name.to_owned()).or_default();
-        if versions.last().is_none_or(|latest| latest.hash != flow.hash) {
-            versions.push(flow);
+        let mut flows = self.write();
+        let versions = &mut flows.entry(name.to_owned()).or_default().flows;
+        let (last, same) = versions
+            .last_key_value()
+            .map_or((0, false), |(version, latest)| (*version, latest.hash == flow.hash));
+        if same {
+            return last;
         }
-        versions.len() as u64
+        versions.insert(last + 1, flow);
+        last + 1
     }
 
-    /// A version of a flow, the latest where none is given, with its number.
+    /// Adds a flow under a version that a store gave it; the flow is no longer hidden.
+    pub fn set(&self, name: &str, version: u64, flow: Arc<Flow>) {
+        let mut flows = self.write();
+        let versions = flows.entry(name.to_owned()).or_default();
+        versions.flows.insert(version, flow);
+        versions.hidden = false;
+    }
+
+    /// Lets a flow no longer be started. What runs goes on with it.
+    pub fn hide(&self, name: &str) {
+        if let Some(versions) = self.write().get_mut(name) {
+            versions.hidden = true;
+        }
+    }
+
+    /// A version of a flow that can be started, the latest where none is given, with its number.
     pub fn get(&self, name: &str, version: Option<u64>) -> Option<(Arc<Flow>, u64)> {
-        let versions = self.flows.get(name)?;
-        let number = version.unwrap_or(versions.len() as u64);
-        let index = usize::try_from(number.checked_sub(1)?).ok()?;
-        versions.get(index).map(|flow| (flow.clone(), number))
+        let flows = self.read();
+        let versions = flows.get(name).filter(|versions| !versions.hidden)?;
+        match version {
+            None => versions.flows.last_key_value(),
+            Some(version) => versions.flows.get_key_value(&version),
+        }
+        .map(|(version, flow)| (flow.clone(), *version))
     }
 
-    /// The names there are.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.flows.keys().map(String::as_str)
+    /// A version that an execution runs, hidden or not.
+    pub fn running(&self, name: &str, version: u64) -> Option<Arc<Flow>> {
+        self.read().get(name)?.flows.get(&version).cloned()
     }
 
-    /// The latest version of each flow.
-    pub fn latest(&self) -> impl Iterator<Item = (&str, &Arc<Flow>)> {
-        self.flows
+    /// The latest version of each flow that can be started.
+    pub fn latest(&self) -> Vec<(String, Arc<Flow>)> {
+        self.read()
             .iter()
-            .filter_map(|(name, versions)| versions.last().map(|flow| (name.as_str(), flow)))
+            .filter(|(_, versions)| !versions.hidden)
+            .filter_map(|(name, versions)| {
+                let (_, flow) = versions.flows.last_key_value()?;
+                Some((name.clone(), flow.clone()))
+            })
+            .collect()
+    }
+
+    /// Nothing panics while the lock is held, so what a poisoned one guards is whole.
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Versions>> {
+        self.flows.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Versions>> {
+        self.flows.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

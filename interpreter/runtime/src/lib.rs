@@ -7,10 +7,14 @@ mod engine;
 mod flows;
 mod resources;
 mod shard;
+mod shards;
 mod tokens;
 
-pub use engine::{Command, Connectors, Engine, EngineSettings, Reply, Report, World};
+pub use engine::{Begun, Command, Connectors, Engine, EngineSettings, Reply, Report, StartFailure, World, Writer};
 pub use flows::FlowTable;
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
-pub use shard::{Birth, Outgoing, Shard, StartError, StartRequest, Step as ShardStep};
+pub use shard::{
+    Birth, Outgoing, Shard, Standing, StartError, StartRequest, Step as ShardStep, child_id, flow_of, fold,
+};
+pub use shards::{SHARDS, shard_of};
 pub use tokens::{TokenError, TokenKeys, reference_of, sign_references};

@@ -2,26 +2,36 @@
 //!
 //! Data goes one way: a signal is taken, the machine decides, the events are to be appended; only once they are durable
 //! does what follows from them leave. The shard keeps the two apart and does no I/O: its host appends
-//! [`Shard::take_batch`], says [`Shard::committed`], and then carries out [`Shard::take_outgoing`].
+//! [`Shard::take_batch`], says [`Shard::committed`], and then carries out [`Shard::take_outgoing`]. Several batches may be
+//! under way at once; they come back in the order they were taken.
+//!
+//! An execution that is wanted and not here is asked for ([`Step::Missing`]); one that sleeps may be left to the store
+//! ([`Shard::trim`]).
 
+mod batch;
+mod births;
 mod children;
+mod live;
 mod recover;
+
+pub use births::{Birth, child_id};
+pub use live::Standing;
+pub use recover::{flow_of, fold};
 
 use crate::flows::FlowTable;
 use crate::resources::ResourceMap;
+use births::Births;
+use children::Post;
+use live::Live;
 use starbridge_fdl::graph::{Flow, Misfit};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{
-    CallToSend, Detail, Event, EventId, Parent, Rejection, Signal, Started, State, Status, history,
-};
-use starbridge_ports::Append;
+use starbridge_machine::{CallToSend, Event, EventId, Parent, Rejection, Signal, Started, State, Status};
+use starbridge_ports::{Append, Message, MessageId, Record, Refusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Gives ids and seeds.
-type Births = Box<dyn FnMut(&StartRequest, Timestamp) -> Birth + Send>;
 /// Whether a call is answered from outside, whatever its resource.
 type Outside = Box<dyn Fn(&Started, &CallToSend) -> bool + Send>;
 
@@ -34,42 +44,42 @@ pub struct Shard {
     /// Calls of child flows that are answered from outside all the same.
     outside: Option<Outside>,
     executions: BTreeMap<Text, Live>,
-    /// Execution ids by flow and name.
-    names: BTreeMap<(Text, Text), Text>,
-    /// Children by the call that started them.
-    children: BTreeMap<(Text, EventId), Text>,
-    /// Calls whose step waits for the child to end.
+    /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
-    /// Calls that wait for a child to have undone itself.
+    /// Calls that wait for a child to have undone itself, by the child.
     undoing: BTreeMap<Text, (Text, EventId)>,
-    inbox: VecDeque<(Text, Signal)>,
+    inbox: VecDeque<(Text, Post)>,
     continuing: VecDeque<Text>,
     wakeups: BTreeSet<(Timestamp, Text)>,
     pending: Vec<Append>,
     held: Vec<Outgoing>,
+    flights: VecDeque<batch::Flight>,
     outgoing: VecDeque<Outgoing>,
-}
-
-/// What the outside gives a new execution.
-#[derive(Clone, Debug)]
-pub struct Birth {
-    /// Its id, unlike any other.
-    pub id: Text,
-    /// Where all its randomness comes from.
-    pub seed: u64,
-}
-
-struct Live {
-    flow: Arc<Flow>,
-    state: State,
-    wakeup: Option<Timestamp>,
-    /// The executions whose calls a value of this one may refer to: itself and its ancestors.
-    family: Vec<Text>,
+    /// Executions that were seen to have nothing to do but wait, the longest ago first.
+    idle: VecDeque<Text>,
+    /// Executions that were seen to have ended.
+    ended: Vec<Text>,
+    /// An execution that is wanted and nowhere.
+    absent: Option<Text>,
 }
 
 /// What leaves a shard once it is durable.
 #[derive(Clone, Debug)]
 pub enum Outgoing {
+    /// An execution has begun.
+    Started {
+        /// The execution.
+        execution: Text,
+        /// Where its first turn left it.
+        status: Status,
+    },
+    /// An execution could not begin.
+    Refused {
+        /// The id it would have had.
+        execution: Text,
+        /// Why.
+        refusal: Refusal,
+    },
     /// A call is to be sent.
     Send {
         /// The execution it belongs to.
@@ -98,13 +108,19 @@ pub enum Outgoing {
         /// How.
         status: Status,
     },
+    /// A message for another execution of this shard.
+    Post(Message),
+    /// All that was decided before [`Shard::mark`] gave this number is durable.
+    Mark(u64),
 }
 
 /// What [`Shard::pump`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is something to append.
     Decided,
+    /// This execution is wanted: it is to be recovered, or said to be [`Shard::absent`].
+    Missing(Text),
     /// There is nothing to do.
     Idle,
 }
@@ -124,6 +140,8 @@ pub struct StartRequest {
     pub labels: Option<Object>,
     /// The call that starts it.
     pub parent: Option<Parent>,
+    /// Whether the parent waits for its end.
+    pub awaited: bool,
 }
 
 /// Why nothing was started.
@@ -131,8 +149,6 @@ pub struct StartRequest {
 pub enum StartError {
     /// There is no such flow or version.
     NoSuchFlow,
-    /// The flow has an execution of that name.
-    NameTaken,
     /// The input does not fit the flow's schema.
     InvalidInput(Vec<Misfit>),
     /// The machine refuses it for another reason.
@@ -143,7 +159,6 @@ impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoSuchFlow => f.write_str("there is no such flow"),
-            Self::NameTaken => f.write_str("the flow has an execution of that name already"),
             Self::InvalidInput(misfits) => Rejection::InvalidInput(misfits.clone()).fmt(f),
             Self::Refused(rejection) => rejection.fmt(f),
         }
@@ -167,8 +182,6 @@ impl Shard {
             births: Box::new(births),
             outside: None,
             executions: BTreeMap::new(),
-            names: BTreeMap::new(),
-            children: BTreeMap::new(),
             sync_calls: BTreeSet::new(),
             undoing: BTreeMap::new(),
             inbox: VecDeque::new(),
@@ -176,7 +189,11 @@ impl Shard {
             wakeups: BTreeSet::new(),
             pending: Vec::new(),
             held: Vec::new(),
+            flights: VecDeque::new(),
             outgoing: VecDeque::new(),
+            idle: VecDeque::new(),
+            ended: Vec::new(),
+            absent: None,
         }
     }
 
@@ -185,52 +202,44 @@ impl Shard {
         self.outside = Some(Box::new(outside));
     }
 
-    /// Starts an execution and answers its id.
+    /// Starts an execution and answers its id. It has begun when [`Outgoing::Started`] leaves; where its name is taken,
+    /// [`Outgoing::Refused`] leaves in its place.
     pub fn start(&mut self, request: StartRequest, now: Timestamp) -> Result<Text, StartError> {
         let (flow, version) = self
             .flows
             .get(&request.flow, request.version)
             .ok_or(StartError::NoSuchFlow)?;
         let birth = (self.births)(&request, now);
-        let name = request.name.unwrap_or_else(|| birth.id.clone());
-        let key = (request.flow.clone(), name.clone());
-        if self.names.contains_key(&key) {
-            return Err(StartError::NameTaken);
-        }
-        let mut family = vec![birth.id.clone()];
-        if let Some(parent) = &request.parent
-            && let Some(outer) = self.executions.get(&parent.execution)
-        {
-            family.extend(outer.family.iter().cloned());
+        let id = birth.id;
+        let mut family = vec![id.clone()];
+        if let Some(parent) = &request.parent {
+            match self.executions.get(&parent.execution) {
+                Some(outer) => family.extend(outer.family.iter().cloned()),
+                None => family.push(parent.execution.clone()),
+            }
         }
         let started = Started {
             flow: request.flow,
             version,
             definition_hash: Text::default(),
             machine: 0,
-            name,
+            name: request.name.unwrap_or_else(|| id.clone()),
             input: request.input,
             seed: birth.seed,
             labels: request.labels,
-            parent: request.parent.clone(),
+            parent: request.parent,
         };
-        let live = Live {
-            state: State::new(birth.id.clone(), self.limits.clone()),
+        let live = Live::new(
             flow,
-            wakeup: None,
+            State::new(id.clone(), self.limits.clone()),
             family,
-        };
-        self.executions.insert(birth.id.clone(), live);
-        match self.signal(&birth.id, Signal::Start(Box::new(started)), now) {
-            Ok(()) => {
-                self.names.insert(key, birth.id.clone());
-                if let Some(parent) = request.parent {
-                    self.children.insert((parent.execution, parent.event), birth.id.clone());
-                }
-                Ok(birth.id)
-            }
+            request.awaited,
+        );
+        self.executions.insert(id.clone(), live);
+        match self.signal(&id, Signal::Start(Box::new(started)), now) {
+            Ok(()) => Ok(id),
             Err(rejection) => {
-                self.executions.remove(&birth.id);
+                self.executions.remove(&id);
                 Err(match rejection {
                     Rejection::InvalidInput(misfits) => StartError::InvalidInput(misfits),
                     other => StartError::Refused(other),
@@ -239,64 +248,34 @@ impl Shard {
         }
     }
 
-    /// Gives a signal to an execution at once; its events are part of the next batch.
+    /// Gives a signal to an execution at once; its events are part of the next batch. The execution must be here.
     pub fn signal(&mut self, execution: &str, signal: Signal, now: Timestamp) -> Result<(), Rejection> {
-        let Some((id, live)) = self
-            .executions
-            .get_key_value(execution)
-            .map(|(id, _)| id.clone())
-            .and_then(|id| {
-                let live = self.executions.get_mut(&id)?;
-                Some((id, live))
-            })
-        else {
+        self.signal_with(execution, signal, None, now)
+    }
+
+    /// The same for a signal that came with a message, which is dealt with if the signal is taken.
+    fn signal_with(
+        &mut self,
+        execution: &str,
+        signal: Signal,
+        message: Option<MessageId>,
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
+        let Some((id, live)) = self.live_mut(execution) else {
             return Err(Rejection::Unknown);
         };
         let before = live.state.last_event();
         let was_ended = live.state.status().is_ended();
         let mut events = Vec::new();
         live.state.advance(&live.flow, signal, now, &mut events)?;
-        let status = live.state.status();
-        self.pending.push(Append {
-            execution: id.clone(),
-            expected: before,
-            events: events
-                .iter()
-                .map(|event| history::write_event(&live.flow, event))
-                .collect(),
-        });
-        for event in &events {
-            let given_up = match &event.detail {
-                Detail::TaskCancelled { of, .. } => *of,
-                Detail::TaskTimedOut { .. } => event.caused_by,
-                _ => continue,
-            };
-            self.held.push(Outgoing::Cancel {
-                execution: id.clone(),
-                call: given_up,
-            });
-        }
-        self.held.push(Outgoing::Turn {
-            execution: id.clone(),
-            events,
-        });
-        for call in live.state.calls_to_send_after(&live.flow, before) {
-            self.held.push(Outgoing::Send {
-                execution: id.clone(),
-                call: Box::new(call),
-            });
-        }
-        if status.is_ended() && !was_ended {
-            self.held.push(Outgoing::Ended {
-                execution: id.clone(),
-                status,
-            });
-        }
-        if live.state.must_continue() {
-            self.continuing.push_back(id.clone());
-        }
-        self.note_wakeup(&id);
+        self.append(&id, before, was_ended, events, message);
         Ok(())
+    }
+
+    fn live_mut(&mut self, execution: &str) -> Option<(Text, &mut Live)> {
+        let id = self.executions.get_key_value(execution)?.0.clone();
+        let live = self.executions.get_mut(&id)?;
+        Some((id, live))
     }
 
     fn note_wakeup(&mut self, id: &Text) {
@@ -316,19 +295,23 @@ impl Shard {
 
     /// Takes what other executions said, and goes on with what turns left over.
     pub fn pump(&mut self, now: Timestamp) -> Step {
-        while let Some((execution, signal)) = self.inbox.pop_front() {
-            // A message that is no longer awaited says nothing new: its sender's state is the truth.
-            let _ = self.signal(&execution, signal, now);
-        }
-        for _ in 0..self.continuing.len() {
-            if let Some(execution) = self.continuing.pop_front() {
-                let _ = self.signal(&execution, Signal::Continue, now);
+        loop {
+            if let Some(missing) = self.take_posts(now) {
+                return Step::Missing(missing);
             }
-        }
-        if self.pending.is_empty() {
-            Step::Idle
-        } else {
-            Step::Decided
+            for _ in 0..self.continuing.len() {
+                if let Some(execution) = self.continuing.pop_front() {
+                    // Others may have brought it on meanwhile.
+                    let _ = self.signal(&execution, Signal::Continue, now);
+                }
+            }
+            if !self.pending.is_empty() {
+                return Step::Decided;
+            }
+            self.release_what_waits_for_nothing();
+            if self.inbox.is_empty() {
+                return Step::Idle;
+            }
         }
     }
 
@@ -347,35 +330,9 @@ impl Shard {
         }
     }
 
-    /// When the next timer is due.
+    /// When the next timer of an execution that is here is due.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         self.wakeups.first().map(|(due, _)| *due)
-    }
-
-    /// The turns decided and not yet durable.
-    pub fn take_batch(&mut self) -> Vec<Append> {
-        std::mem::take(&mut self.pending)
-    }
-
-    /// All that was taken is durable: what follows from it may leave.
-    pub fn committed(&mut self, now: Timestamp) {
-        for outgoing in std::mem::take(&mut self.held) {
-            self.release(outgoing, now);
-        }
-    }
-
-    fn release(&mut self, outgoing: Outgoing, now: Timestamp) {
-        match &outgoing {
-            Outgoing::Send { execution, call } if self.is_for_child(execution, call) => {
-                self.note_sync(&outgoing);
-                let (execution, call) = (execution.clone(), call.clone());
-                return self.call_child(&execution, &call, now);
-            }
-            Outgoing::Cancel { execution, call } => self.cancel_child(execution, *call),
-            Outgoing::Ended { execution, status } => self.tell_parent(execution, *status),
-            _ => {}
-        }
-        self.outgoing.push_back(outgoing);
     }
 
     /// What may leave now, in order.
@@ -400,6 +357,12 @@ impl Shard {
             .map_or(&[], |live| live.family.as_slice())
     }
 
+    /// What a store keeps of an execution apart from its history, as things stand here.
+    pub fn record(&self, execution: &str) -> Option<Record> {
+        let live = self.executions.get(execution)?;
+        Some(live.record(live.standing()))
+    }
+
     /// The flows that can be started.
     pub fn flows(&self) -> &FlowTable {
         &self.flows
@@ -415,8 +378,23 @@ impl Shard {
         &self.limits
     }
 
-    /// All executions, by id.
+    /// The same, to be shared.
+    pub fn shared_limits(&self) -> Arc<Limits> {
+        self.limits.clone()
+    }
+
+    /// All executions that are here, by id.
     pub fn executions(&self) -> impl Iterator<Item = &Text> {
         self.executions.keys()
+    }
+
+    /// How many executions are here.
+    pub fn len(&self) -> usize {
+        self.executions.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.executions.is_empty()
     }
 }

@@ -14,7 +14,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_kit::exported::{export_event, export_head};
 use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
-use starbridge_machine::{State, Status};
+use starbridge_machine::{Signal, State, Status};
 use starbridge_runtime::{Command, FlowTable, Outgoing, ResourceMap};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -265,10 +265,16 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
     if tokio::signal::ctrl_c().await.is_err() {
         return;
     }
-    let stop = Command::Stop {
-        execution,
+    let stop = Signal::Stop {
+        error: None,
         cause: "interrupted".to_owned(),
+        by: None,
         rollback: false,
+    };
+    let stop = Command::Signal {
+        execution,
+        signal: Box::new(stop),
+        reply: None,
     };
     // An engine that is gone has nothing left to stop.
     let _ = commands.send(stop).await;

@@ -7,10 +7,13 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
+use starbridge_machine::history::{HistoryError, read_turn};
 use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, Started};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{History, StoreError};
-use starbridge_runtime::{Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest};
+use starbridge_ports::{History, StoreError, StoredHistory};
+use starbridge_runtime::{
+    Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest, flow_of, fold,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -210,25 +213,42 @@ impl Rehearsal {
 
     /// Appends what was decided and carries out what follows, until nothing is left to decide at this instant.
     fn settle(&mut self) -> Result<(), RehearsalError> {
-        while self.shard.pump(self.now) == ShardStep::Decided {
-            let batch = self.shard.take_batch();
-            self.store.append(&batch).map_err(RehearsalError::Store)?;
-            self.appends += 1;
-            if self.interruption.crash_after_append == Some(self.appends) {
-                self.crash()?;
-                continue;
-            }
-            self.shard.committed(self.now);
-            if self.carry_out()? {
-                self.crash()?;
+        loop {
+            match self.shard.pump(self.now) {
+                ShardStep::Idle => {
+                    let outgoing = self.shard.take_outgoing();
+                    if outgoing.is_empty() {
+                        return Ok(());
+                    }
+                    if self.carry_out(outgoing)? {
+                        self.crash()?;
+                    }
+                }
+                ShardStep::Missing(execution) => {
+                    if self.load(&execution)?.is_none() {
+                        self.shard.absent(execution);
+                    }
+                }
+                ShardStep::Decided => {
+                    let batch = self.shard.take_batch();
+                    let refusals = self.store.append(&batch).map_err(RehearsalError::Store)?;
+                    self.appends += 1;
+                    if self.interruption.crash_after_append == Some(self.appends) {
+                        self.crash()?;
+                        continue;
+                    }
+                    self.shard.committed(&refusals);
+                    let outgoing = self.shard.take_outgoing();
+                    if self.carry_out(outgoing)? {
+                        self.crash()?;
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     /// Carries out what leaves. Answers whether the process dies on the way.
-    fn carry_out(&mut self) -> Result<bool, RehearsalError> {
-        let mut outgoing: VecDeque<Outgoing> = self.shard.take_outgoing();
+    fn carry_out(&mut self, mut outgoing: VecDeque<Outgoing>) -> Result<bool, RehearsalError> {
         while let Some(next) = outgoing.pop_front() {
             if let Some(observer) = &mut self.observer {
                 observer(&self.shard, &next);
@@ -236,7 +256,11 @@ impl Rehearsal {
             match next {
                 Outgoing::Turn { execution, events } => self.histories.entry(execution).or_default().extend(events),
                 Outgoing::Cancel { execution, call } => self.give_up(&execution, call),
-                Outgoing::Ended { .. } => {}
+                Outgoing::Started { .. }
+                | Outgoing::Refused { .. }
+                | Outgoing::Ended { .. }
+                | Outgoing::Post(_)
+                | Outgoing::Mark(_) => {}
                 Outgoing::Send { execution, call } => {
                     self.dispatches += 1;
                     self.send(&execution, &call)?;
@@ -252,43 +276,42 @@ impl Rehearsal {
     /// The process dies and is started again: all that is left is what the store has, and the world outside.
     fn crash(&mut self) -> Result<(), RehearsalError> {
         self.shard = new_shard(&self.flows, &self.limits, &self.case);
-        let ids = self.store.executions();
         self.histories.clear();
-        for id in ids {
-            let stored = self
-                .store
-                .load(&id, EventId(0))
-                .map_err(RehearsalError::Store)?
-                .unwrap_or_default();
-            let flow = self.flow_of(&stored.events)?;
-            let history = |error: starbridge_machine::history::HistoryError| RehearsalError::History(error.message);
-            self.shard.recover(&id, &flow, &stored).map_err(history)?;
-            let events: Result<Vec<Event>, _> = stored
-                .events
-                .iter()
-                .map(|object| starbridge_machine::history::read_event(&flow, &object.clone().into()))
-                .collect();
-            self.histories.insert(id, events.map_err(history)?);
+        for id in self.store.executions() {
+            if let Some(events) = self.load(&id)? {
+                self.histories.insert(id, events);
+            }
         }
-        self.shard.recovered();
-        self.shard.committed(self.now);
-        if self.carry_out()? {
-            return Err(RehearsalError::Endless);
-        }
+        let messages = self.store.messages().map_err(RehearsalError::Store)?;
+        self.shard.redeliver(messages);
         Ok(())
     }
 
-    fn flow_of(&self, events: &[starbridge_fdl::value::Object]) -> Result<Arc<Flow>, RehearsalError> {
-        let name = events
-            .first()
-            .and_then(|event| event.get("detail")?.as_object()?.get("flow")?.as_str())
-            .unwrap_or_default();
-        if name == self.flows.name {
+    /// Takes an execution up from the store. Answers its events.
+    fn load(&mut self, id: &Text) -> Result<Option<Vec<Event>>, RehearsalError> {
+        let history = |error: HistoryError| RehearsalError::History(error.message);
+        let Some(stored) = self.store.load_whole(id).map_err(RehearsalError::Store)? else {
+            return Ok(None);
+        };
+        let flow = self.flow_of(&stored)?;
+        let state = fold(id, &flow, &stored, &self.limits).map_err(history)?;
+        let state = state.ok_or_else(|| RehearsalError::History("a history can't be folded".to_owned()))?;
+        self.shard.recover(&flow, state, &stored);
+        let mut events = Vec::new();
+        for turn in &stored.turns {
+            events.extend(read_turn(&flow, turn.first, turn.time, &turn.text).map_err(history)?);
+        }
+        Ok(Some(events))
+    }
+
+    fn flow_of(&self, stored: &StoredHistory) -> Result<Arc<Flow>, RehearsalError> {
+        let (name, _) = flow_of(stored);
+        if name.as_str() == self.flows.name {
             return Ok(self.flows.flow.clone());
         }
         self.flows
             .children
-            .get(name)
+            .get(name.as_str())
             .cloned()
             .ok_or_else(|| RehearsalError::History(format!("a history of an unknown flow `{name}`")))
     }

@@ -1,27 +1,82 @@
 //! Carrying out what leaves: calls to connectors, and giving them up.
 
-use super::{Done, Engine};
+use super::Engine;
 use crate::shard::Outgoing;
 use crate::tokens::sign_references;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::{Array, Object, Text, Value};
 use starbridge_machine::{CallToSend, EventId, Signal};
 use starbridge_ports::{Keys, Outcome, Request};
+use std::collections::{BTreeMap, VecDeque};
+use tokio::task::AbortHandle;
 
 const SECRET: &str = "secret://";
+
+/// What became of a call.
+pub(super) struct Done {
+    pub(super) execution: Text,
+    pub(super) call: EventId,
+    pub(super) outcome: Outcome,
+}
+
+/// Calls that are out, at most so many at once; the others wait in the order they came.
+pub(super) struct Calls {
+    out: BTreeMap<(Text, EventId), AbortHandle>,
+    waiting: VecDeque<(Text, Box<CallToSend>)>,
+    at_once: usize,
+}
+
+impl Calls {
+    pub(super) fn new(at_once: usize) -> Self {
+        Self {
+            out: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            at_once,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty() && self.waiting.is_empty()
+    }
+
+    /// A call is over.
+    pub(super) fn over(&mut self, execution: &Text, call: EventId) -> Option<AbortHandle> {
+        self.out.remove(&(execution.clone(), call))
+    }
+}
 
 impl Engine {
     pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
         match outgoing {
-            Outgoing::Send { execution, call } => self.send(execution, *call),
+            Outgoing::Send { execution, call } if self.calls.out.len() < self.calls.at_once => {
+                self.send(execution, *call);
+            }
+            Outgoing::Send { execution, call } => self.calls.waiting.push_back((execution, call)),
             Outgoing::Cancel { execution, call } => self.stop_sending(&execution, call),
-            Outgoing::Turn { .. } | Outgoing::Ended { .. } => {}
+            Outgoing::Started { execution, status } => self.answer_started(&execution, status),
+            Outgoing::Refused { execution, refusal } => self.answers.refused(&execution, &refusal),
+            Outgoing::Ended { execution, .. } => self.answer_ended(&execution),
+            Outgoing::Mark(number) => self.answers.marked(number),
+            Outgoing::Turn { .. } | Outgoing::Post(_) => {}
+        }
+    }
+
+    /// Sends calls that waited for others to be over.
+    pub(super) fn send_waiting(&mut self) {
+        while self.calls.out.len() < self.calls.at_once
+            && let Some((execution, call)) = self.calls.waiting.pop_front()
+        {
+            // It may have been given up meanwhile.
+            let state = self.shard.state(&execution);
+            if state.is_some_and(|state| state.is_to_be_sent(call.call)) {
+                self.send(execution, *call);
+            }
         }
     }
 
     pub(super) fn stop_sending(&mut self, execution: &Text, call: EventId) {
         self.heartbeats.forget(execution, call);
-        if let Some(task) = self.out.remove(&(execution.clone(), call)) {
+        if let Some(task) = self.calls.over(execution, call) {
             task.abort();
         }
     }
@@ -53,7 +108,7 @@ impl Engine {
                         outcome,
                     });
                 });
-                self.out.insert(key, task.abort_handle());
+                self.calls.out.insert(key, task.abort_handle());
             }
         }
     }

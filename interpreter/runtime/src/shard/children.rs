@@ -1,12 +1,77 @@
-//! Child flows: executions that a task of another one starts (section "tasks", `flow:`).
+//! Child flows: executions that a task of another one starts (section "tasks", `flow:`), and what parents and children say
+//! to each other. A family belongs to one shard; what must not be lost stands in the store until it is dealt with.
 
-use super::{Outgoing, Shard, StartError, StartRequest};
+use super::births::parent_of;
+use super::{Shard, StartError, StartRequest};
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{CallToSend, EventId, Parent, Signal, Status};
+use starbridge_machine::{CallToSend, Detail, Event, EventId, Parent, Signal, Status};
+use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
+
+/// What waits for an execution to take it.
+pub(super) enum Post {
+    /// A signal.
+    Signal(Box<Signal>),
+    /// It is to be started by that call, unless it was already.
+    Start {
+        /// The execution the call belongs to.
+        parent: Text,
+        /// The call.
+        call: Box<CallToSend>,
+    },
+    /// It is to undo what it did, for that call.
+    Undo(Parent),
+    /// A message kept in the store.
+    Message(Message),
+}
+
+/// An error's name and cause.
+type Refused = (&'static str, String);
 
 impl Shard {
+    /// Takes what was posted. Answers an execution that is wanted and not here.
+    pub(super) fn take_posts(&mut self, now: Timestamp) -> Option<Text> {
+        while let Some((to, _)) = self.inbox.front() {
+            let here = self.executions.contains_key(to);
+            if !here && self.absent.as_ref() != Some(to) {
+                return Some(to.clone());
+            }
+            let (to, post) = self.inbox.pop_front()?;
+            self.absent = None;
+            match post {
+                // One that is no longer awaited says nothing new: the receiver's state is the truth.
+                Post::Signal(signal) => drop(self.signal(&to, *signal, now)),
+                Post::Start { parent, call } => self.take_child_start(&to, here, &parent, &call, now),
+                Post::Undo(parent) => self.take_undo(&to, parent, now),
+                Post::Message(message) if here => self.take_message(message, now),
+                Post::Message(message) => self.drop_message(message.id),
+            }
+        }
+        None
+    }
+
+    /// An execution that is wanted is nowhere: what was posted to it is dealt with as it can be.
+    pub fn absent(&mut self, execution: Text) {
+        self.absent = Some(execution);
+    }
+
+    fn post(&mut self, to: Text, signal: Signal) {
+        self.inbox.push_back((to, Post::Signal(Box::new(signal))));
+    }
+
+    /// A message is durable: it is to reach its receiver.
+    pub(super) fn deliver(&mut self, message: Message) {
+        self.inbox.push_back((message.id.to.clone(), Post::Message(message)));
+    }
+
+    /// Delivers again what the store has kept.
+    pub fn redeliver(&mut self, messages: Vec<Message>) {
+        // Calls that start children come first: that a child has begun is heard before how it ended.
+        self.release_what_waits_for_nothing();
+        messages.into_iter().for_each(|message| self.deliver(message));
+    }
+
     /// Whether a call starts a child, or tells one to undo itself.
     pub(super) fn is_for_child(&self, execution: &Text, call: &CallToSend) -> bool {
         let started = self.state(execution).and_then(|state| state.started());
@@ -21,57 +86,70 @@ impl Shard {
                 .is_some_and(|resolved| resolved.target.starts_with("flow:"))
     }
 
-    pub(super) fn call_child(&mut self, execution: &Text, call: &CallToSend, now: Timestamp) {
-        if let Some(child) = &call.child {
-            return self.undo_child(execution, call.call, child);
+    /// Notes which calls wait for a child.
+    pub(super) fn note_sync(&mut self, execution: &Text, call: &CallToSend) {
+        if call.pattern == Pattern::Sync && call.child.is_none() && self.is_for_child(execution, call) {
+            self.sync_calls.insert((execution.clone(), call.call));
         }
-        // Sent before: what was to be started is there already.
-        let known = self.children.get(&(execution.clone(), call.call)).cloned();
-        let started = match known {
-            Some(child) => Ok(child),
-            None => self.start_child(execution, call, now),
+    }
+
+    fn id_of_child(&mut self, parent: Parent) -> Text {
+        let request = StartRequest {
+            parent: Some(parent),
+            ..StartRequest::default()
         };
-        let signal = match started {
-            Ok(child) => self.started_signal(call, &child),
-            Err((error, cause)) => Signal::Failed {
+        (self.births)(&request, Timestamp::default()).id
+    }
+
+    pub(super) fn call_child(&mut self, execution: &Text, call: Box<CallToSend>) {
+        let parent = parent_of(execution, call.call);
+        match call.child.clone() {
+            Some(child) => self.inbox.push_back((child, Post::Undo(parent))),
+            None => {
+                let child = self.id_of_child(parent);
+                let parent = execution.clone();
+                self.inbox.push_back((child, Post::Start { parent, call }));
+            }
+        }
+    }
+
+    fn take_child_start(&mut self, child: &Text, here: bool, parent: &Text, call: &CallToSend, now: Timestamp) {
+        // It may have been given up meanwhile.
+        if !self.state(parent).is_some_and(|state| state.is_to_be_sent(call.call)) {
+            return;
+        }
+        if here {
+            if let Some((parent, signal)) = self.word_of_start(child) {
+                let _ = self.signal(&parent, signal, now);
+            }
+            return;
+        }
+        let started = self
+            .child_request(parent, call)
+            .and_then(|request| self.start_child(request, now));
+        if let Err((error, cause)) = started {
+            let failed = Signal::Failed {
                 call: call.call,
-                error,
+                error: error.to_owned(),
                 cause,
                 retry_after: None,
-            },
-        };
-        self.inbox.push_back((execution.clone(), signal));
-    }
-
-    fn started_signal(&self, call: &CallToSend, child: &Text) -> Signal {
-        let started = self.state(child).and_then(|state| state.started());
-        match call.pattern {
-            Pattern::RequestResponse => {
-                let name = started.map(|started| started.name.clone()).unwrap_or_default();
-                let result: Object = [
-                    ("executionId".into(), child.clone().into()),
-                    ("executionName".into(), name.into()),
-                ]
-                .into_iter()
-                .collect();
-                Signal::Succeeded {
-                    call: call.call,
-                    result: result.into(),
-                    worker: None,
-                    held_time: None,
-                }
-            }
-            Pattern::Sync | Pattern::WaitForCallback => Signal::Submitted {
-                call: call.call,
-                receipt: None,
-                execution: Some(child.clone()),
-                version: started.map(|started| started.version),
-            },
+            };
+            self.post(parent.clone(), failed);
         }
     }
 
-    fn start_child(&mut self, execution: &Text, call: &CallToSend, now: Timestamp) -> Result<Text, (String, String)> {
-        let refused = |error: &str, cause: String| (error.to_owned(), cause);
+    fn start_child(&mut self, request: StartRequest, now: Timestamp) -> Result<(), Refused> {
+        let flow = request.flow.clone();
+        let started = self.start(request, now).map(drop);
+        started.map_err(|error| match error {
+            StartError::NoSuchFlow => ("FnF.NoSuchResource", format!("there is no flow `{flow}`")),
+            StartError::InvalidInput(_) => ("FnF.InvalidInput", error.to_string()),
+            StartError::Refused(_) => ("FnF.PayloadTooLarge", error.to_string()),
+        })
+    }
+
+    /// What a call starts.
+    fn child_request(&self, execution: &Text, call: &CallToSend) -> Result<StartRequest, Refused> {
         let params = call.params.as_ref().and_then(Value::as_object);
         let param = |name: &str| params.and_then(|params| params.get(name));
         let target = self
@@ -83,9 +161,9 @@ impl Shard {
             "" => param("FlowName").and_then(Value::as_str).unwrap_or_default().to_owned(),
             name => name.to_owned(),
         };
+        let outer = self.state(execution).and_then(|state| state.started());
         let (flow, version) = if named == "$self" {
-            let started = self.state(execution).and_then(|state| state.started());
-            let own = started.map(|started| (started.flow.clone(), Some(started.version)));
+            let own = outer.map(|started| (started.flow.clone(), Some(started.version)));
             own.unwrap_or_default()
         } else {
             match named.split_once('@') {
@@ -93,71 +171,103 @@ impl Shard {
                 Some((name, version)) => (Text::from(name), Some(version.parse().unwrap_or(0))),
             }
         };
+        let invalid = |cause: String| ("FnF.InvalidInput", cause);
         let input = match param("Input") {
             None => call.input.clone(),
             Some(Value::Object(input)) => input.clone(),
-            Some(Value::String(text)) => serde_json::from_str::<Object>(text).map_err(|error| {
-                refused(
-                    "FnF.InvalidInput",
-                    format!("the child's `Input` is no JSON object: {error}"),
-                )
-            })?,
+            Some(Value::String(text)) => serde_json::from_str::<Object>(text)
+                .map_err(|error| invalid(format!("the child's `Input` is no JSON object: {error}")))?,
             Some(other) => {
-                let cause = format!("the child's `Input` is {}, not an object", other.kind());
-                return Err(refused("FnF.InvalidInput", cause));
+                return Err(invalid(format!(
+                    "the child's `Input` is {}, not an object",
+                    other.kind()
+                )));
             }
         };
-        let name = param("ExecutionName").and_then(Value::as_text).cloned();
-        let outer = self.state(execution).and_then(|state| state.started());
         let ours = outer.map(|started| Text::from(format!("{}-{}", started.name, call.call)));
-        let request = StartRequest {
-            flow: flow.clone(),
+        Ok(StartRequest {
+            flow,
             version,
             input,
-            name: name.or(ours),
+            name: param("ExecutionName").and_then(Value::as_text).cloned().or(ours),
             labels: outer.and_then(|started| started.labels.clone()),
-            parent: Some(Parent {
-                execution: execution.clone(),
-                event: call.call,
-            }),
-        };
-        let child = request.name.clone().unwrap_or_default();
-        self.start(request, now).map_err(|error| match error {
-            StartError::NoSuchFlow => refused("FnF.NoSuchResource", format!("there is no flow `{named}`")),
-            StartError::NameTaken => refused(
-                "fnf.ExecutionAlreadyExists",
-                format!("the flow `{flow}` has an execution named `{child}` already"),
-            ),
-            StartError::InvalidInput(_) => refused("FnF.InvalidInput", error.to_string()),
-            StartError::Refused(_) => refused("FnF.PayloadTooLarge", error.to_string()),
+            parent: Some(parent_of(execution, call.call)),
+            awaited: call.pattern == Pattern::Sync,
         })
     }
 
-    /// The child undoes what it had done.
-    fn undo_child(&mut self, execution: &Text, call: EventId, child: &Text) {
-        let status = self.state(child).map(|state| state.status());
-        match status {
-            Some(Status::Succeeded | Status::RollingBack) => {}
-            // It is undone already, or never did anything that stayed.
-            _ => {
-                let failed = status == Some(Status::RollbackFailed);
-                let done = if failed {
-                    self.not_undone(call, child)
-                } else {
-                    undone(call)
-                };
-                self.inbox.push_back((execution.clone(), done));
-                return;
-            }
+    /// A child has begun: the call that started it goes on, or begins to wait.
+    pub(super) fn tell_started(&mut self, child: &Text) {
+        if let Some((parent, signal)) = self.word_of_start(child) {
+            self.post(parent, signal);
         }
-        self.undoing.insert(child.clone(), (execution.clone(), call));
-        let stop = Signal::Stop {
-            error: None,
-            cause: "the execution that started it is being undone".to_owned(),
-            by: None,
-            rollback: true,
+    }
+
+    /// The parent of a child, and what tells it that the child has begun.
+    fn word_of_start(&self, child: &Text) -> Option<(Text, Signal)> {
+        let started = self.state(child)?.started()?;
+        let parent = started.parent.clone()?;
+        let call = parent.event;
+        let outer = self.executions.get(&parent.execution)?;
+        let signal = match outer.state.call_to_send(&outer.flow, call)?.pattern {
+            Pattern::RequestResponse => {
+                let result: Object = [
+                    ("executionId".into(), child.clone().into()),
+                    ("executionName".into(), started.name.clone().into()),
+                ]
+                .into_iter()
+                .collect();
+                Signal::Succeeded {
+                    call,
+                    result: result.into(),
+                    worker: None,
+                    held_time: None,
+                }
+            }
+            Pattern::Sync | Pattern::WaitForCallback => submitted(call, child.clone(), started.version),
         };
-        self.inbox.push_back((child.clone(), stop));
+        Some((parent.execution, signal))
+    }
+
+    /// A child could not be started: its name is taken.
+    pub(super) fn tell_refused(&mut self, child: &Text, refusal: &Refusal) {
+        let Some(started) = self.state(child).and_then(|state| state.started()) else {
+            return;
+        };
+        let (Some(parent), Refusal::Exists { .. }) = (started.parent.clone(), refusal) else {
+            return;
+        };
+        let failed = Signal::Failed {
+            call: parent.event,
+            error: "fnf.ExecutionAlreadyExists".to_owned(),
+            cause: format!(
+                "the flow `{}` has an execution named `{}` already",
+                started.flow, started.name
+            ),
+            retry_after: None,
+        };
+        self.post(parent.execution, failed);
+    }
+
+    /// The child undoes what it had done.
+    fn take_undo(&mut self, child: &Text, parent: Parent, now: Timestamp) {
+        match self.state(child).map(|state| state.status()) {
+            Some(Status::Succeeded) => {
+                self.undoing.insert(child.clone(), (parent.execution, parent.event));
+                let cause = "the execution that started it is being undone";
+                // It has succeeded, so it can be undone.
+                let _ = self.signal(child, stop(cause), now);
+            }
+            Some(Status::RollingBack) => {
+                self.undoing.insert(child.clone(), (parent.execution, parent.event));
+            }
+            Some(Status::RollbackFailed) => {
+                let failed = self.not_undone(parent.event, child);
+                self.post(parent.execution, failed);
+            }
+            // It is undone already, or never did anything that stayed.
+            _ => self.post(parent.execution, undone(parent.event)),
+        }
     }
 
     fn not_undone(&self, call: EventId, child: &Text) -> Signal {
@@ -170,74 +280,102 @@ impl Shard {
         }
     }
 
-    /// A call that is given up stops the child it waits for; one that did not wait leaves it alone.
-    pub(super) fn cancel_child(&mut self, execution: &Text, call: EventId) {
-        let Some(child) = self.children.get(&(execution.clone(), call)).cloned() else {
-            return;
-        };
-        // From here on nobody waits for how it ends.
-        if !self.sync_calls.remove(&(execution.clone(), call)) {
-            return;
-        }
-        let stop = Signal::Stop {
-            error: None,
-            cause: "the task that waited for it was given up".to_owned(),
-            by: None,
-            rollback: true,
-        };
-        self.inbox.push_back((child, stop));
-    }
-
-    /// Whether the step of that call waits for its child to end.
-    fn waits_for_child(&self, execution: &Text, call: EventId) -> bool {
-        self.sync_calls.contains(&(execution.clone(), call))
-    }
-
-    /// An execution has ended: the call that waits for it gets its result or its error.
-    pub(super) fn tell_parent(&mut self, child: &Text, status: Status) {
-        let Some(state) = self.state(child) else {
-            return;
-        };
-        if let Some((execution, call)) = self.undoing.get(child).cloned() {
+    /// An execution has ended: the call for which it undid itself is told.
+    pub(super) fn tell_undone(&mut self, child: &Text, status: Status) {
+        if let Some((execution, call)) = self.undoing.remove(child) {
             let signal = match status {
                 Status::RollbackFailed => self.not_undone(call, child),
                 _ => undone(call),
             };
-            self.undoing.remove(child);
-            self.inbox.push_back((execution, signal));
-            return;
+            self.post(execution, signal);
         }
-        let Some(parent) = state.started().and_then(|started| started.parent.clone()) else {
-            return;
-        };
-        if !self.waits_for_child(&parent.execution, parent.event) {
-            return;
-        }
-        let call = parent.event;
-        let signal = match (state.output(), state.failure()) {
-            (Some(output), _) if status == Status::Succeeded => Signal::Succeeded {
-                call,
-                result: output.clone().into(),
-                worker: None,
-                held_time: None,
-            },
-            (_, failure) => Signal::Failed {
-                call,
-                error: failure.map_or_else(String::new, |failure| failure.error.to_string()),
-                cause: failure.map_or_else(String::new, |failure| failure.cause.to_string()),
-                retry_after: None,
-            },
-        };
-        self.inbox.push_back((parent.execution, signal));
     }
 
-    /// Notes which calls wait for a child, before what follows from them leaves.
-    pub(super) fn note_sync(&mut self, outgoing: &Outgoing) {
-        if let Outgoing::Send { execution, call } = outgoing
-            && call.pattern == Pattern::Sync
-        {
-            self.sync_calls.insert((execution.clone(), call.call));
+    /// Calls given up in this turn stop the children they waited for; those that did not wait leave them alone.
+    pub(super) fn words_to_children(&mut self, id: &Text, events: &[Event]) -> Vec<Message> {
+        let mut words = Vec::new();
+        for event in events {
+            let call = match &event.detail {
+                Detail::TaskCancelled { of, .. } => *of,
+                Detail::TaskTimedOut { .. } => event.caused_by,
+                _ => continue,
+            };
+            // From here on nobody waits for how it ends.
+            if self.sync_calls.remove(&(id.clone(), call)) {
+                words.push(Message {
+                    id: MessageId {
+                        from: id.clone(),
+                        event: call,
+                        to: self.id_of_child(parent_of(id, call)),
+                    },
+                    body: MessageBody::GivenUp,
+                });
+            }
         }
+        words
+    }
+
+    fn take_message(&mut self, message: Message, now: Timestamp) {
+        let Message { id, body } = message;
+        let to = id.to.clone();
+        let signal = match body {
+            MessageBody::GivenUp => stop("the task that waited for it was given up"),
+            MessageBody::Succeeded { call, version, output } => {
+                self.take_submitted(&to, call, &id.from, version, now);
+                Signal::Succeeded {
+                    call,
+                    result: output.into(),
+                    worker: None,
+                    held_time: None,
+                }
+            }
+            MessageBody::Failed {
+                call,
+                version,
+                error,
+                cause,
+            } => {
+                self.take_submitted(&to, call, &id.from, version, now);
+                Signal::Failed {
+                    call,
+                    error: error.to_string(),
+                    cause: cause.to_string(),
+                    retry_after: None,
+                }
+            }
+        };
+        let awaited = self.state(&to).is_some_and(|state| match &signal {
+            Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
+            _ => matches!(state.status(), Status::Running | Status::Manual),
+        });
+        if !awaited || self.signal_with(&to, signal, Some(id.clone()), now).is_err() {
+            self.drop_message(id);
+        }
+    }
+
+    /// That the child had begun comes before how it ended, also where a crash came between.
+    fn take_submitted(&mut self, parent: &Text, call: EventId, child: &Text, version: u64, now: Timestamp) {
+        if self.state(parent).is_some_and(|state| state.is_to_be_sent(call)) {
+            let _ = self.signal(parent, submitted(call, child.clone(), version), now);
+        }
+    }
+}
+
+fn submitted(call: EventId, child: Text, version: u64) -> Signal {
+    Signal::Submitted {
+        call,
+        receipt: None,
+        execution: Some(child),
+        version: Some(version),
+    }
+}
+
+fn stop(cause: &str) -> Signal {
+    Signal::Stop {
+        error: None,
+        cause: cause.to_owned(),
+        by: None,
+        rollback: true,
     }
 }
 

@@ -1,54 +1,74 @@
 //! Recovery: an execution taken up again from its history.
 
-use super::{Live, Outgoing, Shard};
+use super::live::{Live, Standing};
+use super::{Outgoing, Shard};
 use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::Text;
 use starbridge_machine::history::HistoryError;
-use starbridge_machine::{EventId, Signal, State, Status, history};
+use starbridge_machine::{EventId, State, history};
 use starbridge_ports::StoredHistory;
 use std::sync::Arc;
 
-impl Shard {
-    /// Takes up an execution from what a store kept: the checkpoint if it is of use, then the events after it.
-    ///
-    /// What is outstanding leaves again under the same keys. After the last execution is taken up,
-    /// [`Shard::recovered`] links children and parents.
-    pub fn recover(&mut self, execution: &str, flow: &Arc<Flow>, stored: &StoredHistory) -> Result<(), HistoryError> {
-        let id = Text::from(execution);
-        let shortcut = stored
-            .checkpoint
-            .as_ref()
-            .and_then(|(_, bytes)| State::from_checkpoint(flow, bytes, self.limits.clone()).ok());
-        let mut state = shortcut.unwrap_or_else(|| State::new(id.clone(), self.limits.clone()));
-        for object in &stored.events {
-            let event = history::read_event(flow, &object.clone().into())?;
+/// Folds what a store kept: the checkpoint if it is of use, then the turns after it.
+///
+/// A checkpoint that is of no use can't be replaced by the turns after it: `None` asks for the whole history.
+pub fn fold(
+    execution: &str,
+    flow: &Flow,
+    stored: &StoredHistory,
+    limits: &Arc<Limits>,
+) -> Result<Option<State>, HistoryError> {
+    let mut state = match &stored.checkpoint {
+        None => State::new(execution, limits.clone()),
+        Some((_, bytes)) => match State::from_checkpoint(flow, bytes, limits.clone()) {
+            Ok(state) => state,
+            Err(_) => return Ok(None),
+        },
+    };
+    for turn in &stored.turns {
+        for event in history::read_turn(flow, turn.first, turn.time, &turn.text)? {
             if event.id > state.last_event() {
                 state.apply(flow, &event);
             }
         }
-        if let Some(at) = state.broken_at() {
-            return Err(HistoryError {
-                message: format!("event {at} does not fit the flow"),
-            });
-        }
-        if let Some(started) = state.started() {
-            self.names
-                .insert((started.flow.clone(), started.name.clone()), id.clone());
-            if let Some(parent) = &started.parent {
-                self.children
-                    .insert((parent.execution.clone(), parent.event), id.clone());
-            }
-        }
+    }
+    match state.broken_at() {
+        None => Ok(Some(state)),
+        Some(at) => Err(HistoryError {
+            message: format!("event {at} does not fit the flow"),
+        }),
+    }
+}
+
+impl Shard {
+    /// Takes up an execution from its folded history. What is outstanding leaves again under the same keys.
+    pub fn recover(&mut self, flow: &Arc<Flow>, state: State, stored: &StoredHistory) {
+        let id = state.execution().clone();
+        let record = &stored.record;
+        let family = [&id].into_iter().chain(&record.ancestors).cloned().collect();
         let sends: Vec<_> = state.calls_to_send_after(flow, EventId(0)).collect();
-        for call in state.calls_in_flight() {
-            if let Some(call) = state.call_to_send(flow, call) {
-                self.note_sync(&Outgoing::Send {
-                    execution: id.clone(),
-                    call: Box::new(call),
-                });
-            }
+        let waiting: Vec<_> = state
+            .calls_in_flight()
+            .filter_map(|call| state.call_to_send(flow, call))
+            .collect();
+        let given_up: Vec<_> = state.given_up().collect();
+        let must_continue = state.must_continue();
+        let mut live = Live::new(flow.clone(), state, family, record.awaited);
+        live.kept = Some(Standing {
+            status: record.status,
+            awake: record.awake,
+            wake_at: record.wake_at,
+        });
+        if let Some((_, bytes)) = &stored.checkpoint {
+            live.noted_checkpoint(bytes.len());
         }
-        for call in state.given_up() {
+        self.executions.insert(id.clone(), live);
+        for call in &waiting {
+            self.note_sync(&id, call);
+        }
+        // Who was not told before a crash is told now.
+        for call in given_up {
             self.held.push(Outgoing::Cancel {
                 execution: id.clone(),
                 call,
@@ -60,90 +80,20 @@ impl Shard {
                 call: Box::new(call),
             });
         }
-        if state.must_continue() {
+        if must_continue {
             self.continuing.push_back(id.clone());
         }
-        let live = Live {
-            flow: flow.clone(),
-            state,
-            wakeup: None,
-            family: vec![id.clone()],
-        };
-        self.executions.insert(id.clone(), live);
         self.note_wakeup(&id);
-        Ok(())
+        self.note_idle(id);
     }
 
-    /// All executions are taken up: families are known, and children tell how they ended where that got lost.
-    pub fn recovered(&mut self) {
-        let mut ids: Vec<Text> = self.executions.keys().cloned().collect();
-        ids.sort_by_key(|id| {
-            let started = self.state(id).and_then(|state| state.started());
-            started.and_then(|started| {
-                started
-                    .parent
-                    .as_ref()
-                    .map(|parent| (parent.execution.clone(), parent.event))
-            })
-        });
-        for id in &ids {
-            let mut family = vec![id.clone()];
-            let mut next = self.parent_of(id);
-            while let Some(outer) = next {
-                if family.contains(&outer) {
-                    break;
-                }
-                next = self.parent_of(&outer);
-                family.push(outer);
-            }
-            if let Some(live) = self.executions.get_mut(id) {
-                live.family = family;
-            }
-        }
-        for id in ids {
-            let Some(state) = self.state(&id) else {
-                continue;
-            };
-            let status = state.status();
-            let waiting = state
-                .started()
-                .and_then(|started| started.parent.clone())
-                .is_some_and(|parent| {
-                    self.state(&parent.execution)
-                        .is_some_and(|outer| outer.is_in_flight(parent.event))
-                });
-            if status.is_ended() && waiting {
-                self.tell_parent(&id, status);
-            }
-            self.stop_orphan(&id);
-        }
+    /// Where an execution stands, as the store was told.
+    pub fn standing(&self, execution: &str) -> Option<Standing> {
+        self.executions.get(execution)?.kept
     }
+}
 
-    /// A child whose call was given up is stopped, should the message have been lost.
-    fn stop_orphan(&mut self, id: &Text) {
-        let Some(state) = self.state(id) else {
-            return;
-        };
-        let Some(parent) = state.started().and_then(|started| started.parent.clone()) else {
-            return;
-        };
-        let running = matches!(state.status(), Status::Running);
-        let given_up = self
-            .state(&parent.execution)
-            .is_some_and(|outer| outer.was_given_up(parent.event));
-        if running && given_up {
-            let stop = Signal::Stop {
-                error: None,
-                cause: "the task that waited for it was given up".to_owned(),
-                by: None,
-                rollback: true,
-            };
-            self.inbox.push_back((id.clone(), stop));
-        }
-    }
-
-    fn parent_of(&self, id: &Text) -> Option<Text> {
-        let started = self.state(id)?.started()?;
-        started.parent.as_ref().map(|parent| parent.execution.clone())
-    }
+/// The name and version of the flow of an execution.
+pub fn flow_of(stored: &StoredHistory) -> (&Text, u64) {
+    (&stored.record.flow, stored.record.version)
 }

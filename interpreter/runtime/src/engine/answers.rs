@@ -1,0 +1,121 @@
+//! Answers to those who asked something of an engine. None leaves before what it says is durable.
+
+use super::Engine;
+use super::commands::{Begun, Reply, StartFailure};
+use starbridge_fdl::value::Text;
+use starbridge_machine::Status;
+use starbridge_ports::Refusal;
+use std::collections::BTreeMap;
+use tokio::sync::oneshot;
+
+/// Who waits for what.
+#[derive(Default)]
+pub(super) struct Answers {
+    starts: BTreeMap<Text, Starter>,
+    ends: BTreeMap<Text, Vec<oneshot::Sender<Begun>>>,
+    marks: BTreeMap<u64, (oneshot::Sender<Reply>, Reply)>,
+    next: u64,
+}
+
+struct Starter {
+    reply: oneshot::Sender<Result<Begun, StartFailure>>,
+    /// Whether the answer waits for the end.
+    wait: bool,
+}
+
+impl Answers {
+    pub(super) fn await_start(
+        &mut self,
+        execution: Text,
+        wait: bool,
+        reply: oneshot::Sender<Result<Begun, StartFailure>>,
+    ) {
+        self.starts.insert(execution, Starter { reply, wait });
+    }
+
+    pub(super) fn await_end(&mut self, execution: Text, reply: oneshot::Sender<Begun>) {
+        let waiting = self.ends.entry(execution).or_default();
+        waiting.retain(|reply| !reply.is_closed());
+        waiting.push(reply);
+    }
+
+    /// The number of a mark; when it comes back, the answer leaves.
+    pub(super) fn await_mark(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) -> u64 {
+        self.next += 1;
+        self.marks.insert(self.next, (reply, answer));
+        self.next
+    }
+
+    pub(super) fn marked(&mut self, number: u64) {
+        if let Some((reply, answer)) = self.marks.remove(&number) {
+            // Whoever asked may have gone.
+            let _ = reply.send(answer);
+        }
+    }
+
+    pub(super) fn refused(&mut self, execution: &Text, refusal: &Refusal) {
+        if let Some(starter) = self.starts.remove(execution) {
+            let failure = match refusal {
+                Refusal::Exists { execution, .. } => StartFailure::Exists(execution.clone()),
+                Refusal::Conflict => StartFailure::Stopping,
+            };
+            let _ = starter.reply.send(Err(failure));
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn answer_started(&mut self, execution: &Text, status: Status) {
+        let waits = |starter: &Starter| starter.wait && status.is_ended();
+        match self.answers.starts.get(execution) {
+            // Its end leaves right after.
+            Some(starter) if waits(starter) => {}
+            Some(starter) if starter.wait => {}
+            Some(_) => {
+                let begun = self.glimpse(execution, Some(status));
+                if let Some((starter, begun)) = self.answers.starts.remove(execution).zip(begun) {
+                    let _ = starter.reply.send(Ok(begun));
+                }
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn answer_ended(&mut self, execution: &Text) {
+        let starter = self.answers.starts.remove(execution);
+        let ends = self.answers.ends.remove(execution).unwrap_or_default();
+        if starter.is_none() && ends.is_empty() {
+            return;
+        }
+        let Some(begun) = self.glimpse(execution, None) else {
+            return;
+        };
+        for reply in ends {
+            let _ = reply.send(begun.clone());
+        }
+        if let Some(starter) = starter {
+            let _ = starter.reply.send(Ok(begun));
+        }
+    }
+
+    /// What is to be said of an execution that is here; of one that has only begun, no more than that.
+    fn glimpse(&self, execution: &Text, only: Option<Status>) -> Option<Begun> {
+        let mut record = self.shard.record(execution)?;
+        let state = self.shard.state(execution)?;
+        let mut output = state.output().cloned();
+        if let Some(status) = only {
+            record.status = status;
+            if !status.is_ended() {
+                record.ended = None;
+                record.failure = None;
+                output = None;
+            }
+        }
+        Some(Begun {
+            execution: execution.clone(),
+            record,
+            input: state.started()?.input.clone(),
+            output,
+        })
+    }
+}

@@ -1,0 +1,211 @@
+//! What somebody asks of a running engine.
+
+use super::Engine;
+use crate::shard::{StartError, StartRequest};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::{EventId, Rejection, Signal};
+use starbridge_ports::{Record, StoreError};
+use tokio::sync::oneshot;
+
+/// What somebody asks of a running engine.
+#[derive(Debug)]
+pub enum Command {
+    /// A flow is to be started.
+    Start {
+        /// With what.
+        request: Box<StartRequest>,
+        /// Whether the answer waits for the end.
+        wait: bool,
+        /// Who is told.
+        reply: oneshot::Sender<Result<Begun, StartFailure>>,
+    },
+    /// Somebody waits for an execution to end; one that has ended or is not there is answered by dropping `reply`.
+    AwaitEnd {
+        /// The execution.
+        execution: Text,
+        /// Who is told.
+        reply: oneshot::Sender<Begun>,
+    },
+    /// A report with a task token.
+    Report {
+        /// The token.
+        token: String,
+        /// What it reports.
+        report: Report,
+        /// Who is told what became of it.
+        reply: oneshot::Sender<Reply>,
+    },
+    /// A signal from an operator.
+    Signal {
+        /// The execution.
+        execution: Text,
+        /// A stop, a redrive, a word about a step that waits for one.
+        signal: Box<Signal>,
+        /// Who is told what became of it.
+        reply: Option<oneshot::Sender<Reply>>,
+    },
+    /// No more commands are taken; calls in flight are waited for until then.
+    Drain {
+        /// The end of patience.
+        until: Timestamp,
+    },
+}
+
+/// What a callback reports.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// The task succeeded with this output.
+    Succeed(Object),
+    /// It failed.
+    Fail {
+        /// The error's name.
+        error: String,
+        /// Its cause.
+        cause: String,
+    },
+    /// It is still being worked on.
+    Heartbeat,
+}
+
+/// What became of a report or a signal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// It counts, and stands in the history.
+    Taken,
+    /// Another report came first.
+    AlreadyCompleted,
+    /// It is for a call that was given up.
+    TimedOut,
+    /// The token is not ours.
+    InvalidToken,
+    /// There is no such execution.
+    NoSuchExecution,
+    /// The execution can't take it.
+    Rejected(Rejection),
+}
+
+/// An execution as it is answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Begun {
+    /// Its id.
+    pub execution: Text,
+    /// What is known of it.
+    pub record: Record,
+    /// Its input.
+    pub input: Object,
+    /// Its output, if it succeeded.
+    pub output: Option<Object>,
+}
+
+/// Why nothing was started.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StartFailure {
+    /// The request can't be taken.
+    Refused(StartError),
+    /// The flow has an execution of that name: this one.
+    Exists(Text),
+    /// No more is taken: the engine is coming to its end.
+    Stopping,
+}
+
+impl Engine {
+    pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
+        let now = self.now();
+        match command {
+            Command::Start { request, wait, reply } => match self.shard.start(*request, now) {
+                Ok(execution) => self.answers.await_start(execution, wait, reply),
+                Err(error) => drop(reply.send(Err(StartFailure::Refused(error)))),
+            },
+            Command::AwaitEnd { execution, reply } => {
+                let runs = |state: &starbridge_machine::State| !state.status().is_ended();
+                if self.bring(&execution)? && self.shard.state(&execution).is_some_and(runs) {
+                    self.answers.await_end(execution, reply);
+                }
+            }
+            Command::Report { token, report, reply } => {
+                let answer = self.take_report(&token, report, now)?;
+                let number = self.answers.await_mark(reply, answer);
+                self.shard.mark(number);
+            }
+            Command::Signal {
+                execution,
+                signal,
+                reply,
+            } => {
+                let answer = match self.bring(&execution)? {
+                    false => Reply::NoSuchExecution,
+                    true => match self.shard.signal(&execution, *signal, now) {
+                        Ok(()) => Reply::Taken,
+                        Err(rejection) => Reply::Rejected(rejection),
+                    },
+                };
+                if let Some(reply) = reply {
+                    let number = self.answers.await_mark(reply, answer);
+                    self.shard.mark(number);
+                }
+            }
+            Command::Drain { until } => self.draining = Some(until),
+        }
+        Ok(())
+    }
+
+    fn take_report(&mut self, token: &str, report: Report, now: Timestamp) -> Result<Reply, StoreError> {
+        let Ok((execution, call)) = self.world.tokens.verify(token) else {
+            return Ok(Reply::InvalidToken);
+        };
+        if !self.bring(&execution)? {
+            return Ok(Reply::InvalidToken);
+        }
+        Ok(match report {
+            Report::Heartbeat => self.take_heartbeat(&execution, call, now),
+            Report::Succeed(output) => {
+                let result = Value::Object(output);
+                let signal = Signal::Succeeded {
+                    call,
+                    result,
+                    worker: None,
+                    held_time: None,
+                };
+                self.take_result(&execution, call, signal, now)
+            }
+            Report::Fail { error, cause } => {
+                let signal = Signal::Failed {
+                    call,
+                    error,
+                    cause,
+                    retry_after: None,
+                };
+                self.take_result(&execution, call, signal, now)
+            }
+        })
+    }
+
+    fn take_heartbeat(&mut self, execution: &str, call: EventId, now: Timestamp) -> Reply {
+        match self.shard.state(execution) {
+            None => Reply::InvalidToken,
+            Some(state) if state.is_in_flight(call) => {
+                self.heartbeats.beat(&Text::from(execution), call, now);
+                Reply::Taken
+            }
+            Some(state) if state.was_given_up(call) => Reply::TimedOut,
+            Some(_) => Reply::AlreadyCompleted,
+        }
+    }
+
+    fn take_result(&mut self, execution: &str, call: EventId, signal: Signal, now: Timestamp) -> Reply {
+        let state = self.shard.state(execution);
+        let given_up = state.is_some_and(|state| state.was_given_up(call));
+        match self.shard.signal(execution, signal, now) {
+            Ok(()) if given_up => Reply::TimedOut,
+            Ok(()) => {
+                self.stop_sending(&Text::from(execution), call);
+                Reply::Taken
+            }
+            Err(Rejection::Superseded) => Reply::TimedOut,
+            Err(Rejection::Finished) if given_up => Reply::TimedOut,
+            Err(Rejection::Unknown | Rejection::NotStarted) => Reply::InvalidToken,
+            Err(_) => Reply::AlreadyCompleted,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Taking up executions from the store.
+
+use super::Engine;
+use crate::shard::{flow_of, fold};
+use crate::shards::shard_of;
+use starbridge_ports::StoreError;
+
+impl Engine {
+    /// Whether an execution belongs to this engine.
+    pub(super) fn is_mine(&self, execution: &str) -> bool {
+        let (which, of) = self.settings.share;
+        shard_of(execution) % of.max(1) == which
+    }
+
+    /// Takes up an execution that is wanted, or says that it is nowhere.
+    pub(super) fn fetch(&mut self, execution: &str) -> Result<(), StoreError> {
+        let Some(mut stored) = self.world.history.load(execution)? else {
+            self.shard.absent(execution.into());
+            return Ok(());
+        };
+        let corrupt = |why: String| StoreError::Corrupt(format!("execution {execution}: {why}"));
+        let (name, version) = flow_of(&stored);
+        let flow = self
+            .shard
+            .flows()
+            .running(name, version)
+            .ok_or_else(|| corrupt(format!("there is no version {version} of the flow `{name}`")))?;
+        let limits = self.shard.shared_limits();
+        let folded = fold(execution, &flow, &stored, &limits).map_err(|error| corrupt(error.message))?;
+        let state = match folded {
+            Some(state) => state,
+            None => {
+                stored = self.world.history.load_whole(execution)?.unwrap_or_default();
+                let folded = fold(execution, &flow, &stored, &limits).map_err(|error| corrupt(error.message))?;
+                folded.ok_or_else(|| corrupt("its history can't be folded".to_owned()))?
+            }
+        };
+        self.shard.recover(&flow, state, &stored);
+        Ok(())
+    }
+
+    /// Makes sure that an execution is here. Answers whether it is anywhere.
+    pub(super) fn bring(&mut self, execution: &str) -> Result<bool, StoreError> {
+        if self.shard.state(execution).is_none() && self.is_mine(execution) {
+            self.fetch(execution)?;
+        }
+        Ok(self.shard.state(execution).is_some())
+    }
+
+    /// Takes up all that is awake, and what executions have said to each other.
+    pub fn take_up(&mut self) -> Result<(), StoreError> {
+        for execution in self.world.history.awake()? {
+            if self.is_mine(&execution) {
+                self.fetch(&execution)?;
+            }
+        }
+        let mut messages = self.world.history.messages()?;
+        messages.retain(|message| self.is_mine(&message.id.to));
+        self.shard.redeliver(messages);
+        let now = self.now();
+        self.look_for_sleepers(now)
+    }
+}

@@ -1,0 +1,154 @@
+//! The writer: one thread that appends what several engines decided, all that is waiting with one flush.
+
+use starbridge_ports::{Append, History, Refusal, StoreError};
+use std::sync::{Arc, mpsc};
+use tokio::sync::mpsc as channel;
+
+/// What became of a batch: the refusals by position.
+pub(super) type Written = Result<Vec<(usize, Refusal)>, StoreError>;
+
+struct Job {
+    batch: Vec<Append>,
+    done: channel::UnboundedSender<Written>,
+}
+
+/// Appends to go in one transaction; more would only make the first of them wait.
+const TOGETHER: usize = 4096;
+/// Batches an engine may have on their way: one being flushed, one waiting for its turn.
+const UNDER_WAY: usize = 2;
+
+/// Hands batches to the thread that appends. The thread ends when the last handle is dropped, or when the store fails.
+#[derive(Clone)]
+pub struct Writer {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub fn start(history: Arc<dyn History>) -> std::io::Result<Self> {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        std::thread::Builder::new()
+            .name("writer".to_owned())
+            .spawn(move || write(history.as_ref(), &inbox))?;
+        Ok(Self { jobs })
+    }
+}
+
+fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>) {
+    while let Ok(first) = inbox.recv() {
+        let mut batch = first.batch;
+        let mut jobs = vec![(batch.len(), first.done)];
+        while batch.len() < TOGETHER
+            && let Ok(next) = inbox.try_recv()
+        {
+            batch.extend(next.batch);
+            jobs.push((batch.len(), next.done));
+        }
+        let written = history.append(&batch);
+        let failed = written.is_err();
+        let mut begin = 0;
+        for (end, done) in jobs {
+            let own = written.as_ref().map_err(StoreError::clone).map(|refusals| {
+                let within = refusals.iter().filter(|(index, _)| (begin..end).contains(index));
+                within
+                    .map(|(index, refusal)| (index - begin, refusal.clone()))
+                    .collect()
+            });
+            begin = end;
+            // An engine that is gone needs no answer.
+            let _ = done.send(own);
+        }
+        // After a failed flush nobody knows what is durable: nothing more is appended, and a new start recovers.
+        if failed {
+            return;
+        }
+    }
+}
+
+/// How an engine appends.
+pub(super) enum Writing {
+    /// By itself, waiting for it.
+    Here(Arc<dyn History>),
+    /// Through a writer.
+    Through {
+        writer: Writer,
+        done: (channel::UnboundedSender<Written>, channel::UnboundedReceiver<Written>),
+        under_way: usize,
+    },
+}
+
+impl Writing {
+    pub(super) fn here(history: Arc<dyn History>) -> Self {
+        Self::Here(history)
+    }
+
+    pub(super) fn through(writer: &Writer) -> Self {
+        Self::Through {
+            writer: writer.clone(),
+            done: channel::unbounded_channel(),
+            under_way: 0,
+        }
+    }
+
+    /// Whether another batch may go on its way.
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Self::Here(_) => true,
+            Self::Through { under_way, .. } => *under_way < UNDER_WAY,
+        }
+    }
+
+    /// Whether something is on its way.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self, Self::Through { under_way: 1.., .. })
+    }
+
+    /// Appends a batch: at once, with the refusals as the answer, or on its way.
+    pub(super) fn write(&mut self, batch: Vec<Append>) -> Result<Option<Vec<(usize, Refusal)>>, StoreError> {
+        match self {
+            Self::Here(history) => history.append(&batch).map(Some),
+            Self::Through {
+                writer,
+                done,
+                under_way,
+            } => {
+                let job = Job {
+                    batch,
+                    done: done.0.clone(),
+                };
+                writer
+                    .jobs
+                    .send(job)
+                    .map_err(|_| StoreError::Unavailable("the writer has stopped".to_owned()))?;
+                *under_way += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The answer to the batch sent longest ago; never, where batches are written at once.
+    pub(super) async fn written(&mut self) -> Written {
+        match self {
+            Self::Through { done, under_way, .. } => match done.1.recv().await {
+                Some(written) => {
+                    *under_way -= 1;
+                    written
+                }
+                None => std::future::pending().await,
+            },
+            Self::Here(_) => std::future::pending().await,
+        }
+    }
+
+    /// The same, if it is there.
+    pub(super) fn try_written(&mut self) -> Option<Written> {
+        match self {
+            Self::Through { done, under_way, .. } => {
+                let written = done.1.try_recv().ok()?;
+                *under_way -= 1;
+                Some(written)
+            }
+            Self::Here(_) => None,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Batches: what is decided and not yet durable, and what waits for it.
+
+use super::live::Live;
+use super::{Outgoing, Shard};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{Detail, Event, EventId, history};
+use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
+
+/// A batch on its way to the store.
+#[derive(Default)]
+pub(super) struct Flight {
+    /// Whose appends it has, in order.
+    executions: Vec<Text>,
+    /// What leaves once it is durable.
+    held: Vec<Outgoing>,
+}
+
+impl Shard {
+    /// Takes down the events of a turn and what follows from them.
+    pub(super) fn append(
+        &mut self,
+        id: &Text,
+        before: EventId,
+        was_ended: bool,
+        events: Vec<Event>,
+        message: Option<MessageId>,
+    ) {
+        let Some(live) = self.executions.get_mut(id) else {
+            return;
+        };
+        let text = history::write_turn(&live.flow, &events);
+        let checkpoint = live.count(events.len() as u64, text.len());
+        let standing = live.standing();
+        let changed = live.kept != Some(standing);
+        live.kept = Some(standing);
+        live.unsettled += 1;
+        let ended = standing.status.is_ended() && !was_ended;
+        let calls: Vec<_> = live.state.calls_to_send_after(&live.flow, before).collect();
+        let mut append = Append {
+            execution: id.clone(),
+            expected: before,
+            record: changed.then(|| live.record(standing)),
+            checkpoint,
+            sent: live.word_to_parent(ended).into_iter().collect(),
+            received: message.into_iter().collect(),
+            turn: Some(Turn {
+                first: before.next(),
+                events: u32::try_from(events.len()).unwrap_or(u32::MAX),
+                time: events.first().map(|event| event.time).unwrap_or_default(),
+                text,
+            }),
+        };
+        let must_continue = live.state.must_continue();
+        append.sent.extend(self.words_to_children(id, &events));
+        self.hold_what_follows(id, &append, events);
+        for call in calls {
+            self.note_sync(id, &call);
+            self.held.push(Outgoing::Send {
+                execution: id.clone(),
+                call: Box::new(call),
+            });
+        }
+        if ended {
+            self.held.push(Outgoing::Ended {
+                execution: id.clone(),
+                status: standing.status,
+            });
+        }
+        if must_continue {
+            self.continuing.push_back(id.clone());
+        }
+        self.pending.push(append);
+        self.note_wakeup(id);
+    }
+
+    fn hold_what_follows(&mut self, id: &Text, append: &Append, events: Vec<Event>) {
+        for event in &events {
+            let given_up = match &event.detail {
+                Detail::TaskCancelled { of, .. } => *of,
+                Detail::TaskTimedOut { .. } => event.caused_by,
+                _ => continue,
+            };
+            self.held.push(Outgoing::Cancel {
+                execution: id.clone(),
+                call: given_up,
+            });
+        }
+        self.held.push(Outgoing::Turn {
+            execution: id.clone(),
+            events,
+        });
+        if append.expected == EventId(0) {
+            let live = self.executions.get(id);
+            self.held.push(Outgoing::Started {
+                execution: id.clone(),
+                status: live.map(|live| live.state.status()).unwrap_or_default(),
+            });
+        }
+        let posts = append.sent.iter().cloned().map(Outgoing::Post);
+        self.held.extend(posts);
+    }
+
+    /// A message is dealt with although it changes nothing.
+    pub(super) fn drop_message(&mut self, message: MessageId) {
+        let execution = message.to.clone();
+        let expected = self.executions.get_mut(&execution).map(|live| {
+            live.unsettled += 1;
+            live.state.last_event()
+        });
+        self.pending.push(Append {
+            execution,
+            expected: expected.unwrap_or_default(),
+            received: vec![message],
+            ..Append::default()
+        });
+    }
+
+    /// Gives a number back as [`Outgoing::Mark`] once all that was decided so far is durable.
+    pub fn mark(&mut self, number: u64) {
+        self.held.push(Outgoing::Mark(number));
+    }
+
+    /// Whether there is something to append.
+    pub fn has_batch(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The turns decided and not yet on their way. They must be said to be [`Shard::committed`] in the order they were taken.
+    pub fn take_batch(&mut self) -> Vec<Append> {
+        let batch = std::mem::take(&mut self.pending);
+        self.flights.push_back(Flight {
+            executions: batch.iter().map(|append| append.execution.clone()).collect(),
+            held: std::mem::take(&mut self.held),
+        });
+        batch
+    }
+
+    /// The batch taken longest ago is durable but for the refused: what follows from it may leave.
+    pub fn committed(&mut self, refusals: &[(usize, Refusal)]) {
+        let Some(flight) = self.flights.pop_front() else {
+            return;
+        };
+        for id in &flight.executions {
+            if let Some(live) = self.executions.get_mut(id) {
+                live.unsettled = live.unsettled.saturating_sub(1);
+            }
+        }
+        let refused: Vec<&Text> = refusals
+            .iter()
+            .filter_map(|(index, _)| flight.executions.get(*index))
+            .collect();
+        for (index, refusal) in refusals {
+            if let (Some(execution), Refusal::Exists { .. }) = (flight.executions.get(*index), refusal) {
+                self.refuse(execution, refusal.clone());
+            }
+        }
+        let stands = |outgoing: &Outgoing| outgoing.execution().is_none_or(|of| !refused.contains(&of));
+        let held: Vec<Outgoing> = flight.held.into_iter().filter(stands).collect();
+        // That children have begun is heard before how any of them ended.
+        for outgoing in &held {
+            if let Outgoing::Started { execution, .. } = outgoing {
+                self.tell_started(execution);
+            }
+        }
+        held.into_iter().for_each(|outgoing| self.release(outgoing));
+        for id in flight.executions {
+            self.note_idle(id);
+        }
+    }
+
+    /// What was held with nothing to append waits for what is under way, if anything is.
+    pub(super) fn release_what_waits_for_nothing(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let held = std::mem::take(&mut self.held);
+        match self.flights.back_mut() {
+            Some(flight) => flight.held.extend(held),
+            None => held.into_iter().for_each(|outgoing| self.release(outgoing)),
+        }
+    }
+
+    fn release(&mut self, outgoing: Outgoing) {
+        match outgoing {
+            Outgoing::Send { execution, call } if self.is_for_child(&execution, &call) => {
+                self.call_child(&execution, call);
+            }
+            Outgoing::Post(message) => self.deliver(message),
+            Outgoing::Ended { ref execution, status } => {
+                self.tell_undone(execution, status);
+                self.outgoing.push_back(outgoing);
+            }
+            other => self.outgoing.push_back(other),
+        }
+    }
+
+    /// A start whose name or id is taken: nothing of it ever was.
+    fn refuse(&mut self, execution: &Text, refusal: Refusal) {
+        self.tell_refused(execution, &refusal);
+        self.forget(execution);
+        self.outgoing.push_back(Outgoing::Refused {
+            execution: execution.clone(),
+            refusal,
+        });
+    }
+
+    /// Leaves an execution to the store.
+    pub fn forget(&mut self, execution: &str) {
+        let Some((id, live)) = self.executions.remove_entry(execution) else {
+            return;
+        };
+        if let Some(wakeup) = live.wakeup {
+            self.wakeups.remove(&(wakeup, id.clone()));
+        }
+        for call in live.state.calls_in_flight() {
+            self.sync_calls.remove(&(id.clone(), call));
+        }
+    }
+
+    pub(super) fn note_idle(&mut self, id: Text) {
+        let Some(live) = self.executions.get_mut(&id).filter(|live| live.is_idle()) else {
+            return;
+        };
+        if live.state.status().is_ended() {
+            self.ended.push(id);
+        } else if !live.listed_idle {
+            live.listed_idle = true;
+            self.idle.push_back(id);
+        }
+    }
+
+    /// Leaves executions that have ended to the store, and of those that only wait the longest idle, until at most so many
+    /// are here. Answers those that are to be woken, and when.
+    pub fn trim(&mut self, at_most: usize) -> Vec<(Timestamp, Text)> {
+        for id in std::mem::take(&mut self.ended) {
+            let over = |live: &Live| live.is_idle() && live.state.status().is_ended();
+            if self.executions.get(&id).is_some_and(over) {
+                self.forget(&id);
+            }
+        }
+        let mut asleep = Vec::new();
+        while self.executions.len() > at_most
+            && let Some(id) = self.idle.pop_front()
+        {
+            let Some(live) = self.executions.get_mut(&id) else {
+                continue;
+            };
+            live.listed_idle = false;
+            if live.is_idle() {
+                asleep.extend(live.state.next_wakeup().map(|due| (due, id.clone())));
+                self.forget(&id);
+            }
+        }
+        asleep
+    }
+}
+
+impl Live {
+    /// What the parent that waits for this execution is told when it has ended.
+    fn word_to_parent(&self, ended: bool) -> Option<Message> {
+        let started = self.state.started().filter(|_| ended && self.awaited)?;
+        let parent = started.parent.as_ref()?;
+        let call = parent.event;
+        let body = match (self.state.output(), self.state.failure()) {
+            (_, Some(failure)) => MessageBody::Failed {
+                call,
+                version: started.version,
+                error: failure.error.clone(),
+                cause: failure.cause.clone(),
+            },
+            (output, None) => MessageBody::Succeeded {
+                call,
+                version: started.version,
+                output: output.cloned().unwrap_or_default(),
+            },
+        };
+        Some(Message {
+            id: MessageId {
+                from: self.state.execution().clone(),
+                event: self.state.last_event(),
+                to: parent.execution.clone(),
+            },
+            body,
+        })
+    }
+}
+
+impl Outgoing {
+    /// The execution it comes from.
+    fn execution(&self) -> Option<&Text> {
+        match self {
+            Self::Started { execution, .. }
+            | Self::Refused { execution, .. }
+            | Self::Send { execution, .. }
+            | Self::Cancel { execution, .. }
+            | Self::Turn { execution, .. }
+            | Self::Ended { execution, .. } => Some(execution),
+            Self::Post(message) => Some(&message.id.from),
+            Self::Mark(_) => None,
+        }
+    }
+}

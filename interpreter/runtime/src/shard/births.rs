@@ -1,0 +1,64 @@
+//! What a new execution gets from outside: its id and its seed.
+
+use super::StartRequest;
+use sha2::{Digest, Sha256};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{EventId, Parent};
+
+/// Gives ids and seeds.
+pub(super) type Births = Box<dyn FnMut(&StartRequest, Timestamp) -> Birth + Send>;
+
+/// What the outside gives a new execution.
+#[derive(Clone, Debug)]
+pub struct Birth {
+    /// Its id, unlike any other. That of a child must follow from its parent's call, so that a call sent again starts the
+    /// same child ([`child_id`]).
+    pub id: Text,
+    /// Where all its randomness comes from.
+    pub seed: u64,
+}
+
+/// The id of the child that a call starts: a UUID (version 7, RFC 9562) with the time of its parent's, so that families lie
+/// together, with the parent's last byte, so that they belong to one shard, and otherwise made of the call.
+pub fn child_id(parent: &Parent) -> Text {
+    let digest = Sha256::digest(format!("{}/{}", parent.execution, parent.event));
+    let mut digits: String = parent.execution.chars().filter(char::is_ascii_hexdigit).collect();
+    if digits.len() != 32 {
+        digits = "0".repeat(32);
+    }
+    let own: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |text: &str, from: usize, to: usize| text.get(from..to).unwrap_or_default().to_owned();
+    Text::from(format!(
+        "{}-{}-7{}-8{}-{}{}",
+        part(&digits, 0, 8),
+        part(&digits, 8, 12),
+        part(&own, 0, 3),
+        part(&own, 3, 6),
+        part(&own, 6, 16),
+        part(&digits, 30, 32),
+    ))
+}
+
+/// The call that stands for a start made by this one.
+pub(super) fn parent_of(execution: &Text, call: EventId) -> Parent {
+    Parent {
+        execution: execution.clone(),
+        event: call,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_near_its_parent_and_unlike_its_siblings() {
+        let parent = |event| parent_of(&Text::from("0190b3e4-8c1d-7abc-9def-0123456789ab"), EventId(event));
+        let [one, two] = [child_id(&parent(4)), child_id(&parent(5))];
+        assert_ne!(one, two);
+        assert_eq!(one, child_id(&parent(4)));
+        assert!(one.starts_with("0190b3e4-8c1d-7") && one.ends_with("ab"), "{one}");
+        assert_eq!(one.len(), 36);
+    }
+}

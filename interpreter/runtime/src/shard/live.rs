@@ -1,0 +1,131 @@
+//! An execution that is in memory.
+
+use starbridge_fdl::graph::{Flow, StepKind};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{State, Status};
+use starbridge_ports::{Record, RecordedFailure};
+use std::sync::Arc;
+
+/// A checkpoint is due when so many events came since the last one, and as many bytes of them as it had.
+const CHECKPOINT_EVENTS: u64 = 256;
+
+pub(super) struct Live {
+    pub(super) flow: Arc<Flow>,
+    pub(super) state: State,
+    pub(super) wakeup: Option<Timestamp>,
+    /// The executions whose calls a value of this one may refer to: itself and its ancestors.
+    pub(super) family: Vec<Text>,
+    /// Whether the parent waits for its end.
+    pub(super) awaited: bool,
+    /// What the store has been told of where it stands.
+    pub(super) kept: Option<Standing>,
+    /// Appends that are not durable yet.
+    pub(super) unsettled: u32,
+    /// Whether it stands in the list of the idle.
+    pub(super) listed_idle: bool,
+    /// Whether a step of the flow expects heartbeats.
+    heartbeats: bool,
+    events_since: u64,
+    bytes_since: usize,
+    checkpoint_bytes: usize,
+}
+
+/// Where an execution stands, as far as a store keeps it apart from the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its status.
+    pub status: Status,
+    /// Whether it has something to do or a call is out.
+    pub awake: bool,
+    /// When it is to be woken, if it sleeps.
+    pub wake_at: Option<Timestamp>,
+}
+
+impl Live {
+    pub(super) fn new(flow: Arc<Flow>, state: State, family: Vec<Text>, awaited: bool) -> Self {
+        let expects = |kind: &StepKind| matches!(kind, StepKind::Task(task) if task.heartbeat.is_some());
+        Self {
+            heartbeats: flow.steps.iter().any(|step| expects(&step.kind)),
+            flow,
+            state,
+            wakeup: None,
+            family,
+            awaited,
+            kept: None,
+            unsettled: 0,
+            listed_idle: false,
+            events_since: 0,
+            bytes_since: 0,
+            checkpoint_bytes: 0,
+        }
+    }
+
+    /// Where it stands now. Heartbeats are known only in memory, so who waits for one stays awake.
+    pub(super) fn standing(&self) -> Standing {
+        let status = self.state.status();
+        let expects = |call| {
+            let call = self.state.call_to_send(&self.flow, call);
+            call.is_some_and(|call| call.heartbeat.is_some())
+        };
+        let awake = !status.is_ended()
+            && !(self.state.is_asleep() && !(self.heartbeats && self.state.calls_in_flight().any(expects)));
+        Standing {
+            status,
+            awake,
+            wake_at: self.state.next_wakeup().filter(|_| !awake && !status.is_ended()),
+        }
+    }
+
+    /// Whether it can be left to the store: all is durable, and it only waits or has ended.
+    pub(super) fn is_idle(&self) -> bool {
+        self.unsettled == 0 && self.kept.is_some_and(|kept| !kept.awake) && !self.state.must_continue()
+    }
+
+    /// What the store keeps of it apart from the history.
+    pub(super) fn record(&self, standing: Standing) -> Record {
+        let Some(started) = self.state.started() else {
+            return Record::default();
+        };
+        let step = self.state.failed_step().and_then(|step| self.flow.step(step));
+        Record {
+            flow: started.flow.clone(),
+            version: started.version,
+            name: started.name.clone(),
+            status: standing.status,
+            awake: standing.awake,
+            wake_at: standing.wake_at,
+            started: self.state.started_time(),
+            ended: standing.status.is_ended().then(|| self.state.last_time()),
+            labels: started.labels.clone(),
+            parent: started.parent.clone(),
+            ancestors: self.family.iter().skip(1).cloned().collect(),
+            awaited: self.awaited,
+            failure: self.state.failure().map(|failure| RecordedFailure {
+                error: failure.error.clone(),
+                cause: failure.cause.clone(),
+                step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// Counts a turn, and gives a checkpoint where one is due: checkpoints never cost more than the history.
+    pub(super) fn count(&mut self, events: u64, bytes: usize) -> Option<Vec<u8>> {
+        self.events_since += events;
+        self.bytes_since += bytes;
+        let due = self.events_since >= CHECKPOINT_EVENTS && self.bytes_since >= self.checkpoint_bytes;
+        if !due || self.state.status().is_ended() {
+            return None;
+        }
+        let checkpoint = self.state.checkpoint(&self.flow);
+        self.noted_checkpoint(checkpoint.len());
+        Some(checkpoint)
+    }
+
+    /// There is a checkpoint of that size at the state's last event.
+    pub(super) fn noted_checkpoint(&mut self, bytes: usize) {
+        self.events_since = 0;
+        self.bytes_since = 0;
+        self.checkpoint_bytes = bytes;
+    }
+}

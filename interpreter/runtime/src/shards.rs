@@ -1,0 +1,22 @@
+//! Which shard an execution belongs to.
+
+/// How many shards a store has: fixed when it is made.
+pub const SHARDS: u16 = 256;
+
+/// The shard of an execution: the last byte of its UUID, so that a child can be given its parent's; any other id by a hash of
+/// its bytes (FNV-1a).
+pub fn shard_of(execution: &str) -> u8 {
+    let last = execution.len().checked_sub(2).and_then(|from| execution.get(from..));
+    let byte = last
+        .filter(|_| execution.len() == 36)
+        .map(|hex| u8::from_str_radix(hex, 16));
+    match byte {
+        Some(Ok(shard)) => shard,
+        _ => {
+            let hash = execution.bytes().fold(0x811c_9dc5u32, |hash, byte| {
+                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+            });
+            hash.to_le_bytes()[0]
+        }
+    }
+}

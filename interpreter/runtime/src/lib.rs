@@ -6,6 +6,7 @@
 mod engine;
 mod flows;
 mod resources;
+pub mod schedule;
 mod shard;
 mod shards;
 mod tokens;

@@ -75,6 +75,7 @@ const CORE: [(&str, &[&str]); 4] = [
         "starbridge-runtime",
         &[
             "hmac",
+            "jiff",
             "rustc-hash",
             "serde_json",
             "sha2",

@@ -116,3 +116,33 @@ SELECT e.id, e.flow, e.version, coalesce(e.name, e.id) AS name, s.name AS status
     strftime('%Y-%m-%dT%H:%M:%fZ', e.ended / 1000.0, 'unixepoch') AS ended,
     e.labels, e.parent_execution, e.parent_event, e.error, e.cause, e.step, e.number
 FROM executions AS e LEFT JOIN statuses AS s ON s.status = e.status;
+
+-- Turns have short names for types and members of details.
+CREATE TABLE event_types (
+    short TEXT PRIMARY KEY,
+    name TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE detail_members (
+    short TEXT PRIMARY KEY,
+    name TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Every event in the form that is exported. Ask for one execution: `SELECT * FROM events WHERE execution = '…'`.
+CREATE VIEW events AS
+SELECT e.id AS execution,
+    (t.place & 16777215) + v.key AS event,
+    coalesce(v.value ->> '$.c', (t.place & 16777215) + v.key - 1) AS caused_by,
+    strftime('%Y-%m-%dT%H:%M:%fZ', t.time / 1000.0, 'unixepoch') AS time,
+    coalesce(v.value ->> '$.s', '') AS step,
+    (SELECT json_group_array(json_object(
+            'step', p.value ->> '$[0]',
+            CASE p.value ->> '$[1]' WHEN 'b' THEN 'branch' WHEN 'i' THEN 'iteration' ELSE 'arm' END, p.value -> '$[2]'))
+        FROM json_each(v.value, '$.p') AS p) AS path,
+    coalesce((SELECT name FROM event_types WHERE short = v.value ->> '$.y'), v.value ->> '$.y') AS type,
+    (SELECT json_group_object(
+            coalesce((SELECT name FROM detail_members WHERE short = d.key), d.key), v.value -> d.fullkey)
+        FROM json_each(v.value, '$.d') AS d) AS detail,
+    coalesce(v.value ->> '$.r', 0) AS rollback
+FROM executions AS e
+    JOIN turns AS t ON t.place BETWEEN e.number << 24 AND (e.number << 24) + 16777215
+    JOIN json_each(t.text) AS v;

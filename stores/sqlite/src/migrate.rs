@@ -3,6 +3,7 @@
 use crate::open::APPLICATION;
 use crate::record::STATUSES;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 
 /// The steps from nothing to the present format, in order. One that was released is never changed: the store keeps its checksum.
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001-first.sql")];
@@ -52,8 +53,10 @@ fn bring_up_by(connection: &mut Connection, migrations: &[&str]) -> Result<(), M
             (number, checksum),
         )?;
     }
-    transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", known)?;
+    if found < known {
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", known)?;
+    }
     name_codes(&transaction)?;
     transaction.commit()?;
     Ok(())
@@ -67,6 +70,22 @@ fn name_codes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
             (code, status.as_str()),
         )?;
     }
+    let names = [
+        (
+            "INSERT INTO event_types VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            SHORT_TYPES,
+        ),
+        (
+            "INSERT INTO detail_members VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            SHORT_KEYS,
+        ),
+    ];
+    for (sql, table) in names {
+        let mut statement = transaction.prepare(sql)?;
+        for (long, short) in table {
+            statement.execute([short, long])?;
+        }
+    }
     Ok(())
 }
 
@@ -76,4 +95,58 @@ fn checksum(text: &str) -> String {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "CREATE TABLE statuses (status INTEGER PRIMARY KEY, name TEXT NOT NULL);
+        CREATE TABLE event_types (short TEXT PRIMARY KEY, name TEXT);
+        CREATE TABLE detail_members (short TEXT PRIMARY KEY, name TEXT);
+        CREATE TABLE one (a); INSERT INTO one VALUES (1);";
+
+    fn numbers(connection: &Connection, sql: &str) -> Vec<i64> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn an_older_store_is_brought_up_and_keeps_what_it_has() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &[FIRST]).is_ok());
+        assert!(bring_up_by(&mut connection, &[FIRST, "ALTER TABLE one ADD COLUMN b DEFAULT 2"]).is_ok());
+        assert_eq!(numbers(&connection, "SELECT a + b FROM one"), [3]);
+        assert_eq!(numbers(&connection, "PRAGMA user_version"), [2]);
+        assert_eq!(numbers(&connection, "SELECT number FROM migrations"), [1, 2]);
+        assert!(matches!(
+            bring_up_by(&mut connection, &[FIRST]),
+            Err(MigrateError::Newer { found: 2, known: 1 })
+        ));
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_store_as_it_was() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &[FIRST]).is_ok());
+        let steps = [FIRST, "UPDATE one SET a = 5", "NONSENSE"];
+        assert!(matches!(
+            bring_up_by(&mut connection, &steps),
+            Err(MigrateError::Sqlite(_))
+        ));
+        assert_eq!(numbers(&connection, "SELECT a FROM one"), [1]);
+        assert_eq!(numbers(&connection, "PRAGMA user_version"), [1]);
+    }
+
+    #[test]
+    fn a_step_that_was_changed_afterwards_is_refused() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &[FIRST]).is_ok());
+        let changed = format!("{FIRST} ");
+        assert!(matches!(
+            bring_up_by(&mut connection, &[&changed]),
+            Err(MigrateError::Altered(1))
+        ));
+    }
 }

@@ -1,10 +1,14 @@
 //! What the project's tests share: where the data is, and the runners that read it.
 
+#[path = "random/chance.rs"]
+pub mod chance;
 pub mod conformance;
 pub mod data;
+pub mod faulty;
 pub mod functions;
 pub mod fuzzing;
 pub mod generated;
+pub mod stores;
 
 /// An HTTP client for loopback, of the library the HTTP connector uses.
 pub fn client() -> reqwest::Client {

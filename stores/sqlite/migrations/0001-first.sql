@@ -44,7 +44,7 @@ CREATE UNIQUE INDEX executions_named ON executions (flow, name) WHERE name IS NO
 -- Lists of one flow, the newest first.
 CREATE INDEX executions_of_flow ON executions (flow);
 -- Lists by status. Nearly all executions succeed: that list is nearly the list of all.
-CREATE INDEX executions_status ON executions (status) WHERE status <> 5;
+CREATE INDEX executions_status ON executions (status) WHERE status <> 4;
 -- What a start takes up again.
 CREATE INDEX executions_awake ON executions (number) WHERE awake = 1;
 -- Whom to wake next.

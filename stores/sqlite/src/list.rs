@@ -25,13 +25,11 @@ pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite
 
 pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u64)>> {
     let counts: Vec<(usize, u64)> = connection
-        .prepare_cached("SELECT status, executions FROM statuses WHERE executions > 0")?
+        .prepare_cached("SELECT status, executions FROM statuses WHERE executions > 0 ORDER BY status")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
     let known = |(code, count): (usize, u64)| STATUSES.get(code).map(|&status| (status, count));
-    let mut counts: Vec<(Status, u64)> = counts.into_iter().filter_map(known).collect();
-    counts.sort_by_key(|(status, _)| *status as u8);
-    Ok(counts)
+    Ok(counts.into_iter().filter_map(known).collect())
 }
 
 /// A cursor is the number of the last execution shown.

@@ -13,15 +13,15 @@ pub(crate) const STATUSES: [Status; 10] = [
     Status::Running,
     Status::Manual,
     Status::RollingBack,
-    Status::Failed,
     Status::Succeeded,
+    Status::Failed,
     Status::TimedOut,
     Status::Stopped,
     Status::RollbackFailed,
     Status::RolledBack,
 ];
 /// The code the index of statuses leaves out.
-pub(crate) const SUCCEEDED: usize = 5;
+pub(crate) const SUCCEEDED: usize = 4;
 
 pub(crate) fn code(status: Status) -> usize {
     STATUSES.iter().position(|&known| known == status).unwrap_or(0)

@@ -1,0 +1,199 @@
+//! A store that fails where it is told to.
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{
+    Append, Catalogue, History, KeptFlow, Listing, Message, Page, Query, Record, Refusal, Retention, Shelf, Store,
+    StoreError, StoredHistory, Turn,
+};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What happens to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not done, and says that it failed.
+    Before,
+    /// It is done, and says so; whatever comes next fails.
+    After,
+    /// It is done, and says that it failed: the answer was lost.
+    Lost,
+}
+
+/// When and how a store fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Which operation, from 1.
+    pub operation: u64,
+    /// What happens to it.
+    pub fault: Fault,
+    /// Whether all later ones fail too, until [`Faulty::mend`]: the process that used the store is gone.
+    pub for_good: bool,
+}
+
+/// A store that fails where it is told to, and counts its operations.
+#[derive(Debug)]
+pub struct Faulty<S> {
+    store: S,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    operations: u64,
+    plan: Option<Plan>,
+    broken: bool,
+}
+
+impl<S: Store> Faulty<S> {
+    /// A store that does not fail yet.
+    pub fn new(store: S) -> Self {
+        Self {
+            store,
+            book: Mutex::default(),
+        }
+    }
+
+    /// Sets what is to fail, counts from the beginning again, and ends what failed for good.
+    pub fn plan(&self, plan: Option<Plan>) {
+        *self.book() = Book {
+            plan,
+            ..Book::default()
+        };
+    }
+
+    /// Fails no more.
+    pub fn mend(&self) {
+        self.plan(None);
+    }
+
+    /// How many operations there were since the plan was set.
+    pub fn operations(&self) -> u64 {
+        self.book().operations
+    }
+
+    /// The store behind, which does not fail.
+    pub fn behind(&self) -> &S {
+        &self.store
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens to the next operation.
+    fn next(&self) -> Option<Fault> {
+        let mut book = self.book();
+        book.operations += 1;
+        if book.broken {
+            return Some(Fault::Before);
+        }
+        let operation = book.operations;
+        let plan = book.plan.filter(|plan| plan.operation == operation)?;
+        book.broken = plan.for_good || plan.fault == Fault::After;
+        Some(plan.fault)
+    }
+
+    fn run<T>(&self, operation: impl FnOnce(&S) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let failed = || Err(StoreError::Unavailable("planned".to_owned()));
+        match self.next() {
+            Some(Fault::Before) => failed(),
+            Some(Fault::Lost) => operation(&self.store).and_then(|_| failed()),
+            Some(Fault::After) | None => operation(&self.store),
+        }
+    }
+}
+
+impl<S: Store> History for Faulty<S> {
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+        self.run(|store| store.append(batch))
+    }
+
+    fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.run(|store| store.load(execution))
+    }
+
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.run(|store| store.load_whole(execution))
+    }
+
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        self.run(S::awake)
+    }
+
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.run(|store| store.due(before, limit))
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        self.run(S::messages)
+    }
+}
+
+impl<S: Store> Catalogue for Faulty<S> {
+    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
+        self.run(|store| store.put_flow(name, definition, hash, now))
+    }
+
+    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+        self.run(|store| store.hide_flow(name))
+    }
+
+    fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
+        self.run(S::flows)
+    }
+}
+
+impl<S: Store> Listing for Faulty<S> {
+    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+        self.run(|store| store.record(execution))
+    }
+
+    fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
+        self.run(|store| store.named(flow, name))
+    }
+
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        self.run(|store| store.list(query))
+    }
+
+    fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {
+        self.run(S::counts)
+    }
+
+    fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
+        self.run(|store| store.turn_of(execution, event))
+    }
+
+    fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
+        self.run(|store| store.last_turn(execution))
+    }
+
+    fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
+        self.run(|store| store.turns(execution, from, events, backwards))
+    }
+}
+
+impl<S: Store> Retention for Faulty<S> {
+    fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.run(|store| store.clear(before, limit))
+    }
+}
+
+impl<S: Store> Shelf for Faulty<S> {
+    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+        self.run(|store| store.keep(kind, name, text))
+    }
+
+    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.run(|store| store.fetch(kind, name))
+    }
+
+    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.run(|store| store.all(kind))
+    }
+
+    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+        self.run(|store| store.discard(kind, name))
+    }
+}

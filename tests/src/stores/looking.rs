@@ -1,0 +1,367 @@
+//! Looking up, keeping flows and small things, clearing away.
+
+use super::{Case, Tried, message, more, record, start, start_as, turn};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{Append, Query, Record};
+
+pub(super) const CASES: &[Case] = &[
+    ("turns are found by their events", turns_are_found),
+    ("turns are read in pages", turns_are_read_in_pages),
+    ("lists begin with the newest", lists_begin_with_the_newest),
+    ("lists show what is asked for", lists_show_what_is_asked_for),
+    ("labels are found", labels_are_found),
+    ("each status is counted", each_status_is_counted),
+    ("what ended long ago goes", what_ended_long_ago_goes),
+    ("what belonged to it goes too", what_belonged_to_it_goes_too),
+    ("flows have versions", flows_have_versions),
+    ("flows are hidden", flows_are_hidden),
+    ("small things are kept", small_things_are_kept),
+];
+
+fn turns_are_found(tried: &mut Tried<'_>) {
+    tried.append(&[start("a"), more("a", 2, 3), start("b"), more("a", 5, 1)]);
+    let mut of = |event| tried.store().turn_of("a", EventId(event)).unwrap();
+    assert_eq!([of(0), of(7), of(u64::MAX)], [None, None, None]);
+    assert_eq!([of(1), of(2)], [Some(turn(1, 2)), Some(turn(1, 2))]);
+    assert_eq!(
+        [of(3), of(5), of(6)],
+        [Some(turn(3, 3)), Some(turn(3, 3)), Some(turn(6, 1))]
+    );
+    assert_eq!(tried.store().last_turn("a").unwrap(), Some(turn(6, 1)));
+    assert_eq!(tried.store().last_turn("b").unwrap(), Some(turn(1, 2)));
+    assert_eq!(tried.store().last_turn("c").unwrap(), None);
+    assert_eq!(tried.store().turn_of("c", EventId(1)).unwrap(), None);
+}
+
+fn turns_are_read_in_pages(tried: &mut Tried<'_>) {
+    tried.append(&[start("a"), more("a", 2, 3), more("a", 5, 1), more("a", 6, 4)]);
+    tried.append(&[start("b"), start("c")]);
+    let mut firsts = |from, events, backwards| {
+        let turns = tried.store().turns("a", EventId(from), events, backwards).unwrap();
+        turns.iter().map(|turn| turn.first.0).collect::<Vec<_>>()
+    };
+    assert_eq!(firsts(0, 100, false), [1, 3, 6, 7]);
+    assert_eq!(firsts(1, 2, false), [1]);
+    assert_eq!(firsts(1, 3, false), [1, 3]);
+    // Of the first turn only what stands from there on counts.
+    assert_eq!(firsts(5, 1, false), [3]);
+    assert_eq!(firsts(5, 2, false), [3, 6]);
+    assert_eq!(firsts(10, 9, false), [7]);
+    assert_eq!(firsts(11, 9, false), [0; 0]);
+    assert_eq!(firsts(3, 0, false), [0; 0]);
+    assert_eq!(firsts(u64::MAX, 100, true), [7, 6, 3, 1]);
+    assert_eq!(firsts(7, 1, true), [7]);
+    assert_eq!(firsts(7, 2, true), [7, 6]);
+    assert_eq!(firsts(4, 2, true), [3]);
+    assert_eq!(firsts(4, 3, true), [3, 1]);
+    assert_eq!(firsts(0, 1, true), [1]);
+    assert_eq!(tried.store().turns("none", EventId(1), 5, false).unwrap(), []);
+}
+
+/// The ids of all pages of so many.
+fn ids(tried: &mut Tried<'_>, query: &Query, limit: usize) -> Vec<Text> {
+    let mut query = Query { limit, ..query.clone() };
+    let mut ids = Vec::new();
+    loop {
+        let page = tried.store().list(&query).unwrap();
+        assert!(page.items.len() <= limit);
+        ids.extend(page.items.into_iter().map(|item| item.id));
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return ids,
+        }
+    }
+}
+
+fn lists_begin_with_the_newest(tried: &mut Tried<'_>) {
+    let names: Vec<Text> = (0..7).map(|number| format!("e{number}").into()).collect();
+    let starts: Vec<Append> = names.iter().map(|name| start(name)).collect();
+    tried.append(&starts);
+    for limit in [1, 2, 3, 6, 7, 8] {
+        let mut newest = ids(tried, &Query::default(), limit);
+        newest.reverse();
+        assert_eq!(newest, names);
+    }
+    let query = Query {
+        limit: 7,
+        ..Query::default()
+    };
+    let page = tried.store().list(&query).unwrap();
+    assert_eq!(page.next, None);
+    assert_eq!(page.items[0].record, record("e6"));
+    // What starts meanwhile shifts no page.
+    let query = Query { limit: 2, ..query };
+    let next = tried.store().list(&query).unwrap().next;
+    tried.append(&[start("late")]);
+    let page = tried.store().list(&Query { cursor: next, ..query }).unwrap();
+    assert_eq!(page.items[0].id, "e4");
+}
+
+fn lists_show_what_is_asked_for(tried: &mut Tried<'_>) {
+    use Status::{Failed, Manual, Running, Stopped, Succeeded};
+    let named = |flow: &str, name: &str, status, at| Record {
+        flow: flow.into(),
+        status,
+        started: Timestamp(at),
+        ..record(name)
+    };
+    tried.append(&[
+        start_as("1", named("one", "day-%1", Running, 10)),
+        start_as("2", named("two", "day-2", Succeeded, 20)),
+        start_as("3", named("one", "Day-3", Failed, 30)),
+        start_as("4", named("one", "4", Succeeded, 40)),
+        start_as("5", named("two", "dä", Manual, 50)),
+        start_as("6", named("one", "day", Failed, 60)),
+    ]);
+    let all = Query::default();
+    let of = |flow: &str| Query {
+        flow: Some(flow.into()),
+        ..Query::default()
+    };
+    let beginning = |name: &str| Query {
+        name: Some(name.into()),
+        ..Query::default()
+    };
+    let with = |statuses: &[Status], query: Query| Query {
+        statuses: statuses.to_vec(),
+        ..query
+    };
+    let started = |from: Option<i64>, to: Option<i64>| Query {
+        from: from.map(Timestamp),
+        to: to.map(Timestamp),
+        ..Query::default()
+    };
+    for (query, expected) in [
+        (all.clone(), vec!["6", "5", "4", "3", "2", "1"]),
+        (of("one"), vec!["6", "4", "3", "1"]),
+        (of("three"), vec![]),
+        (with(&[Failed], all.clone()), vec!["6", "3"]),
+        (with(&[Succeeded], all.clone()), vec!["4", "2"]),
+        (
+            with(&[Running, Failed, Manual, Failed], all.clone()),
+            vec!["6", "5", "3", "1"],
+        ),
+        (with(&[Succeeded, Failed], all.clone()), vec!["6", "4", "3", "2"]),
+        (with(&[Stopped], all), vec![]),
+        (with(&[Failed, Running], of("one")), vec!["6", "3", "1"]),
+        (with(&[Succeeded], of("one")), vec!["4"]),
+        (with(&[Succeeded, Manual], of("two")), vec!["5", "2"]),
+        (beginning("day"), vec!["6", "2", "1"]),
+        (beginning("day-"), vec!["2", "1"]),
+        (beginning("day-%"), vec!["1"]),
+        (beginning("d"), vec!["6", "5", "2", "1"]),
+        (beginning("dä"), vec!["5"]),
+        (beginning("4"), vec!["4"]),
+        (beginning(""), vec!["6", "5", "4", "3", "2", "1"]),
+        (with(&[Failed], beginning("day")), vec!["6"]),
+        (started(Some(30), None), vec!["6", "5", "4", "3"]),
+        (started(None, Some(30)), vec!["2", "1"]),
+        (started(Some(20), Some(50)), vec!["4", "3", "2"]),
+    ] {
+        for limit in [1, 2, 9] {
+            assert_eq!(ids(tried, &query, limit), expected, "{query:?} by {limit}");
+        }
+    }
+}
+
+fn labels_are_found(tried: &mut Tried<'_>) {
+    let labelled = |id: &str, labels: &str| {
+        let labels: Object = serde_json::from_str(labels).unwrap();
+        let labels = Some(labels);
+        start_as(id, Record { labels, ..record(id) })
+    };
+    tried.append(&[
+        labelled("1", r#"{"region":"eu","size":"l"}"#),
+        labelled("2", r#"{"region":"us"}"#),
+        start("3"),
+        labelled("4", r#"{"size":"l","region":"eu"}"#),
+        labelled("5", "{}"),
+    ]);
+    let ended = Append {
+        record: Some(Record {
+            status: Status::Failed,
+            ..record("1")
+        }),
+        ..more("1", 2, 1)
+    };
+    tried.append(&[ended]);
+    let with = |labels: &[(&str, &str)]| Query {
+        labels: labels
+            .iter()
+            .map(|(label, value)| ((*label).into(), (*value).into()))
+            .collect(),
+        ..Query::default()
+    };
+    assert_eq!(ids(tried, &with(&[("region", "eu")]), 1), ["4", "1"]);
+    assert_eq!(ids(tried, &with(&[("region", "eu"), ("size", "l")]), 1), ["4", "1"]);
+    assert_eq!(ids(tried, &with(&[("region", "us"), ("size", "l")]), 1), [""; 0]);
+    assert_eq!(ids(tried, &with(&[("region", "")]), 1), [""; 0]);
+    let failed = Query {
+        statuses: vec![Status::Failed],
+        flow: Some("order".into()),
+        ..with(&[("size", "l")])
+    };
+    assert_eq!(ids(tried, &failed, 1), ["1"]);
+    assert_eq!(tried.store().record("5").unwrap().unwrap().labels, None);
+}
+
+fn each_status_is_counted(tried: &mut Tried<'_>) {
+    assert_eq!(tried.store().counts().unwrap(), []);
+    let ends = |append, status| Append {
+        record: Some(Record { status, ..record("") }),
+        ..append
+    };
+    tried.append(&[
+        start("a"),
+        start("b"),
+        start("c"),
+        ends(more("a", 2, 1), Status::Succeeded),
+    ]);
+    assert_eq!(
+        tried
+            .refused(&[start("a"), ends(more("b", 1, 1), Status::Failed)])
+            .len(),
+        2
+    );
+    assert_eq!(
+        tried.store().counts().unwrap(),
+        [(Status::Running, 2), (Status::Succeeded, 1)]
+    );
+    tried.append(&[
+        ends(more("b", 2, 1), Status::Failed),
+        ends(more("c", 2, 1), Status::Succeeded),
+    ]);
+    assert_eq!(
+        tried.store().counts().unwrap(),
+        [(Status::Succeeded, 2), (Status::Failed, 1)]
+    );
+}
+
+/// An execution that ended at that time.
+fn ended(id: &str, at: i64) -> Append {
+    start_as(
+        id,
+        Record {
+            status: Status::Succeeded,
+            awake: false,
+            ended: Some(Timestamp(at)),
+            ..record(id)
+        },
+    )
+}
+
+fn what_ended_long_ago_goes(tried: &mut Tried<'_>) {
+    tried.append(&[ended("c", 30), ended("a", 10), start("b"), ended("d", 20)]);
+    let mut clear = |before, limit| tried.store().clear(Timestamp(before), limit).unwrap();
+    assert_eq!(clear(10, 9), 0);
+    assert_eq!(clear(30, 1), 1);
+    assert_eq!(clear(30, 9), 1);
+    assert_eq!(clear(30, 9), 0);
+    assert_eq!(ids(tried, &Query::default(), 9), ["b", "c"]);
+    assert_eq!(
+        tried.store().counts().unwrap(),
+        [(Status::Running, 1), (Status::Succeeded, 1)]
+    );
+}
+
+fn what_belonged_to_it_goes_too(tried: &mut Tried<'_>) {
+    let labels: Object = serde_json::from_str(r#"{"k":"v"}"#).unwrap();
+    let mut full = ended("a", 10);
+    full.checkpoint = Some(vec![1]);
+    full.sent = vec![message("a", 2, "b"), message("a", 2, "a")];
+    full.record = full.record.map(|record| Record {
+        labels: Some(labels),
+        name: "named".into(),
+        ..record
+    });
+    let b = Append {
+        sent: vec![message("b", 2, "a")],
+        ..start("b")
+    };
+    tried.append(&[full, b]);
+    assert_eq!(tried.store().clear(Timestamp(11), 9).unwrap(), 1);
+    assert!(tried.store().load("a").unwrap().is_none());
+    assert_eq!(tried.store().last_turn("a").unwrap(), None);
+    assert_eq!(tried.store().named("order", "named").unwrap(), None);
+    // What it told others is still to be dealt with.
+    assert_eq!(tried.store().messages().unwrap(), [message("a", 2, "b")]);
+    let query = Query {
+        labels: vec![("k".into(), "v".into())],
+        ..Query::default()
+    };
+    assert_eq!(ids(tried, &query, 9), [""; 0]);
+    // Id and name are free, and nothing of the one before comes back.
+    tried.append(&[start_as("a", record("named"))]);
+    let loaded = tried.store().load("a").unwrap().unwrap();
+    assert_eq!(
+        (loaded.record, loaded.checkpoint, loaded.turns),
+        (record("named"), None, vec![turn(1, 2)])
+    );
+    tried.append(&[more("a", 2, 1), more("b", 2, 1)]);
+}
+
+fn flows_have_versions(tried: &mut Tried<'_>) {
+    let mut put = |name, definition, hash, at| tried.store().put_flow(name, definition, hash, Timestamp(at)).unwrap();
+    assert_eq!(put("b", "{}", "h1", 1), (1, true));
+    assert_eq!(put("b", "{} ", "h1", 2), (1, false));
+    assert_eq!(put("b", "[]", "h2", 3), (2, true));
+    assert_eq!(put("a", "[]", "h2", 4), (1, true));
+    // Back to what an earlier one was is a new version.
+    assert_eq!(put("b", "{}", "h1", 5), (3, true));
+    let flows = tried.store().flows().unwrap();
+    let shown = flows
+        .iter()
+        .map(|flow| (flow.name.as_str(), flow.version, &*flow.definition, flow.created.0));
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            ("a", 1, "[]", 4),
+            ("b", 1, "{}", 1),
+            ("b", 2, "[]", 3),
+            ("b", 3, "{}", 5)
+        ]
+    );
+    assert_eq!(flows[2].hash, "h2");
+    assert!(flows.iter().all(|flow| !flow.hidden));
+}
+
+fn flows_are_hidden(tried: &mut Tried<'_>) {
+    assert!(!tried.store().hide_flow("a").unwrap());
+    for (name, hash) in [("a", "1"), ("a", "2"), ("b", "1")] {
+        tried.store().put_flow(name, "{}", hash, Timestamp(0)).unwrap();
+    }
+    assert!(tried.store().hide_flow("a").unwrap());
+    assert!(!tried.store().hide_flow("a").unwrap());
+    let hidden = |tried: &mut Tried<'_>| {
+        let flows = tried.store().flows().unwrap();
+        flows.into_iter().map(|flow| flow.hidden).collect::<Vec<_>>()
+    };
+    assert_eq!(hidden(tried), [true, true, false]);
+    assert_eq!(
+        tried.store().put_flow("a", "{}", "2", Timestamp(9)).unwrap(),
+        (2, false)
+    );
+    assert_eq!(hidden(tried), [false, false, false]);
+}
+
+fn small_things_are_kept(tried: &mut Tried<'_>) {
+    assert_eq!(tried.store().fetch("schedule", "a").unwrap(), None);
+    for (kind, name, text) in [
+        ("schedule", "b", "1"),
+        ("schedule", "a", "2"),
+        ("key", "a", "3"),
+        ("schedule", "b", "4"),
+    ] {
+        tried.store().keep(kind, name, text).unwrap();
+    }
+    assert_eq!(tried.store().fetch("schedule", "b").unwrap(), Some("4".to_owned()));
+    let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    assert_eq!(tried.store().all("schedule").unwrap(), [pair("a", "2"), pair("b", "4")]);
+    assert!(tried.store().discard("schedule", "a").unwrap());
+    assert!(!tried.store().discard("schedule", "a").unwrap());
+    assert_eq!(tried.store().all("schedule").unwrap(), [pair("b", "4")]);
+    assert_eq!(tried.store().all("key").unwrap(), [pair("a", "3")]);
+    assert_eq!(tried.store().all("none").unwrap(), []);
+}

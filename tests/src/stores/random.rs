@@ -1,0 +1,276 @@
+//! Random runs: whatever is asked of two stores, both answer the same.
+
+use super::{Tried, message, more, record, start_as};
+use crate::chance::Chance;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::{EventId, Parent, Status};
+use starbridge_ports::{Append, Message, Query, Record, RecordedFailure, Store};
+use std::collections::BTreeMap;
+
+/// Executions there are. Names are taken from among their ids too.
+const IDS: u32 = 14;
+const STATUSES: [Status; 9] = [
+    Status::Running,
+    Status::Manual,
+    Status::RollingBack,
+    Status::Succeeded,
+    Status::Failed,
+    Status::TimedOut,
+    Status::Stopped,
+    Status::RollbackFailed,
+    Status::RolledBack,
+];
+
+/// Asks both the same, so many times. The first answer that differs is a panic that names the seed.
+pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
+    let mut run = Run {
+        chance: Chance::new(seed),
+        seed,
+        step: 0,
+    };
+    for step in 0..steps {
+        run.step = step;
+        run.change(model, tried.store());
+        run.look(model, tried.store());
+        if step % 20 == 19 {
+            run.look_at_all(model, tried.store());
+        }
+    }
+    run.look_at_all(model, tried.store());
+}
+
+struct Run {
+    chance: Chance,
+    seed: u64,
+    step: u32,
+}
+
+impl Run {
+    fn same<T: PartialEq + std::fmt::Debug>(&self, what: &str, model: T, tried: T) {
+        let at = format!("seed {}, step {}: {what}", self.seed, self.step);
+        assert_eq!(tried, model, "{at} (left: the store under test, right: the model)");
+    }
+
+    fn id(&mut self) -> String {
+        format!("e{}", self.chance.below(IDS))
+    }
+
+    fn flow(&mut self) -> Text {
+        Text::from(format!("f{}", self.chance.below(3)))
+    }
+
+    fn name(&mut self) -> Text {
+        if self.chance.of(50) {
+            self.id().into()
+        } else {
+            Text::from(format!("name {}", self.chance.below(4)))
+        }
+    }
+
+    fn time(&mut self) -> Timestamp {
+        Timestamp(i64::from(self.chance.below(200)))
+    }
+
+    fn labels(&mut self) -> Vec<(Text, Text)> {
+        let count = if self.chance.of(70) { 0 } else { self.chance.from(1, 2) };
+        let label = |run: &mut Self| -> (Text, Text) {
+            let label = run.chance.pick(&["region", "size"]);
+            (label.into(), run.chance.pick(&["eu", "us", ""]).into())
+        };
+        (0..count).map(|_| label(self)).collect()
+    }
+
+    fn change(&mut self, model: &dyn Store, tried: &dyn Store) {
+        match self.chance.weighted(&[80, 8, 6, 6]) {
+            0 => {
+                let batch = self.batch(model);
+                let answers = (model.append(&batch), tried.append(&batch));
+                self.same("append", answers.0, answers.1);
+            }
+            1 => {
+                let (before, limit) = (self.time(), self.chance.below(4) as usize);
+                self.same("clear", model.clear(before, limit), tried.clear(before, limit));
+            }
+            2 => {
+                let (name, hash, now) = (self.flow(), self.chance.pick(&["1", "2"]), self.time());
+                let put = |store: &dyn Store| store.put_flow(&name, "{}", hash, now);
+                self.same("put_flow", put(model), put(tried));
+                if self.chance.of(30) {
+                    self.same("hide_flow", model.hide_flow(&name), tried.hide_flow(&name));
+                }
+            }
+            _ => {
+                let (kind, name, text) = (self.flow(), self.id(), self.id());
+                if self.chance.of(60) {
+                    self.same("keep", model.keep(&kind, &name, &text), tried.keep(&kind, &name, &text));
+                } else {
+                    self.same("discard", model.discard(&kind, &name), tried.discard(&kind, &name));
+                }
+                self.same("all", model.all(&kind), tried.all(&kind));
+                self.same("fetch", model.fetch(&kind, &name), tried.fetch(&kind, &name));
+            }
+        }
+    }
+
+    /// A batch most of which fits what the store has.
+    fn batch(&mut self, model: &dyn Store) -> Vec<Append> {
+        let mut ends: BTreeMap<String, u64> = BTreeMap::new();
+        let waiting = model.messages().unwrap();
+        let mut batch = Vec::new();
+        for _ in 0..self.chance.from(1, 8) {
+            let id = self.id();
+            let known = || {
+                let last = model.last_turn(&id).unwrap();
+                last.map_or(0, |turn| turn.first.0 + u64::from(turn.events) - 1)
+            };
+            let end = *ends.entry(id.clone()).or_insert_with(known);
+            let expected = match self.chance.weighted(&[85, 10, 5]) {
+                0 => end,
+                1 => 0,
+                _ => u64::from(self.chance.below(12)),
+            };
+            let mut append = if expected == 0 {
+                start_as(&id, self.record())
+            } else {
+                more(&id, expected, self.chance.from(1, 5))
+            };
+            if expected > 0 && self.chance.of(40) {
+                append.record = Some(self.record());
+            }
+            if self.chance.of(10) {
+                append.turn = None;
+            }
+            if self.chance.of(15) {
+                append.checkpoint = Some(expected.to_le_bytes().to_vec());
+            }
+            self.add_messages(&waiting, &mut append);
+            if let Some(turn) = &append.turn {
+                ends.insert(id, turn.first.0 + u64::from(turn.events) - 1);
+            }
+            batch.push(append);
+        }
+        batch
+    }
+
+    fn add_messages(&mut self, waiting: &[Message], append: &mut Append) {
+        if self.chance.of(30) {
+            let to = self.id();
+            let event = u64::from(self.chance.below(6));
+            append.sent.push(message(&append.execution, event, &to));
+        }
+        if self.chance.of(30) && !waiting.is_empty() {
+            append.received.push(self.chance.pick(waiting).id);
+        }
+    }
+
+    fn record(&mut self) -> Record {
+        let status = self.chance.pick(&STATUSES);
+        let labels: Object = self
+            .labels()
+            .into_iter()
+            .map(|(label, value)| (label, Value::from(value)))
+            .collect();
+        let mut record = Record {
+            flow: self.flow(),
+            version: u64::from(self.chance.below(5)),
+            status,
+            awake: !status.is_ended() && self.chance.of(50),
+            started: self.time(),
+            labels: (!labels.is_empty() || self.chance.of(5)).then_some(labels),
+            awaited: self.chance.of(20),
+            ..record(&self.name())
+        };
+        if status.is_ended() {
+            record.ended = Some(self.time());
+        } else if self.chance.of(40) {
+            record.wake_at = Some(self.time());
+        }
+        if self.chance.of(20) {
+            record.parent = Some(Parent {
+                execution: self.id().into(),
+                event: EventId(3),
+            });
+            record.ancestors = vec![self.id().into()];
+        }
+        if self.chance.of(20) {
+            record.failure = Some(RecordedFailure {
+                error: self.name(),
+                ..RecordedFailure::default()
+            });
+        }
+        record
+    }
+
+    fn query(&mut self) -> Query {
+        let chance = |run: &mut Self| run.chance.of(30);
+        Query {
+            flow: chance(self).then(|| self.flow()),
+            statuses: (0..self.chance.below(3)).map(|_| self.chance.pick(&STATUSES)).collect(),
+            name: chance(self).then(|| self.chance.pick(&["e", "e1", "name", "name 2", "x"]).into()),
+            labels: self.labels(),
+            from: chance(self).then(|| self.time()),
+            to: chance(self).then(|| self.time()),
+            cursor: None,
+            limit: self.chance.from(1, 6) as usize,
+        }
+    }
+
+    /// Asks some things, at random.
+    fn look(&mut self, model: &dyn Store, tried: &dyn Store) {
+        let id = self.id();
+        let event = EventId(u64::from(self.chance.below(14)));
+        let of = |store: &dyn Store| store.turn_of(&id, event);
+        self.same("turn_of", of(model), of(tried));
+        let (events, backwards) = (self.chance.below(9), self.chance.of(50));
+        let turns = |store: &dyn Store| store.turns(&id, event, events, backwards);
+        self.same("turns", turns(model), turns(tried));
+        let (before, limit) = (self.time(), self.chance.below(6) as usize);
+        self.same("due", model.due(before, limit), tried.due(before, limit));
+        // Each goes on from its own cursor: what one says is nobody else's business.
+        let mut query = self.query();
+        let mut cursor = None;
+        loop {
+            let page = model.list(&query).unwrap();
+            let theirs = tried
+                .list(&Query {
+                    cursor,
+                    ..query.clone()
+                })
+                .unwrap();
+            self.same(&format!("list {query:?}"), page.items, theirs.items);
+            self.same("whether there is more", page.next.is_some(), theirs.next.is_some());
+            cursor = theirs.next;
+            query.cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+
+    /// Asks everything.
+    fn look_at_all(&mut self, model: &dyn Store, tried: &dyn Store) {
+        self.same("awake", model.awake(), tried.awake());
+        self.same("messages", model.messages(), tried.messages());
+        self.same("counts", model.counts(), tried.counts());
+        self.same("flows", model.flows(), tried.flows());
+        let names: Vec<String> = (0..IDS).map(|number| format!("e{number}")).collect();
+        for id in &names {
+            for whole in [false, true] {
+                let parts = |store: &dyn Store| {
+                    let loaded = if whole { store.load_whole(id) } else { store.load(id) };
+                    loaded.map(|history| history.map(|it| (it.record, it.checkpoint, it.turns)))
+                };
+                self.same("load", parts(model), parts(tried));
+            }
+            self.same("last_turn", model.last_turn(id), tried.last_turn(id));
+            self.same("record", model.record(id), tried.record(id));
+        }
+        let others = (0..4).map(|number| format!("name {number}"));
+        for name in names.into_iter().chain(others) {
+            for flow in ["f0", "f1", "f2"] {
+                self.same("named", model.named(flow, &name), tried.named(flow, &name));
+            }
+        }
+    }
+}

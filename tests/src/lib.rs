@@ -1,7 +1,7 @@
 //! What the project's tests share: where the data is, and the runners that read it.
 
 #[path = "random/chance.rs"]
-pub mod chance;
+mod chance;
 pub mod conformance;
 pub mod data;
 pub mod faulty;

@@ -333,8 +333,8 @@ fn who_is_due(tried: &mut Tried<'_>) {
     };
     assert_eq!(due(30, 10), ["a10", "c20", "b20"]);
     assert_eq!(due(31, 2), ["a10", "c20"]);
-    assert_eq!(due(31, 0), [String::new(); 0]);
-    assert_eq!(due(10, 10), [String::new(); 0]);
+    assert_eq!(due(31, 0), Vec::<String>::new());
+    assert_eq!(due(10, 10), Vec::<String>::new());
     assert_eq!(due(i64::MAX, usize::MAX).len(), 4);
     let woken = Append {
         record: Some(Record {

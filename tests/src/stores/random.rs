@@ -47,7 +47,7 @@ struct Run {
 }
 
 impl Run {
-    fn same<T: PartialEq + std::fmt::Debug>(&self, what: &str, model: T, tried: T) {
+    fn same<T: PartialEq + std::fmt::Debug>(&self, what: &str, model: &T, tried: &T) {
         let at = format!("seed {}, step {}: {what}", self.seed, self.step);
         assert_eq!(tried, model, "{at} (left: the store under test, right: the model)");
     }
@@ -86,29 +86,33 @@ impl Run {
             0 => {
                 let batch = self.batch(model);
                 let answers = (model.append(&batch), tried.append(&batch));
-                self.same("append", answers.0, answers.1);
+                self.same("append", &answers.0, &answers.1);
             }
             1 => {
                 let (before, limit) = (self.time(), self.chance.below(4) as usize);
-                self.same("clear", model.clear(before, limit), tried.clear(before, limit));
+                self.same("clear", &model.clear(before, limit), &tried.clear(before, limit));
             }
             2 => {
                 let (name, hash, now) = (self.flow(), self.chance.pick(&["1", "2"]), self.time());
                 let put = |store: &dyn Store| store.put_flow(&name, "{}", hash, now);
-                self.same("put_flow", put(model), put(tried));
+                self.same("put_flow", &put(model), &put(tried));
                 if self.chance.of(30) {
-                    self.same("hide_flow", model.hide_flow(&name), tried.hide_flow(&name));
+                    self.same("hide_flow", &model.hide_flow(&name), &tried.hide_flow(&name));
                 }
             }
             _ => {
                 let (kind, name, text) = (self.flow(), self.id(), self.id());
                 if self.chance.of(60) {
-                    self.same("keep", model.keep(&kind, &name, &text), tried.keep(&kind, &name, &text));
+                    self.same(
+                        "keep",
+                        &model.keep(&kind, &name, &text),
+                        &tried.keep(&kind, &name, &text),
+                    );
                 } else {
-                    self.same("discard", model.discard(&kind, &name), tried.discard(&kind, &name));
+                    self.same("discard", &model.discard(&kind, &name), &tried.discard(&kind, &name));
                 }
-                self.same("all", model.all(&kind), tried.all(&kind));
-                self.same("fetch", model.fetch(&kind, &name), tried.fetch(&kind, &name));
+                self.same("all", &model.all(&kind), &tried.all(&kind));
+                self.same("fetch", &model.fetch(&kind, &name), &tried.fetch(&kind, &name));
             }
         }
     }
@@ -221,12 +225,12 @@ impl Run {
         let id = self.id();
         let event = EventId(u64::from(self.chance.below(14)));
         let of = |store: &dyn Store| store.turn_of(&id, event);
-        self.same("turn_of", of(model), of(tried));
+        self.same("turn_of", &of(model), &of(tried));
         let (events, backwards) = (self.chance.below(9), self.chance.of(50));
         let turns = |store: &dyn Store| store.turns(&id, event, events, backwards);
-        self.same("turns", turns(model), turns(tried));
+        self.same("turns", &turns(model), &turns(tried));
         let (before, limit) = (self.time(), self.chance.below(6) as usize);
-        self.same("due", model.due(before, limit), tried.due(before, limit));
+        self.same("due", &model.due(before, limit), &tried.due(before, limit));
         // Each goes on from its own cursor: what one says is nobody else's business.
         let mut query = self.query();
         let mut cursor = None;
@@ -238,8 +242,8 @@ impl Run {
                     ..query.clone()
                 })
                 .unwrap();
-            self.same(&format!("list {query:?}"), page.items, theirs.items);
-            self.same("whether there is more", page.next.is_some(), theirs.next.is_some());
+            self.same(&format!("list {query:?}"), &page.items, &theirs.items);
+            self.same("whether there is more", &page.next.is_some(), &theirs.next.is_some());
             cursor = theirs.next;
             query.cursor = page.next;
             if cursor.is_none() {
@@ -250,10 +254,10 @@ impl Run {
 
     /// Asks everything.
     fn look_at_all(&mut self, model: &dyn Store, tried: &dyn Store) {
-        self.same("awake", model.awake(), tried.awake());
-        self.same("messages", model.messages(), tried.messages());
-        self.same("counts", model.counts(), tried.counts());
-        self.same("flows", model.flows(), tried.flows());
+        self.same("awake", &model.awake(), &tried.awake());
+        self.same("messages", &model.messages(), &tried.messages());
+        self.same("counts", &model.counts(), &tried.counts());
+        self.same("flows", &model.flows(), &tried.flows());
         let names: Vec<String> = (0..IDS).map(|number| format!("e{number}")).collect();
         for id in &names {
             for whole in [false, true] {
@@ -261,15 +265,15 @@ impl Run {
                     let loaded = if whole { store.load_whole(id) } else { store.load(id) };
                     loaded.map(|history| history.map(|it| (it.record, it.checkpoint, it.turns)))
                 };
-                self.same("load", parts(model), parts(tried));
+                self.same("load", &parts(model), &parts(tried));
             }
-            self.same("last_turn", model.last_turn(id), tried.last_turn(id));
-            self.same("record", model.record(id), tried.record(id));
+            self.same("last_turn", &model.last_turn(id), &tried.last_turn(id));
+            self.same("record", &model.record(id), &tried.record(id));
         }
         let others = (0..4).map(|number| format!("name {number}"));
         for name in names.into_iter().chain(others) {
             for flow in ["f0", "f1", "f2"] {
-                self.same("named", model.named(flow, &name), tried.named(flow, &name));
+                self.same("named", &model.named(flow, &name), &tried.named(flow, &name));
             }
         }
     }

@@ -8,6 +8,8 @@ mod init;
 mod man;
 mod replay;
 mod schema;
+#[cfg(feature = "server")]
+mod serve;
 mod test;
 mod validate;
 
@@ -16,24 +18,24 @@ use crate::output::Output;
 use clap::Subcommand;
 
 macro_rules! commands {
-    ($($heading:literal { $($module:ident $variant:ident)* })*) => {
+    ($($heading:literal { $($(#[$when:meta])? $module:ident $variant:ident)* })*) => {
         /// A command with its options.
         #[derive(Debug, Subcommand)]
         pub enum Command {
-            $($(#[allow(missing_docs)] $variant($module::Options),)*)*
+            $($($(#[$when])? #[allow(missing_docs)] $variant($module::Options),)*)*
         }
 
         impl Command {
             /// Does it.
             pub fn run(self, output: &Output) -> Result<(), Exit> {
                 match self {
-                    $($(Self::$variant(options) => $module::run(&options, *output),)*)*
+                    $($($(#[$when])? Self::$variant(options) => $module::run(&options, *output),)*)*
                 }
             }
         }
 
         /// Headings of the help with the commands under them.
-        pub const GROUPS: &[(&str, &[&str])] = &[$(($heading, &[$(stringify!($module)),*])),*];
+        pub const GROUPS: &[(&str, &[&str])] = &[$(($heading, &[$($(#[$when])? stringify!($module)),*])),*];
     };
 }
 
@@ -49,6 +51,10 @@ commands! {
         test Test
         replay Replay
         graph Graph
+    }
+    "Serve flows" {
+        #[cfg(feature = "server")]
+        serve Serve
     }
     "Set up" {
         completions Completions

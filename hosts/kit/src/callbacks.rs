@@ -1,15 +1,41 @@
-//! A listener for callbacks of one process: reports by token over HTTP (section "tasks").
+//! Reports by token over HTTP (section "tasks"): for a listener of one process and for a server alike.
+
+mod reading;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use reading::{read_entry, read_report};
 use starbridge_fdl::value::{Object, Value};
 use starbridge_runtime::{Command, Reply, Report};
+use std::future::Future;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
+
+/// Takes reports.
+pub trait Reports: Clone + Send + Sync + 'static {
+    /// Hands in a report, in the order of calls. What became of it comes once that is durable; nothing when no more is taken.
+    fn hand_in(&self, token: String, report: Report) -> impl Future<Output = Option<oneshot::Receiver<Reply>>> + Send;
+}
+
+impl Reports for mpsc::Sender<Command> {
+    async fn hand_in(&self, token: String, report: Report) -> Option<oneshot::Receiver<Reply>> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Report { token, report, reply }).await.ok()?;
+        Some(answer)
+    }
+}
+
+async fn reply(answer: Option<oneshot::Receiver<Reply>>) -> Option<Reply> {
+    answer?.await.ok()
+}
+
+/// Most reports in one batch.
+const BATCH: usize = 1_000;
 
 /// Listens for reports and hands them to an engine. Answers the address it listens on; it stops with the runtime.
 pub async fn listen(
@@ -19,11 +45,7 @@ pub async fn listen(
 ) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
-    let router = Router::new()
-        .route("/v1/callbacks/{token}/{verb}", post(report))
-        .route("/v1/callbacks", post(batch))
-        .layer(DefaultBodyLimit::max(body_limit))
-        .with_state(commands);
+    let router = Router::new().nest("/v1", routes(commands, body_limit));
     tokio::spawn(async move {
         // Ends with the process; a listener that breaks is seen by who reports.
         let _ = axum::serve(listener, router).await;
@@ -31,62 +53,84 @@ pub async fn listen(
     Ok(address)
 }
 
-async fn report(
-    State(commands): State<mpsc::Sender<Command>>,
-    Path((token, verb)): Path<(String, String)>,
-    body: axum::body::Bytes,
-) -> Response {
-    let report = match parse(&verb, &body) {
-        Ok(report) => report,
-        Err(message) => return problem(StatusCode::BAD_REQUEST, "BadReport", &message),
-    };
-    match hand_in(&commands, token, report).await {
-        Some(Reply::Taken) => StatusCode::NO_CONTENT.into_response(),
-        Some(Reply::AlreadyCompleted) => problem(
+/// The routes under `/v1`.
+pub fn routes<R: Reports>(reports: R, body_limit: usize) -> Router {
+    Router::new()
+        .route("/callbacks/{token}/{verb}", post(report::<R>))
+        .route("/callbacks", post(batch::<R>))
+        .layer(DefaultBodyLimit::max(body_limit))
+        .with_state(reports)
+}
+
+/// An answer's status, and its code and words where it is an error.
+fn answer(reply: Option<&Reply>) -> (StatusCode, &'static str, &'static str) {
+    match reply {
+        Some(Reply::Taken) => (StatusCode::NO_CONTENT, "", ""),
+        Some(Reply::AlreadyCompleted) => (
             StatusCode::CONFLICT,
             "TaskAlreadyCompleted",
             "another report came first",
         ),
-        Some(Reply::TimedOut) => problem(StatusCode::GONE, "TaskTimedOut", "the call was given up before"),
-        Some(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => problem(
-            StatusCode::NOT_FOUND,
-            "InvalidToken",
-            "the token is not of this process",
-        ),
-        None => problem(
+        Some(Reply::TimedOut) => (StatusCode::GONE, "TaskTimedOut", "the call was given up before"),
+        Some(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
+            (StatusCode::NOT_FOUND, "InvalidToken", "the token is not one of ours")
+        }
+        None => (
             StatusCode::SERVICE_UNAVAILABLE,
-            "Stopping",
-            "the execution is coming to its end",
+            "Unavailable",
+            "no report is taken just now: try again later",
         ),
     }
 }
 
+async fn report<R: Reports>(
+    State(reports): State<R>,
+    Path((token, verb)): Path<(String, String)>,
+    body: Bytes,
+) -> Response {
+    let report = match read_report(&verb, &body) {
+        Ok(report) => report,
+        Err(message) => return problem(StatusCode::BAD_REQUEST, "BadReport", &message),
+    };
+    match answer(reply(reports.hand_in(token, report).await).await.as_ref()) {
+        (status, "", _) => status.into_response(),
+        (status, code, detail) => problem(status, code, detail),
+    }
+}
+
 /// `{"reports": [{token, output | error, cause? | heartbeat: true}]}`, answered in order.
-async fn batch(State(commands): State<mpsc::Sender<Command>>, body: axum::body::Bytes) -> Response {
-    let reports = serde_json::from_slice::<Object>(&body)
+async fn batch<R: Reports>(State(reports): State<R>, body: Bytes) -> Response {
+    let entries = serde_json::from_slice::<Object>(&body)
         .ok()
         .and_then(|body| body.get("reports")?.as_array().cloned());
-    let Some(reports) = reports else {
+    let Some(entries) = entries else {
         return problem(StatusCode::BAD_REQUEST, "BadReport", "expected `{\"reports\": [...]}`");
     };
+    if entries.len() > BATCH {
+        let detail = format!("a batch has at most {BATCH} reports");
+        return problem(StatusCode::PAYLOAD_TOO_LARGE, "TooManyReports", &detail);
+    }
+    let mut under_way = Vec::new();
+    for entry in entries.values() {
+        let entry = entry.as_object();
+        let token = entry.and_then(|entry| entry.get("token")?.as_str().map(str::to_owned));
+        under_way.push(match token.zip(entry.and_then(read_entry)) {
+            Some((token, report)) => Some(reports.hand_in(token, report).await),
+            None => None,
+        });
+    }
     let mut results = Vec::new();
-    for entry in reports.values() {
-        let token = entry
-            .as_object()
-            .and_then(|entry| entry.get("token")?.as_str().map(str::to_owned));
-        let (status, code) = match (token, entry.as_object().and_then(of_entry)) {
-            (Some(token), Some(report)) => match hand_in(&commands, token, report).await {
-                Some(Reply::Taken) => (204u32, None),
-                Some(Reply::AlreadyCompleted) => (409, Some("TaskAlreadyCompleted")),
-                Some(Reply::TimedOut) => (410, Some("TaskTimedOut")),
-                Some(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => (404, Some("InvalidToken")),
-                None => (503, Some("Stopping")),
-            },
-            _ => (400, Some("BadReport")),
+    for report in under_way {
+        let (status, code) = match report {
+            None => (StatusCode::BAD_REQUEST, "BadReport"),
+            Some(handed_in) => {
+                let (status, code, _) = answer(reply(handed_in).await.as_ref());
+                (status, code)
+            }
         };
         let mut result = Object::new();
-        result.insert("status".into(), status.into());
-        if let Some(code) = code {
+        result.insert("status".into(), u32::from(status.as_u16()).into());
+        if !code.is_empty() {
             result.insert("code".into(), code.into());
         }
         results.push(Value::Object(result));
@@ -95,51 +139,14 @@ async fn batch(State(commands): State<mpsc::Sender<Command>>, body: axum::body::
     ([("content-type", "application/json")], Value::from(answer).to_json()).into_response()
 }
 
-async fn hand_in(commands: &mpsc::Sender<Command>, token: String, report: Report) -> Option<Reply> {
-    let (reply, answer) = oneshot::channel();
-    commands.send(Command::Report { token, report, reply }).await.ok()?;
-    answer.await.ok()
-}
-
-fn parse(verb: &str, body: &[u8]) -> Result<Report, String> {
-    let body: Object = match body {
-        [] => Object::new(),
-        body => serde_json::from_slice(body).map_err(|error| format!("the body is no JSON object: {error}"))?,
-    };
-    match verb {
-        "heartbeat" => Ok(Report::Heartbeat),
-        "succeed" => match body.get("output") {
-            None => Ok(Report::Succeed(Object::new())),
-            Some(Value::Object(output)) => Ok(Report::Succeed(output.clone())),
-            Some(other) => Err(format!("`output` must be an object, not {}", other.kind())),
-        },
-        "fail" => fail_of(&body).ok_or_else(|| "`error` must be a string".to_owned()),
-        other => Err(format!(
-            "there is no report `{other}`: use `succeed`, `fail` or `heartbeat`"
-        )),
-    }
-}
-
-fn fail_of(body: &Object) -> Option<Report> {
-    Some(Report::Fail {
-        error: body.get("error")?.as_str()?.to_owned(),
-        cause: body.get("cause").map(Value::to_plain_text).unwrap_or_default(),
-    })
-}
-
-fn of_entry(entry: &Object) -> Option<Report> {
-    if entry.contains_key("heartbeat") {
-        return Some(Report::Heartbeat);
-    }
-    match entry.get("output") {
-        Some(output) => output.as_object().cloned().map(Report::Succeed),
-        None => fail_of(entry),
-    }
-}
-
-/// An error as RFC 9457 has it.
-fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
+/// An error as RFC 9457 has it, with a stable code.
+pub fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
     let body: Object = [
+        ("type".into(), Value::from("about:blank")),
+        (
+            "title".into(),
+            Value::from(status.canonical_reason().unwrap_or_default()),
+        ),
         ("status".into(), Value::from(u32::from(status.as_u16()))),
         ("code".into(), code.into()),
         ("detail".into(), detail.into()),

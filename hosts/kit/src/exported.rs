@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{Format, Source};
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::history::{HISTORY_FORMAT, read_event, write_event};
 use starbridge_machine::{Event, EventId};
 use std::collections::BTreeMap;
@@ -121,9 +121,4 @@ fn compile(definition: &Value) -> Result<Arc<Flow>, String> {
         let first = checked.diagnostics.first().map(|diagnostic| diagnostic.message.clone());
         format!("the definition has errors: {}", first.unwrap_or_default())
     })
-}
-
-/// An event in the form that is kept.
-pub fn event_object(flow: &Flow, event: &Event) -> Object {
-    write_event(flow, event)
 }

@@ -1,9 +1,14 @@
 //! The kit: what hosts are put together from. The only crate that knows stores, connectors and the runtime at once.
 
 pub mod callbacks;
+pub mod config;
+pub mod described;
 pub mod exported;
 pub mod local;
+pub mod node;
 pub mod picture;
 pub mod rehearsal;
 pub mod replaying;
+pub mod stores;
 pub mod system;
+pub mod visits;

@@ -50,3 +50,29 @@ impl Secrets for EnvironmentSecrets {
         std::env::var(format!("STARBRIDGE_SECRET_{name}")).ok().map(Secret::new)
     }
 }
+
+/// Secrets from the environment, then from files of their names in a folder; a line break at the end is not part of one.
+#[derive(Clone, Debug)]
+pub struct DirectorySecrets {
+    folder: std::path::PathBuf,
+}
+
+impl DirectorySecrets {
+    /// Secrets in that folder.
+    pub fn new(folder: std::path::PathBuf) -> Self {
+        Self { folder }
+    }
+}
+
+impl Secrets for DirectorySecrets {
+    fn get(&self, name: &str) -> Option<Secret> {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+        // A name must not lead out of the folder.
+        if !name.chars().all(plain) || name.starts_with('.') {
+            return None;
+        }
+        let file = || std::fs::read_to_string(self.folder.join(name)).ok();
+        let read = || file().map(|text| Secret::new(text.trim_end_matches(['\r', '\n'])));
+        EnvironmentSecrets.get(name).or_else(read)
+    }
+}

@@ -11,7 +11,9 @@ mod shard;
 mod shards;
 mod tokens;
 
-pub use engine::{Begun, Command, Connectors, Engine, EngineSettings, Reply, Report, StartFailure, World, Writer};
+pub use engine::{
+    Begun, Command, Connectors, Engine, EngineSettings, Reply, Report, Start, StartFailure, World, Writer,
+};
 pub use flows::FlowTable;
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use shard::{

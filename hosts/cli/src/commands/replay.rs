@@ -5,10 +5,11 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use clap::Args;
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Array, Object, Value};
-use starbridge_kit::exported::{ExportedHistory, event_object};
-use starbridge_kit::replaying::{Parting, Replayed, end_of_turn, fold, replay};
-use starbridge_machine::{EventId, State};
+use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::described::describe_state;
+use starbridge_kit::exported::ExportedHistory;
+use starbridge_kit::replaying::{Parting, Replayed, fold, replay};
+use starbridge_machine::EventId;
 use std::path::PathBuf;
 
 /// Folds a history file and says whether it leads to the state it records
@@ -63,52 +64,7 @@ fn look(history: &ExportedHistory, until: u64, output: Output) -> Result<(), Exi
             return Err(output.fail(Exit::Found, &message, None));
         }
     };
-    let end = end_of_turn(&history.events, EventId(until));
-    finish(output, &describe(history, &state, end).to_json(), Ok(()))
-}
-
-fn describe(history: &ExportedHistory, state: &State, end: usize) -> Value {
-    let steps: Array = state
-        .open_steps()
-        .into_iter()
-        .map(|open| {
-            let name = history
-                .flow
-                .step(open.step)
-                .map(|step| step.name.clone())
-                .unwrap_or_default();
-            let event = starbridge_machine::Event {
-                id: EventId(0),
-                caused_by: EventId(0),
-                time: state.last_time(),
-                step: Some(open.step),
-                path: open.path,
-                rollback: false,
-                detail: starbridge_machine::Detail::StepEntered,
-            };
-            let path = event_object(&history.flow, &event)
-                .get("path")
-                .cloned()
-                .unwrap_or_default();
-            object([
-                ("step", name.into()),
-                ("path", path),
-                ("state", open.state.into()),
-                ("attempt", open.attempt.into()),
-                ("visit", open.visit.into()),
-                ("input", open.input.into()),
-                ("local", open.list_local.into()),
-            ])
-        })
-        .collect();
-    object([
-        ("event", (end as u64).into()),
-        ("time", state.last_time().to_string().into()),
-        ("status", state.status().as_str().into()),
-        ("input", state.flow_input().into()),
-        ("local", state.flow_local().into()),
-        ("steps", steps.into()),
-    ])
+    finish(output, &describe_state(&history.flow, &state).to_json(), Ok(()))
 }
 
 fn report(history: &ExportedHistory, replayed: &Replayed, output: Output, parted: &str) -> Result<(), Exit> {

@@ -1,7 +1,7 @@
 //! Answers to those who asked something of an engine. None leaves before what it says is durable.
 
 use super::Engine;
-use super::commands::{Begun, Reply, StartFailure};
+use super::commands::{Begun, Reply, Start, StartFailure};
 use starbridge_fdl::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::Refusal;
@@ -18,8 +18,8 @@ pub(super) struct Answers {
 }
 
 struct Starter {
-    reply: oneshot::Sender<Result<Begun, StartFailure>>,
-    /// Whether the answer waits for the end.
+    reply: oneshot::Sender<Result<Start, StartFailure>>,
+    /// Whether the end is waited for as well.
     wait: bool,
 }
 
@@ -28,7 +28,7 @@ impl Answers {
         &mut self,
         execution: Text,
         wait: bool,
-        reply: oneshot::Sender<Result<Begun, StartFailure>>,
+        reply: oneshot::Sender<Result<Start, StartFailure>>,
     ) {
         self.starts.insert(execution, Starter { reply, wait });
     }
@@ -66,35 +66,29 @@ impl Answers {
 
 impl Engine {
     pub(super) fn answer_started(&mut self, execution: &Text, status: Status) {
-        let waits = |starter: &Starter| starter.wait && status.is_ended();
-        match self.answers.starts.get(execution) {
-            // Its end leaves right after.
-            Some(starter) if waits(starter) => {}
-            Some(starter) if starter.wait => {}
-            Some(_) => {
-                let begun = self.glimpse(execution, Some(status));
-                if let Some((starter, begun)) = self.answers.starts.remove(execution).zip(begun) {
-                    let _ = starter.reply.send(Ok(begun));
-                }
-            }
-            None => {}
-        }
+        let Some(starter) = self.answers.starts.remove(execution) else {
+            return;
+        };
+        let Some(begun) = self.glimpse(execution, Some(status)) else {
+            return;
+        };
+        let end = (starter.wait && !status.is_ended()).then(|| {
+            let (reply, end) = oneshot::channel();
+            self.answers.await_end(execution.clone(), reply);
+            end
+        });
+        // Whoever asked may have gone.
+        let _ = starter.reply.send(Ok(Start { begun, end }));
     }
 
     pub(super) fn answer_ended(&mut self, execution: &Text) {
-        let starter = self.answers.starts.remove(execution);
-        let ends = self.answers.ends.remove(execution).unwrap_or_default();
-        if starter.is_none() && ends.is_empty() {
-            return;
-        }
-        let Some(begun) = self.glimpse(execution, None) else {
+        let Some(ends) = self.answers.ends.remove(execution) else {
             return;
         };
-        for reply in ends {
-            let _ = reply.send(begun.clone());
-        }
-        if let Some(starter) = starter {
-            let _ = starter.reply.send(Ok(begun));
+        if let Some(begun) = self.glimpse(execution, None) {
+            for reply in ends {
+                let _ = reply.send(begun.clone());
+            }
         }
     }
 

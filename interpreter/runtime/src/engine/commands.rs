@@ -15,10 +15,10 @@ pub enum Command {
     Start {
         /// With what.
         request: Box<StartRequest>,
-        /// Whether the answer waits for the end.
+        /// Whether the end is waited for as well.
         wait: bool,
         /// Who is told.
-        reply: oneshot::Sender<Result<Begun, StartFailure>>,
+        reply: oneshot::Sender<Result<Start, StartFailure>>,
     },
     /// Somebody waits for an execution to end; one that has ended or is not there is answered by dropping `reply`.
     AwaitEnd {
@@ -96,6 +96,15 @@ pub struct Begun {
     pub input: Object,
     /// Its output, if it succeeded.
     pub output: Option<Object>,
+}
+
+/// An execution that has begun.
+#[derive(Debug)]
+pub struct Start {
+    /// As it was when its first turn was durable.
+    pub begun: Begun,
+    /// As it is when it has ended, where that is waited for and it has not ended already.
+    pub end: Option<oneshot::Receiver<Begun>>,
 }
 
 /// Why nothing was started.

@@ -194,7 +194,8 @@ impl Schedule {
         }
     }
 
-    fn trigger(&self, time: Timestamp) -> Trigger {
+    /// What that instant starts.
+    pub fn trigger(&self, time: Timestamp) -> Trigger {
         // RFC 3339 without the milliseconds, which are none.
         let written = time.to_string().replace(".000", "");
         let plain: String = written.chars().filter(|c| c.is_ascii_alphanumeric()).collect();

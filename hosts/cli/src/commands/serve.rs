@@ -1,0 +1,172 @@
+//! `serve`: runs flows for others, and keeps everything in a store.
+
+mod logging;
+
+use crate::exit::Exit;
+use crate::output::{Output, bad, fault, reason};
+use clap::Args;
+use starbridge_kit::config::Config;
+use starbridge_kit::node::Node;
+use starbridge_kit::stores::open_store;
+use starbridge_server::{Access, BindError, Drain, Scope, Server, ServerSettings, TokenHash};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Serves flows over HTTP, and loses none
+///
+/// Everything is kept in one file; what was running when the server stopped goes on when it starts again.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  starbridge serve --db flows.db\n  starbridge flow put order.json\n  starbridge start order --input '{\"id\": 7}' --wait 10"
+)]
+pub struct Options {
+    /// The configuration, a TOML file; `--print-config` shows what can be set
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The store's file
+    #[arg(long, value_name = "FILE")]
+    pub db: Option<PathBuf>,
+    /// Where to listen
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// Prints the configuration as it would be used, and does nothing else
+    #[arg(long)]
+    pub print_config: bool,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let config = configuration(options, output)?;
+    if options.print_config {
+        return output.result(&config.to_toml());
+    }
+    logging::begin(&config.log, output)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
+    let served = runtime.block_on(serve(&config, output));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
+}
+
+fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
+    let (text, place) = match &options.config {
+        None => (String::new(), "the environment".to_owned()),
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                bad(
+                    output,
+                    &format!("can't read `{}`: {}", file.display(), reason(&error)),
+                    "",
+                )
+            })?;
+            (text, format!("`{}`", file.display()))
+        }
+    };
+    let mut config = Config::read(&text, std::env::vars()).map_err(|error| {
+        let help = "`starbridge serve --print-config` shows every setting with its default";
+        bad(output, &format!("{place}: {}", error.trim_end()), help)
+    })?;
+    if let Some(db) = &options.db {
+        config.store.path = db.clone();
+    }
+    if let Some(listen) = options.listen {
+        config.server.listen = listen;
+    }
+    Ok(config)
+}
+
+fn access(config: &Config, output: Output) -> Result<Access, Exit> {
+    let mut access = Access::default();
+    for token in &config.tokens {
+        let mut scopes = Vec::new();
+        for word in &token.scopes {
+            let scope = Scope::parse(word).ok_or_else(|| {
+                let message = format!("the token `{}` has a scope `{word}`, which is none", token.name);
+                bad(output, &message, "scopes are read, start, worker, operate and admin")
+            })?;
+            scopes.push(scope);
+        }
+        if let Some(hash) = TokenHash::parse(&token.sha256) {
+            access.grant(hash, scopes);
+        }
+    }
+    Ok(access)
+}
+
+async fn serve(config: &Config, output: Output) -> Result<(), Exit> {
+    let access = access(config, output)?;
+    let store = open_store(&config.store.path).map_err(|error| fault(output, &error, ""))?;
+    let settings = config.node(store).map_err(|error| bad(output, &error, ""))?;
+    let started = tokio::task::block_in_place(|| Node::start(settings));
+    let node = Arc::new(started.map_err(|error| fault(output, &error.to_string(), ""))?);
+    let settings = ServerSettings {
+        access,
+        hosts: config.server.hosts.clone(),
+    };
+    let server = Server::bind(config.server.listen, node.clone(), settings).await;
+    let server = server.map_err(|error| match error {
+        BindError::Unprotected(_) => {
+            let help = "name tokens in the configuration (`[[tokens]]`), or listen on 127.0.0.1";
+            bad(output, &error.to_string(), help)
+        }
+        BindError::System(..) => fault(output, &error.to_string(), "choose another address with `--listen`"),
+    })?;
+    if let Ok(address) = server.address() {
+        let at = config.store.path.display();
+        output.note(&format!("listening on http://{address}, everything is kept in {at}"));
+    }
+    tokio::spawn(node.clone().keep_schedules());
+    if config.retention.days > 0 {
+        tokio::spawn(node.clone().keep_tidy(config.retention.days));
+    }
+    let drain = server.drain();
+    let (end, ended) = oneshot::channel();
+    let serving = tokio::spawn(server.run(ended));
+    let over = until_the_end(&node, drain, Duration::from_secs(config.server.drain_seconds), output).await;
+    // A server that has ended by itself needs no word.
+    let _ = end.send(());
+    // Streams may still be open; who reads them begins again elsewhere.
+    let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
+    over
+}
+
+/// Until somebody stops the process, or the node fails.
+async fn until_the_end(node: &Node, drain: Drain, patience: Duration, output: Output) -> Result<(), Exit> {
+    let mut ended = node.ended();
+    tokio::select! {
+        signal = stop_signal() => {
+            output.note(&format!("{signal}: finishing what is under way"));
+            tracing::info!(signal, "stopping");
+        }
+        _ = ended.wait_for(Option::is_some) => {}
+    }
+    drain.begin();
+    match node.drain(patience).await {
+        Ok(()) => {
+            output.note("stopped; what has not ended goes on at the next start");
+            Ok(())
+        }
+        Err(error) => {
+            tracing::error!(%error, "the node failed");
+            let help = "nothing that was acknowledged is lost: see to the cause and start again";
+            Err(fault(output, &error.to_string(), help))
+        }
+    }
+}
+
+async fn stop_signal() -> &'static str {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => drop(terminate.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => "interrupted",
+        () = terminated => "told to stop",
+    }
+}

@@ -1,0 +1,46 @@
+//! States and diagnostics as JSON, for people and scripts alike.
+
+mod diagnosed;
+
+pub use diagnosed::{DiagnosedFile, diagnosed};
+
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::value::{Array, Object, Value};
+use starbridge_machine::history::write_path;
+use starbridge_machine::{OpenStep, State};
+
+/// Where a state stands: its last event, status, the flow's input and local, and the open steps, outer before inner.
+pub fn describe_state(flow: &Flow, state: &State) -> Value {
+    let steps: Array = state
+        .open_steps()
+        .into_iter()
+        .map(|open| describe_step(flow, open))
+        .collect();
+    object([
+        ("event", state.last_event().0.into()),
+        ("time", state.last_time().to_string().into()),
+        ("status", state.status().as_str().into()),
+        ("input", state.flow_input().into()),
+        ("local", state.flow_local().into()),
+        ("steps", steps.into()),
+    ])
+}
+
+fn describe_step(flow: &Flow, open: OpenStep) -> Value {
+    let name = flow.step(open.step).map(|step| step.name.clone()).unwrap_or_default();
+    object([
+        ("step", name.into()),
+        ("path", write_path(flow, &open.path)),
+        ("state", open.state.into()),
+        ("attempt", open.attempt.into()),
+        ("visit", open.visit.into()),
+        ("input", open.input.into()),
+        ("local", open.list_local.into()),
+    ])
+}
+
+/// An object of these members.
+pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members.into_iter().map(|(key, value)| (key.into(), value));
+    members.collect::<Object>().into()
+}

@@ -1,0 +1,243 @@
+//! A node: a store, engines on threads of their own that share its writer, and what hosts ask of them.
+
+mod counters;
+mod flows;
+mod keys;
+mod looking;
+mod owners;
+mod schedules;
+mod tidying;
+mod watching;
+
+pub use counters::{Counters, TotalsByStatus};
+pub use flows::{PutError, PutFlow, is_name};
+pub use keys::rotate as rotate_token_keys;
+pub use looking::{LookError, Looked};
+pub use schedules::{ScheduleError, Scheduled};
+pub use watching::{Watch, Watchers};
+
+use crate::system::SystemClock;
+use owners::{Owners, Start};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_http::HttpSettings;
+use starbridge_machine::Signal;
+use starbridge_ports::{Clock, Secrets, Store, StoreError};
+use starbridge_runtime as runtime;
+use starbridge_runtime::{
+    Begun, Command, FlowTable, Reply, Report, ResourceMap, StartFailure, StartRequest, TokenKeys,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// What a node is made of.
+pub struct NodeSettings {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// Where resources lead.
+    pub resources: ResourceMap,
+    /// The limits in force.
+    pub limits: Limits,
+    /// How many threads own executions.
+    pub owners: usize,
+    /// Executions that only wait, kept in memory by each owner.
+    pub hot_executions: usize,
+    /// Calls that are out at once, for each owner.
+    pub calls: usize,
+    /// Requests that may wait for an owner before more are turned away.
+    pub inbox: usize,
+    /// How HTTP functions are called.
+    pub http: HttpSettings,
+    /// Local programs may be called, with paths from this folder.
+    pub commands_in: Option<PathBuf>,
+    /// Where secrets come from.
+    pub secrets: Arc<dyn Secrets>,
+}
+
+/// A running node.
+pub struct Node {
+    store: Arc<dyn Store>,
+    flows: FlowTable,
+    limits: Arc<Limits>,
+    tokens: TokenKeys,
+    owners: Owners,
+    watchers: Watchers,
+    counters: Arc<Counters>,
+    schedules: schedules::Schedules,
+    clock: SystemClock,
+}
+
+/// Why a node can't be started, or came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeError {
+    /// The store failed.
+    Store(StoreError),
+    /// The system would not give what is needed.
+    System(String),
+}
+
+impl std::fmt::Display for NodeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::System(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl From<StoreError> for NodeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What came of a request that an owner had to take.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refused<E> {
+    /// It was looked at, and this is why not.
+    Because(E),
+    /// Too many wait already: try again later.
+    Busy,
+    /// The node is coming to its end.
+    Stopping,
+}
+
+impl Node {
+    /// Starts a node: what the store says is awake goes on at once.
+    pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
+        let store = settings.store.clone();
+        let limits = Arc::new(settings.limits.clone());
+        let flows = flows::load(store.as_ref(), &limits)?;
+        let tokens = keys::token_keys(store.as_ref())?;
+        let watchers = Watchers::default();
+        let counters = Arc::new(Counters::default());
+        let owners = Owners::start(Start {
+            settings,
+            flows: flows.clone(),
+            limits: limits.clone(),
+            tokens: tokens.clone(),
+            watchers: watchers.clone(),
+            counters: counters.clone(),
+        })?;
+        let node = Self {
+            store,
+            flows,
+            limits,
+            tokens,
+            owners,
+            watchers,
+            counters,
+            schedules: schedules::Schedules::default(),
+            clock: SystemClock,
+        };
+        node.take_up_schedules()?;
+        Ok(node)
+    }
+
+    /// Starts an execution; with `wait` its end is waited for as well.
+    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::Start, Refused<StartFailure>> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Start {
+            request: Box::new(request),
+            wait,
+            reply,
+        };
+        self.owners.anyone(command).map_err(Refused::into_other)?;
+        match answer.await {
+            Ok(Ok(start)) => Ok(start),
+            Ok(Err(failure)) => Err(Refused::Because(failure)),
+            Err(_) => Err(Refused::Stopping),
+        }
+    }
+
+    /// Waits for an execution to end. Nothing comes of one that has ended already or is not there.
+    pub fn await_end(&self, execution: &Text) -> Result<oneshot::Receiver<Begun>, Refused<()>> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::AwaitEnd {
+            execution: execution.clone(),
+            reply,
+        };
+        self.owners.owner_of(execution, command)?;
+        Ok(answer)
+    }
+
+    /// Hands in a report. What became of it comes once that is durable.
+    pub fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, Refused<()>> {
+        let (reply, answer) = oneshot::channel();
+        let Ok((execution, _)) = self.tokens.verify(&token) else {
+            // The receiver is still here.
+            let _ = reply.send(Reply::InvalidToken);
+            return Ok(answer);
+        };
+        let command = Command::Report { token, report, reply };
+        self.owners.owner_of(&execution, command)?;
+        Ok(answer)
+    }
+
+    /// Gives a signal of an operator to an execution.
+    pub async fn signal(&self, execution: &Text, signal: Signal) -> Result<Reply, Refused<()>> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Signal {
+            execution: execution.clone(),
+            signal: Box::new(signal),
+            reply: Some(reply),
+        };
+        self.owners.owner_of(execution, command)?;
+        answer.await.map_err(|_| Refused::Stopping)
+    }
+
+    /// Takes no more, gives calls in flight so long to end, and stops. What is not over goes on at the next start.
+    pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
+        let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        self.owners.drain(self.now().plus_millis(millis)).await
+    }
+
+    /// Becomes something when the node has come to its end: why, if it failed.
+    pub fn ended(&self) -> watch::Receiver<Option<Result<(), NodeError>>> {
+        self.owners.ended()
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The flows that can be started.
+    pub fn flows(&self) -> &FlowTable {
+        &self.flows
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Who watches histories grow.
+    pub fn watchers(&self) -> &Watchers {
+        &self.watchers
+    }
+
+    /// Now.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl Refused<()> {
+    fn into_other<E>(self) -> Refused<E> {
+        match self {
+            Self::Because(()) | Self::Busy => Refused::Busy,
+            Self::Stopping => Refused::Stopping,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a node counts.
+
+use starbridge_machine::{Detail, Status};
+use starbridge_runtime::{Outgoing, Shard};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers that only grow, from the start of the process.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Executions started.
+    pub started: AtomicU64,
+    /// Turns appended.
+    pub turns: AtomicU64,
+    /// Events appended.
+    pub events: AtomicU64,
+    /// Calls handed to their connectors; a call sent again counts again.
+    pub calls: AtomicU64,
+    /// Attempts that failed.
+    pub failures: AtomicU64,
+    /// Retries scheduled.
+    pub retries: AtomicU64,
+    /// Late reports that were ignored.
+    pub late: AtomicU64,
+    ended: [AtomicU64; ENDS.len()],
+}
+
+/// How executions end.
+const ENDS: [Status; 6] = [
+    Status::Succeeded,
+    Status::Failed,
+    Status::TimedOut,
+    Status::Stopped,
+    Status::RollbackFailed,
+    Status::RolledBack,
+];
+
+/// How many executions ended how.
+pub type TotalsByStatus = Vec<(Status, u64)>;
+
+impl Counters {
+    pub(super) fn see(&self, _: &Shard, outgoing: &Outgoing) {
+        let add = |counter: &AtomicU64, count: u64| {
+            counter.fetch_add(count, Ordering::Relaxed);
+        };
+        match outgoing {
+            Outgoing::Started { .. } => add(&self.started, 1),
+            Outgoing::Send { .. } => add(&self.calls, 1),
+            Outgoing::Turn { events, .. } => {
+                add(&self.turns, 1);
+                add(&self.events, events.len() as u64);
+                for event in events {
+                    match &event.detail {
+                        Detail::StepFailed { .. } => add(&self.failures, 1),
+                        Detail::RetryScheduled { .. } => add(&self.retries, 1),
+                        Detail::LateResultIgnored { .. } => add(&self.late, 1),
+                        _ => {}
+                    }
+                }
+            }
+            Outgoing::Ended { status, .. } => {
+                let place = ENDS.iter().position(|end| end == status);
+                if let Some(counter) = place.and_then(|place| self.ended.get(place)) {
+                    add(counter, 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How many executions ended how.
+    pub fn ended(&self) -> TotalsByStatus {
+        let counts = self.ended.iter().map(|count| count.load(Ordering::Relaxed));
+        ENDS.iter().copied().zip(counts).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! The flows of a node: kept in its store, compiled in memory.
+
+use super::{Node, NodeError};
+use starbridge_fdl::diagnostics::{Diagnostic, Severity};
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::{Limits, NAME_CHARS};
+use starbridge_fdl::syntax::{Format, Source};
+use starbridge_ports::{Store, StoreError};
+use starbridge_runtime::FlowTable;
+use std::sync::Arc;
+
+/// A definition that was put.
+#[derive(Debug)]
+pub struct PutFlow {
+    /// The version it has.
+    pub version: u64,
+    /// Whether that version is new.
+    pub new: bool,
+    /// The flow.
+    pub flow: Arc<Flow>,
+    /// The text, for the places of what was found.
+    pub source: Source,
+    /// What was found: warnings only.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Why a definition was not put.
+#[derive(Debug)]
+pub enum PutError {
+    /// This is no name of a flow.
+    Name,
+    /// It has errors.
+    Bad {
+        /// The text.
+        source: Box<Source>,
+        /// What was found.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// It asks for something that can't be honoured yet.
+    NotYet(&'static str),
+    /// The store failed.
+    Store(StoreError),
+}
+
+/// The flows a store keeps, ready to run.
+pub(super) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, NodeError> {
+    let flows = FlowTable::default();
+    let mut hidden = Vec::new();
+    for kept in store.flows()? {
+        let format = format_of(&kept.definition);
+        let source = Source::new(kept.name.as_str(), kept.definition).with_format(format);
+        // A limit lowered since must not strand what runs.
+        let checked = starbridge_fdl::check(&source, &widest(limits, source.text().len()));
+        let Some(flow) = checked.flow else {
+            return Err(NodeError::Store(StoreError::Corrupt(format!(
+                "version {} of the flow `{}` is no longer readable",
+                kept.version, kept.name
+            ))));
+        };
+        flows.set(&kept.name, kept.version, flow);
+        if kept.hidden {
+            hidden.push(kept.name);
+        }
+    }
+    for name in hidden {
+        flows.hide(&name);
+    }
+    Ok(flows)
+}
+
+fn widest(limits: &Limits, bytes: usize) -> Limits {
+    let usual = Limits::default();
+    Limits {
+        definition_bytes: limits.definition_bytes.max(bytes),
+        steps: limits.steps.max(usual.steps),
+        nesting: limits.nesting.max(usual.nesting),
+        branches: limits.branches.max(usual.branches),
+        ..limits.clone()
+    }
+}
+
+/// A text that begins with a brace is JSON.
+fn format_of(text: &str) -> Format {
+    if text.trim_start().starts_with('{') {
+        Format::Json
+    } else {
+        Format::Yaml
+    }
+}
+
+/// Whether a flow or an execution may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
+/// (section "limits").
+pub fn is_name(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
+        && name.len() <= NAME_CHARS
+}
+
+impl Node {
+    /// Keeps a definition as a flow's latest version. What runs goes on with the version it began with.
+    pub fn put_flow(&self, name: &str, definition: String, format: Option<Format>) -> Result<PutFlow, PutError> {
+        if !is_name(name) {
+            return Err(PutError::Name);
+        }
+        let format = format.unwrap_or_else(|| format_of(&definition));
+        let source = Source::new(name, definition).with_format(format);
+        let checked = starbridge_fdl::check(&source, &self.limits);
+        let Some(flow) = checked.flow else {
+            return Err(PutError::Bad {
+                source: Box::new(source),
+                diagnostics: checked.diagnostics,
+            });
+        };
+        if let Some(what) = crate::local::needs_server(&flow) {
+            return Err(PutError::NotYet(what));
+        }
+        let (version, new) = self
+            .store
+            .put_flow(name, source.text(), &flow.hash, self.now())
+            .map_err(PutError::Store)?;
+        self.flows.set(name, version, flow.clone());
+        let mut diagnostics = checked.diagnostics;
+        diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Error);
+        Ok(PutFlow {
+            version,
+            new,
+            flow,
+            source,
+            diagnostics,
+        })
+    }
+
+    /// Hides a flow from starts and lists. Answers whether there was one.
+    pub fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+        let known = self.store.hide_flow(name)?;
+        self.flows.hide(name);
+        Ok(known)
+    }
+}

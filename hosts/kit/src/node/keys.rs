@@ -1,0 +1,58 @@
+//! The keys tokens are signed with, kept in the store so that a token outlives the process that gave it out.
+
+use super::NodeError;
+use starbridge_ports::{Store, StoreError};
+use starbridge_runtime::TokenKeys;
+
+const KIND: &str = "token-key";
+/// The key that signs, and the one before it, which is still good.
+const NAMES: [&str; 2] = ["current", "previous"];
+
+/// The store's keys; the first time, a new one.
+pub(super) fn token_keys(store: &dyn Store) -> Result<TokenKeys, NodeError> {
+    let mut keys = Vec::new();
+    for name in NAMES {
+        if let Some(text) = store.fetch(KIND, name)? {
+            let key = read_key(&text).ok_or_else(|| {
+                NodeError::Store(StoreError::Corrupt(format!(
+                    "the {name} key of task tokens is not readable"
+                )))
+            })?;
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() {
+        let key = new_key()?;
+        store.keep(KIND, NAMES[0], &write_key(&key))?;
+        keys.push(key);
+    }
+    Ok(TokenKeys::new(keys))
+}
+
+/// Makes a new key the one that signs; the one before stays good for tokens given out under it, the one before that does
+/// not. Counts from the next start.
+pub fn rotate(store: &dyn Store) -> Result<(), NodeError> {
+    if let Some(current) = store.fetch(KIND, NAMES[0])? {
+        store.keep(KIND, NAMES[1], &current)?;
+    }
+    store.keep(KIND, NAMES[0], &write_key(&new_key()?))?;
+    Ok(())
+}
+
+fn new_key() -> Result<[u8; 32], NodeError> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|error| NodeError::System(format!("the system gives no randomness: {error}")))?;
+    Ok(key)
+}
+
+fn write_key(key: &[u8; 32]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read_key(text: &str) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    for (index, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
+    }
+    (text.len() == 64).then_some(key)
+}

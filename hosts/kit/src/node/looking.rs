@@ -1,0 +1,168 @@
+//! Looking at what a node's store has. What is shown is durable.
+
+use super::Node;
+use crate::described::describe_state;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::history::{read_turn, write_event};
+use starbridge_machine::{Detail, Event, EventId, State};
+use starbridge_ports::{Record, StoreError, Turn};
+use starbridge_runtime::Begun;
+use std::sync::Arc;
+
+/// Turns folded or read in one go.
+const EVENTS_AT_ONCE: u32 = 10_000;
+
+/// A result of looking.
+pub type Looked<T> = Result<T, LookError>;
+
+/// Why there is nothing to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookError {
+    /// There is no such execution.
+    NoSuchExecution,
+    /// It has no such event; it has so many.
+    NoSuchEvent(EventId),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for LookError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl std::fmt::Display for LookError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoSuchExecution => f.write_str("there is no such execution"),
+            Self::NoSuchEvent(last) => write!(f, "there is no such event: the history has events 1 to {last}"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LookError {}
+
+impl Node {
+    /// An execution.
+    pub fn execution(&self, id: &str) -> Looked<Begun> {
+        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+        let flow = self.flow_of(id, &record)?;
+        let first = self.store.turn_of(id, EventId(1))?.unwrap_or_default();
+        let input = read(id, &flow, &first)?
+            .into_iter()
+            .find_map(|event| match event.detail {
+                Detail::ExecutionStarted(started) => Some(started.input),
+                _ => None,
+            });
+        let last = self.store.last_turn(id)?.unwrap_or_default();
+        let output = read(id, &flow, &last)?
+            .into_iter()
+            .rev()
+            .find_map(|event| match event.detail {
+                Detail::ExecutionSucceeded { output } => Some(output),
+                _ => None,
+            });
+        Ok(Begun {
+            execution: Text::from(id),
+            record,
+            input: input.unwrap_or_default(),
+            output,
+        })
+    }
+
+    /// The flow an execution runs.
+    pub fn flow_of(&self, id: &str, record: &Record) -> Looked<Arc<Flow>> {
+        let flow = self.flows.running(&record.flow, record.version);
+        flow.ok_or_else(|| corrupt(id, &format!("version {} of `{}` is gone", record.version, record.flow)))
+    }
+
+    /// At most so many events from that number on, or backwards from it, in the form of section "history".
+    pub fn events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> Looked<Vec<Object>> {
+        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+        let flow = self.flow_of(id, &record)?;
+        let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
+        let mut events = Vec::new();
+        for turn in self.store.turns(id, from, wanted, backwards)? {
+            let mut turn = read(id, &flow, &turn)?;
+            if backwards {
+                turn.reverse();
+                turn.retain(|event| event.id <= from);
+            } else {
+                turn.retain(|event| event.id >= from);
+            }
+            let left = limit.saturating_sub(events.len());
+            events.extend(turn.iter().take(left).map(|event| write_event(&flow, event)));
+        }
+        Ok(events)
+    }
+
+    /// Number of the last event.
+    pub fn last_event(&self, id: &str) -> Looked<EventId> {
+        let last = self.store.last_turn(id)?.ok_or(LookError::NoSuchExecution)?;
+        Ok(EventId(last.first.0 + u64::from(last.events) - 1))
+    }
+
+    /// Where an execution stood at the end of the turn that has that event: status, input, local and open steps.
+    pub fn state_at(&self, id: &str, event: Option<EventId>) -> Looked<Value> {
+        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+        let flow = self.flow_of(id, &record)?;
+        let last = self.last_event(id)?;
+        let event = event.unwrap_or(last);
+        if event > last || event == EventId(0) {
+            return Err(LookError::NoSuchEvent(last));
+        }
+        let mut state = State::new(id, self.limits.clone());
+        let mut next = EventId(1);
+        while next <= event {
+            for turn in self.store.turns(id, next, EVENTS_AT_ONCE, false)? {
+                if turn.first > event {
+                    break;
+                }
+                for event in read(id, &flow, &turn)? {
+                    state.apply(&flow, &event);
+                }
+            }
+            if state.last_event() < next {
+                return Err(corrupt(id, "its history has a gap"));
+            }
+            next = state.last_event().next();
+        }
+        Ok(describe_state(&flow, &state))
+    }
+
+    /// All events of an execution, in order, a part at a time.
+    pub fn each_event(&self, id: &str, mut see: impl FnMut(&Flow, &Event) -> bool) -> Looked<()> {
+        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+        let flow = self.flow_of(id, &record)?;
+        let mut next = EventId(1);
+        loop {
+            let turns = self.store.turns(id, next, EVENTS_AT_ONCE, false)?;
+            let before = next;
+            for turn in &turns {
+                for event in read(id, &flow, turn)? {
+                    next = event.id.next();
+                    if event.id >= before && !see(&flow, &event) {
+                        return Ok(());
+                    }
+                }
+            }
+            if next == before {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn read(id: &str, flow: &Flow, turn: &Turn) -> Looked<Vec<Event>> {
+    if turn.text.is_empty() {
+        return Ok(Vec::new());
+    }
+    read_turn(flow, turn.first, turn.time, &turn.text).map_err(|error| corrupt(id, &error.message))
+}
+
+fn corrupt(id: &str, why: &str) -> LookError {
+    LookError::Store(StoreError::Corrupt(format!("execution {id}: {why}")))
+}

@@ -1,0 +1,189 @@
+//! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
+
+use super::{Counters, NodeError, NodeSettings, Refused, Watchers};
+use crate::system::{SystemClock, birth};
+use starbridge_command::{CommandConnector, CommandSettings};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_http::{HttpConnector, HttpSettings};
+use starbridge_ports::StoreError;
+use starbridge_runtime::{
+    Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, Shard, StartRequest, TokenKeys, World,
+    Writer, shard_of,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
+
+/// What owners are started with.
+pub(super) struct Start {
+    pub(super) settings: NodeSettings,
+    pub(super) flows: FlowTable,
+    pub(super) limits: Arc<Limits>,
+    pub(super) tokens: TokenKeys,
+    pub(super) watchers: Watchers,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// How the node came to its end, once it has.
+type End = Option<Result<(), NodeError>>;
+
+/// The owners of a node.
+pub(super) struct Owners {
+    inboxes: Vec<mpsc::Sender<Command>>,
+    next: AtomicUsize,
+    ended: watch::Receiver<End>,
+}
+
+impl Owners {
+    pub(super) fn start(start: Start) -> Result<Self, NodeError> {
+        let system = |error: std::io::Error| NodeError::System(format!("a thread can't be started: {error}"));
+        let writer = Writer::start(start.settings.store.clone()).map_err(system)?;
+        let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
+        let (end, ended) = watch::channel(None);
+        let left = Arc::new(AtomicUsize::new(usize::from(of)));
+        let mut inboxes = Vec::new();
+        for which in 0..of {
+            let (commands, inbox) = mpsc::channel(start.settings.inbox.max(1));
+            inboxes.push(commands);
+            let owner = owner(&start, (which, of));
+            let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
+            std::thread::Builder::new()
+                .name(format!("owner-{which}"))
+                .spawn(move || {
+                    let over = run(owner, inbox, &writer);
+                    let last = left.fetch_sub(1, Ordering::SeqCst) == 1;
+                    if over.is_err() || last {
+                        end.send_modify(|end| {
+                            end.get_or_insert(over);
+                        });
+                    }
+                })
+                .map_err(system)?;
+        }
+        Ok(Self {
+            inboxes,
+            next: AtomicUsize::new(0),
+            ended,
+        })
+    }
+
+    pub(super) fn ended(&self) -> watch::Receiver<End> {
+        self.ended.clone()
+    }
+
+    /// Hands a command to the owner of an execution.
+    pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), Refused<()>> {
+        let which = usize::from(shard_of(execution)) % self.inboxes.len();
+        self.hand_to(which, command)
+    }
+
+    /// Hands a command to whoever is next.
+    pub(super) fn anyone(&self, command: Command) -> Result<(), Refused<()>> {
+        let which = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
+        self.hand_to(which, command)
+    }
+
+    fn hand_to(&self, which: usize, command: Command) -> Result<(), Refused<()>> {
+        match self.inboxes.get(which).map(|inbox| inbox.try_send(command)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(TrySendError::Full(_))) => Err(Refused::Busy),
+            Some(Err(TrySendError::Closed(_))) | None => Err(Refused::Stopping),
+        }
+    }
+
+    pub(super) async fn drain(&self, until: Timestamp) -> Result<(), NodeError> {
+        for inbox in &self.inboxes {
+            // An owner that is gone is drained.
+            let _ = inbox.send(Command::Drain { until }).await;
+        }
+        let mut ended = self.ended.clone();
+        let end = ended.wait_for(Option::is_some).await;
+        end.map_or(Ok(()), |end| end.clone().unwrap_or(Ok(())))
+    }
+}
+
+/// What a thread needs to own a share of the executions.
+struct Owner {
+    shard: Shard,
+    world: World,
+    http: HttpSettings,
+    settings: EngineSettings,
+    watchers: Watchers,
+    counters: Arc<Counters>,
+}
+
+fn owner(start: &Start, share: (u8, u8)) -> Owner {
+    let settings = &start.settings;
+    let births = move |request: &StartRequest, _: Timestamp| of_share(birth(request), share);
+    let mut connectors = Connectors::new();
+    if let Some(folder) = &settings.commands_in {
+        let commands = CommandConnector::new(CommandSettings::in_folder(folder.clone()));
+        connectors.insert("cmd", Arc::new(commands));
+    }
+    Owner {
+        shard: Shard::new(
+            start.flows.clone(),
+            settings.resources.clone(),
+            start.limits.clone(),
+            births,
+        ),
+        world: World {
+            history: settings.store.clone(),
+            connectors,
+            clock: Arc::new(SystemClock),
+            secrets: settings.secrets.clone(),
+            tokens: start.tokens.clone(),
+        },
+        http: settings.http.clone(),
+        settings: EngineSettings {
+            fast_forward: false,
+            hot_executions: settings.hot_executions,
+            calls: settings.calls,
+            share,
+        },
+        watchers: start.watchers.clone(),
+        counters: start.counters.clone(),
+    }
+}
+
+/// A new execution belongs to who starts it; a child belongs with its parent anyway.
+fn of_share(mut birth: Birth, (which, of): (u8, u8)) -> Birth {
+    let shard = shard_of(&birth.id);
+    if shard % of != which && birth.id.len() == 36 {
+        let near = u16::from(shard - shard % of) + u16::from(which);
+        let shard = u8::try_from(near).unwrap_or(which);
+        let head = birth.id.get(..34).unwrap_or_default();
+        birth.id = Text::from(format!("{head}{shard:02x}"));
+    }
+    birth
+}
+
+fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<(), NodeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| NodeError::System(format!("a runtime can't be started: {error}")))?;
+    let Owner {
+        shard,
+        mut world,
+        http,
+        settings,
+        watchers,
+        counters,
+    } = owner;
+    let over: Result<(), StoreError> = runtime.block_on(async move {
+        world.connectors.insert("http", Arc::new(HttpConnector::new(http)));
+        let observer = move |shard: &Shard, outgoing: &Outgoing| {
+            counters.see(shard, outgoing);
+            watchers.see(outgoing);
+        };
+        let engine = Engine::new(shard, world, settings, inbox, observer).writing_through(writer);
+        engine.serve().await
+    });
+    // Calls that are still out are given up, not waited for; they are sent again at the next start.
+    runtime.shutdown_background();
+    over.map_err(NodeError::Store)
+}

@@ -1,0 +1,288 @@
+//! Schedules: kept in the store, looked at when they are due.
+//!
+//! What is started has a name made of the schedule's and of the instant, so a trigger looked at twice starts one execution.
+
+use super::{Node, Refused};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_ports::StoreError;
+use starbridge_runtime::schedule::{CatchUp, Expression, Overlap, Schedule, Trigger};
+use starbridge_runtime::{StartFailure, StartRequest};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+const KIND: &str = "schedule";
+/// Where a schedule has come to.
+const PLACE: &str = "schedule-place";
+/// Triggers that wait for earlier ones to end; the oldest go first.
+const QUEUED: usize = 1_000;
+/// Longest time without a look.
+const SWEEP: u64 = 60_000;
+
+/// A schedule and where it has come to.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Up to where triggers are dealt with.
+    pub last: Timestamp,
+    /// When it triggers next.
+    pub next: Option<Timestamp>,
+    /// The execution it started last.
+    pub latest: Option<Text>,
+    queued: VecDeque<Timestamp>,
+}
+
+/// The schedules of a node.
+#[derive(Debug, Default)]
+pub(super) struct Schedules {
+    known: Mutex<BTreeMap<String, Scheduled>>,
+    changed: tokio::sync::Notify,
+}
+
+/// Why a schedule was not put.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScheduleError {
+    /// What was said can't be one: why.
+    Bad(String),
+    /// There is no such flow.
+    NoSuchFlow,
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for ScheduleError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Schedules {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Scheduled>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A schedule from its members.
+fn read(name: &str, members: &Object) -> Result<Schedule, String> {
+    let text = |key: &str| members.get(key).and_then(Value::as_str);
+    let cron = text("cron").ok_or("`cron` is missing, for example `0 3 * * *`")?;
+    let flow = text("flow").ok_or("`flow` is missing")?;
+    let expression = Expression::parse(cron).map_err(|error| format!("`cron`: {error}"))?;
+    let mut schedule = Schedule::new(name, expression, flow).map_err(|error| error.to_string())?;
+    schedule.payload = members.get("payload").cloned().unwrap_or_default();
+    if let Some(word) = text("overlap") {
+        schedule.overlap =
+            Overlap::parse(word).ok_or_else(|| format!("`overlap` must be skip, queue or allow, not `{word}`"))?;
+    }
+    if let Some(word) = text("catchUp") {
+        schedule.catch_up =
+            CatchUp::parse(word).ok_or_else(|| format!("`catchUp` must be none or last, not `{word}`"))?;
+    }
+    schedule.paused = members.get("paused") == Some(&Value::Bool(true));
+    Ok(schedule)
+}
+
+/// A schedule's members.
+fn write(schedule: &Schedule) -> Object {
+    [
+        ("flow".into(), Value::from(schedule.flow.clone())),
+        ("cron".into(), schedule.expression.as_str().into()),
+        ("payload".into(), schedule.payload.clone()),
+        ("overlap".into(), schedule.overlap.as_str().into()),
+        ("catchUp".into(), schedule.catch_up.as_str().into()),
+        ("paused".into(), schedule.paused.into()),
+    ]
+    .into_iter()
+    .collect()
+}
+
+impl Scheduled {
+    /// As it is shown.
+    pub fn to_object(&self) -> Object {
+        let mut shape = Object::new();
+        shape.insert("name".into(), self.schedule.name.clone().into());
+        for (key, value) in &write(&self.schedule) {
+            shape.insert(key.clone(), value.clone());
+        }
+        if let Some(next) = self.next.filter(|_| !self.schedule.paused) {
+            shape.insert("nextTime".into(), next.to_string().into());
+        }
+        if let Some(latest) = &self.latest {
+            shape.insert("latestExecution".into(), latest.clone().into());
+        }
+        shape
+    }
+
+    fn place(&self) -> String {
+        let mut place = Object::new();
+        place.insert("last".into(), self.last.to_string().into());
+        if let Some(latest) = &self.latest {
+            place.insert("latest".into(), latest.clone().into());
+        }
+        let queued: Vec<Value> = self.queued.iter().map(|time| time.to_string().into()).collect();
+        place.insert("queued".into(), queued.into());
+        Value::from(place).to_json()
+    }
+
+    fn come_to(&mut self, place: &str) {
+        let place: Object = serde_json::from_str(place).unwrap_or_default();
+        let time = |value: &Value| value.as_str().and_then(Timestamp::parse);
+        if let Some(last) = place.get("last").and_then(time) {
+            self.last = last;
+        }
+        self.latest = place.get("latest").and_then(Value::as_text).cloned();
+        let queued = place.get("queued").and_then(Value::as_array);
+        self.queued = queued
+            .map(|queued| queued.values().iter().filter_map(time).collect())
+            .unwrap_or_default();
+    }
+}
+
+impl Node {
+    /// Takes up the schedules the store has.
+    pub(super) fn take_up_schedules(&self) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut known = self.schedules.lock();
+        for (name, text) in self.store.all(KIND)? {
+            let members: Object = serde_json::from_str(&text)
+                .map_err(|error| StoreError::Corrupt(format!("the schedule `{name}` is not readable: {error}")))?;
+            let schedule = read(&name, &members)
+                .map_err(|error| StoreError::Corrupt(format!("the schedule `{name}`: {error}")))?;
+            let mut scheduled = Scheduled::new(schedule, now);
+            if let Some(place) = self.store.fetch(PLACE, &name)? {
+                scheduled.come_to(&place);
+            }
+            known.insert(name, scheduled);
+        }
+        Ok(())
+    }
+
+    /// Keeps a schedule in place of an earlier one of that name. It triggers from now on.
+    pub fn put_schedule(&self, name: &str, members: &Object) -> Result<Scheduled, ScheduleError> {
+        let schedule = read(name, members).map_err(ScheduleError::Bad)?;
+        if self.flows.get(&schedule.flow, None).is_none() {
+            return Err(ScheduleError::NoSuchFlow);
+        }
+        let scheduled = Scheduled::new(schedule, self.now());
+        self.store.keep(PLACE, name, &scheduled.place())?;
+        let text = Value::from(write(&scheduled.schedule)).to_json();
+        self.store.keep(KIND, name, &text)?;
+        self.schedules.lock().insert(name.to_owned(), scheduled.clone());
+        self.schedules.changed.notify_one();
+        Ok(scheduled)
+    }
+
+    /// Deletes a schedule. Answers whether there was one.
+    pub fn discard_schedule(&self, name: &str) -> Result<bool, StoreError> {
+        let was = self.store.discard(KIND, name)?;
+        self.store.discard(PLACE, name)?;
+        self.schedules.lock().remove(name);
+        Ok(was)
+    }
+
+    /// The schedules by name.
+    pub fn schedules(&self) -> Vec<Scheduled> {
+        self.schedules.lock().values().cloned().collect()
+    }
+
+    /// A schedule.
+    pub fn schedule(&self, name: &str) -> Option<Scheduled> {
+        self.schedules.lock().get(name).cloned()
+    }
+
+    /// Starts what schedules say, for ever.
+    pub async fn keep_schedules(self: Arc<Self>) {
+        loop {
+            let now = self.now();
+            for scheduled in self.schedules() {
+                let due = scheduled.next.is_some_and(|next| next <= now);
+                if due || !scheduled.queued.is_empty() {
+                    self.fire(scheduled, now).await;
+                }
+            }
+            let waits = |scheduled: &Scheduled| !scheduled.queued.is_empty();
+            let schedules = self.schedules();
+            let usual = if schedules.iter().any(waits) { 1_000 } else { SWEEP };
+            let next = schedules.iter().filter_map(|scheduled| scheduled.next).min();
+            let pause = next.map_or(usual, |next| next.millis_since(self.now()).min(usual));
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+                () = self.schedules.changed.notified() => {}
+            }
+        }
+    }
+
+    async fn fire(&self, mut scheduled: Scheduled, now: Timestamp) {
+        let running = scheduled.latest.as_ref().is_some_and(|latest| {
+            let record = self.store.record(latest);
+            // Where nobody knows, it runs: nothing is started twice at once.
+            record.map_or(true, |record| record.is_some_and(|record| record.ended.is_none()))
+        });
+        let firing = scheduled.schedule.fires(Some(scheduled.last), now, running);
+        scheduled.last = firing.last;
+        scheduled.next = firing.next;
+        let mut starts = Vec::new();
+        for trigger in firing.starts {
+            if trigger.queued && scheduled.queued.len() < QUEUED {
+                scheduled.queued.push_back(trigger.time);
+            } else if !trigger.queued {
+                starts.push(trigger);
+            }
+        }
+        if !running && let Some(time) = scheduled.queued.front() {
+            starts.push(scheduled.schedule.trigger(*time));
+        }
+        for trigger in starts {
+            match self.start_trigger(&scheduled.schedule, &trigger).await {
+                Ok(execution) => {
+                    scheduled.latest = execution.or(scheduled.latest);
+                    if trigger.queued {
+                        scheduled.queued.pop_front();
+                    }
+                }
+                // It is looked at again, and starts the same.
+                Err(()) => return,
+            }
+        }
+        let name = scheduled.schedule.name.to_string();
+        if self.store.keep(PLACE, &name, &scheduled.place()).is_err() {
+            return;
+        }
+        let mut known = self.schedules.lock();
+        // It may have been put anew meanwhile.
+        if let Some(kept) = known.get_mut(&name).filter(|kept| kept.schedule == scheduled.schedule) {
+            *kept = scheduled;
+        }
+    }
+
+    /// Starts what a trigger says. Answers the execution, if one could be started at all.
+    async fn start_trigger(&self, schedule: &Schedule, trigger: &Trigger) -> Result<Option<Text>, ()> {
+        let request = StartRequest {
+            flow: schedule.flow.clone(),
+            input: trigger.input.clone(),
+            name: Some(trigger.name.clone()),
+            ..StartRequest::default()
+        };
+        match self.begin(request, false).await {
+            Ok(start) => Ok(Some(start.begun.execution)),
+            Err(Refused::Because(StartFailure::Exists(execution))) => Ok(Some(execution)),
+            // A flow that was hidden, an input its schema refuses: the next trigger may fare better.
+            Err(Refused::Because(_)) => Ok(None),
+            Err(Refused::Busy | Refused::Stopping) => Err(()),
+        }
+    }
+}
+
+impl Scheduled {
+    fn new(schedule: Schedule, now: Timestamp) -> Self {
+        Self {
+            next: schedule.expression.next_after(now),
+            schedule,
+            last: now,
+            latest: None,
+            queued: VecDeque::new(),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Retention: what has ended long ago is deleted, a little at a time.
+
+use super::Node;
+use starbridge_fdl::time::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+/// Executions deleted at a time, and the pause after: the writer is never held up for long.
+const TOGETHER: usize = 64;
+const BREATH: Duration = Duration::from_millis(50);
+/// Time between looks where nothing is left to delete.
+const PAUSE: Duration = Duration::from_secs(60);
+
+impl Node {
+    /// Deletes what ended more than so many days ago, for ever.
+    pub async fn keep_tidy(self: Arc<Self>, days: u64) {
+        loop {
+            let age = i64::try_from(days.saturating_mul(DAY)).unwrap_or(i64::MAX);
+            let before = Timestamp(self.now().0.saturating_sub(age));
+            let store = self.store.clone();
+            let cleared = tokio::task::spawn_blocking(move || store.clear(before, TOGETHER)).await;
+            let pause = match cleared {
+                Ok(Ok(0)) => PAUSE,
+                Ok(Ok(_)) => BREATH,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "what has ended can't be cleared away");
+                    PAUSE
+                }
+                Err(_) => return,
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Which store a place means.
+
+use starbridge_ports::Store;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens the store in a file, or makes one there. Answers it, or why not and what to do.
+#[cfg(feature = "sqlite")]
+pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
+    match starbridge_sqlite::SqliteStore::open(path) {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// This program was built without stores in files.
+#[cfg(not(feature = "sqlite"))]
+pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
+    Err(format!(
+        "`{}` can't be opened: this program was built without the feature `sqlite`",
+        path.display()
+    ))
+}

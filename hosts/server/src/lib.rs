@@ -1,0 +1,123 @@
+//! The HTTP API: requests in, answers out. It decides nothing about flows; a node does.
+
+mod access;
+mod openapi;
+mod problem;
+mod reading;
+mod routes;
+mod shapes;
+
+pub use access::{Access, Scope, TokenHash};
+pub use openapi::openapi;
+
+use access::Limiter;
+use axum::Router;
+use starbridge_kit::node::Node;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// How the API is served.
+#[derive(Clone, Debug, Default)]
+pub struct ServerSettings {
+    /// Who may do what; without tokens, anybody may, but only from this machine.
+    pub access: Access,
+    /// Host names under which the server may be called beside those of the loopback; counts only without tokens.
+    pub hosts: Vec<String>,
+}
+
+/// What handlers work with.
+#[derive(Clone)]
+struct App {
+    node: Arc<Node>,
+    access: Arc<Access>,
+    hosts: Arc<Vec<String>>,
+    limiter: Arc<Limiter>,
+    draining: Arc<AtomicBool>,
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    app: App,
+}
+
+/// Lets a running server come to its end.
+#[derive(Clone)]
+pub struct Drain(Arc<AtomicBool>);
+
+impl Drain {
+    /// From now on the server says that it is not ready.
+    pub fn begin(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Why a server does not listen.
+#[derive(Debug)]
+pub enum BindError {
+    /// The address can be reached from other machines, and nobody needs a token.
+    Unprotected(SocketAddr),
+    /// The system refuses.
+    System(SocketAddr, std::io::Error),
+}
+
+impl std::fmt::Display for BindError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unprotected(address) => write!(
+                f,
+                "{address} can be reached from other machines, and no token is set: anybody could run flows"
+            ),
+            Self::System(address, error) => write!(f, "can't listen on {address}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+impl Server {
+    /// Listens, but answers nobody yet.
+    pub async fn bind(address: SocketAddr, node: Arc<Node>, settings: ServerSettings) -> Result<Self, BindError> {
+        if !address.ip().is_loopback() && settings.access.is_open() {
+            return Err(BindError::Unprotected(address));
+        }
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| BindError::System(address, error))?;
+        Ok(Self {
+            listener,
+            app: App {
+                node,
+                access: Arc::new(settings.access),
+                hosts: Arc::new(settings.hosts),
+                limiter: Arc::default(),
+                draining: Arc::default(),
+            },
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What lets it come to its end.
+    pub fn drain(&self) -> Drain {
+        Drain(self.app.draining.clone())
+    }
+
+    /// Answers until `end` comes; answers under way are still given.
+    pub async fn run(self, end: oneshot::Receiver<()>) -> std::io::Result<()> {
+        let router: Router = routes::router(self.app);
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        axum::serve(self.listener, service)
+            .with_graceful_shutdown(async move {
+                // A sender that is gone means the same.
+                let _ = end.await;
+            })
+            .await
+    }
+}

@@ -1,0 +1,145 @@
+//! Errors as RFC 9457 has them, with a stable code.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use starbridge_fdl::value::Value;
+use starbridge_kit::node::{LookError, Refused};
+use starbridge_machine::Rejection;
+use starbridge_ports::StoreError;
+
+/// Why a request is not answered as it hoped.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    more: serde_json::Map<String, serde_json::Value>,
+}
+
+/// An answer, or why not.
+pub type Answer<T = Response> = Result<T, Problem>;
+
+impl Problem {
+    /// A problem with this status, code and words.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            detail: detail.into(),
+            more: serde_json::Map::new(),
+        }
+    }
+
+    /// The request is not well made.
+    pub fn bad(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", detail)
+    }
+
+    /// There is nothing of that kind.
+    pub fn missing(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, detail)
+    }
+
+    /// Too much is asked just now.
+    pub fn busy() -> Self {
+        let detail = "too many requests wait already: try again later";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "Busy", detail)
+    }
+
+    /// The server is coming to its end.
+    pub fn stopping() -> Self {
+        let detail = "the server is stopping: try again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Stopping", detail)
+    }
+
+    /// Says more.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: serde_json::Value) -> Self {
+        self.more.insert(key.to_owned(), value);
+        self
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    fn body(&self) -> serde_json::Value {
+        let mut body = serde_json::json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "code": self.code,
+            "detail": self.detail,
+        });
+        if let Some(body) = body.as_object_mut() {
+            body.extend(self.more.clone());
+        }
+        body
+    }
+
+    /// As a part of an answer.
+    pub fn to_value(&self) -> Value {
+        Value::from(&self.body())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.body();
+        let mut response = (self.status, body.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if matches!(self.status.as_u16(), 429 | 503) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Corrupt(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Corrupt", error.to_string()),
+            _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "StoreUnavailable", error.to_string()),
+        }
+    }
+}
+
+impl From<LookError> for Problem {
+    fn from(error: LookError) -> Self {
+        match error {
+            LookError::NoSuchExecution => Self::missing("NoSuchExecution", error.to_string()),
+            LookError::NoSuchEvent(_) => Self::missing("NoSuchEvent", error.to_string()),
+            LookError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<Refused<()>> for Problem {
+    fn from(refused: Refused<()>) -> Self {
+        match refused {
+            Refused::Stopping => Self::stopping(),
+            Refused::Busy | Refused::Because(()) => Self::busy(),
+        }
+    }
+}
+
+impl From<Rejection> for Problem {
+    fn from(rejection: Rejection) -> Self {
+        let (status, code) = match &rejection {
+            Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
+            Rejection::InvalidInput(_) => (StatusCode::UNPROCESSABLE_ENTITY, "InvalidInput"),
+            Rejection::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "InputTooLarge"),
+            Rejection::Broken { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "Corrupt"),
+            _ => (StatusCode::CONFLICT, "Rejected"),
+        };
+        Self::new(status, code, rejection.to_string())
+    }
+}

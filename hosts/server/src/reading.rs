@@ -1,0 +1,166 @@
+//! Reading what requests say.
+
+use crate::problem::{Answer, Problem};
+use axum::http::StatusCode;
+use starbridge_fdl::diagnostics::nearest;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use std::collections::BTreeMap;
+
+/// The members of a body, each to be taken by name.
+pub struct Body {
+    members: Object,
+    known: &'static [&'static str],
+}
+
+impl Body {
+    /// Reads a body. Without one it has no members; members that are not known are refused.
+    pub fn read(bytes: &[u8], known: &'static [&'static str]) -> Answer<Self> {
+        let members: Object = match bytes {
+            [] => Object::new(),
+            bytes => serde_json::from_slice(bytes)
+                .map_err(|error| Problem::bad(format!("the body is no JSON object: {error}")))?,
+        };
+        Self::of(members, known)
+    }
+
+    /// The same for an object that is at hand.
+    pub fn of(members: Object, known: &'static [&'static str]) -> Answer<Self> {
+        for (key, _) in &members {
+            if !known.contains(&key.as_str()) {
+                let meant = nearest(key, known.iter().copied());
+                let hint = meant.map_or_else(
+                    || format!("known are {}", known.join(", ")),
+                    |meant| format!("did you mean `{meant}`?"),
+                );
+                return Err(Problem::bad(format!("there is no member `{key}` here: {hint}")));
+            }
+        }
+        Ok(Self { members, known })
+    }
+
+    /// All members.
+    pub fn members(&self) -> &Object {
+        &self.members
+    }
+
+    /// A member.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        debug_assert!(self.known.contains(&key));
+        self.members.get(key).filter(|value| **value != Value::Null)
+    }
+
+    /// A member that is a string.
+    pub fn text(&self, key: &str) -> Answer<Option<Text>> {
+        self.typed(key, "a string", |value| value.as_text().cloned())
+    }
+
+    /// A member that is an object.
+    pub fn object(&self, key: &str) -> Answer<Option<Object>> {
+        self.typed(key, "an object", |value| value.as_object().cloned())
+    }
+
+    /// A member that is a whole number.
+    pub fn number(&self, key: &str) -> Answer<Option<u64>> {
+        self.typed(key, "a whole number", |value| value.as_number()?.as_u64())
+    }
+
+    /// A member that is true or false.
+    pub fn flag(&self, key: &str) -> Answer<Option<bool>> {
+        self.typed(key, "true or false", |value| match value {
+            Value::Bool(flag) => Some(*flag),
+            _ => None,
+        })
+    }
+
+    /// A member of strings by name.
+    pub fn texts(&self, key: &str) -> Answer<Option<Object>> {
+        self.typed(key, "an object of strings", |value| {
+            let object = value.as_object()?;
+            let all = object.iter().all(|(_, value)| value.as_str().is_some());
+            all.then(|| object.clone())
+        })
+    }
+
+    fn typed<T>(&self, key: &str, wanted: &str, read: impl Fn(&Value) -> Option<T>) -> Answer<Option<T>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(value) => match read(value) {
+                Some(read) => Ok(Some(read)),
+                None => Err(Problem::bad(format!("`{key}` must be {wanted}, not {}", value.kind()))),
+            },
+        }
+    }
+}
+
+/// The parameters of a query.
+pub struct Query {
+    parameters: BTreeMap<String, Vec<String>>,
+}
+
+impl Query {
+    /// Takes parameters; ones that are not known are refused.
+    pub fn of(given: Vec<(String, String)>, known: &[&str]) -> Answer<Self> {
+        let mut parameters: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (key, value) in given {
+            if !known.contains(&key.as_str()) {
+                return Err(Problem::bad(format!(
+                    "there is no parameter `{key}` here: known are {}",
+                    known.join(", ")
+                )));
+            }
+            parameters.entry(key).or_default().push(value);
+        }
+        Ok(Self { parameters })
+    }
+
+    /// All values of a parameter; several may also stand in one, with commas.
+    pub fn all(&self, key: &str) -> Vec<&str> {
+        let given = self.parameters.get(key).into_iter().flatten();
+        given
+            .flat_map(|value| value.split(','))
+            .filter(|value| !value.is_empty())
+            .collect()
+    }
+
+    /// A parameter.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let given = self.parameters.get(key)?.last()?;
+        (!given.is_empty()).then_some(given.as_str())
+    }
+
+    /// A parameter that is a whole number within bounds.
+    pub fn number(&self, key: &str, usual: u64, least: u64, most: u64) -> Answer<u64> {
+        let Some(given) = self.get(key) else {
+            return Ok(usual);
+        };
+        let read = given.parse().ok().filter(|number| (least..=most).contains(number));
+        read.ok_or_else(|| {
+            Problem::bad(format!(
+                "`{key}` must be a whole number from {least} to {most}, not `{given}`"
+            ))
+        })
+    }
+
+    /// A parameter that is a time.
+    pub fn time(&self, key: &str) -> Answer<Option<Timestamp>> {
+        let Some(given) = self.get(key) else {
+            return Ok(None);
+        };
+        let read = Timestamp::parse(given);
+        read.map(Some)
+            .ok_or_else(|| Problem::bad(format!("`{key}` must be an RFC 3339 time, not `{given}`")))
+    }
+}
+
+/// A body that came, or why it did not.
+pub fn whole(body: Result<axum::body::Bytes, axum::extract::rejection::BytesRejection>) -> Answer<axum::body::Bytes> {
+    body.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "BodyTooLarge",
+            "the body is larger than this server takes",
+        ),
+        _ => Problem::bad(format!("the body can't be read: {error}")),
+    })
+}

@@ -1,0 +1,411 @@
+//! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
+
+mod executions;
+mod flows;
+mod history;
+mod operating;
+mod schedules;
+mod service;
+
+use crate::access::{self, Scope};
+use crate::problem::Problem;
+use crate::{App, openapi};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, delete, get, post, put};
+use starbridge_kit::callbacks::{self, Reports};
+use starbridge_kit::node::Node;
+use starbridge_runtime::{Reply, Report};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A route.
+pub struct Route {
+    /// The method.
+    pub method: &'static str,
+    /// The path, as the router and OpenAPI both write it.
+    pub path: &'static str,
+    /// What a token must allow; nothing where none is needed.
+    pub scope: Option<Scope>,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Parameters of the query: name and meaning.
+    pub query: &'static [(&'static str, &'static str)],
+    /// The schema of the body, if it takes one.
+    pub body: Option<&'static str>,
+    /// Statuses with what they mean, and the schema of what is answered.
+    pub answers: &'static [(u16, &'static str, Option<&'static str>)],
+    /// What answers it; nothing where another part of the program does.
+    handler: Option<fn() -> MethodRouter<App>>,
+}
+
+/// Bytes of a body beside the data in it.
+const ENVELOPE: usize = 64 * 1024;
+/// Bytes of a report, beyond what a step may have anyway.
+const REPORT: usize = 1024 * 1024;
+
+impl Reports for App {
+    async fn hand_in(&self, token: String, report: Report) -> Option<oneshot::Receiver<Reply>> {
+        self.node.report(token, report).ok()
+    }
+}
+
+/// All routes, with what every request passes first.
+pub fn router(app: App) -> Router {
+    let limits = app.node.limits();
+    let body = limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE;
+    let mut router: Router<App> = Router::new();
+    for route in ROUTES {
+        if let Some(handler) = route.handler {
+            router = router.route(route.path, handler());
+        }
+    }
+    let router = router
+        .layer(DefaultBodyLimit::max(body))
+        .with_state(app.clone())
+        .merge(Router::new().nest("/v1", callbacks::routes(app.clone(), REPORT + limits.step_data_bytes)));
+    router
+        .route_layer(from_fn_with_state(app, access::check))
+        .fallback(|| async {
+            Problem::missing(
+                "NoSuchRoute",
+                "there is nothing here: /v1/openapi.json lists what there is",
+            )
+        })
+        .method_not_allowed_fallback(|| async {
+            let detail = "this can't be done here: /v1/openapi.json lists what can";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", detail)
+        })
+}
+
+/// Work that reads much leaves the threads that answer requests alone.
+async fn aside<T: Send + 'static>(
+    node: &Arc<Node>,
+    work: impl FnOnce(&Node) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let node = node.clone();
+    let done = tokio::task::spawn_blocking(move || work(&node)).await;
+    done.map_err(|_| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "Internal",
+            "the request could not be carried out",
+        )
+    })
+}
+
+const PAGE: &[(&str, &str)] = &[
+    ("cursor", "`next` of the page before"),
+    ("limit", "how many at most: 1 to 1000, 100 where none is given"),
+];
+
+/// All of them.
+pub const ROUTES: &[Route] = &[
+    Route {
+        method: "GET",
+        path: "/v1/flows",
+        scope: Some(Scope::Read),
+        summary: "The flows that can be started",
+        query: &[],
+        body: None,
+        answers: &[(200, "the latest version of each", Some("Page"))],
+        handler: Some(|| get(flows::list)),
+    },
+    Route {
+        method: "PUT",
+        path: "/v1/flows/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Puts a definition as the flow's latest version",
+        query: &[],
+        body: Some("Definition"),
+        answers: &[
+            (201, "a new version", Some("PutFlow")),
+            (200, "the latest version is the same", Some("PutFlow")),
+            (422, "the definition has errors", Some("Problem")),
+        ],
+        handler: Some(|| put(flows::put)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/flows/{name}",
+        scope: Some(Scope::Read),
+        summary: "A flow with its definition",
+        query: &[("version", "which one; the latest where none is given")],
+        body: None,
+        answers: &[(200, "the flow", Some("Flow")), (404, "there is none", Some("Problem"))],
+        handler: Some(|| get(flows::get)),
+    },
+    Route {
+        method: "DELETE",
+        path: "/v1/flows/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Hides a flow from starts and lists; what runs goes on",
+        query: &[],
+        body: None,
+        answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
+        handler: Some(|| delete(flows::hide)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/flows/{name}/versions",
+        scope: Some(Scope::Read),
+        summary: "The versions of a flow, the newest first",
+        query: &[],
+        body: None,
+        answers: &[(200, "the versions", Some("Page"))],
+        handler: Some(|| get(flows::versions)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/flows/{name}/executions",
+        scope: Some(Scope::Start),
+        summary: "Starts an execution",
+        query: &[(
+            "wait",
+            "answers when it has ended or so many seconds have passed, at most 60",
+        )],
+        body: Some("Start"),
+        answers: &[
+            (201, "started", Some("Execution")),
+            (
+                200,
+                "an execution of that name with that input runs already",
+                Some("Execution"),
+            ),
+            (409, "the name is taken", Some("Problem")),
+            (422, "the input does not fit", Some("Problem")),
+        ],
+        handler: Some(|| post(executions::start)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/flows/{name}/executions/{executionName}",
+        scope: Some(Scope::Read),
+        summary: "An execution by its name",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| get(executions::named)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/batch",
+        scope: Some(Scope::Start),
+        summary: "Starts up to 1000 executions, each by itself",
+        query: &[],
+        body: Some("Batch"),
+        answers: &[(200, "one answer each, in order", Some("BatchAnswer"))],
+        handler: Some(|| post(executions::batch)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions",
+        scope: Some(Scope::Read),
+        summary: "Executions, the newest first",
+        query: &[
+            ("flow", "of this flow"),
+            ("status", "in one of these states"),
+            ("name", "whose name begins so"),
+            ("label", "with this label, as `key:value`; several must all be there"),
+            ("from", "started at this time or after (RFC 3339)"),
+            ("to", "started before this time (RFC 3339)"),
+            PAGE[0],
+            PAGE[1],
+        ],
+        body: None,
+        answers: &[(200, "a page", Some("Page"))],
+        handler: Some(|| get(executions::list)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions/{id}",
+        scope: Some(Scope::Read),
+        summary: "An execution",
+        query: &[(
+            "wait",
+            "answers when it has ended or so many seconds have passed, at most 60",
+        )],
+        body: None,
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| get(executions::show)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions/{id}/history",
+        scope: Some(Scope::Read),
+        summary: "Its history; as `text/event-stream` it goes on until the execution has ended",
+        query: &[
+            ("from", "number of the first event; of the last one with `order=desc`"),
+            ("order", "`asc` (usual) or `desc`, the newest first"),
+            PAGE[1],
+        ],
+        body: None,
+        answers: &[
+            (200, "a page of events", Some("Page")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| get(history::history)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions/{id}/state",
+        scope: Some(Scope::Read),
+        summary: "Where it stood at the end of the turn with that event",
+        query: &[("at", "number of the event; the last where none is given")],
+        body: None,
+        answers: &[
+            (200, "status, input, local and open steps", Some("State")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| get(history::state)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/executions/{id}/steps",
+        scope: Some(Scope::Read),
+        summary: "Its steps, one row for each visit",
+        query: &[PAGE[1]],
+        body: None,
+        answers: &[(200, "the rows", Some("Page")), (404, "there is none", Some("Problem"))],
+        handler: Some(|| get(history::steps)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/{id}/stop",
+        scope: Some(Scope::Operate),
+        summary: "Stops it; with `rollback` what it did is undone",
+        query: &[],
+        body: Some("Stop"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (409, "it has ended", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::stop)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/callbacks/{token}/{verb}",
+        scope: None,
+        summary: "Reports a task with its token: `succeed`, `fail` or `heartbeat`",
+        query: &[],
+        body: Some("Report"),
+        answers: &[
+            (204, "it counts", None),
+            (404, "`InvalidToken`: not one of ours", Some("Problem")),
+            (
+                409,
+                "`TaskAlreadyCompleted`: another report came first",
+                Some("Problem"),
+            ),
+            (410, "`TaskTimedOut`: the call was given up before", Some("Problem")),
+        ],
+        handler: None,
+    },
+    Route {
+        method: "POST",
+        path: "/v1/callbacks",
+        scope: None,
+        summary: "Reports up to 1000 tasks",
+        query: &[],
+        body: Some("Reports"),
+        answers: &[(200, "what became of each, in order", Some("ReportAnswers"))],
+        handler: None,
+    },
+    Route {
+        method: "GET",
+        path: "/v1/schedules",
+        scope: Some(Scope::Read),
+        summary: "The schedules",
+        query: &[],
+        body: None,
+        answers: &[(200, "the schedules", Some("Page"))],
+        handler: Some(|| get(schedules::list)),
+    },
+    Route {
+        method: "PUT",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Puts a schedule",
+        query: &[],
+        body: Some("Schedule"),
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (422, "it can't be", Some("Problem")),
+        ],
+        handler: Some(|| put(schedules::put)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Read),
+        summary: "A schedule",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| get(schedules::get)),
+    },
+    Route {
+        method: "DELETE",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Deletes a schedule",
+        query: &[],
+        body: None,
+        answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
+        handler: Some(|| delete(schedules::discard)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/openapi.json",
+        scope: None,
+        summary: "This document",
+        query: &[],
+        body: None,
+        answers: &[(200, "OpenAPI 3.1", None)],
+        handler: Some(|| get(openapi::answer)),
+    },
+    Route {
+        method: "GET",
+        path: "/metrics",
+        scope: Some(Scope::Read),
+        summary: "Numbers for Prometheus",
+        query: &[],
+        body: None,
+        answers: &[(200, "text", None)],
+        handler: Some(|| get(service::metrics)),
+    },
+    Route {
+        method: "GET",
+        path: "/healthz",
+        scope: None,
+        summary: "Whether the process lives",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "it does", None),
+            (503, "it is coming to its end", Some("Problem")),
+        ],
+        handler: Some(|| get(service::healthz)),
+    },
+    Route {
+        method: "GET",
+        path: "/readyz",
+        scope: None,
+        summary: "Whether it takes requests",
+        query: &[],
+        body: None,
+        answers: &[(200, "it does", None), (503, "not any more", Some("Problem"))],
+        handler: Some(|| get(service::readyz)),
+    },
+];

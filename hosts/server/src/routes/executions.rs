@@ -1,0 +1,285 @@
+//! Executions: starting and looking.
+
+use super::flows::{bad_name, no_such_flow};
+use crate::App;
+use crate::problem::{Answer, Problem};
+use crate::reading::{Body, Query, whole};
+use crate::shapes;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::node::{Refused, is_name};
+use starbridge_machine::{Rejection, Status};
+use starbridge_runtime::{Begun, StartError, StartFailure, StartRequest};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+type Parameters = axum::extract::Query<Vec<(String, String)>>;
+
+/// Longest wait for an end, in seconds.
+const LONGEST_WAIT: u64 = 60;
+/// Most executions of one batch.
+const BATCH: usize = 1_000;
+
+const START: &[&str] = &[
+    "input",
+    "name",
+    "version",
+    "labels",
+    "priority",
+    "orderTime",
+    "startAt",
+    "delaySeconds",
+    "startDeadlineSeconds",
+    "after",
+];
+/// Of these, what can't be honoured yet.
+const LATER: [&str; 6] = [
+    "priority",
+    "orderTime",
+    "startAt",
+    "delaySeconds",
+    "startDeadlineSeconds",
+    "after",
+];
+
+fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
+    for member in LATER {
+        if body.get(member).is_some() {
+            let detail = format!("`{member}` can't be honoured yet: leave it out");
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
+        }
+    }
+    let name = body.text("name")?;
+    if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
+        return Err(bad_name("execution", name));
+    }
+    Ok(StartRequest {
+        flow: Text::from(flow),
+        version: body.number("version")?,
+        input: body.object("input")?.unwrap_or_default(),
+        name,
+        labels: body.texts("labels")?.filter(|labels| !labels.is_empty()),
+        ..StartRequest::default()
+    })
+}
+
+/// `POST /v1/flows/{name}/executions`
+pub async fn start(
+    State(app): State<App>,
+    Path(flow): Path<String>,
+    query: Parameters,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT)?;
+    let request = read_start(&flow, &Body::read(&whole(body)?, START)?)?;
+    let (status, begun) = begin(&app, request, wait).await?;
+    Ok(shapes::value(status, &shapes::execution(&begun)))
+}
+
+/// Starts an execution, or finds the one that the same request has started before.
+async fn begin(app: &App, request: StartRequest, wait: u64) -> Answer<(StatusCode, Begun)> {
+    let known = match &request.name {
+        Some(name) => app.node.store().named(&request.flow, name)?,
+        None => None,
+    };
+    if let Some(known) = known {
+        return same(app, &request, &known, wait)
+            .await
+            .map(|begun| (StatusCode::OK, begun));
+    }
+    let again = request.clone();
+    match app.node.begin(request, wait > 0).await {
+        Ok(start) => {
+            let patience = Duration::from_secs(wait);
+            Ok((StatusCode::CREATED, ended(app, start.begun, start.end, patience).await?))
+        }
+        Err(Refused::Because(StartFailure::Exists(known))) => same(app, &again, &known, wait)
+            .await
+            .map(|begun| (StatusCode::OK, begun)),
+        Err(Refused::Because(failure)) => Err(not_started(&again, failure)),
+        Err(Refused::Busy) => Err(Problem::busy()),
+        Err(Refused::Stopping) => Err(Problem::stopping()),
+    }
+}
+
+fn not_started(request: &StartRequest, failure: StartFailure) -> Problem {
+    match failure {
+        StartFailure::Refused(StartError::NoSuchFlow) => match request.version {
+            None => no_such_flow(&request.flow),
+            Some(version) => Problem::missing(
+                "NoSuchFlow",
+                format!("there is no version {version} of the flow `{}`", request.flow),
+            ),
+        },
+        StartFailure::Refused(StartError::InvalidInput(misfits)) => Rejection::InvalidInput(misfits).into(),
+        StartFailure::Refused(StartError::Refused(rejection)) => rejection.into(),
+        StartFailure::Exists(id) => taken(request, &id),
+        StartFailure::Stopping => Problem::stopping(),
+    }
+}
+
+fn taken(request: &StartRequest, id: &str) -> Problem {
+    let name = request.name.as_deref().unwrap_or_default();
+    let detail = format!("the flow `{}` has an execution named `{name}` already", request.flow);
+    Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail).with("execution", id.into())
+}
+
+/// The execution of that name, if it runs and was started by the same request.
+async fn same(app: &App, request: &StartRequest, id: &Text, wait: u64) -> Answer<Begun> {
+    let begun = app.node.execution(id)?;
+    let version = request.version.is_none_or(|version| version == begun.record.version);
+    if begun.record.ended.is_some() || begun.input != request.input || !version {
+        return Err(taken(request, id));
+    }
+    wait_for_end(app, begun, Duration::from_secs(wait)).await
+}
+
+/// The execution once it has ended, or as it is when patience is over.
+async fn wait_for_end(app: &App, begun: Begun, patience: Duration) -> Answer<Begun> {
+    if patience.is_zero() || begun.record.ended.is_some() {
+        return Ok(begun);
+    }
+    let end = app.node.await_end(&begun.execution)?;
+    ended(app, begun, Some(end), patience).await
+}
+
+async fn ended(app: &App, begun: Begun, end: Option<oneshot::Receiver<Begun>>, patience: Duration) -> Answer<Begun> {
+    let Some(end) = end else {
+        return Ok(begun);
+    };
+    match tokio::time::timeout(patience, end).await {
+        Ok(Ok(ended)) => Ok(ended),
+        // It had ended before anybody waited, or it has not yet.
+        Ok(Err(_)) | Err(_) => Ok(app.node.execution(&begun.execution)?),
+    }
+}
+
+/// `POST /v1/executions/batch`
+pub async fn batch(State(app): State<App>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let entries: Value =
+        serde_json::from_slice(&whole(body)?).map_err(|error| Problem::bad(format!("the body is no JSON: {error}")))?;
+    let entries = entries.as_array().cloned();
+    let entries = entries.ok_or_else(|| Problem::bad("a batch is an array of `{flow, input, name, …}`"))?;
+    if entries.len() > BATCH {
+        let detail = format!("a batch has at most {BATCH} executions");
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BatchTooLarge", detail));
+    }
+    let mut under_way = Vec::new();
+    for entry in entries.values() {
+        let app = app.clone();
+        let entry = entry.as_object().cloned();
+        under_way.push(tokio::spawn(async move { begin_one(&app, entry).await }));
+    }
+    let mut items = Vec::new();
+    for start in under_way {
+        let started = start.await.unwrap_or_else(|_| Err(Problem::stopping()));
+        items.push(match started {
+            Ok((status, begun)) => outcome(status, shapes::execution(&begun)),
+            Err(problem) => outcome(problem.status(), problem.to_value()),
+        });
+    }
+    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+}
+
+async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Begun)> {
+    const MEMBERS: &[&str] = &["flow", "input", "name", "version", "labels"];
+    let entry = entry.ok_or_else(|| Problem::bad("an entry of a batch is an object"))?;
+    let body = Body::of(entry, MEMBERS)?;
+    let flow = body.text("flow")?;
+    let flow = flow.ok_or_else(|| Problem::bad("`flow` is missing"))?;
+    let request = StartRequest {
+        flow,
+        version: body.number("version")?,
+        input: body.object("input")?.unwrap_or_default(),
+        name: body.text("name")?,
+        labels: body.texts("labels")?.filter(|labels| !labels.is_empty()),
+        ..StartRequest::default()
+    };
+    if let Some(name) = request.name.as_ref().filter(|name| !is_name(name)) {
+        return Err(bad_name("execution", name));
+    }
+    begin(app, request, 0).await
+}
+
+fn outcome(status: StatusCode, body: Value) -> Value {
+    let key = if status.is_success() { "execution" } else { "problem" };
+    let members = [("status".into(), u32::from(status.as_u16()).into()), (key.into(), body)];
+    members.into_iter().collect::<Object>().into()
+}
+
+/// `GET /v1/executions/{id}`
+pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
+    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT)?;
+    let begun = app.node.execution(&id)?;
+    let begun = wait_for_end(&app, begun, Duration::from_secs(wait)).await?;
+    Ok(shapes::value(StatusCode::OK, &shapes::execution(&begun)))
+}
+
+/// `GET /v1/flows/{name}/executions/{executionName}`
+pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, String)>) -> Answer {
+    let id = app.node.store().named(&flow, &name)?;
+    let id = id.ok_or_else(|| {
+        let detail = format!("the flow `{flow}` has no execution named `{name}`");
+        Problem::missing("NoSuchExecution", detail)
+    })?;
+    Ok(shapes::value(
+        StatusCode::OK,
+        &shapes::execution(&app.node.execution(&id)?),
+    ))
+}
+
+/// `GET /v1/executions`
+pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
+    const KNOWN: &[&str] = &["flow", "status", "name", "label", "from", "to", "cursor", "limit"];
+    let query = Query::of(query.0, KNOWN)?;
+    let mut statuses = Vec::new();
+    for word in query.all("status") {
+        statuses.push(status_of(word)?);
+    }
+    let mut labels = Vec::new();
+    for label in query.all("label") {
+        let (key, value) = label
+            .split_once(':')
+            .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not `{label}`")))?;
+        labels.push((Text::from(key), Text::from(value)));
+    }
+    let wanted = starbridge_ports::Query {
+        flow: query.get("flow").map(Text::from),
+        statuses,
+        name: query.get("name").map(Text::from),
+        labels,
+        from: query.time("from")?,
+        to: query.time("to")?,
+        cursor: query.get("cursor").map(Text::from),
+        limit: usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100),
+    };
+    let page = super::aside(&app.node, move |node| node.store().list(&wanted)).await??;
+    let items = page
+        .items
+        .iter()
+        .map(|listed| shapes::record(&listed.id, &listed.record).into());
+    let answer = shapes::page(items.collect(), page.next.map(Value::from));
+    Ok(shapes::value(StatusCode::OK, &answer))
+}
+
+fn status_of(word: &str) -> Answer<Status> {
+    const KNOWN: [Status; 9] = [
+        Status::Running,
+        Status::Manual,
+        Status::RollingBack,
+        Status::Succeeded,
+        Status::Failed,
+        Status::TimedOut,
+        Status::Stopped,
+        Status::RollbackFailed,
+        Status::RolledBack,
+    ];
+    let found = KNOWN.into_iter().find(|status| status.as_str() == word);
+    found.ok_or_else(|| {
+        let words: Vec<&str> = KNOWN.iter().map(|status| status.as_str()).collect();
+        Problem::bad(format!("there is no status `{word}`: known are {}", words.join(", ")))
+    })
+}

@@ -1,0 +1,138 @@
+//! Flows: putting, looking at, hiding.
+
+use crate::App;
+use crate::problem::{Answer, Problem};
+use crate::reading::{Query, whole};
+use crate::shapes;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use starbridge_fdl::syntax::Format;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::described::diagnosed;
+use starbridge_kit::node::PutError;
+use starbridge_ports::KeptFlow;
+
+/// `PUT /v1/flows/{name}`
+pub async fn put(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let definition = String::from_utf8(whole(body)?.to_vec())
+        .map_err(|error| Problem::bad(format!("the definition is not UTF-8: {}", error.utf8_error())))?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let format = match kind.unwrap_or_default() {
+        kind if kind.contains("yaml") => Some(Format::Yaml),
+        kind if kind.contains("json") => Some(Format::Json),
+        _ => None,
+    };
+    let named = name.clone();
+    let put = super::aside(&app.node, move |node| node.put_flow(&named, definition, format)).await?;
+    match put {
+        Ok(put) => {
+            let found = diagnosed(&put.source, &put.diagnostics).to_list();
+            let body = serde_json::json!({
+                "name": name,
+                "version": put.version,
+                "hash": put.flow.hash.as_str(),
+                "diagnostics": found,
+            });
+            let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
+            Ok(shapes::json(status, body.to_string()))
+        }
+        Err(PutError::Name) => Err(bad_name("flow", &name)),
+        Err(PutError::Bad { source, diagnostics }) => {
+            let detail = "the definition has errors: `diagnostics` has them all";
+            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidDefinition", detail);
+            Err(problem.with("diagnostics", diagnosed(&source, &diagnostics).to_list()))
+        }
+        Err(PutError::NotYet(what)) => {
+            let detail = format!("the flow has {what}, which this server can't honour yet");
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail))
+        }
+        Err(PutError::Store(error)) => Err(error.into()),
+    }
+}
+
+/// A name that can't be one.
+pub fn bad_name(of: &str, name: &str) -> Problem {
+    Problem::bad(format!(
+        "`{name}` is no name of a {of}: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`"
+    ))
+}
+
+/// `GET /v1/flows/{name}`
+pub async fn get(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    query: axum::extract::Query<Vec<(String, String)>>,
+) -> Answer {
+    let query = Query::of(query.0, &["version"])?;
+    let version = query.number("version", 0, 1, u64::MAX)?;
+    let kept = super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &name)).await??;
+    let found = match version {
+        0 => kept.into_iter().next(),
+        version => kept.into_iter().find(|kept| kept.version == version),
+    };
+    let kept = found.ok_or_else(|| Problem::missing("NoSuchFlow", "there is no such version of the flow"))?;
+    let mut shape = match shapes::flow(&kept) {
+        Value::Object(shape) => shape,
+        _ => Object::new(),
+    };
+    if let Some(flow) = app.node.flows().running(&kept.name, kept.version) {
+        shape.insert("definition".into(), flow.definition.clone());
+    }
+    Ok(shapes::value(StatusCode::OK, &shape.into()))
+}
+
+/// `GET /v1/flows/{name}/versions`
+pub async fn versions(State(app): State<App>, Path(name): Path<String>) -> Answer {
+    let kept = super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &name)).await??;
+    let items = kept.iter().map(shapes::flow).collect();
+    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+}
+
+/// `GET /v1/flows`
+pub async fn list(State(app): State<App>) -> Answer {
+    let flows = super::aside(&app.node, |node| node.store().flows()).await??;
+    let mut latest: Vec<KeptFlow> = Vec::new();
+    for kept in flows.into_iter().filter(|kept| !kept.hidden) {
+        match latest.last_mut().filter(|last| last.name == kept.name) {
+            Some(last) => *last = kept,
+            None => latest.push(kept),
+        }
+    }
+    let items = latest.iter().map(shapes::flow).collect();
+    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+}
+
+/// `DELETE /v1/flows/{name}`
+pub async fn hide(State(app): State<App>, Path(name): Path<String>) -> Answer<Response> {
+    let missing = no_such_flow(&name);
+    let known = super::aside(&app.node, move |node| node.hide_flow(&name)).await??;
+    if known {
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        Err(missing)
+    }
+}
+
+/// There is no flow of that name.
+pub fn no_such_flow(name: &str) -> Problem {
+    Problem::missing("NoSuchFlow", format!("there is no flow `{name}`"))
+}
+
+/// The versions of a flow that is not hidden, the newest first.
+fn versions_of(flows: &[KeptFlow], name: &str) -> Answer<Vec<KeptFlow>> {
+    let of = flows.iter().filter(|kept| kept.name.as_str() == name && !kept.hidden);
+    let mut kept: Vec<KeptFlow> = of.cloned().collect();
+    kept.sort_by_key(|kept| std::cmp::Reverse(kept.version));
+    if kept.is_empty() {
+        return Err(no_such_flow(name));
+    }
+    Ok(kept)
+}

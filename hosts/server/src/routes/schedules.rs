@@ -1,0 +1,55 @@
+//! Schedules.
+
+use crate::App;
+use crate::problem::{Answer, Problem};
+use crate::reading::{Body, whole};
+use crate::shapes;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use starbridge_kit::node::ScheduleError;
+
+/// `PUT /v1/schedules/{name}`
+pub async fn put(State(app): State<App>, Path(name): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+    const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
+    let body = Body::read(&whole(body)?, MEMBERS)?;
+    let put = app.node.put_schedule(&name, body.members());
+    let scheduled = put.map_err(|error| match error {
+        ScheduleError::Bad(why) => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidSchedule", why),
+        ScheduleError::NoSuchFlow => Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "NoSuchFlow",
+            "there is no flow of that name to be started",
+        ),
+        ScheduleError::Store(error) => error.into(),
+    })?;
+    Ok(shapes::value(StatusCode::OK, &scheduled.to_object().into()))
+}
+
+/// `GET /v1/schedules/{name}`
+pub async fn get(State(app): State<App>, Path(name): Path<String>) -> Answer {
+    let scheduled = app.node.schedule(&name).ok_or_else(|| missing(&name))?;
+    Ok(shapes::value(StatusCode::OK, &scheduled.to_object().into()))
+}
+
+/// `GET /v1/schedules`
+pub async fn list(State(app): State<App>) -> Answer {
+    let schedules = app.node.schedules();
+    let items = schedules.iter().map(|scheduled| scheduled.to_object().into()).collect();
+    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+}
+
+/// `DELETE /v1/schedules/{name}`
+pub async fn discard(State(app): State<App>, Path(name): Path<String>) -> Answer<Response> {
+    if app.node.discard_schedule(&name)? {
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        Err(missing(&name))
+    }
+}
+
+fn missing(name: &str) -> Problem {
+    Problem::missing("NoSuchSchedule", format!("there is no schedule `{name}`"))
+}

@@ -1,0 +1,87 @@
+//! The server itself: does it live, does it take requests, what has it done.
+
+use crate::App;
+use crate::problem::{Answer, Problem};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// `GET /healthz`
+pub async fn healthz(State(app): State<App>) -> Answer<Response> {
+    match app.node.ended().borrow().as_ref() {
+        None => Ok("alive\n".into_response()),
+        Some(_) => Err(Problem::stopping()),
+    }
+}
+
+/// `GET /readyz`
+pub async fn readyz(State(app): State<App>) -> Answer<Response> {
+    if app.draining.load(Ordering::SeqCst) || app.node.ended().borrow().is_some() {
+        return Err(Problem::stopping());
+    }
+    Ok("ready\n".into_response())
+}
+
+/// `GET /metrics`
+pub async fn metrics(State(app): State<App>) -> Answer<Response> {
+    let counts = super::aside(&app.node, |node| node.store().counts()).await??;
+    let counters = app.node.counters();
+    let mut text = String::new();
+    let mut counter = |name: &str, help: &str, count: &AtomicU64| {
+        head(&mut text, name, help, "counter");
+        line(&mut text, name, "", count.load(Ordering::Relaxed));
+    };
+    counter(
+        "starbridge_executions_started_total",
+        "Executions started.",
+        &counters.started,
+    );
+    counter("starbridge_turns_total", "Turns made durable.", &counters.turns);
+    counter("starbridge_events_total", "Events made durable.", &counters.events);
+    counter(
+        "starbridge_calls_total",
+        "Calls handed to connectors, repeated ones included.",
+        &counters.calls,
+    );
+    counter(
+        "starbridge_step_failures_total",
+        "Attempts of steps that failed.",
+        &counters.failures,
+    );
+    counter("starbridge_retries_total", "Retries scheduled.", &counters.retries);
+    counter(
+        "starbridge_late_reports_total",
+        "Reports that came too late.",
+        &counters.late,
+    );
+    let ended = "starbridge_executions_ended_total";
+    head(&mut text, ended, "Executions that ended, by how.", "counter");
+    for (status, count) in counters.ended() {
+        line(&mut text, ended, &format!("{{status=\"{}\"}}", status.as_str()), count);
+    }
+    let kept = "starbridge_executions";
+    head(
+        &mut text,
+        kept,
+        "Executions the store has, by where they stand.",
+        "gauge",
+    );
+    for (status, count) in counts {
+        line(&mut text, kept, &format!("{{status=\"{}\"}}", status.as_str()), count);
+    }
+    let watched = "starbridge_watched_executions";
+    head(&mut text, watched, "Executions whose history is streamed.", "gauge");
+    line(&mut text, watched, "", app.node.watchers().len() as u64);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+fn head(text: &mut String, name: &str, help: &str, kind: &str) {
+    // Writing to a string can't fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(text: &mut String, name: &str, labels: &str, count: u64) {
+    let _ = writeln!(text, "{name}{labels} {count}");
+}

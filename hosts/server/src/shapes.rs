@@ -1,0 +1,91 @@
+//! The shapes answers have.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{KeptFlow, Record};
+use starbridge_runtime::Begun;
+
+/// An execution's priority where nobody gave it one.
+const PRIORITY: u32 = 5;
+
+/// An answer of JSON.
+pub fn json(status: StatusCode, body: String) -> Response {
+    let mut response = (status, body).into_response();
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// An answer of a value.
+pub fn value(status: StatusCode, value: &Value) -> Response {
+    json(status, value.to_json())
+}
+
+/// `{"items": …, "next": …}`; `next` is null on the last page.
+pub fn page(items: Vec<Value>, next: Option<Value>) -> Value {
+    let mut page = Object::new();
+    page.insert("items".into(), items.into());
+    page.insert("next".into(), next.unwrap_or(Value::Null));
+    page.into()
+}
+
+/// An execution.
+pub fn execution(begun: &Begun) -> Value {
+    let mut shape = record(&begun.execution, &begun.record);
+    shape.insert("input".into(), begun.input.clone().into());
+    if let Some(output) = &begun.output {
+        shape.insert("output".into(), output.clone().into());
+    }
+    shape.into()
+}
+
+/// An execution without its data.
+pub fn record(id: &str, record: &Record) -> Object {
+    let mut shape = Object::new();
+    let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));
+    set("id", id.into());
+    set("name", record.name.clone().into());
+    set("flow", record.flow.clone().into());
+    set("version", record.version.into());
+    set("status", record.status.as_str().into());
+    if let Some(failure) = &record.failure {
+        set("error", failure.error.clone().into());
+        set("cause", failure.cause.clone().into());
+        if !failure.step.is_empty() {
+            set("step", failure.step.clone().into());
+        }
+    }
+    set("startedTime", record.started.to_string().into());
+    if let Some(ended) = record.ended {
+        set("endedTime", ended.to_string().into());
+    }
+    set("priority", PRIORITY.into());
+    if let Some(labels) = &record.labels {
+        set("labels", labels.clone().into());
+    }
+    if let Some(parent) = &record.parent {
+        let parent: Object = [
+            ("execution".into(), Value::from(parent.execution.clone())),
+            ("event".into(), parent.event.0.into()),
+        ]
+        .into_iter()
+        .collect();
+        set("parent", parent.into());
+    }
+    shape
+}
+
+/// A version of a flow, without its definition.
+pub fn flow(kept: &KeptFlow) -> Value {
+    let shape: Object = [
+        ("name".into(), Value::from(kept.name.clone())),
+        ("version".into(), kept.version.into()),
+        ("hash".into(), kept.hash.clone().into()),
+        ("createdTime".into(), kept.created.to_string().into()),
+    ]
+    .into_iter()
+    .collect();
+    shape.into()
+}

@@ -116,7 +116,7 @@ impl Node {
         let tokens = keys::token_keys(store.as_ref())?;
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
-        let owners = Owners::start(Start {
+        let owners = Owners::start(&Start {
             settings,
             flows: flows.clone(),
             limits: limits.clone(),

@@ -38,7 +38,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    pub(super) fn start(start: Start) -> Result<Self, NodeError> {
+    pub(super) fn start(start: &Start) -> Result<Self, NodeError> {
         let system = |error: std::io::Error| NodeError::System(format!("a thread can't be started: {error}"));
         let writer = Writer::start(start.settings.store.clone()).map_err(system)?;
         let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
@@ -48,7 +48,7 @@ impl Owners {
         for which in 0..of {
             let (commands, inbox) = mpsc::channel(start.settings.inbox.max(1));
             inboxes.push(commands);
-            let owner = owner(&start, (which, of));
+            let owner = owner(start, (which, of));
             let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
             std::thread::Builder::new()
                 .name(format!("owner-{which}"))

@@ -75,6 +75,11 @@ CREATE TABLE turns (
     text TEXT NOT NULL
 ) STRICT;
 
+-- Executions that were cleared away, but for turns that are still to be deleted: those of a long history go little by little.
+CREATE TABLE cleared (
+    number INTEGER PRIMARY KEY
+) STRICT;
+
 -- The latest one of an execution.
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY,

@@ -19,7 +19,7 @@ mod shelf;
 mod write;
 
 pub use head::MOST_EVENTS;
-pub use open::{OpenError, Options};
+pub use open::{Flush, OpenError, Options};
 
 use owner::Owner;
 use readers::Readers;
@@ -61,8 +61,7 @@ impl SqliteStore {
 
     /// Writes a copy of all that is kept now to a new file, while the store goes on.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StoreError> {
-        let to = to.as_ref().to_string_lossy();
-        self.read(|connection| connection.execute("VACUUM INTO ?1", [to.as_ref()]).map(drop))
+        open::copy(&self.path, to.as_ref()).map_err(|error| fault::store_error(to.as_ref(), &error))
     }
 
     /// A panic while the lock was held leaves a transaction open, which the next one begins by rolling back.

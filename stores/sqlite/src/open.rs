@@ -12,6 +12,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// Until it is on the disk. Nothing acknowledged is lost, whatever happens.
+    Each,
+    /// Only when the log is moved into the file. A loss of power may take the last commits along, not the store.
+    Seldom,
+    /// For nothing. A loss of power may damage the store; the end of the process does not. For tests.
+    Never,
+}
+
 /// Settings. The usual ones are those that were measured best: see the page on the store.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -23,6 +34,8 @@ pub struct Options {
     pub mapped_bytes: u64,
     /// Pages in the log after which they are moved into the file.
     pub log_pages: u32,
+    /// What a commit waits for.
+    pub flush: Flush,
     /// Connections that read.
     pub readers: usize,
     /// Pages the file may have; 0: as many as the disk holds.
@@ -36,6 +49,7 @@ impl Default for Options {
             cache_bytes: 64 * 1024 * 1024,
             mapped_bytes: 0,
             log_pages: 4096,
+            flush: Flush::Each,
             readers: 8,
             most_pages: 0,
         }
@@ -172,8 +186,12 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
             "the file system allows no write-ahead log (it stays at `{mode}`)"
         )));
     }
-    // FULL: a commit has returned only when the log is on the disk.
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    let flush = match options.flush {
+        Flush::Each => "FULL",
+        Flush::Seldom => "NORMAL",
+        Flush::Never => "OFF",
+    };
+    connection.pragma_update(None, "synchronous", flush)?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "cache_size", kibibytes(options.cache_bytes))?;
     connection.pragma_update(None, "wal_autocheckpoint", options.log_pages)?;
@@ -200,4 +218,15 @@ fn reader(path: &Path, mapped: u64) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "cache_size", kibibytes(8 * 1024 * 1024))?;
     connection.pragma_update(None, "mmap_size", i64::try_from(mapped).unwrap_or(i64::MAX))?;
     Ok(connection)
+}
+
+/// A connection of its own, so that no reader is missing as long as it takes.
+pub(crate) fn copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
+    let connection = Connection::open_with_flags(
+        from,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    let to = to.to_string_lossy();
+    connection.execute("VACUUM INTO ?1", [to.as_ref()]).map(drop)
 }

@@ -5,11 +5,13 @@ use crate::write::Work;
 use rusqlite::{Connection, params};
 use starbridge_fdl::time::Timestamp;
 
-/// Turns one call deletes, and those of the execution with which it passes that: about a megabyte, some milliseconds of the writer.
+/// Turns one call deletes at most: about a megabyte, some milliseconds of the writer.
 const TURNS: usize = 1_000;
 
 pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
+    // What earlier calls left has half of it, so that neither waits for the other for ever.
+    let mut budget = TURNS - delete_left(connection, TURNS / 2)?;
     let ended: Vec<(i64, String, usize, bool)> = connection
         .prepare_cached(
             "SELECT number, id, status, labels IS NOT NULL FROM executions WHERE ended IS NOT NULL AND ended < ?1
@@ -19,12 +21,19 @@ pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rus
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?
         .collect::<Result<_, _>>()?;
-    let (mut cleared, mut turns) = (0, 0);
+    let mut cleared = 0;
     for (number, id, status, labelled) in ended {
-        if turns >= TURNS {
+        if budget == 0 {
             break;
         }
-        turns += delete(connection, number, &id, labelled)?;
+        delete(connection, number, &id, labelled)?;
+        let turns = delete_turns(connection, number, budget)?;
+        budget -= turns;
+        if budget == 0 {
+            connection
+                .prepare_cached("INSERT INTO cleared VALUES (?1)")?
+                .execute([number])?;
+        }
         work.heads.forget(&id);
         work.counts[status] -= 1;
         cleared += 1;
@@ -32,8 +41,8 @@ pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rus
     Ok(cleared)
 }
 
-/// Messages it sent belong to who is to receive them, and stay.
-fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rusqlite::Result<usize> {
+/// Deletes an execution, but for its turns. Messages it sent belong to who is to receive them, and stay.
+fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rusqlite::Result<()> {
     if labelled {
         connection
             .prepare_cached(
@@ -50,8 +59,33 @@ fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rus
     }
     connection
         .prepare_cached("DELETE FROM messages WHERE receiver = ?1")?
-        .execute([id])?;
+        .execute([id])
+        .map(drop)
+}
+
+/// Deletes turns of one execution, at most so many. Answers how many.
+fn delete_turns(connection: &Connection, number: i64, most: usize) -> rusqlite::Result<usize> {
     connection
-        .prepare_cached("DELETE FROM turns WHERE place BETWEEN ?1 AND ?2")?
-        .execute([place(number, 0), place(number, MOST_EVENTS)])
+        .prepare_cached(
+            "DELETE FROM turns WHERE place IN (SELECT place FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT ?3)",
+        )?
+        .execute(params![place(number, 0), place(number, MOST_EVENTS), most])
+}
+
+/// Deletes turns of executions that are gone already.
+fn delete_left(connection: &Connection, most: usize) -> rusqlite::Result<usize> {
+    let mut deleted = 0;
+    while deleted < most {
+        let mut statement = connection.prepare_cached("SELECT min(number) FROM cleared")?;
+        let Some(number) = statement.query_row([], |row| row.get::<_, Option<i64>>(0))? else {
+            break;
+        };
+        deleted += delete_turns(connection, number, most - deleted)?;
+        if deleted < most {
+            connection
+                .prepare_cached("DELETE FROM cleared WHERE number = ?1")?
+                .execute([number])?;
+        }
+    }
+    Ok(deleted)
 }

@@ -29,9 +29,12 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(connection: Connection, path: PathBuf) -> rusqlite::Result<Self> {
-        let next = connection.query_row("SELECT coalesce(max(number), 0) + 1 FROM executions", [], |row| {
-            row.get(0)
-        })?;
+        // What is still to be deleted must not become somebody else's.
+        let next = connection.query_row(
+            "SELECT coalesce(max(number), 0) + 1 FROM (SELECT max(number) AS number FROM executions UNION ALL SELECT max(number) FROM cleared)",
+            [],
+            |row| row.get(0),
+        )?;
         Ok(Self {
             connection,
             path,

@@ -2,8 +2,9 @@
 
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, History, Listing, Record, Turn};
-use starbridge_sqlite::{OpenError, SqliteStore};
+use starbridge_ports::{Append, History, Listing, Record, Retention, Shelf, StoreError, Turn};
+use starbridge_sqlite::{Flush, MOST_EVENTS, OpenError, Options, SqliteStore};
+use std::path::Path;
 
 fn start(id: &str) -> Append {
     Append {
@@ -51,4 +52,239 @@ fn a_store_has_one_owner() {
     assert!(matches!(refused, OpenError::Taken { process: Some(process), .. } if process == std::process::id()));
     drop(store);
     SqliteStore::open(&path).unwrap();
+}
+
+/// Runs a statement on the file itself.
+fn alter(path: &Path, sql: &str) {
+    rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+#[test]
+fn what_is_no_store_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    alter(&path, "CREATE TABLE notes (text)");
+    let before = std::fs::read(&path).unwrap();
+    let refused = SqliteStore::open(&path).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        format!("{} is not a starbridge store", path.display())
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let path = folder.path().join("text");
+    std::fs::write(
+        &path,
+        "no database, but a text that is longer than the head of one: ".repeat(20),
+    )
+    .unwrap();
+    assert!(matches!(SqliteStore::open(&path), Err(OpenError::Foreign { .. })));
+    // An empty file may become one.
+    let path = folder.path().join("empty");
+    std::fs::write(&path, "").unwrap();
+    SqliteStore::open(&path).unwrap();
+}
+
+#[test]
+fn a_later_format_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(SqliteStore::open(&path).unwrap());
+    alter(&path, "PRAGMA user_version = 99");
+    let refused = SqliteStore::open(&path).unwrap_err();
+    let said = refused.to_string();
+    assert!(said.contains("format 99") && said.contains("up to 1"), "{said}");
+}
+
+#[test]
+fn another_making_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(SqliteStore::open(&path).unwrap());
+    alter(&path, "UPDATE migrations SET checksum = 'other'");
+    let refused = SqliteStore::open(&path).unwrap_err();
+    assert!(matches!(refused, OpenError::Altered { migration: 1, .. }));
+}
+
+#[test]
+fn a_damaged_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let starts: Vec<Append> = (0..500).map(|number| start(&format!("e{number}"))).collect();
+    store.append(&starts).unwrap();
+    drop(store);
+    let mut bytes = std::fs::read(&path).unwrap();
+    // All but the first page, where the tables are listed.
+    bytes[8192..].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    match SqliteStore::open(&path) {
+        Err(OpenError::Store(StoreError::Corrupt(why))) => assert!(why.contains("backup"), "{why}"),
+        Err(other) => panic!("{other}"),
+        Ok(store) => assert!(matches!(store.load("e7"), Err(StoreError::Corrupt(_)))),
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_nothing_is_half_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        most_pages: 60,
+        ..Options::default()
+    };
+    let path = folder.path().join("store.db");
+    let store = SqliteStore::open_with(&path, &options).unwrap();
+    let mut kept = Vec::new();
+    let error = (0..)
+        .find_map(|number| {
+            let batch: Vec<Append> = (0..50).map(|at| start(&format!("{number:03}-{at:02}"))).collect();
+            match store.append(&batch) {
+                Ok(_) => {
+                    kept.extend(batch.into_iter().map(|append| append.execution));
+                    None
+                }
+                Err(error) => Some(error),
+            }
+        })
+        .unwrap();
+    assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("no space is left")));
+    assert!(!kept.is_empty());
+    assert_eq!(store.awake().unwrap(), kept);
+    assert_eq!(store.counts().unwrap(), [(Status::Running, kept.len() as u64)]);
+    drop(store);
+    // With more room it goes on where it was.
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.append(&[start("more")]).unwrap(), []);
+    assert_eq!(store.awake().unwrap().len(), kept.len() + 1);
+}
+
+#[test]
+fn a_backup_is_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
+    store.append(&[start("a")]).unwrap();
+    let copy = folder.path().join("copy.db");
+    store.backup(&copy).unwrap();
+    store.append(&[start("b")]).unwrap();
+    // Never over something that is there.
+    assert!(store.backup(&copy).is_err());
+    let copy = SqliteStore::open(&copy).unwrap();
+    assert_eq!(copy.awake().unwrap(), ["a"]);
+    assert_eq!(copy.append(&[start("c")]).unwrap(), []);
+    assert_eq!(store.awake().unwrap(), ["a", "b"]);
+}
+
+#[test]
+fn many_read_while_one_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        readers: 3,
+        flush: Flush::Never,
+        ..Options::default()
+    };
+    let store = SqliteStore::open_with(folder.path().join("store.db"), &options).unwrap();
+    let mut first = start("a");
+    first.record.as_mut().unwrap().version = 2;
+    store.append(&[first]).unwrap();
+    let reader = || {
+        let mut last = 0;
+        while last < 402 {
+            let history = store.load("a").unwrap().unwrap();
+            let events: u64 = history.turns.iter().map(|turn| u64::from(turn.events)).sum();
+            // Record and turns are of one moment, and time does not go back.
+            assert_eq!(history.record.version, events);
+            assert!(events >= last);
+            last = events;
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(reader);
+        }
+        for expected in (2..402).step_by(2) {
+            let mut append = start("a");
+            append.expected = EventId(expected);
+            append.record.as_mut().unwrap().version = expected + 2;
+            append.turn.as_mut().unwrap().first = EventId(expected + 1);
+            assert_eq!(store.append(&[append]).unwrap(), []);
+        }
+    });
+}
+
+#[test]
+fn a_long_history_is_cleared_little_by_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let ended = |id: &str| {
+        let mut append = start(id);
+        append.record.as_mut().unwrap().ended = Some(Timestamp(5));
+        append
+    };
+    let mut batch = vec![ended("long")];
+    batch.extend((2..5_000).step_by(2).map(|expected| Append {
+        execution: "long".into(),
+        expected: EventId(expected),
+        turn: Some(Turn {
+            first: EventId(expected + 1),
+            ..start("").turn.unwrap()
+        }),
+        ..Append::default()
+    }));
+    batch.push(ended("short"));
+    assert_eq!(store.append(&batch).unwrap(), []);
+    assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 1);
+    assert_eq!(store.named("order", "long").unwrap(), None);
+    drop(store);
+    // Its number is not given away as long as turns of it are there.
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 1);
+    drop(store);
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.append(&[start("long")]).unwrap(), []);
+    assert_eq!(store.load("long").unwrap().unwrap().turns.len(), 1);
+    let left = || {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let sql = "SELECT (SELECT count(*) FROM turns), (SELECT count(*) FROM cleared)";
+        connection
+            .query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+            .unwrap()
+    };
+    assert_eq!(left().1, 1);
+    for _ in 0..5 {
+        assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 0);
+    }
+    assert_eq!(left(), (1, 0));
+}
+
+#[test]
+fn a_history_longer_than_a_place_holds_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
+    let with = |events: u64| {
+        let mut append = start("a");
+        append.turn.as_mut().unwrap().events = u32::try_from(events).unwrap();
+        append
+    };
+    assert_eq!(store.append(&[with(MOST_EVENTS + 1)]).unwrap().len(), 1);
+    assert_eq!(store.append(&[with(MOST_EVENTS)]).unwrap(), []);
+    let turn = store.turn_of("a", EventId(MOST_EVENTS)).unwrap().unwrap();
+    assert_eq!(u64::from(turn.events), MOST_EVENTS);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = SqliteStore::open(folder.path().join("none/store.db")).unwrap_err();
+    assert!(matches!(refused, OpenError::Store(StoreError::Unavailable(_))));
+}
+
+#[test]
+fn small_things_survive() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    SqliteStore::open(&path).unwrap().keep("key", "a", "b").unwrap();
+    assert_eq!(
+        SqliteStore::open(&path).unwrap().fetch("key", "a").unwrap().as_deref(),
+        Some("b")
+    );
 }

@@ -36,7 +36,9 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
             Ok(head) => Some(head),
             Err(refusal) => return Ok(Some(refusal)),
         },
-        (Some(_), Some(_)) if append.expected.0 == 0 => return exists(work.connection, &append.execution),
+        (Some(_), Some(_)) if append.expected.0 == 0 => {
+            return exists(work.connection, &append.execution).map(Some);
+        }
         (Some(head), _) if head.last == append.expected.0 => Some(go_on(work, append, head)?),
         (None, None) if append.expected.0 == 0 && append.record.is_none() && append.checkpoint.is_none() => None,
         _ => return Ok(Some(Refusal::Conflict)),
@@ -62,11 +64,11 @@ fn follows(append: &Append, turn: &Turn) -> bool {
         && append.expected.0.saturating_add(u64::from(turn.events)) <= MOST_EVENTS
 }
 
-fn exists(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Refusal>> {
+/// INVARIANT: asked only where a head says that there is one. None at all would be an append lost in silence: an error instead.
+fn exists(connection: &Connection, execution: &str) -> rusqlite::Result<Refusal> {
     connection
         .prepare_cached("SELECT id, version FROM executions WHERE id = ?1")?
         .query_row([execution], existing)
-        .optional()
 }
 
 fn existing(row: &rusqlite::Row<'_>) -> rusqlite::Result<Refusal> {

@@ -143,3 +143,75 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>) -> (String, Ve
     );
     (sql, values)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How SQLite goes about a query.
+    fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let rows = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3));
+        rows.unwrap().map(Result::unwrap).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn every_list_has_its_index_and_none_is_sorted() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch(include_str!("../migrations/0001-first.sql"))
+            .unwrap();
+        let flow = |query: Query| Query {
+            flow: Some("f".into()),
+            ..query
+        };
+        let labels = |query: Query| Query {
+            labels: vec![("a".into(), "b".into()), ("c".into(), "d".into())],
+            ..query
+        };
+        let name = |query: Query| Query {
+            name: Some("n".into()),
+            ..query
+        };
+        let any = Query::default;
+        for (query, statuses, expected) in [
+            (any(), &[] as &[usize], "SCAN e"),
+            (any(), &[SUCCEEDED], "SCAN e"),
+            (any(), &[1], "SEARCH e USING INDEX executions_status (status=?)"),
+            (flow(any()), &[], "SEARCH e USING INDEX executions_of_flow (flow=?)"),
+            (
+                flow(name(any())),
+                &[SUCCEEDED, 1],
+                "SEARCH e USING INDEX executions_of_flow (flow=?)",
+            ),
+            (flow(any()), &[5], "SEARCH e USING INDEX executions_status (status=?)"),
+            (
+                flow(labels(any())),
+                &[5],
+                "SEARCH l USING PRIMARY KEY (label=? AND value=?); SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+            ),
+        ] {
+            let (sql, values) = select(&query, statuses, None);
+            let plan = plan(&connection, &sql, values);
+            assert!(plan.starts_with(expected), "{query:?} {statuses:?}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
+        }
+        for (sql, expected) in [
+            ("SELECT id FROM executions WHERE awake = 1", "executions_awake"),
+            (
+                "SELECT id FROM executions WHERE wake_at IS NOT NULL AND awake = 0 AND wake_at < 1 ORDER BY wake_at, number",
+                "executions_wake (wake_at>? AND wake_at<?)",
+            ),
+            (
+                "SELECT id FROM executions WHERE ended IS NOT NULL AND ended < 1 ORDER BY ended, number",
+                "executions_ended (ended>? AND ended<?)",
+            ),
+        ] {
+            let plan = plan(&connection, sql, Vec::new());
+            assert!(
+                plan.contains(expected) && !plan.contains("TEMP B-TREE"),
+                "{sql}: {plan}"
+            );
+        }
+    }
+}

@@ -123,6 +123,9 @@ impl std::error::Error for OpenError {}
 pub(crate) const APPLICATION: i32 = 0x5374_6272;
 
 pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenError> {
+    // Whatever way leads to a file, it has one lock.
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let path = real.as_path();
     let failed = |error: rusqlite::Error| OpenError::Store(store_error(path, &error));
     let owner = Owner::take(path).map_err(|why| match why {
         NotOwner::Taken(process) => OpenError::Taken {
@@ -141,7 +144,14 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
             path: path.to_path_buf(),
         });
     }
-    set_up(&connection, options).map_err(failed)?;
+    let journal = set_up(&connection, options).map_err(failed)?;
+    if journal != "wal" {
+        // File systems without shared memory have no log.
+        return Err(OpenError::Store(StoreError::Unavailable(format!(
+            "the file system of {} allows no write-ahead log: use a local disk",
+            path.display()
+        ))));
+    }
     migrate::bring_up(&mut connection).map_err(|error| match error {
         MigrateError::Sqlite(error) => failed(error),
         MigrateError::Newer { found, known } => OpenError::Newer {
@@ -175,17 +185,12 @@ fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(application == i64::from(APPLICATION) || (application == 0 && tables == 0))
 }
 
-fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+/// Answers the kind of journal the file has after that.
+fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<String> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "page_size", options.page_bytes)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-    if mode != "wal" {
-        // File systems without shared memory have no log.
-        return Err(rusqlite::Error::InvalidParameterName(format!(
-            "the file system allows no write-ahead log (it stays at `{mode}`)"
-        )));
-    }
     let flush = match options.flush {
         Flush::Each => "FULL",
         Flush::Seldom => "NORMAL",
@@ -199,7 +204,10 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     if options.most_pages > 0 {
         connection.pragma_update(None, "max_page_count", options.most_pages)?;
     }
-    Ok(())
+    // A log that grew while somebody read for long becomes short again.
+    let log = u64::from(options.log_pages) * u64::from(options.page_bytes) * 2;
+    connection.pragma_update(None, "journal_size_limit", i64::try_from(log).unwrap_or(i64::MAX))?;
+    Ok(mode)
 }
 
 /// SQLite takes a size in kibibytes as a negative number.

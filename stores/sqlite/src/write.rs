@@ -55,23 +55,23 @@ impl Writer {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
         }
-        self.clean_up();
-        let done = self.attempt(work);
-        match done {
+        if !self.connection.is_autocommit() {
+            // A panic left it open.
+            self.undo();
+        }
+        let error = match self.attempt(work) {
             Ok(done) => match self.run("COMMIT") {
-                Ok(()) => Ok(done),
+                Ok(()) => return Ok(done),
                 Err(error) => {
                     let error = store_error(&self.path, &error);
                     self.broken = Some(error.clone());
-                    self.clean_up();
-                    Err(error)
+                    error
                 }
             },
-            Err(error) => {
-                self.clean_up();
-                Err(store_error(&self.path, &error))
-            }
-        }
+            Err(error) => store_error(&self.path, &error),
+        };
+        self.undo();
+        Err(error)
     }
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
@@ -92,11 +92,11 @@ impl Writer {
         Ok(done)
     }
 
-    /// Rolls back what is still open, after an error or a panic, and forgets what was learnt in it.
-    fn clean_up(&mut self) {
+    /// Rolls back, and forgets what was learnt. SQLite may have rolled back by itself: on a full disk it does.
+    fn undo(&mut self) {
+        self.heads.clear();
         if !self.connection.is_autocommit() {
-            self.heads.clear();
-            // SQLite rolls back by itself where this fails.
+            // Where even this fails, so will whatever comes next.
             let _ = self.run("ROLLBACK");
         }
     }

@@ -50,6 +50,12 @@ fn a_store_has_one_owner() {
     let store = SqliteStore::open(&path).unwrap();
     let refused = SqliteStore::open(&path).unwrap_err();
     assert!(matches!(refused, OpenError::Taken { process: Some(process), .. } if process == std::process::id()));
+    #[cfg(unix)]
+    {
+        let other = folder.path().join("other.db");
+        std::os::unix::fs::symlink(&path, &other).unwrap();
+        assert!(matches!(SqliteStore::open(&other), Err(OpenError::Taken { .. })));
+    }
     drop(store);
     SqliteStore::open(&path).unwrap();
 }
@@ -150,6 +156,21 @@ fn a_full_disk_is_said_and_nothing_is_half_kept() {
     assert!(!kept.is_empty());
     assert_eq!(store.awake().unwrap(), kept);
     assert_eq!(store.counts().unwrap(), [(Status::Running, kept.len() as u64)]);
+    // What was learnt in the batch that failed is forgotten with it.
+    let ended = Append {
+        turn: None,
+        expected: EventId(2),
+        record: Some(Record {
+            ended: Some(Timestamp(0)),
+            ..Record::default()
+        }),
+        ..start(&kept[0])
+    };
+    assert_eq!(store.append(&[ended]).unwrap(), []);
+    assert_eq!(store.clear(Timestamp(1), 1).unwrap(), 1);
+    let again = start(&format!("{:03}-00", kept.len() / 50));
+    assert_eq!(store.append(std::slice::from_ref(&again)).unwrap(), []);
+    assert!(store.load(&again.execution).unwrap().is_some());
     drop(store);
     // With more room it goes on where it was.
     let store = SqliteStore::open(&path).unwrap();

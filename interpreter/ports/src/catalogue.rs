@@ -26,7 +26,7 @@ pub trait Catalogue: Send + Sync {
     /// Keeps a definition as the latest version of that flow, unless the latest has the same hash; the flow is no longer
     /// hidden. Answers the version, and whether it is new.
     fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError>;
-    /// Hides a flow from starts and lists. Answers whether there was one.
+    /// Hides a flow from starts and lists. Answers whether there was one that was not hidden.
     fn hide_flow(&self, name: &str) -> Result<bool, StoreError>;
     /// All versions of all flows, by name and version.
     fn flows(&self) -> Result<Vec<KeptFlow>, StoreError>;

@@ -14,7 +14,8 @@ pub struct Append {
     pub expected: EventId,
     /// The events; none where only messages were dealt with.
     pub turn: Option<Turn>,
-    /// What is known of the execution without reading its history, where that changed.
+    /// What is known of the execution without reading its history, where that changed; a start has one. Flow, name, start,
+    /// labels and origin of a later one are not looked at.
     pub record: Option<Record>,
     /// The state at the last of these events, to be kept in place of an earlier one.
     pub checkpoint: Option<Vec<u8>>,
@@ -108,7 +109,8 @@ pub struct StoredHistory {
 /// Keeps histories.
 pub trait History: Send + Sync {
     /// Appends in one go: what was not refused is durable when it returns, all of it or, on an error, nothing.
-    /// Answers the refusals by their position in the batch, in order.
+    /// Answers the refusals by their position in the batch, in order. After a refusal all that follows in the batch for the
+    /// same execution is refused too. After an error in flushing the store takes nothing more until it is opened anew.
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError>;
     /// What is needed to go on with an execution; nothing for one that is not there.
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;

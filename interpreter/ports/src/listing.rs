@@ -58,13 +58,16 @@ pub trait Listing: Send + Sync {
     fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError>;
     /// The last turn.
     fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError>;
-    /// Turns from the one that holds that event on, until they have at least so many events; in order, or backwards.
+    /// Turns from the one that holds that event on, until they have at least so many events in that direction, that one
+    /// included; in order, or backwards. Backwards an event past the last means the last.
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError>;
 }
 
 /// Clears away what has been kept long enough.
 pub trait Retention: Send + Sync {
-    /// Deletes executions that ended before that time with all that belongs to them, at most so many. Answers how many.
+    /// Deletes executions that ended before that time, the earliest first, at most so many, with all that belongs to them:
+    /// messages to them, not those they sent. Answers on how many it worked; a long history may take several calls, and 0
+    /// says that nothing is left to delete.
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
 

@@ -11,7 +11,8 @@ const TURNS: usize = 1_000;
 pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
     // What earlier calls left has half of it, so that neither waits for the other for ever.
-    let mut budget = TURNS - delete_left(connection, TURNS / 2)?;
+    let (turns, mut cleared) = delete_left(connection, TURNS / 2)?;
+    let mut budget = TURNS - turns;
     let ended: Vec<(i64, String, usize, bool)> = connection
         .prepare_cached(
             "SELECT number, id, status, labels IS NOT NULL FROM executions WHERE ended IS NOT NULL AND ended < ?1
@@ -21,7 +22,6 @@ pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rus
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?
         .collect::<Result<_, _>>()?;
-    let mut cleared = 0;
     for (number, id, status, labelled) in ended {
         if budget == 0 {
             break;
@@ -72,14 +72,15 @@ fn delete_turns(connection: &Connection, number: i64, most: usize) -> rusqlite::
         .execute(params![place(number, 0), place(number, MOST_EVENTS), most])
 }
 
-/// Deletes turns of executions that are gone already.
-fn delete_left(connection: &Connection, most: usize) -> rusqlite::Result<usize> {
-    let mut deleted = 0;
+/// Deletes turns of executions that are gone already. Answers how many turns, and of how many executions.
+fn delete_left(connection: &Connection, most: usize) -> rusqlite::Result<(usize, usize)> {
+    let (mut deleted, mut executions) = (0, 0);
     while deleted < most {
         let mut statement = connection.prepare_cached("SELECT min(number) FROM cleared")?;
         let Some(number) = statement.query_row([], |row| row.get::<_, Option<i64>>(0))? else {
             break;
         };
+        executions += 1;
         deleted += delete_turns(connection, number, most - deleted)?;
         if deleted < most {
             connection
@@ -87,5 +88,5 @@ fn delete_left(connection: &Connection, most: usize) -> rusqlite::Result<usize> 
                 .execute([number])?;
         }
     }
-    Ok(deleted)
+    Ok((deleted, executions))
 }

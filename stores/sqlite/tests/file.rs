@@ -258,7 +258,7 @@ fn a_long_history_is_cleared_little_by_little() {
     drop(store);
     // Its number is not given away as long as turns of it are there.
     let store = SqliteStore::open(&path).unwrap();
-    assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 1);
+    assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 2);
     drop(store);
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.append(&[start("long")]).unwrap(), []);
@@ -271,9 +271,9 @@ fn a_long_history_is_cleared_little_by_little() {
             .unwrap()
     };
     assert_eq!(left().1, 1);
-    for _ in 0..5 {
-        assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 0);
-    }
+    // As long as something is left it says so.
+    let calls = (1..).find(|_| store.clear(Timestamp(6), 10).unwrap() == 0).unwrap();
+    assert!((2..10).contains(&calls));
     assert_eq!(left(), (1, 0));
 }
 

@@ -27,6 +27,29 @@ fn definition(steps: usize) -> String {
     text
 }
 
+/// A definition of so many steps each of which has a lot to check: mappings, templates, retries, catches, conditions.
+fn dense(steps: usize) -> String {
+    let mut text = String::from(r#"{"version":"v1","type":"flow","steps":["#);
+    for n in 0..steps - 1 {
+        let rest = match n % 3 {
+            0 => format!(
+                r#""type":"task","resourceArn":"http://localhost/f","timeoutSeconds":30,"inputMappings":[{{"target":"order","source":"$input.order"}},{{"target":"price","source":"$input.order.lines[0].price"}},{{"target":"note","template":"order {{$input.order.id}} of {{$context.execution.name}}"}}],"outputMappings":[{{"target":"result{n}","source":"$local.result"}}],"retry":[{{"errors":["HTTP.500","HTTP.503"],"maxAttempts":5}}],"catch":[{{"errors":["Payment.Refused"],"goto":"step{}"}}]"#,
+                n.saturating_sub(3)
+            ),
+            1 => r#""type":"pass","outputMappings":[{"target":"a","source":"$input.b[0].c"},{"target":"b","source":"$input.x['y z'][1:3]"},{"target":"c","source":{"k":[1,2,3],"l":"text"}}]"#.to_owned(),
+            _ => format!(
+                r#""type":"choice","choices":[{{"condition":"$.a > 1 && $.b == \"x\" || !($.c in $.list)","goto":"step{}"}},{{"condition":"$.total >= 1000","goto":"step{}"}}],"default":{{"goto":"step{}"}}"#,
+                n - 1,
+                n - 2,
+                n + 1
+            ),
+        };
+        let _ = write!(text, "{{\"name\":\"step{n}\",{rest}}},");
+    }
+    let _ = write!(text, r#"{{"type":"pass","name":"step{}"}}]}}"#, steps - 1);
+    text
+}
+
 /// JSON of about so many bytes: records as an execution's data has them.
 fn records(bytes: usize) -> String {
     let mut text = String::from("[");
@@ -48,8 +71,13 @@ fn main() {
         definition_bytes: 8 * 1024 * 1024,
         ..Limits::default()
     };
-    for (steps, goal) in [(100, None), (1_000, None), (10_000, Some(50.0))] {
-        let text = definition(steps);
+    for (make, steps, goal) in [
+        (definition as fn(usize) -> String, 100, None),
+        (definition, 1_000, None),
+        (definition, 10_000, Some(50.0)),
+        (dense, 3_000, Some(50.0)),
+    ] {
+        let text = make(steps);
         let checked = starbridge_fdl::check(&Source::new("flow.json", text.clone()), &limits);
         assert!(checked.flow.is_some(), "{:?}", checked.diagnostics.first());
         figures.measure(

@@ -4,6 +4,7 @@
 //! compact JSON text and its depth, so that the limits of the language (section "limits") cost nothing to check.
 
 mod array;
+mod members;
 mod number;
 mod object;
 mod overlay;

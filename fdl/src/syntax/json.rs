@@ -6,6 +6,7 @@ mod scan;
 mod string;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use super::members::without_duplicates;
 use super::place::pointer_of;

@@ -1,10 +1,8 @@
 //! Shared objects whose members keep their order.
 
+use super::members::{Iter, Members};
 use super::{Text, Value};
-use indexmap::IndexMap;
 use std::sync::Arc;
-
-type Members = IndexMap<Text, Value, foldhash::fast::FixedState>;
 
 /// An object; a clone costs one reference count, and a change copies the members only while they are shared.
 #[derive(Clone, Default)]
@@ -19,7 +17,7 @@ struct Inner {
 }
 
 /// The members of an object, in order.
-pub struct ObjectIter<'a>(Option<indexmap::map::Iter<'a, Text, Value>>);
+pub struct ObjectIter<'a>(Option<Iter<'a>>);
 
 impl Object {
     /// `{}`
@@ -44,7 +42,7 @@ impl Object {
 
     /// The `index`-th member, from 0.
     pub fn at(&self, index: usize) -> Option<(&Text, &Value)> {
-        self.0.as_ref()?.members.get_index(index)
+        self.0.as_ref()?.members.at(index)
     }
 
     /// Whether there is a member of that name.
@@ -56,25 +54,12 @@ impl Object {
     pub fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
         let inner = Arc::make_mut(self.0.get_or_insert_with(|| {
             Arc::new(Inner {
-                members: Members::default(),
+                members: Members::with_capacity(0),
                 members_len: 0,
                 depth: 1,
             })
         }));
-        let value_depth = 1 + value.depth();
-        let value_len = value.json_len();
-        let key_len = key.json_len() + 1;
-        let old = inner.members.insert(key, value);
-        match &old {
-            None => inner.members_len += key_len + value_len,
-            Some(old) => inner.members_len = inner.members_len + value_len - old.json_len(),
-        }
-        if value_depth >= inner.depth {
-            inner.depth = value_depth;
-        } else if old.as_ref().is_some_and(|old| 1 + old.depth() == inner.depth) {
-            inner.depth = 1 + inner.members.values().map(Value::depth).max().unwrap_or(0);
-        }
-        old
+        inner.insert(key, value)
     }
 
     /// Sets all members of another object; its values win.
@@ -116,6 +101,25 @@ impl Object {
     }
 }
 
+impl Inner {
+    fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
+        let value_depth = 1 + value.depth();
+        let value_len = value.json_len();
+        let key_len = key.json_len() + 1;
+        let old = self.members.insert(key, value);
+        match &old {
+            None => self.members_len += key_len + value_len,
+            Some(old) => self.members_len = self.members_len + value_len - old.json_len(),
+        }
+        if value_depth >= self.depth {
+            self.depth = value_depth;
+        } else if old.as_ref().is_some_and(|old| 1 + old.depth() == self.depth) {
+            self.depth = 1 + self.members.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
+        }
+        old
+    }
+}
+
 impl<'a> Iterator for ObjectIter<'a> {
     type Item = (&'a Text, &'a Value);
     fn next(&mut self) -> Option<Self::Item> {
@@ -133,11 +137,16 @@ impl<'a> IntoIterator for &'a Object {
 
 impl FromIterator<(Text, Value)> for Object {
     fn from_iter<I: IntoIterator<Item = (Text, Value)>>(members: I) -> Self {
-        let mut object = Self::new();
+        let members = members.into_iter();
+        let mut inner = Inner {
+            members: Members::with_capacity(members.size_hint().0),
+            members_len: 0,
+            depth: 1,
+        };
         for (key, value) in members {
-            object.insert(key, value);
+            inner.insert(key, value);
         }
-        object
+        Self((inner.members.len() > 0).then(|| Arc::new(inner)))
     }
 }
 

@@ -17,6 +17,17 @@ impl Text {
         &self.text
     }
 
+    /// A text in which nothing is escaped in JSON.
+    pub(crate) fn plain(text: &str) -> Self {
+        let json_len = u32::try_from(text.len() + 2).unwrap_or(u32::MAX);
+        let text = Self {
+            text: Arc::from(text),
+            json_len,
+        };
+        debug_assert_eq!(text.json_len(), escaped_len(&text.text));
+        text
+    }
+
     /// The length of this string's JSON text in bytes, quotes and escapes included.
     pub fn json_len(&self) -> usize {
         self.json_len as usize

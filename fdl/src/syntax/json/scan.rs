@@ -3,6 +3,7 @@
 use super::super::number;
 use super::super::problems::{Problems, excerpt, is_invisible, problem, shown};
 use super::super::{NodeKind, Span};
+use super::words::Words;
 use crate::diagnostics::Code;
 use crate::value::{Number, Text};
 
@@ -12,6 +13,7 @@ pub(super) struct Scanner<'a> {
     /// The next byte.
     pub(super) at: usize,
     pub(super) problems: Problems,
+    pub(super) words: Words,
 }
 
 /// A word and its place.
@@ -61,6 +63,7 @@ impl<'a> Scanner<'a> {
             text,
             at,
             problems: Problems::default(),
+            words: Words::default(),
         }
     }
 

@@ -31,7 +31,8 @@ impl Scanner<'_> {
         let text = if ends {
             let start = self.at + 1;
             self.at = start + plain + 1;
-            Text::from(self.text.get(start..start + plain).unwrap_or_default())
+            let written = self.text.get(start..start + plain).unwrap_or_default();
+            self.words.shared(written)
         } else {
             Text::from(self.string_with_escapes())
         };

@@ -1,0 +1,120 @@
+//! The members of an object: few in a row, many with an index.
+
+use super::{Text, Value};
+use indexmap::IndexMap;
+
+/// Up to so many members are searched through: most objects are that small, and an index costs more than it saves.
+const FEW: usize = 8;
+
+type Indexed = IndexMap<Text, Value, foldhash::fast::FixedState>;
+
+/// Members in order, each name once.
+#[derive(Clone)]
+pub(super) enum Members {
+    Few(Vec<(Text, Value)>),
+    Many(Box<Indexed>),
+}
+
+/// The members in order.
+pub(super) enum Iter<'a> {
+    Few(std::slice::Iter<'a, (Text, Value)>),
+    Many(indexmap::map::Iter<'a, Text, Value>),
+}
+
+impl Members {
+    /// None yet, with room for so many.
+    pub(super) fn with_capacity(members: usize) -> Self {
+        if members <= FEW {
+            Self::Few(Vec::with_capacity(members))
+        } else {
+            let indexed = Indexed::with_capacity_and_hasher(members, Default::default());
+            Self::Many(Box::new(indexed))
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Few(members) => members.len(),
+            Self::Many(members) => members.len(),
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        match self {
+            Self::Few(members) => members.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            Self::Many(members) => members.get(key),
+        }
+    }
+
+    pub(super) fn at(&self, index: usize) -> Option<(&Text, &Value)> {
+        match self {
+            Self::Few(members) => members.get(index).map(|(name, value)| (name, value)),
+            Self::Many(members) => members.get_index(index),
+        }
+    }
+
+    /// Sets a member: in its place if it is there, else at the end. Answers with what it replaced.
+    pub(super) fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
+        match self {
+            Self::Few(members) => {
+                if let Some((_, old)) = members.iter_mut().find(|(name, _)| *name == key) {
+                    return Some(std::mem::replace(old, value));
+                }
+                if members.len() < FEW {
+                    members.push((key, value));
+                    return None;
+                }
+                let mut many: Indexed = members.drain(..).collect();
+                many.insert(key, value);
+                *self = Self::Many(Box::new(many));
+                None
+            }
+            Self::Many(members) => members.insert(key, value),
+        }
+    }
+
+    pub(super) fn iter(&self) -> Iter<'_> {
+        match self {
+            Self::Few(members) => Iter::Few(members.iter()),
+            Self::Many(members) => Iter::Many(members.iter()),
+        }
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a Text, &'a Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Few(members) => members.next().map(|(name, value)| (name, value)),
+            Self::Many(members) => members.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_are_alike() {
+        let name = |n: usize| Text::from(format!("k{n}"));
+        for (room, count) in [(0, 3), (0, FEW), (0, FEW + 1), (FEW + 1, 4), (0, 100)] {
+            let mut members = Members::with_capacity(room);
+            for n in 0..count {
+                assert_eq!(members.insert(name(n), Value::from(n as u64)), None);
+                assert!(members.insert(name(n / 2), Value::from("again")).is_some());
+            }
+            assert_eq!(members.len(), count);
+            let names: Vec<&Text> = members.iter().map(|(name, _)| name).collect();
+            assert_eq!(
+                names,
+                (0..count).map(name).collect::<Vec<_>>().iter().collect::<Vec<_>>()
+            );
+            assert_eq!(members.get("k0"), Some(&Value::from("again")));
+            assert_eq!((members.get("k"), members.at(count)), (None, None));
+            let last = Value::from((count - 1) as u64);
+            assert_eq!(members.at(count - 1), Some((&name(count - 1), &last)));
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! The one runner of conformance cases.
 
-mod golden;
+pub(crate) mod golden;
 
-use crate::data;
+use crate::{data, operated};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
@@ -38,6 +38,14 @@ pub struct Fault {
 }
 
 impl Report {
+    pub(crate) fn fault(&mut self, file: &str, case: &str, problem: String) {
+        self.faults.push(Fault {
+            file: file.to_owned(),
+            case: case.to_owned(),
+            problem,
+        });
+    }
+
     /// How many cases have a fault.
     pub fn failed_cases(&self) -> usize {
         self.faults
@@ -59,6 +67,10 @@ const PREFIXES: usize = 120;
 pub fn run(wanted: Option<&str>) -> Report {
     let folder = data::folder().join("conformance");
     let mut report = Report::default();
+    for path in operated::files() {
+        let file = path.strip_prefix(&folder).unwrap_or(&path).to_string_lossy();
+        operated::run_file(&path, &file, wanted, &mut report);
+    }
     for path in data::files(&folder, ".test.json") {
         let file = path
             .strip_prefix(&folder)
@@ -213,7 +225,7 @@ fn difference(outcome: &Outcome, got: &Histories, expected: &Histories) -> Optio
 
 /// Folds a history anew: at every prefix the state written down must be the same as by one fold, and come back from its
 /// checkpoint.
-fn replay(flow: &Flow, live: &State, events: &[Event], limits: &Limits, report: &mut Report) -> Vec<String> {
+pub(crate) fn replay(flow: &Flow, live: &State, events: &[Event], limits: &Limits, report: &mut Report) -> Vec<String> {
     let limits = Arc::new(limits.clone());
     let mut problems = Vec::new();
     let mut folded = State::new(live.execution().clone(), limits.clone());

@@ -15,12 +15,15 @@ mod random;
 
 use promises::Promises;
 use serde_json::Value;
+use starbridge_machine::{Detail, Event};
+use starbridge_tests::operated;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Flows of an ordinary run.
 const PROMISED: u64 = 150;
 const COMPARED: u64 = 200;
+const REDRIVEN: u64 = 100;
 /// Steps of a random flow.
 const BUDGET: u32 = 24;
 
@@ -65,6 +68,21 @@ fn the_machine_agrees_with_the_model() {
         }
     }
     println!("{compared} compared");
+}
+
+#[test]
+fn what_is_redriven_goes_on() {
+    let mut seen: BTreeMap<usize, u64> = BTreeMap::new();
+    for seed in seeds(REDRIVEN) {
+        match operated::redriven(&random::test_file(seed, budget()), 3) {
+            Ok(events) => {
+                let redriven = |event: &&Event| matches!(event.detail, Detail::ExecutionRedriven { .. });
+                *seen.entry(events.iter().filter(redriven).count()).or_default() += 1;
+            }
+            Err(problem) => report(seed, problem, &|file| operated::redriven(file, 3).map(|_| ())),
+        }
+    }
+    println!("{seen:?} times");
 }
 
 /// Halves the budget while the seed still fails, then takes out of the file what can go, and panics with what is left.

@@ -62,6 +62,7 @@ impl State {
                 self.emit(turn, place, Detail::TurnContinued);
                 Ok(())
             }
+            Signal::Redrive { by } => self.take_redrive(turn, by),
             Signal::TimerDue(timer) => self.take_timer(turn, timer),
             Signal::Stop {
                 error,
@@ -117,6 +118,17 @@ impl State {
         let place = self.flow_place(EventId::default());
         self.emit(turn, place, Detail::ExecutionStarted(started));
         self.make_flow_input(turn);
+        Ok(())
+    }
+
+    fn take_redrive(&mut self, turn: &mut Turn<'_>, by: Option<String>) -> Result<(), Rejection> {
+        let (from, steps) = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
+        let by = Text::from(by.unwrap_or_default());
+        let place = self.flow_place(self.book.last);
+        self.emit(turn, place, Detail::ExecutionRedriven { from, steps, by });
+        if self.book.flow_input.is_none() {
+            self.make_flow_input(turn);
+        }
         Ok(())
     }
 

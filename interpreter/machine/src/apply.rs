@@ -3,6 +3,7 @@
 mod call;
 mod child;
 mod execution;
+mod redrive;
 mod step;
 mod undo;
 
@@ -81,7 +82,8 @@ impl State {
             | Detail::ExecutionTimedOut => Some(self.fold_end(flow, event)),
             Detail::LateResultIgnored { of, .. } => Some(self.book.abandoned.remove(of).then_some(())),
             Detail::TurnContinued | Detail::TaskStarted => Some(Some(())),
-            Detail::ExecutionRedriven { .. } | Detail::ExecutionForked { .. } => Some(None),
+            Detail::ExecutionRedriven { .. } => Some(self.fold_redriven(flow, event)),
+            Detail::ExecutionForked { .. } => Some(None),
             _ => None,
         }
     }

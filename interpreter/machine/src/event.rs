@@ -69,6 +69,16 @@ pub enum Child {
     Arm(Option<u32>),
 }
 
+impl Child {
+    /// Its number among those that run beside each other.
+    pub(crate) fn number(self) -> Option<u32> {
+        match self {
+            Self::Branch(number) | Self::Iteration(number) => Some(number),
+            Self::Arm(_) => None,
+        }
+    }
+}
+
 impl Path {
     /// The composites, from outside in.
     pub fn items(&self) -> &[PathItem] {

@@ -89,6 +89,9 @@ impl State {
                 rollback: event.rollback,
             },
             Detail::TurnContinued => Signal::Continue,
+            Detail::ExecutionRedriven { by, .. } => Signal::Redrive {
+                by: (!by.is_empty()).then(|| by.to_string()),
+            },
             _ => return None,
         })
     }

@@ -80,6 +80,11 @@ pub enum Signal {
     },
     /// What the last turn left undone is to go on.
     Continue,
+    /// An execution that ended without success is to go on.
+    Redrive {
+        /// Who.
+        by: Option<String>,
+    },
 }
 
 /// A point in time an execution waits for, named by the event that set it.
@@ -117,6 +122,8 @@ pub enum Rejection {
     Unknown,
     /// Nothing is left to go on with.
     NothingToDo,
+    /// It has not ended, or it ended well.
+    NotRedrivable,
     /// The history does not fit the flow.
     Broken {
         /// The first event that does not fit.
@@ -148,6 +155,7 @@ impl std::fmt::Display for Rejection {
             Self::AlreadyCompleted => f.write_str("the call has its result already"),
             Self::Superseded => f.write_str("the call was given up before"),
             Self::Unknown => f.write_str("there is no such call or timer"),
+            Self::NotRedrivable => f.write_str("only an execution that ended without success can go on"),
             Self::NothingToDo => f.write_str("nothing is left to go on with"),
             Self::Broken { at } => write!(f, "the history does not fit the flow from event {at} on"),
         }

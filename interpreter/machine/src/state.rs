@@ -154,6 +154,9 @@ pub(crate) struct Ending {
     pub(crate) failure: Failure,
     /// Whether what was done is undone first.
     pub(crate) undo: bool,
+    /// The end that was under way when undoing failed: a redrive goes on with it.
+    #[serde(default)]
+    pub(crate) interrupted: Option<Box<Ending>>,
 }
 
 impl State {

@@ -3,9 +3,12 @@
 //! They are only ever added to: `UPDATE=1` writes those that are not there yet, and overwrites none.
 
 use crate::data;
+use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_kit::exported::{ExportedHistory, export_event, export_head};
 use starbridge_kit::rehearsal::{Case, Flows, Rehearsal};
+use starbridge_machine::Event;
+use std::collections::BTreeMap;
 
 /// Longer histories are not kept.
 const LONGEST: usize = 16 * 1024;
@@ -15,10 +18,21 @@ pub(super) fn compare(file: &str, flows: &Flows, case: &Case, limits: &Limits) -
     let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits.clone());
     rehearsal.run().ok()?;
     let (id, events) = rehearsal.histories().first_key_value()?;
-    let mut lines = vec![export_head(id, &flows.flow, &flows.children)];
-    lines.extend(events.iter().map(|event| export_event(&flows.flow, event)));
+    let head = export_head(id, &flows.flow, &flows.children);
+    differs(file.trim_end_matches(".test.json"), &flows.flow, head, events)
+}
+
+/// The same of a case in which an operator takes part.
+pub(crate) fn compare_lines(file: &str, flow: &Flow, id: &str, events: &[Event]) -> Option<String> {
+    let head = export_head(id, flow, &BTreeMap::new());
+    differs(file.trim_end_matches(".operated.json"), flow, head, events)
+}
+
+fn differs(name: &str, flow: &Flow, head: String, events: &[Event]) -> Option<String> {
+    let mut lines = vec![head];
+    lines.extend(events.iter().map(|event| export_event(flow, event)));
     let now = lines.join("\n") + "\n";
-    let name = file.replace(".test.json", ".jsonl");
+    let name = format!("{name}.jsonl");
     let path = data::folder().join("histories").join("v1").join(&name);
     match std::fs::read_to_string(&path) {
         Ok(recorded) => {

@@ -1,7 +1,7 @@
 //! Children of composites: branches and iterations.
 
 use crate::event::{Child, Detail, Event, Exit, Failure};
-use crate::state::{At, Children, Closing, DoneClass, Frame, FrameId, Outcome, Phase, State, Visit};
+use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State, Visit};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
 
@@ -100,6 +100,7 @@ impl State {
             }
         }
         self.close_if_met(flow, outer)?;
+        self.resume_next(flow, event, outer)?;
         if let Some(frame) = self.book.frames.get_mut(&outer) {
             frame.last = event.id;
         }
@@ -111,7 +112,7 @@ impl State {
         Some(())
     }
 
-    fn children_of(&mut self, id: FrameId) -> Option<&mut Children> {
+    pub(super) fn children_of(&mut self, id: FrameId) -> Option<&mut Children> {
         self.book.frames.get_mut(&id)?.active()?.children_mut()
     }
 
@@ -141,24 +142,22 @@ impl State {
         self.settle(flow, id);
     }
 
-    /// Keeps a child that did not end well: a redrive goes on from there. What it did becomes its composite's to undo.
+    /// Keeps a child that did not end well: a redrive goes on from there.
     fn park(&mut self, flow: &Flow, outer: FrameId, id: FrameId, number: u32) -> Option<()> {
-        let mut done = Vec::new();
-        self.pile_of(flow, self.book.frames.get(&id)?, &mut done);
-        self.clear_pile(id, false);
         let frame = self.book.frames.get_mut(&id)?;
         if frame.queued {
             frame.queued = false;
             self.book.ready.retain(|ready| *ready != id);
         }
         let children = self.children_of(outer)?;
-        if children.closing == Some(Closing::Met) {
-            // Of a branch that is not wanted any more what had completed stays, to be undone with the rest.
-            done.retain(|done| done.class == DoneClass::Completed);
-        }
         children.live.remove(&number)?;
         children.parked.insert(number, id);
-        children.done.append(&mut done);
+        if children.closing == Some(Closing::Met) {
+            // Of a branch that is not wanted any more what had completed stays, to be undone with the rest.
+            let mut done = self.completed_in(flow, &[id]);
+            self.clear_pile(id, false);
+            self.children_of(outer)?.done.append(&mut done);
+        }
         Some(())
     }
 
@@ -166,8 +165,7 @@ impl State {
         self.withdraw(id);
         let frame = self.book.frames.get_mut(&id)?;
         frame.at = match std::mem::replace(&mut frame.at, At::Ended) {
-            At::In(visit) => At::Cancelled(Some(visit)),
-            At::Before(_) | At::Ended | At::Cancelled(None) => At::Cancelled(None),
+            place @ (At::In(_) | At::Before(_) | At::Ended) => At::Cancelled(Box::new(place)),
             other => other,
         };
         Some(())

@@ -23,6 +23,9 @@ impl State {
             at: first.map_or(At::Ended, At::Before),
             visits: BTreeMap::new(),
             done: Vec::new(),
+            rewind: None,
+            undone: false,
+            left_over: None,
             undoing: None,
             last: event.id,
             queued: false,
@@ -80,7 +83,12 @@ impl State {
     /// A stop or timeout: at once, or when the rollback it falls into has ended.
     fn end_from_outside(&mut self, flow: &Flow, event: EventId, status: Status, failure: Failure, undo: bool) {
         self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
-        let ending = Ending { status, failure, undo };
+        let ending = Ending {
+            status,
+            failure,
+            undo,
+            interrupted: None,
+        };
         if self.book.undoing > 0 {
             self.book.late_ending = Some(ending);
         } else {

@@ -45,6 +45,7 @@ impl State {
         } else {
             1
         };
+        let left_over = frame.left_over.take();
         frame.at = At::In(Box::new(Visit {
             step,
             entered: event.id,
@@ -52,8 +53,9 @@ impl State {
             attempt: 0,
             started: EventId::default(),
             mapped: None,
-            failed_task: None,
+            failed_task: left_over.map(|done| *done),
             kept: None,
+            undone: false,
             late: None,
             calls: 0,
             input: Overlay::default(),
@@ -84,6 +86,7 @@ impl State {
         visit.attempt = attempt;
         visit.calls = 0;
         visit.late = None;
+        visit.undone = false;
         visit.started = event.id;
         visit.input = step_input(step, mapped.as_ref(), shown, plain);
         visit.mapped = mapped;
@@ -98,6 +101,8 @@ impl State {
     }
 
     fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Object>) -> Option<()> {
+        let parked = self.book.frames.get(&id)?.visit().map(inside_of)?;
+        let mut completed = self.completed_in(flow, &parked);
         let frame = self.book.frames.get_mut(&id)?;
         let path = frame.path.clone();
         let At::In(visit) = &mut frame.at else {
@@ -105,7 +110,6 @@ impl State {
         };
         let step = flow.step(visit.step)?;
         let undoable = done_of_task(step, visit, path, DoneClass::Completed, event.id);
-        let parked = inside_of(visit);
         let Phase::Started(inside) = std::mem::replace(&mut visit.phase, Phase::Entered) else {
             return None;
         };
@@ -117,8 +121,13 @@ impl State {
         let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
         visit.phase = Phase::Succeeded { output, goto };
         visit.failed_task = None;
+        let (step, entered) = (visit.step, visit.entered);
+        done.append(&mut completed);
+        done.extend(undoable);
+        if frame.done.is_empty() && !done.is_empty() {
+            frame.rewind = Some(Box::new(frame.before(step, entered)));
+        }
         frame.done.append(&mut done);
-        frame.done.extend(undoable);
         self.disarm([deadline, None]);
         for child in parked {
             self.drop_frame(child);
@@ -331,6 +340,8 @@ impl State {
         let Phase::Manual { failure, .. } = &visit.phase else {
             return None;
         };
+        let step = visit.step;
+        let again = resolution.action.as_str() == "retry";
         visit.phase = match resolution.action.as_str() {
             "retry" => Phase::Entered,
             "succeed" => Phase::Succeeded {
@@ -339,12 +350,15 @@ impl State {
             },
             "fail" => Phase::Failed {
                 failure: resolution.failure.clone().unwrap_or_else(|| failure.clone()),
-                origin: visit.step,
+                origin: step,
                 retry_after: 0,
                 uncatchable: true,
             },
             _ => return None,
         };
+        if again {
+            self.drop_kept(id);
+        }
         Some(())
     }
 

@@ -80,6 +80,7 @@ impl State {
             self.book.undoing -= 1;
             self.take_late_effects(id)?;
             if self.book.undoing == 0
+                && self.book.ending.is_none()
                 && let Some(late) = self.book.late_ending.take()
             {
                 let last = self.book.last.next();
@@ -107,10 +108,15 @@ impl State {
             Some(ending) => ending.failure.clone(),
             None => failure.unwrap_or_else(|| crate::turn::failure("", "")),
         };
+        let interrupted = match &self.book.ending {
+            Some(ending) if ending.status == Status::RollbackFailed => ending.interrupted.clone(),
+            ending => ending.clone().map(Box::new),
+        };
         let ending = Ending {
             status: Status::RollbackFailed,
             failure,
             undo: false,
+            interrupted,
         };
         if self.book.ending.is_some() {
             self.book.ending = Some(ending);
@@ -224,6 +230,16 @@ impl State {
         pile
     }
 
+    /// What completed in these frames and is left to be undone.
+    pub(crate) fn completed_in(&self, flow: &Flow, frames: &[FrameId]) -> Vec<Done> {
+        let mut pile = Vec::new();
+        for frame in frames.iter().filter_map(|id| self.book.frames.get(id)) {
+            self.pile_of(flow, frame, &mut pile);
+        }
+        pile.retain(|done| done.class == DoneClass::Completed);
+        pile
+    }
+
     /// All that a frame did and that is left to be undone.
     pub(crate) fn pile_of(&self, flow: &Flow, frame: &Frame, pile: &mut Vec<Done>) {
         pile.extend(frame.done.iter().cloned());
@@ -232,7 +248,7 @@ impl State {
         }
     }
 
-    fn pile_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, pile: &mut Vec<Done>) {
+    pub(super) fn pile_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, pile: &mut Vec<Done>) {
         let cancelled = |done: Done| Done {
             class: DoneClass::Cancelled,
             order: done.call,
@@ -249,7 +265,7 @@ impl State {
             Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => pile.extend(done.iter().cloned()),
             Phase::Started(Inside::Children(children)) => {
                 pile.extend(children.done.iter().cloned());
-                for child in children.live.values() {
+                for child in children.live.values().chain(children.parked.values()) {
                     if let Some(inner) = self.book.frames.get(child) {
                         self.pile_of(flow, inner, pile);
                     }
@@ -275,6 +291,12 @@ impl State {
         let pile = self.undo_pile(flow, id);
         let inside_only = self.inside_is_undone(id);
         self.clear_pile(id, inside_only);
+        if let Some(frame) = self.book.frames.get_mut(&id) {
+            match frame.visit_mut() {
+                Some(visit) if inside_only => visit.undone = true,
+                _ => frame.undone = true,
+            }
+        }
         pile
     }
 
@@ -301,7 +323,12 @@ impl State {
             }
             Phase::Started(Inside::Children(children)) => {
                 children.done.clear();
-                children.live.values().copied().collect()
+                children
+                    .live
+                    .values()
+                    .chain(children.parked.values())
+                    .copied()
+                    .collect()
             }
             _ => return,
         };

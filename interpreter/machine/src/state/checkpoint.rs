@@ -10,7 +10,7 @@ use starbridge_fdl::value::{Overlay, Text, Value};
 use std::sync::Arc;
 
 /// Version of the form of checkpoints.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What a checkpoint opens with: another one is ignored and rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,29 +80,35 @@ impl State {
         let mut ids: Vec<FrameId> = self.book.frames.keys().copied().collect();
         ids.sort_unstable();
         for id in ids {
-            let parent = self.book.frames.get(&id)?.parent;
-            let (path, mut input) = match parent {
-                None => (Path::default(), self.root_input()?),
-                Some((outer, child)) => self.inside_of_parent(flow, outer, child)?,
-            };
-            let frame = self.book.frames.get_mut(&id)?;
-            for (key, value) in &frame.extra {
-                input.insert(key.clone(), value.clone());
-            }
-            if frame.replaced {
-                input = Overlay::new(frame.local.clone());
-            }
-            frame.path = path;
-            frame.data = input.clone();
-            frame.data.merge(&frame.local);
-            frame.input = input;
-            let (shown, plain) = (frame.data.clone(), frame.input.clone());
-            if let Some(visit) = frame.visit_mut()
-                && visit.started > EventId::default()
-                && let Some(step) = flow.step(visit.step)
-            {
-                visit.input = step_input(step, visit.mapped.as_ref(), shown, plain);
-            }
+            self.rebuild_frame(flow, id)?;
+        }
+        Some(())
+    }
+
+    /// The same of one frame, where those around it are as they should be.
+    pub(crate) fn rebuild_frame(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
+        let parent = self.book.frames.get(&id)?.parent;
+        let (path, mut input) = match parent {
+            None => (Path::default(), self.root_input()?),
+            Some((outer, child)) => self.inside_of_parent(flow, outer, child)?,
+        };
+        let frame = self.book.frames.get_mut(&id)?;
+        for (key, value) in &frame.extra {
+            input.insert(key.clone(), value.clone());
+        }
+        if frame.replaced {
+            input = Overlay::new(frame.local.clone());
+        }
+        frame.path = path;
+        frame.data = input.clone();
+        frame.data.merge(&frame.local);
+        frame.input = input;
+        let (shown, plain) = (frame.data.clone(), frame.input.clone());
+        if let Some(visit) = frame.visit_mut()
+            && visit.started > EventId::default()
+            && let Some(step) = flow.step(visit.step)
+        {
+            visit.input = step_input(step, visit.mapped.as_ref(), shown, plain);
         }
         Some(())
     }

@@ -5,7 +5,7 @@ use crate::event::Failure;
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::graph::{Parallel, StepId, Tolerance, WaitFor};
 use starbridge_fdl::value::{Array, Object, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The children of a parallel or foreach in one attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub(crate) struct Children {
     pub(crate) live: BTreeMap<u32, FrameId>,
     /// Those that exited but are kept: failed or given up.
     pub(crate) parked: BTreeMap<u32, FrameId>,
+    /// Those kept that a redrive lets go on as soon as there is room.
+    #[serde(default)]
+    pub(crate) again: BTreeSet<u32>,
     /// Results by number, as far as there are any.
     pub(crate) results: Vec<Outcome>,
     /// Length of the results as JSON.
@@ -52,6 +55,17 @@ pub(crate) enum Closing {
     Met,
 }
 
+impl Outcome {
+    /// Its length in the list of results, with a comma.
+    fn json_len(&self) -> usize {
+        1 + match self {
+            Self::Open | Self::Cancelled => 4,
+            Self::Done(result) => result.json_len(),
+            Self::Failed(failure) => 20 + failure.error.json_len() + failure.cause.json_len(),
+        }
+    }
+}
+
 impl Children {
     pub(crate) fn new(total: u32) -> Self {
         Self {
@@ -60,6 +74,7 @@ impl Children {
             entered: 0,
             live: BTreeMap::new(),
             parked: BTreeMap::new(),
+            again: BTreeSet::new(),
             results: Vec::new(),
             results_len: 0,
             succeeded: 0,
@@ -76,11 +91,7 @@ impl Children {
 
     /// Notes what became of a child.
     pub(crate) fn set_outcome(&mut self, number: u32, outcome: Outcome) {
-        self.results_len += 1 + match &outcome {
-            Outcome::Open | Outcome::Cancelled => 4,
-            Outcome::Done(result) => result.json_len(),
-            Outcome::Failed(failure) => 20 + failure.error.json_len() + failure.cause.json_len(),
-        };
+        self.results_len += outcome.json_len();
         let index = number as usize;
         if index >= self.results.len() {
             self.results.resize(index + 1, Outcome::Open);
@@ -88,6 +99,25 @@ impl Children {
         if let Some(place) = self.results.get_mut(index) {
             *place = outcome;
         }
+    }
+
+    /// What became of a child is open again. Answers whether it had failed.
+    pub(crate) fn reopen(&mut self, number: u32) -> bool {
+        let Some(place) = self.results.get_mut(number as usize) else {
+            return false;
+        };
+        let was = std::mem::replace(place, Outcome::Open);
+        if was != Outcome::Open {
+            self.results_len = self.results_len.saturating_sub(was.json_len());
+        }
+        matches!(was, Outcome::Failed(_))
+    }
+
+    /// A child that was kept runs again.
+    pub(crate) fn unpark(&mut self, number: u32) -> Option<FrameId> {
+        let child = self.parked.remove(&number)?;
+        self.live.insert(number, child);
+        Some(child)
     }
 
     /// Whether nothing is left to begin and nothing runs.
@@ -131,7 +161,9 @@ impl Children {
         }
         let mut best: Option<(u8, u32)> = None;
         for (number, branch) in (0u32..).zip(&parallel.branches) {
-            let begun = self.live.contains_key(&number) || *self.outcome(number) != Outcome::Open;
+            let begun = self.live.contains_key(&number)
+                || self.parked.contains_key(&number)
+                || *self.outcome(number) != Outcome::Open;
             // Priorities order what competes for places; without a bound all begin in their order.
             let priority = if parallel.concurrency.is_some() {
                 branch.priority

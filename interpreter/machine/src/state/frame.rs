@@ -34,6 +34,15 @@ pub(crate) struct Frame {
     pub(crate) visits: BTreeMap<StepId, u32>,
     /// What this list has done that could be undone.
     pub(crate) done: Vec<Done>,
+    /// Before the first of `done`.
+    #[serde(default)]
+    pub(crate) rewind: Option<Box<Rewind>>,
+    /// What it had done was undone, or is being: a redrive begins before it.
+    #[serde(default)]
+    pub(crate) undone: bool,
+    /// What the task that is about to be entered may have done when it was given up before a redrive.
+    #[serde(default)]
+    pub(crate) left_over: Option<Box<Done>>,
     pub(crate) undoing: Option<Box<Undoing>>,
     /// The last event this frame was about: what the next one is caused by.
     pub(crate) last: EventId,
@@ -51,8 +60,39 @@ pub(crate) enum At {
     Ended,
     /// A failure left it; the step stays, for a redrive.
     Failed(Box<Visit>, Failure, StepId),
-    /// It was given up; the step stays, for a redrive.
-    Cancelled(Option<Box<Visit>>),
+    /// It was given up there; the place stays, for a redrive.
+    Cancelled(Box<At>),
+}
+
+impl At {
+    /// The step it is in.
+    pub(crate) fn visit(&self) -> Option<&Visit> {
+        match self {
+            Self::In(visit) | Self::Failed(visit, ..) => Some(visit),
+            Self::Cancelled(place) => place.visit(),
+            _ => None,
+        }
+    }
+
+    fn visit_mut(&mut self) -> Option<&mut Visit> {
+        match self {
+            Self::In(visit) | Self::Failed(visit, ..) => Some(visit),
+            Self::Cancelled(place) => place.visit_mut(),
+            _ => None,
+        }
+    }
+}
+
+/// The place in a list from which a redrive goes on once the list was undone: before the first of what was.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Rewind {
+    pub(crate) step: StepId,
+    /// Its `StepEntered`.
+    pub(crate) entered: EventId,
+    /// The list as it was then.
+    pub(crate) local: Object,
+    pub(crate) replaced: bool,
+    pub(crate) visits: BTreeMap<StepId, u32>,
 }
 
 /// One visit of a step.
@@ -76,6 +116,9 @@ pub(crate) struct Visit {
     pub(crate) failed_task: Option<Done>,
     /// What went on inside a failed attempt, for a redrive.
     pub(crate) kept: Option<Box<Inside>>,
+    /// What was done inside the attempt was undone, or is being.
+    #[serde(default)]
+    pub(crate) undone: bool,
     /// Retries used of each policy.
     pub(crate) retries: Vec<u32>,
     /// Retries so far, whatever the policy: what counts the `values` of a policy.
@@ -213,6 +256,9 @@ impl Frame {
             at: first.map_or(At::Ended, At::Before),
             visits: BTreeMap::new(),
             done: Vec::new(),
+            rewind: None,
+            undone: false,
+            left_over: None,
             undoing: None,
             last: EventId::default(),
             queued: false,
@@ -228,17 +274,26 @@ impl Frame {
 
     /// The step the frame is in.
     pub(crate) fn visit(&self) -> Option<&Visit> {
-        match &self.at {
-            At::In(visit) | At::Failed(visit, ..) | At::Cancelled(Some(visit)) => Some(visit),
-            _ => None,
-        }
+        self.at.visit()
     }
 
     /// The same, to change it.
     pub(crate) fn visit_mut(&mut self) -> Option<&mut Visit> {
-        match &mut self.at {
-            At::In(visit) | At::Failed(visit, ..) | At::Cancelled(Some(visit)) => Some(visit),
-            _ => None,
+        self.at.visit_mut()
+    }
+
+    /// The list as it was before it entered the step it is in.
+    pub(crate) fn before(&self, step: StepId, entered: EventId) -> Rewind {
+        let mut visits = self.visits.clone();
+        if let Some(count) = visits.get_mut(&step) {
+            *count = count.saturating_sub(1);
+        }
+        Rewind {
+            step,
+            entered,
+            local: self.local.clone(),
+            replaced: self.replaced,
+            visits,
         }
     }
 

@@ -87,7 +87,7 @@ impl State {
             };
             // What a failed attempt had inside is only kept for a redrive.
             let goes_on = |visit: &Visit| matches!(visit.phase, Phase::Started(_)) && !is_closing(visit);
-            if !frame.visit().is_some_and(goes_on) {
+            if !matches!(&frame.at, At::In(visit) if goes_on(visit)) {
                 return true;
             }
             parent = frame.parent;
@@ -236,7 +236,9 @@ impl State {
 
     /// Keeps what a failed attempt had inside, for a redrive.
     pub(crate) fn keep_for_redrive(&mut self, id: FrameId, phase: Phase) {
-        if let Phase::Started(inside @ (Inside::Choice(ArmRun::Running { .. }) | Inside::Children(_))) = phase
+        if let Phase::Started(
+            inside @ (Inside::Choice(ArmRun::Running { .. } | ArmRun::Ended { .. }) | Inside::Children(_)),
+        ) = phase
             && let Some(visit) = self.book.frames.get_mut(&id).and_then(Frame::active)
         {
             visit.kept = Some(Box::new(inside));

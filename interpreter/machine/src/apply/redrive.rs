@@ -1,0 +1,440 @@
+//! Redrive: an execution that ended without success goes on (section "operating executions").
+//!
+//! | what a list was in at the end | what comes |
+//! |---|---|
+//! | what it did was undone | it begins again before the first of that |
+//! | a composite of whose inside something was undone | the composite is entered again |
+//! | another composite | goes on inside, where it failed or was given up |
+//! | a step that failed, waited or was given up | it is entered again |
+//! | a rollback that failed | the rollback goes on; what failed stays failed, what was given up for it goes on |
+
+use crate::event::{Event, EventId};
+use crate::state::{
+    ArmRun, At, Children, Closing, Done, DoneClass, Ending, Frame, FrameId, Inside, Outcome, Phase, ROOT, State,
+    Status, TaskPhase, TimerFor, Visit, WaitRun,
+};
+use starbridge_fdl::graph::{Amount, Flow, StepId, StepKind};
+use starbridge_fdl::time::Timestamp;
+use std::collections::BTreeSet;
+
+/// What a redrive, or a place that became free after one, lets go on.
+struct Resuming<'a> {
+    flow: &'a Flow,
+    /// The event that does.
+    event: EventId,
+    now: Timestamp,
+    /// A rollback failed and goes on: what failed before that stays so.
+    undoing: bool,
+    /// How many children go on at once is not looked at.
+    unbounded: bool,
+    /// What is entered again, by the event that entered it before.
+    again: Vec<(EventId, StepId)>,
+    /// The lists that go on, outer before inner.
+    lists: Vec<FrameId>,
+}
+
+/// How a list in a step goes on.
+enum Next {
+    /// As if nothing had been.
+    On,
+    /// Inside the step.
+    Inside,
+    /// With a new visit of it.
+    Again,
+}
+
+impl State {
+    /// From which event a redrive would go on, and the steps it would enter again in the order they were entered first.
+    /// `None`: the execution has not ended, or well.
+    pub(crate) fn redrive_plan(&self, flow: &Flow) -> Option<(EventId, Vec<StepId>)> {
+        let redrivable = matches!(
+            self.book.status,
+            Status::Failed | Status::TimedOut | Status::Stopped | Status::RollbackFailed
+        );
+        if !redrivable {
+            return None;
+        }
+        let mut resuming = Resuming {
+            flow,
+            event: self.book.last.next(),
+            now: self.book.last_time,
+            undoing: self.book.status == Status::RollbackFailed,
+            unbounded: true,
+            again: Vec::new(),
+            lists: Vec::new(),
+        };
+        self.clone().resume_all(&mut resuming)?;
+        let mut again = resuming.again;
+        again.sort_unstable();
+        let from = again.first().map(|(entered, _)| *entered);
+        let root = self.book.frames.get(&ROOT)?;
+        Some((
+            from.unwrap_or(root.last),
+            again.into_iter().map(|(_, step)| step).collect(),
+        ))
+    }
+
+    pub(super) fn fold_redriven(&mut self, flow: &Flow, event: &Event) -> Option<()> {
+        let undoing = match self.book.status {
+            Status::Failed | Status::TimedOut | Status::Stopped => false,
+            Status::RollbackFailed => true,
+            _ => return None,
+        };
+        let mut resuming = Resuming {
+            flow,
+            event: event.id,
+            now: event.time,
+            undoing,
+            unbounded: false,
+            again: Vec::new(),
+            lists: Vec::new(),
+        };
+        self.recent = None;
+        self.resume_all(&mut resuming)?;
+        self.settle_resumed(flow, resuming.lists);
+        Some(())
+    }
+
+    /// A place became free: the next child that a redrive lets go on does.
+    pub(super) fn resume_next(&mut self, flow: &Flow, event: &Event, outer: FrameId) -> Option<()> {
+        let children = self.book.frames.get(&outer)?.visit()?.children()?;
+        if children.again.is_empty() || self.is_frozen(self.book.frames.get(&outer)?) {
+            return Some(());
+        }
+        let mut resuming = Resuming {
+            flow,
+            event: event.id,
+            now: event.time,
+            undoing: false,
+            unbounded: false,
+            again: Vec::new(),
+            lists: Vec::new(),
+        };
+        self.resume_children(&mut resuming, outer)?;
+        self.settle_resumed(flow, resuming.lists);
+        Some(())
+    }
+
+    fn settle_resumed(&mut self, flow: &Flow, mut lists: Vec<FrameId>) {
+        lists.sort_unstable();
+        lists.dedup();
+        for id in lists {
+            self.settle(flow, id);
+        }
+    }
+
+    fn resume_all(&mut self, resuming: &mut Resuming<'_>) -> Option<()> {
+        self.book.status = Status::Running;
+        self.book.failure = None;
+        self.book.failed_step = None;
+        let interrupted = self.book.ending.take().and_then(|ending| ending.interrupted);
+        if resuming.undoing {
+            self.resume_rollbacks(resuming)?;
+        }
+        if let Some(ending) = interrupted {
+            self.go_on_ending(*ending);
+            return Some(());
+        }
+        self.resume(resuming, ROOT)?;
+        let root = self.book.frames.get(&ROOT)?;
+        if let Some(undoing) = root.undoing.as_ref().filter(|_| root.undone) {
+            self.book.status = Status::RollingBack;
+            self.book.failure = undoing.failure.clone();
+        }
+        if self.book.late_ending.is_none() {
+            let bound = resuming.now.plus_millis(resuming.flow.timeout);
+            self.book.timers.insert((bound, resuming.event), TimerFor::Execution);
+        }
+        Some(())
+    }
+
+    /// The end that was under way when undoing failed goes on.
+    fn go_on_ending(&mut self, ending: Ending) {
+        self.book.status = Status::RollingBack;
+        self.book.failure = Some(ending.failure.clone());
+        self.book.ending = Some(ending);
+    }
+
+    /// Rollbacks that failed begin once more with the call that could not be undone.
+    fn resume_rollbacks(&mut self, resuming: &mut Resuming<'_>) -> Option<()> {
+        let is_failed = |frame: &Frame| frame.undoing.as_ref().is_some_and(|undoing| undoing.failed);
+        let mut failed: Vec<FrameId> = (self.book.frames.iter())
+            .filter(|(_, frame)| is_failed(frame))
+            .map(|(id, _)| *id)
+            .collect();
+        failed.sort_unstable();
+        for id in failed {
+            let frame = self.book.frames.get_mut(&id)?;
+            frame.last = resuming.event;
+            let undoing = frame.undoing.as_mut()?;
+            undoing.failed = false;
+            if let Some(run) = undoing.current.take() {
+                resuming.again.push((run.started, run.done.step));
+                undoing.queue.push(run.done);
+            }
+            self.book.undoing += 1;
+            resuming.lists.push(id);
+            // Closing let it exit; it exits again when it is undone.
+            if let Some((outer, child)) = self.book.frames.get(&id)?.parent
+                && let Some(number) = child.number()
+            {
+                let children = self.children_of(outer)?;
+                if children.unpark(number).is_some() {
+                    children.reopen(number);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Lets a list go on.
+    fn resume(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
+        let frame = self.book.frames.get_mut(&id)?;
+        if frame.undoing.is_some() {
+            return Some(());
+        }
+        frame.last = resuming.event;
+        resuming.lists.push(id);
+        if let At::Cancelled(_) = frame.at
+            && let At::Cancelled(place) = std::mem::replace(&mut frame.at, At::Ended)
+        {
+            frame.at = *place;
+        }
+        if frame.undone && !resuming.undoing {
+            return self.rewind(resuming, id);
+        }
+        if let At::In(visit) = &mut frame.at
+            && resuming.undoing
+        {
+            ask_again(visit);
+        }
+        match &frame.at {
+            At::Before(_) | At::Ended | At::Cancelled(_) => Some(()),
+            At::Failed(..) if resuming.undoing => Some(()),
+            At::Failed(visit, ..) | At::In(visit) => match next(visit, resuming.undoing) {
+                Next::On => Some(()),
+                Next::Inside => self.resume_inside(resuming, id),
+                Next::Again => self.enter_again(resuming, id),
+            },
+        }
+    }
+
+    /// A list of which something was undone begins again before the first of that.
+    fn rewind(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
+        let Some(rewind) = self.book.frames.get_mut(&id)?.rewind.take() else {
+            return self.enter_again(resuming, id);
+        };
+        self.leave_place(id)?;
+        let frame = self.book.frames.get_mut(&id)?;
+        frame.undone = false;
+        frame.at = At::Before(rewind.step);
+        frame.local = rewind.local;
+        frame.replaced = rewind.replaced;
+        frame.left_over = None;
+        frame.visits = rewind.visits;
+        resuming.again.push((rewind.entered, rewind.step));
+        self.rebuild_frame(resuming.flow, id)
+    }
+
+    /// A new visit takes the place of the one a list is in.
+    fn enter_again(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
+        let left_over = self.left_over(resuming.flow, id);
+        let visit = self.leave_place(id)??;
+        let frame = self.book.frames.get_mut(&id)?;
+        frame.undone = false;
+        frame.visits = frame.before(visit.step, visit.entered).visits;
+        frame.at = At::Before(visit.step);
+        frame.left_over = left_over;
+        resuming.again.push((visit.entered, visit.step));
+        Some(())
+    }
+
+    /// What the task a list is in may have done and nobody undid. As with a retry, undoing the new visit undoes it.
+    fn left_over(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
+        let mut pile = Vec::new();
+        let frame = self.book.frames.get_mut(&id)?;
+        let step = frame.visit()?.step;
+        let of_list = (frame.done).pop_if(|done| done.class == DoneClass::Failed && done.step == step);
+        let frame = self.book.frames.get(&id)?;
+        self.pile_inside(flow, frame, frame.visit()?, &mut pile);
+        let class = DoneClass::Failed;
+        let done = of_list.or(pile.pop())?;
+        Some(Box::new(Done { class, ..done }))
+    }
+
+    /// Takes a list out of the step it is in, with all that is inside.
+    fn leave_place(&mut self, id: FrameId) -> Option<Option<Box<Visit>>> {
+        let frame = self.book.frames.get_mut(&id)?;
+        let visit = match std::mem::replace(&mut frame.at, At::Ended) {
+            At::In(visit) | At::Failed(visit, ..) => visit,
+            _ => return Some(None),
+        };
+        self.drop_inside(&visit);
+        Some(Some(visit))
+    }
+
+    /// The composite a list is in goes on where it was.
+    fn resume_inside(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
+        let frame = self.book.frames.get_mut(&id)?;
+        let mut visit = match std::mem::replace(&mut frame.at, At::Ended) {
+            At::In(visit) | At::Failed(visit, ..) => visit,
+            _ => return None,
+        };
+        let failed = !matches!(visit.phase, Phase::Started(_));
+        let mut inside = match std::mem::replace(&mut visit.phase, Phase::Entered) {
+            Phase::Started(inside) => inside,
+            _ => *visit.kept.take()?,
+        };
+        let mut arm = None;
+        let mut has_failed = failed;
+        let mut has_children = false;
+        match &mut inside {
+            Inside::Choice(ArmRun::Running { child, closing, .. }) => {
+                *closing = None;
+                arm = Some(*child);
+            }
+            Inside::Children(children) => {
+                has_failed |= children.closing.take().is_some();
+                has_children = true;
+            }
+            _ => {}
+        }
+        visit.phase = Phase::Started(inside);
+        visit.retries.clear();
+        visit.retried = 0;
+        visit.late = None;
+        frame.at = At::In(visit);
+        self.arm_bound(resuming, id)?;
+        if let Some(child) = arm {
+            self.resume(resuming, child)?;
+        }
+        if has_children {
+            self.choose_children(resuming, id, has_failed)?;
+            self.resume_children(resuming, id)?;
+        }
+        Some(())
+    }
+
+    /// The attempt's bound counts anew.
+    fn arm_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
+        let visit = self.book.frames.get(&id)?.visit()?;
+        // A choice's bound does not count the time its arm takes to be undone.
+        if let Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) = &visit.phase
+            && self.book.frames.get(child)?.undoing.is_some()
+        {
+            return Some(());
+        }
+        let bound = match &resuming.flow.step(visit.step)?.timeout {
+            Some(Amount::Fixed(millis)) => resuming.now.plus_millis(*millis),
+            _ => return Some(()),
+        };
+        let visit = self.book.frames.get_mut(&id)?.active()?;
+        visit.deadline = Some(bound);
+        let key = (bound, visit.started);
+        self.book.timers.insert(key, TimerFor::Frame(id));
+        Some(())
+    }
+
+    /// Which of a composite's children are to go on: all that were given up, and where it failed those that failed too.
+    fn choose_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId, failed: bool) -> Option<()> {
+        let children = self.book.frames.get(&id)?.visit()?.children()?;
+        let live: Vec<FrameId> = children.live.values().copied().collect();
+        let goes_on = |number: &u32| match children.outcome(*number) {
+            Outcome::Failed(_) => failed && !resuming.undoing,
+            _ => true,
+        };
+        let again: BTreeSet<u32> = children.parked.keys().copied().filter(goes_on).collect();
+        for &number in &again {
+            if self.children_of(id)?.reopen(number) {
+                self.forget_failure(id)?;
+            }
+        }
+        self.children_of(id)?.again = again;
+        for child in live {
+            let frame = self.book.frames.get(&child)?;
+            let has_failed = matches!(frame.at, At::Failed(..));
+            // A failure that is allowed and undone only has to exit yet.
+            if has_failed && (resuming.undoing || frame.undone && !failed) {
+                self.book.frames.get_mut(&child)?.last = resuming.event;
+                resuming.lists.push(child);
+                continue;
+            }
+            if has_failed {
+                self.forget_failure(id)?;
+            }
+            self.resume(resuming, child)?;
+        }
+        Some(())
+    }
+
+    /// Lets children go on as far as there is room.
+    fn resume_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
+        loop {
+            let visit = self.book.frames.get(&id)?.visit()?;
+            let most = match &resuming.flow.step(visit.step)?.kind {
+                StepKind::Foreach(foreach) => foreach.concurrency,
+                StepKind::Parallel(parallel) => parallel.concurrency.unwrap_or(u32::MAX),
+                _ => return None,
+            };
+            let children = self.children_of(id)?;
+            let full = children.live.len() >= most as usize && !resuming.unbounded;
+            let Some(&number) = children.again.first() else {
+                return Some(());
+            };
+            if full || children.closing.is_some() {
+                return Some(());
+            }
+            children.again.remove(&number);
+            let child = children.unpark(number)?;
+            self.resume(resuming, child)?;
+        }
+    }
+
+    fn forget_failure(&mut self, id: FrameId) -> Option<()> {
+        let children: &mut Children = self.children_of(id)?;
+        children.failed = children.failed.saturating_sub(1);
+        Some(())
+    }
+}
+
+/// A step that waited for an operator asks once more.
+fn ask_again(visit: &mut Visit) {
+    if let Phase::Manual { failure, .. } = &visit.phase {
+        visit.phase = Phase::Failed {
+            failure: failure.clone(),
+            origin: visit.step,
+            retry_after: 0,
+            uncatchable: false,
+        };
+    }
+}
+
+/// How a list goes on in the step it is in.
+fn next(visit: &Visit, undoing: bool) -> Next {
+    if visit.undone && !undoing {
+        return Next::Again;
+    }
+    match &visit.phase {
+        Phase::Entered if visit.attempt == 0 => Next::On,
+        Phase::Succeeded { .. } => Next::On,
+        Phase::Failed { .. } if undoing => Next::On,
+        Phase::Failed { .. } | Phase::Manual { .. } => match visit.kept.as_deref() {
+            Some(Inside::Children(children)) if children.entered == 0 => Next::Again,
+            Some(_) => Next::Inside,
+            None => Next::Again,
+        },
+        Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) if closing.is_some() && undoing => Next::On,
+        Phase::Started(Inside::Children(children)) => match &children.closing {
+            Some(Closing::Met) => Next::On,
+            Some(Closing::Failed { .. }) if undoing => Next::On,
+            _ => Next::Inside,
+        },
+        Phase::Started(inside) => match inside {
+            Inside::Choice(ArmRun::Running { .. }) => Next::Inside,
+            Inside::Simple | Inside::Choice(_) | Inside::Wait(WaitRun::Over) => Next::On,
+            Inside::Task(run) if matches!(run.phase, TaskPhase::Answered { .. }) => Next::On,
+            _ => Next::Again,
+        },
+        _ => Next::Again,
+    }
+}

@@ -1,0 +1,326 @@
+//! One run of a case and its legs, on the machine itself: its world is virtual time and mocks.
+
+use super::Act;
+use serde_json::Value;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_kit::rehearsal::{Case, Mock, Mocks, Outcome, Stop};
+use starbridge_machine::{
+    CallToSend, Detail, Event, EventId, Failure, Rejection, Resolution, Signal, Started, State, history,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const EXECUTION: &str = "case";
+/// 2024-01-01T00:00:00Z
+const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
+
+/// What happens to the state between two turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Way {
+    Straight,
+    /// It is lost, and folded anew from the written history.
+    Folded,
+    /// It is lost, and comes back from a checkpoint.
+    Restored,
+    /// Nothing, but every signal comes twice.
+    Twice,
+}
+
+/// A run.
+pub struct Run {
+    flow: Arc<Flow>,
+    limits: Arc<Limits>,
+    way: Way,
+    state: State,
+    events: Vec<Event>,
+    now: Timestamp,
+    mocks: Mocks,
+    /// Answers under way, by when they come.
+    answers: BTreeMap<(Timestamp, EventId), Mock>,
+    silences: BTreeSet<(Timestamp, EventId)>,
+    sent: BTreeSet<EventId>,
+    stop: Option<(Timestamp, Stop)>,
+}
+
+impl Run {
+    pub(super) fn new(flow: &Arc<Flow>, limits: &Arc<Limits>, way: Way) -> Self {
+        Self {
+            flow: flow.clone(),
+            limits: limits.clone(),
+            way,
+            state: State::new(EXECUTION, limits.clone()),
+            events: Vec::new(),
+            now: BEGINNING,
+            mocks: Mocks::default(),
+            answers: BTreeMap::new(),
+            silences: BTreeSet::new(),
+            sent: BTreeSet::new(),
+            stop: None,
+        }
+    }
+
+    /// The flow.
+    pub fn flow(&self) -> &Arc<Flow> {
+        &self.flow
+    }
+
+    /// The id of the execution that ran last.
+    pub fn id(&self) -> &Text {
+        self.state.execution()
+    }
+
+    /// Its state.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Its events.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The first leg.
+    pub(super) fn first(&mut self, case: &Case) -> Result<Outcome, String> {
+        self.begin_leg(case);
+        let started = Started {
+            flow: "flow".into(),
+            version: 1,
+            definition_hash: "".into(),
+            machine: 0,
+            name: Text::from(case.execution_name.as_deref().unwrap_or(EXECUTION)),
+            input: case.input.clone(),
+            seed: 1,
+            labels: case.labels.clone(),
+            parent: None,
+        };
+        self.give(Signal::Start(Box::new(started)))
+            .map_err(|rejection| rejection.to_string())?;
+        self.drive()?;
+        Ok(Outcome::of(&self.flow, &self.state, &self.events))
+    }
+
+    /// A further leg.
+    pub(super) fn operate(&mut self, act: &Act, later_ms: u64, case: &Case) -> Result<Outcome, String> {
+        self.now = self.now.plus_millis(later_ms);
+        self.begin_leg(case);
+        let before = self.events.len();
+        let taken = match act {
+            Act::Redrive { by } => self.give(Signal::Redrive { by: by.clone() }),
+            Act::Fork { event, name } => return self.fork(EventId(*event), name),
+            Act::Resolve(resolution) => self.resolve(resolution),
+        };
+        match taken {
+            Ok(()) => {}
+            Err(Rejection::NotRedrivable) => return Ok(Outcome::refused("NotRedrivable".to_owned())),
+            Err(rejection) => return Ok(Outcome::refused(rejection.to_string())),
+        }
+        self.drive()?;
+        let of_leg = self.events.get(before..).unwrap_or_default();
+        Ok(Outcome::of(&self.flow, &self.state, of_leg))
+    }
+
+    fn begin_leg(&mut self, case: &Case) {
+        self.mocks = Mocks::new(case.mocks.clone());
+        self.stop = case.stop.clone().map(|stop| {
+            let at = self.now.plus_millis(millis(stop.at_seconds));
+            (at, stop)
+        });
+    }
+
+    fn resolve(&mut self, resolution: &Value) -> Result<(), Rejection> {
+        let text = |key: &str| resolution[key].as_str().map(Text::from);
+        let asked = |event: &&Event| matches!(event.detail, Detail::ManualRequested(_));
+        let request = self.events.iter().rev().find(asked).map(|event| event.id);
+        let output: Option<Object> = serde_json::from_value(resolution["output"].clone()).ok();
+        self.give(Signal::Resolve {
+            request: request.ok_or(Rejection::Unknown)?,
+            resolution: Box::new(Resolution {
+                action: text("action").unwrap_or_default(),
+                by: "operator".into(),
+                output,
+                failure: text("error").map(|error| Failure {
+                    error,
+                    cause: text("cause").unwrap_or_default(),
+                }),
+            }),
+        })
+    }
+
+    fn fork(&mut self, _event: EventId, _name: &str) -> Result<Outcome, String> {
+        Err("not there".to_owned())
+    }
+
+    /// Lets one thing happen after the other until the execution has ended or nothing will happen.
+    fn drive(&mut self) -> Result<(), String> {
+        const TURNS: usize = 100_000;
+        for _ in 0..TURNS {
+            self.send();
+            if self.state.must_continue() {
+                self.give(Signal::Continue).map_err(|rejection| rejection.to_string())?;
+            } else if self.state.status().is_ended() || !self.happen() {
+                return Ok(());
+            }
+        }
+        Err("it does not come to an end".to_owned())
+    }
+
+    /// Sends what is to be sent; a call sent again is the same call. One without an answer is never answered.
+    fn send(&mut self) {
+        let flow = self.flow.clone();
+        let calls: Vec<CallToSend> = self.state.calls_to_send_after(&flow, EventId(0)).collect();
+        for call in calls {
+            if !self.sent.insert(call.call) {
+                continue;
+            }
+            let mock = (self.mocks.key(None, &call)).and_then(|key| self.mocks.next(&key, &call.iterations));
+            if let Some(silence) = call.heartbeat {
+                self.silences.insert((self.now.plus_millis(silence), call.call));
+            }
+            if let Some(mock) = mock.filter(|mock| !mock.never) {
+                let due = self.now.plus_millis(millis(mock.delay_seconds));
+                self.answers.insert((due, call.call), mock);
+            }
+        }
+    }
+
+    /// The next thing that happens: answers come before a stop, that before silences, timers last.
+    fn happen(&mut self) -> bool {
+        let answer = self.answers.first_key_value().map(|((due, _), _)| *due);
+        let stop = self.stop.as_ref().map(|(due, _)| *due);
+        let silence = self.silences.first().map(|(due, _)| *due);
+        let timer = self.state.next_wakeup();
+        let Some(next) = [answer, stop, silence, timer].into_iter().flatten().min() else {
+            return false;
+        };
+        self.now = self.now.max(next);
+        let signal = if answer == Some(next) {
+            self.answers.pop_first().map(|((_, call), mock)| answer_of(call, mock))
+        } else if stop == Some(next) {
+            self.stop.take().map(|(_, stop)| Signal::Stop {
+                error: stop.error,
+                cause: stop.cause,
+                by: None,
+                rollback: stop.rollback,
+            })
+        } else if silence == Some(next) {
+            self.silences
+                .pop_first()
+                .map(|(_, call)| Signal::HeartbeatMissed { call })
+        } else {
+            self.state.due(self.now).next().map(Signal::TimerDue)
+        };
+        if let Some(signal) = signal {
+            // What is refused came too late.
+            let _ = self.give(signal);
+        }
+        true
+    }
+
+    fn give(&mut self, signal: Signal) -> Result<(), Rejection> {
+        let again = (self.way == Way::Twice).then(|| signal.clone());
+        let mut turn = Vec::new();
+        self.state.advance(&self.flow, signal, self.now, &mut turn)?;
+        // A redrive that leads to an end in its own turn may be followed by another one.
+        if let Some(again) = again
+            && !(matches!(again, Signal::Redrive { .. }) && self.state.status().is_ended())
+        {
+            let _ = self.state.advance(&self.flow, again, self.now, &mut turn);
+        }
+        self.events.append(&mut turn);
+        match self.way {
+            Way::Straight | Way::Twice => {}
+            Way::Folded => self.state = self.folded(),
+            Way::Restored => {
+                let checkpoint = self.state.checkpoint(&self.flow);
+                if let Ok(state) = State::from_checkpoint(&self.flow, &checkpoint, self.limits.clone()) {
+                    self.state = state;
+                }
+            }
+        }
+        self.answers.retain(|(_, call), _| self.state.is_in_flight(*call));
+        self.silences.retain(|(_, call)| self.state.is_in_flight(*call));
+        Ok(())
+    }
+
+    /// The state that the written history leads to.
+    fn folded(&self) -> State {
+        let mut state = State::new(self.id().clone(), self.limits.clone());
+        for event in &self.events {
+            let written = history::write_event(&self.flow, event);
+            if let Ok(event) = history::read_event(&self.flow, &written.into()) {
+                state.apply(&self.flow, &event);
+            }
+        }
+        state
+    }
+
+    /// What is wrong with the event of a redrive after the first `from` events.
+    pub(super) fn redriven_from(&self, from: usize, at: Option<u64>, steps: Option<&[String]>) -> Vec<String> {
+        let mut problems = Vec::new();
+        let redriven = self.events.get(from).map(|event| &event.detail);
+        let Some(Detail::ExecutionRedriven { from, steps: again, .. }) = redriven else {
+            if at.is_some() || steps.is_some() {
+                problems.push("it is not redriven".to_owned());
+            }
+            return problems;
+        };
+        if at.is_some_and(|at| at != from.0) {
+            problems.push(format!("from: expected {at:?}, got {from}"));
+        }
+        let name = |step| self.flow.step(step).map(|step| step.name.to_string());
+        let again: Vec<String> = again.iter().filter_map(|step| name(*step)).collect();
+        if steps.is_some_and(|steps| steps != again) {
+            problems.push(format!("again: expected {steps:?}, got {again:?}"));
+        }
+        problems
+    }
+
+    /// The signals that the events record, given once more, must lead to the same events.
+    pub(super) fn signals_give_the_same(&self) -> Option<String> {
+        let mut state = State::new(self.id().clone(), self.limits.clone());
+        let mut at = 0;
+        while let Some(first) = self.events.get(at) {
+            let rest = self.events.get(at + 1..).unwrap_or_default();
+            let end = rest
+                .iter()
+                .position(Event::begins_turn)
+                .map_or(self.events.len(), |more| at + 1 + more);
+            let Some(signal) = state.recorded_signal(&self.flow, first) else {
+                return Some(format!("event {} records no signal", first.id));
+            };
+            let mut turn = Vec::new();
+            if let Err(rejection) = state.advance(&self.flow, signal, first.time, &mut turn) {
+                return Some(format!("the signal of event {} is refused: {rejection}", first.id));
+            }
+            if self.events.get(at..end) != Some(turn.as_slice()) {
+                return Some(format!("the signal of event {} leads elsewhere: {turn:?}", first.id));
+            }
+            at = end;
+        }
+        None
+    }
+}
+
+fn millis(seconds: f64) -> u64 {
+    (seconds * 1000.0).round() as u64
+}
+
+fn answer_of(call: EventId, mock: Mock) -> Signal {
+    match (mock.result, mock.error) {
+        (Some(result), _) => Signal::Succeeded {
+            call,
+            result,
+            worker: None,
+            held_time: None,
+        },
+        (None, error) => Signal::Failed {
+            call,
+            error: error.unwrap_or_default(),
+            cause: mock.cause,
+            retry_after: mock.retry_after_seconds,
+        },
+    }
+}

@@ -1,9 +1,10 @@
 //! Every store passes the same suite, and answers random questions as the one in memory does.
 
 use starbridge_memory::MemoryStore;
-use starbridge_ports::Store;
+use starbridge_ports::{History, Store, StoreError};
 use starbridge_sqlite::{Flush, Options, SqliteStore};
-use starbridge_tests::stores::{Tried, cases, random};
+use starbridge_tests::faulty::{Fault, Faulty, Plan};
+use starbridge_tests::stores::{Tried, cases, random, start};
 use std::path::Path;
 
 /// Without flushes: no test here pulls the plug.
@@ -54,5 +55,34 @@ fn sqlite_answers_as_memory_does() {
         let path = folder.path().join(seed.to_string());
         let open = || open(&path);
         random::agree(seed, 150, &MemoryStore::new(), &mut Tried::new(&open, seed % 4 == 0));
+    }
+}
+
+#[test]
+fn a_faulty_store_is_what_it_hides_until_it_fails() {
+    suite(false, |_| Box::new(|| Box::new(Faulty::new(MemoryStore::new()))));
+    let failed = Err(StoreError::Unavailable("planned".to_owned()));
+    for (fault, for_good, answered, kept, later) in [
+        (Fault::Before, false, false, false, true),
+        (Fault::Before, true, false, false, false),
+        (Fault::After, false, true, true, false),
+        (Fault::After, true, true, true, false),
+        (Fault::Lost, false, false, true, true),
+        (Fault::Lost, true, false, true, false),
+    ] {
+        let store = Faulty::new(MemoryStore::new());
+        store.plan(Some(Plan {
+            operation: 2,
+            fault,
+            for_good,
+        }));
+        assert_eq!(store.awake(), Ok(vec![]));
+        let append = store.append(&[start("a")]);
+        assert_eq!(append, if answered { Ok(vec![]) } else { failed.clone() }, "{fault:?}");
+        assert_eq!(store.behind().load("a").unwrap().is_some(), kept, "{fault:?}");
+        assert_eq!(store.awake().is_ok(), later, "{fault:?} {for_good}");
+        assert_eq!(store.operations(), 3);
+        store.mend();
+        assert_eq!(store.awake().unwrap().len(), usize::from(kept));
     }
 }

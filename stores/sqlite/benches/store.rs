@@ -151,6 +151,7 @@ fn throughput(path: &Path, options: &Options, executions: u64, batch: usize, tur
             });
         }
     }
+    let before = Used::now();
     let begin = Instant::now();
     let mut longest = Duration::ZERO;
     for batch in appends.chunks(batch) {
@@ -159,41 +160,52 @@ fn throughput(path: &Path, options: &Options, executions: u64, batch: usize, tur
         longest = longest.max(begin.elapsed());
     }
     let took = begin.elapsed();
-    println!(
-        "{turns} turn(s), batches of {batch}: {:.0} executions/s, {:.1} µs an append, longest batch {longest:.1?}, {} bytes an execution",
-        executions as f64 / took.as_secs_f64(),
-        took.as_secs_f64() * 1e6 / appends.len() as f64,
-        bytes(path) / executions,
-    );
-    println!(
-        "  cpu {:.1} µs an execution, written {} bytes an execution",
-        cpu() * 1e6 / executions as f64,
-        written() / executions
-    );
+    let used = Used::now().since(before);
     drop(store);
-    println!("  closed: {} bytes an execution", bytes(path) / executions);
+    println!(
+        "{turns} turn(s), batches of {batch}: {:.0} executions/s, longest batch {longest:.1?}",
+        executions as f64 / took.as_secs_f64(),
+    );
+    println!(
+        "  an execution: {:.1} µs of a core, {} bytes written, {} bytes in the file",
+        used.seconds * 1e6 / executions as f64,
+        used.written / executions,
+        bytes(path) / executions
+    );
 }
 
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: f64 = [11, 12]
-        .iter()
-        .filter_map(|&at| fields.get(at)?.parse::<f64>().ok())
-        .sum();
-    thread_local! { static LAST: std::cell::Cell<f64> = const { std::cell::Cell::new(0.0) }; }
-    let now = ticks / 100.0;
-    LAST.with(|last| now - last.replace(now))
+/// What the process has used so far, where the system says so.
+#[derive(Clone, Copy)]
+struct Used {
+    seconds: f64,
+    written: u64,
 }
-fn written() -> u64 {
-    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let now: u64 = io
-        .lines()
-        .find_map(|l| l.strip_prefix("write_bytes: "))
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0);
-    thread_local! { static LAST: std::cell::Cell<u64> = const { std::cell::Cell::new(0) }; }
-    LAST.with(|last| now - last.replace(now))
+
+impl Used {
+    fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        // In user and in system mode, in hundredths.
+        let ticks = [11, 12].map(|at| {
+            fields
+                .get(at)
+                .and_then(|ticks| ticks.parse::<f64>().ok())
+                .unwrap_or(0.0)
+        });
+        let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+        let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+        Self {
+            seconds: (ticks[0] + ticks[1]) / 100.0,
+            written: written.and_then(|bytes| bytes.parse().ok()).unwrap_or(0),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            seconds: self.seconds - before.seconds,
+            written: self.written - before.written,
+        }
+    }
 }
 
 fn bytes(path: &Path) -> u64 {

@@ -199,9 +199,12 @@ fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
     if app.access.is_open() {
         return check_host(app, request.headers());
     }
-    let scopes = bearer(request.headers()).and_then(|token| app.access.scopes(token));
-    let Some(scopes) = scopes else {
-        let detail = "this needs a token: send it as `Authorization: Bearer …`";
+    let token = bearer(request.headers());
+    let Some(scopes) = token.and_then(|token| app.access.scopes(token)) else {
+        let detail = match token {
+            None => "this needs a token: send it as `Authorization: Bearer …`",
+            Some(_) => "the token is not one of this server's",
+        };
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "Unauthorized", detail));
     };
     if scopes.contains(&scope) || scopes.contains(&Scope::Admin) {

@@ -93,6 +93,8 @@ pub struct Engine {
 
 /// How many answers are taken before their turns are appended together.
 const BATCH: usize = 256;
+/// Turns that may wait for the writer before no more commands are taken: who asks is then turned away, and nothing grows.
+const BACKLOG: usize = 4096;
 
 impl Engine {
     /// An engine over a shard that appends by itself. `observer` sees everything that leaves, in order, after it is durable.
@@ -228,11 +230,12 @@ impl Engine {
         let pause = next.map_or(Duration::from_secs(3600), |next| {
             Duration::from_millis(next.millis_since(now))
         });
+        let takes_commands = self.draining.is_none() && self.shard.backlog() < BACKLOG;
         tokio::select! {
             biased;
             written = self.writing.written() => self.take_written(written)?,
             Some(done) = self.done.1.recv() => self.take_done(done),
-            Some(command) = self.commands.recv(), if self.draining.is_none() => self.take_command(command)?,
+            Some(command) = self.commands.recv(), if takes_commands => self.take_command(command)?,
             () = tokio::time::sleep(pause) => self.take_silent(),
         }
         // What else has come meanwhile is decided in the same breath, and flushed together.
@@ -241,7 +244,8 @@ impl Engine {
                 self.take_written(written)?;
             } else if let Ok(done) = self.done.1.try_recv() {
                 self.take_done(done);
-            } else if self.draining.is_none()
+            } else if takes_commands
+                && self.draining.is_none()
                 && let Ok(command) = self.commands.try_recv()
             {
                 self.take_command(command)?;

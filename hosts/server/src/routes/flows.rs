@@ -73,7 +73,12 @@ pub async fn get(
 ) -> Answer {
     let query = Query::of(query.0, &["version"])?;
     let version = query.number("version", 0, 1, u64::MAX)?;
-    let kept = super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &name)).await??;
+    // A version that is named may be one that still runs.
+    let hidden = version > 0;
+    let kept = super::aside(&app.node, move |node| {
+        versions_of(&node.store().flows()?, &name, hidden)
+    })
+    .await??;
     let found = match version {
         0 => kept.into_iter().next(),
         version => kept.into_iter().find(|kept| kept.version == version),
@@ -91,7 +96,7 @@ pub async fn get(
 
 /// `GET /v1/flows/{name}/versions`
 pub async fn versions(State(app): State<App>, Path(name): Path<String>) -> Answer {
-    let kept = super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &name)).await??;
+    let kept = super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &name, false)).await??;
     let items = kept.iter().map(shapes::flow).collect();
     Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
 }
@@ -126,9 +131,11 @@ pub fn no_such_flow(name: &str) -> Problem {
     Problem::missing("NoSuchFlow", format!("there is no flow `{name}`"))
 }
 
-/// The versions of a flow that is not hidden, the newest first.
-fn versions_of(flows: &[KeptFlow], name: &str) -> Answer<Vec<KeptFlow>> {
-    let of = flows.iter().filter(|kept| kept.name.as_str() == name && !kept.hidden);
+/// The versions of a flow, the newest first; none of one that is hidden, unless that is asked for.
+fn versions_of(flows: &[KeptFlow], name: &str, hidden: bool) -> Answer<Vec<KeptFlow>> {
+    let of = flows
+        .iter()
+        .filter(|kept| kept.name.as_str() == name && (hidden || !kept.hidden));
     let mut kept: Vec<KeptFlow> = of.cloned().collect();
     kept.sort_by_key(|kept| std::cmp::Reverse(kept.version));
     if kept.is_empty() {

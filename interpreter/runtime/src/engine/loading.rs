@@ -12,13 +12,25 @@ impl Engine {
         shard_of(execution) % of.max(1) == which
     }
 
-    /// Takes up an execution that is wanted, or says that it is nowhere.
+    /// Takes up an execution that is wanted, or says that it is nowhere. One that can't be read is left alone: the others go
+    /// on.
     pub(super) fn fetch(&mut self, execution: &str) -> Result<(), StoreError> {
+        match self.load(execution) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(StoreError::Corrupt(why)) => tracing::error!(execution, why, "an execution can't be taken up"),
+            Err(error) => return Err(error),
+        }
+        self.shard.absent(execution.into());
+        Ok(())
+    }
+
+    /// Takes up an execution. Answers whether it is anywhere.
+    fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
         let Some(mut stored) = self.world.history.load(execution)? else {
-            self.shard.absent(execution.into());
-            return Ok(());
+            return Ok(false);
         };
-        let corrupt = |why: String| StoreError::Corrupt(format!("execution {execution}: {why}"));
+        let corrupt = |why: String| StoreError::Corrupt(why);
         let (name, version) = flow_of(&stored);
         let flow = self
             .shard
@@ -26,17 +38,16 @@ impl Engine {
             .running(name, version)
             .ok_or_else(|| corrupt(format!("there is no version {version} of the flow `{name}`")))?;
         let limits = self.shard.shared_limits();
-        let folded = fold(execution, &flow, &stored, &limits).map_err(|error| corrupt(error.message))?;
-        let state = match folded {
-            Some(state) => state,
-            None => {
-                stored = self.world.history.load_whole(execution)?.unwrap_or_default();
-                let folded = fold(execution, &flow, &stored, &limits).map_err(|error| corrupt(error.message))?;
-                folded.ok_or_else(|| corrupt("its history can't be folded".to_owned()))?
-            }
-        };
+        let mut folded = fold(execution, &flow, &stored, &limits);
+        // A checkpoint is only ever a shortcut.
+        if !matches!(folded, Ok(Some(_))) && stored.checkpoint.is_some() {
+            stored = self.world.history.load_whole(execution)?.unwrap_or_default();
+            folded = fold(execution, &flow, &stored, &limits);
+        }
+        let state = folded.map_err(|error| corrupt(error.message))?;
+        let state = state.ok_or_else(|| corrupt("its history can't be folded".to_owned()))?;
         self.shard.recover(&flow, state, &stored);
-        Ok(())
+        Ok(true)
     }
 
     /// Makes sure that an execution is here. Answers whether it is anywhere.

@@ -121,6 +121,11 @@ impl Shard {
         self.held.push(Outgoing::Mark(number));
     }
 
+    /// How many turns wait to be appended.
+    pub fn backlog(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Whether there is something to append.
     pub fn has_batch(&self) -> bool {
         !self.pending.is_empty()

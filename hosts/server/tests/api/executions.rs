@@ -1,0 +1,205 @@
+use crate::harness::{Running, asleep};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_same_start_again_is_the_same_execution() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let start = json!({"name": "one", "input": {"a": 1}, "labels": {"userId": "7"}});
+    let first = server.post("/v1/flows/f/executions", start.clone()).await;
+    assert_eq!((first.status, &first.body["status"]), (201, &json!("Running")));
+    let again = server.post("/v1/flows/f/executions", start).await;
+    assert_eq!((again.status, &again.body["id"]), (200, &first.body["id"]));
+    let other = server
+        .post("/v1/flows/f/executions", json!({"name": "one", "input": {"a": 2}}))
+        .await;
+    assert_eq!(other.code(), (409, "ExecutionAlreadyExists"));
+    let id = first.body["id"].as_str().unwrap();
+    assert_eq!(
+        server.post(&format!("/v1/executions/{id}/stop"), json!({})).await.body["status"],
+        "Stopped"
+    );
+    let ended = server
+        .post("/v1/flows/f/executions", json!({"name": "one", "input": {"a": 1}}))
+        .await;
+    assert_eq!(ended.code(), (409, "ExecutionAlreadyExists"));
+    assert_eq!(
+        server
+            .post(&format!("/v1/executions/{id}/stop"), json!({}))
+            .await
+            .code(),
+        (409, "AlreadyEnded")
+    );
+    let named = server.get("/v1/flows/f/executions/one").await;
+    assert_eq!(
+        (&named.body["id"], &named.body["error"]),
+        (&json!(id), &json!("FnF.Stopped"))
+    );
+}
+
+#[tokio::test]
+async fn many_starts_of_one_name_at_once_start_one() {
+    let server = std::sync::Arc::new(Running::start().await);
+    server.flow("f", asleep()).await;
+    let mut starts = Vec::new();
+    for _ in 0..20 {
+        let server = server.clone();
+        starts.push(tokio::spawn(async move {
+            server.post("/v1/flows/f/executions", json!({"name": "one"})).await
+        }));
+    }
+    let mut ids = Vec::new();
+    let mut created = 0;
+    for start in starts {
+        let answer = start.await.unwrap();
+        created += usize::from(answer.status == 201);
+        ids.push(answer.body["id"].as_str().unwrap_or_default().to_owned());
+    }
+    ids.dedup();
+    assert_eq!((created, ids.len()), (1, 1), "{ids:?}");
+}
+
+#[tokio::test]
+async fn waiting_answers_with_the_end_or_with_how_things_stand() {
+    let server = Running::start().await;
+    server
+        .flow("short", json!([{"type": "wait", "name": "w", "duration": 0.2}, {"type": "fail", "name": "no", "error": "Not.Today", "cause": "rain"}]))
+        .await;
+    let ended = server.post("/v1/flows/short/executions?wait=10", json!({})).await;
+    assert_eq!(ended.body["status"], "Failed");
+    assert_eq!(
+        (&ended.body["error"], &ended.body["cause"], &ended.body["step"]),
+        (&json!("Not.Today"), &json!("rain"), &json!("no"))
+    );
+    server.flow("long", asleep()).await;
+    let running = server.post("/v1/flows/long/executions?wait=1", json!({})).await;
+    assert_eq!((running.status, &running.body["status"]), (201, &json!("Running")));
+    assert_eq!(
+        server.post("/v1/flows/long/executions?wait=61", json!({})).await.status,
+        400
+    );
+}
+
+#[tokio::test]
+async fn a_batch_answers_each_by_itself() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let batch = json!([{"flow": "f", "name": "a"}, {"flow": "none"}, {"flow": "f", "inputs": {}}, 7]);
+    let answer = server.post("/v1/executions/batch", batch).await;
+    let statuses: Vec<u64> = items(&answer.body)
+        .iter()
+        .map(|item| item["status"].as_u64().unwrap())
+        .collect();
+    assert_eq!(statuses, [201, 404, 400, 400]);
+    assert!(
+        answer.body["items"][2]["problem"]["detail"]
+            .as_str()
+            .unwrap()
+            .contains("did you mean `input`?")
+    );
+}
+
+#[tokio::test]
+async fn lists_come_in_pages_and_by_what_is_asked() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    server.flow("g", json!([{"type": "pass", "name": "p"}])).await;
+    for number in 0..5 {
+        let start = json!({"name": format!("n{number}"), "labels": {"parity": (number % 2).to_string()}});
+        server.post("/v1/flows/f/executions", start).await;
+    }
+    server.post("/v1/flows/g/executions?wait=5", json!({})).await;
+    let mut names = Vec::new();
+    let mut path = "/v1/executions?flow=f&limit=2".to_owned();
+    loop {
+        let page = server.get(&path).await;
+        names.extend(
+            items(&page.body)
+                .iter()
+                .map(|item| item["name"].as_str().unwrap().to_owned()),
+        );
+        match page.body["next"].as_str() {
+            Some(next) => path = format!("/v1/executions?flow=f&limit=2&cursor={next}"),
+            None => break,
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["n0", "n1", "n2", "n3", "n4"]);
+    let count = async |query: &str| items(&server.get(&format!("/v1/executions?{query}")).await.body).len();
+    assert_eq!(count("status=Succeeded").await, 1);
+    assert_eq!(count("status=Running,Succeeded").await, 6);
+    assert_eq!(count("label=parity:1").await, 2);
+    assert_eq!(count("name=n3").await, 1);
+    assert_eq!(
+        server.get("/v1/executions?status=Sleeping").await.code(),
+        (400, "BadRequest")
+    );
+    assert_eq!(
+        server.get("/v1/executions?state=Running").await.code(),
+        (400, "BadRequest")
+    );
+}
+
+#[tokio::test]
+async fn rubbish_is_refused_with_words() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    for (body, word) in [
+        ("[1]", "object"),
+        ("{\"input\": 7}", "`input` must be an object"),
+        ("{\"name\": \"no blanks\"}", "no name"),
+        ("{\"labels\": {\"a\": 1}}", "`labels`"),
+        ("{\"nmae\": \"x\"}", "did you mean `name`?"),
+        ("{", "JSON"),
+    ] {
+        let response = server
+            .raw(reqwest::Method::POST, "/v1/flows/f/executions", Some(body.to_owned()))
+            .await;
+        let answer = crate::harness::Answer::of(response).await;
+        assert_eq!(answer.code(), (400, "BadRequest"), "{body}");
+        assert!(
+            answer.body["detail"].as_str().unwrap().contains(word),
+            "{body}: {answer:?}"
+        );
+    }
+    let schema = json!({"version": "v1", "type": "flow", "steps": asleep(),
+        "inputSchema": {"type": "object", "required": ["id"]}});
+    server.put("/v1/flows/s", schema).await;
+    assert_eq!(
+        server.post("/v1/flows/s/executions", json!({})).await.code(),
+        (422, "InvalidInput")
+    );
+    assert_eq!(server.get("/v1/executions/none").await.code(), (404, "NoSuchExecution"));
+    assert_eq!(server.get("/v1/nowhere").await.code(), (404, "NoSuchRoute"));
+    assert_eq!(
+        server.post("/healthz", json!({})).await.code(),
+        (405, "MethodNotAllowed")
+    );
+}
+
+#[tokio::test]
+async fn children_are_started_and_waited_for() {
+    let server = Running::start().await;
+    server
+        .flow(
+            "child",
+            json!([{"type": "pass", "name": "c", "outputMappings": [{"target": "twice", "source": "$input.n"}]}]),
+        )
+        .await;
+    server
+        .flow(
+            "parent",
+            json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"}]),
+        )
+        .await;
+    let ended = server
+        .post("/v1/flows/parent/executions?wait=10", json!({"input": {"n": 3}}))
+        .await;
+    assert_eq!(ended.body["output"], json!({"twice": 3}), "{ended:?}");
+    let children = server.get("/v1/executions?flow=child").await;
+    assert_eq!(children.body["items"][0]["parent"]["execution"], ended.body["id"]);
+}
+
+fn items(page: &Value) -> &Vec<Value> {
+    page["items"].as_array().unwrap()
+}

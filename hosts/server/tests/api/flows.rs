@@ -1,0 +1,101 @@
+use crate::harness::{Running, asleep, definition};
+use reqwest::Method;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_version_is_made_only_of_what_is_new() {
+    let server = Running::start().await;
+    let one = definition(json!([{"type": "pass", "name": "a"}]));
+    let first = server.put("/v1/flows/f", one.clone()).await;
+    assert_eq!((first.status, &first.body["version"]), (201, &json!(1)));
+    let same = server.put("/v1/flows/f", one).await;
+    assert_eq!((same.status, &same.body["version"]), (200, &json!(1)));
+    let second = server
+        .put("/v1/flows/f", definition(json!([{"type": "pass", "name": "b"}])))
+        .await;
+    assert_eq!((second.status, &second.body["version"]), (201, &json!(2)));
+    let versions = server.get("/v1/flows/f/versions").await;
+    assert_eq!(versions.body["items"][0]["version"], 2);
+    let old = server.get("/v1/flows/f?version=1").await;
+    assert_eq!(old.body["definition"]["steps"][0]["name"], "a");
+    assert_eq!(server.get("/v1/flows/f?version=3").await.code(), (404, "NoSuchFlow"));
+}
+
+#[tokio::test]
+async fn a_running_execution_keeps_its_definition() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    server
+        .put("/v1/flows/f", definition(json!([{"type": "pass", "name": "other"}])))
+        .await;
+    let state = server
+        .get(&format!("/v1/executions/{}/state", begun.body["id"].as_str().unwrap()))
+        .await;
+    assert_eq!(state.body["steps"][0]["step"], "sleep", "{state:?}");
+    let new = server.post("/v1/flows/f/executions?wait=5", json!({})).await;
+    assert_eq!(
+        (&new.body["status"], &new.body["version"]),
+        (&json!("Succeeded"), &json!(2))
+    );
+}
+
+#[tokio::test]
+async fn a_hidden_flow_is_not_started_and_not_listed() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    assert_eq!(server.ask(Method::DELETE, "/v1/flows/f", None).await.status, 204);
+    assert_eq!(
+        server.post("/v1/flows/f/executions", json!({})).await.code(),
+        (404, "NoSuchFlow")
+    );
+    assert_eq!(server.get("/v1/flows").await.body["items"], json!([]));
+    assert_eq!(
+        server.ask(Method::DELETE, "/v1/flows/none", None).await.code(),
+        (404, "NoSuchFlow")
+    );
+}
+
+#[tokio::test]
+async fn a_bad_definition_says_everything_that_is_wrong() {
+    let server = Running::start().await;
+    let bad = json!({"version": "v1", "type": "flow", "steps": [{"type": "pas", "name": "a"}, {"type": "pass", "name": "a"}, {"type": "wait", "name": "w"}]});
+    let answer = server.put("/v1/flows/f", bad).await;
+    assert_eq!(answer.code(), (422, "InvalidDefinition"));
+    let found = answer.body["diagnostics"].as_array().unwrap();
+    assert!(found.len() >= 3, "{answer:?}");
+    assert!(
+        found
+            .iter()
+            .all(|found| found["code"].is_string() && found["line"].is_number())
+    );
+    assert_eq!(
+        server.put("/v1/flows/1f", definition(asleep())).await.code(),
+        (400, "BadRequest")
+    );
+}
+
+#[tokio::test]
+async fn yaml_is_read_as_yaml() {
+    let server = Running::start().await;
+    let yaml = "version: v1\ntype: flow\nsteps:\n  - type: pass\n    name: a\n";
+    let request = server.client.put(format!("{}/v1/flows/y", server.base)).body(yaml);
+    let response = request.header("content-type", "application/yaml").send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 201);
+    let ended = server.post("/v1/flows/y/executions?wait=5", json!({})).await;
+    assert_eq!(ended.body["status"], "Succeeded");
+}
+
+#[tokio::test]
+async fn what_cannot_be_honoured_yet_is_refused() {
+    let server = Running::start().await;
+    let mut flow = definition(asleep());
+    flow["concurrency"] = json!([{"key": "k", "limit": 1}]);
+    assert_eq!(server.put("/v1/flows/f", flow).await.code(), (422, "NotSupported"));
+    server.flow("f", asleep()).await;
+    for member in ["priority", "orderTime", "startAt", "delaySeconds", "after"] {
+        let answer = server.post("/v1/flows/f/executions", json!({member: 1})).await;
+        assert_eq!(answer.code(), (422, "NotSupported"), "{member}");
+        assert!(answer.body["detail"].as_str().unwrap().contains(member));
+    }
+}

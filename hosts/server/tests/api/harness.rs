@@ -1,0 +1,118 @@
+//! A server on a free port, and what to ask it with.
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use starbridge_kit::config::Config;
+use starbridge_kit::node::{Node, NodeSettings};
+use starbridge_memory::MemoryStore;
+use starbridge_server::{Access, Server, ServerSettings};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A running server.
+pub struct Running {
+    pub base: String,
+    pub node: Arc<Node>,
+    pub client: reqwest::Client,
+    pub store: Arc<MemoryStore>,
+    _end: oneshot::Sender<()>,
+}
+
+/// An answer: its status and its body.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl Running {
+    pub async fn start() -> Self {
+        Self::with(Access::default(), |_| {}).await
+    }
+
+    pub async fn with(access: Access, change: impl FnOnce(&mut NodeSettings)) -> Self {
+        // Whoever comes first; there is only one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let store = Arc::new(MemoryStore::new());
+        let mut config = Config::default();
+        config.http.private_addresses = true;
+        let mut settings = config.node(store.clone()).unwrap();
+        change(&mut settings);
+        let node = Arc::new(
+            tokio::task::spawn_blocking(|| Node::start(settings))
+                .await
+                .unwrap()
+                .unwrap(),
+        );
+        let settings = ServerSettings {
+            access,
+            hosts: Vec::new(),
+        };
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), node.clone(), settings)
+            .await
+            .unwrap();
+        let base = format!("http://{}", server.address().unwrap());
+        let (end, ended) = oneshot::channel();
+        tokio::spawn(server.run(ended));
+        Self {
+            base,
+            node,
+            client: reqwest::Client::new(),
+            store,
+            _end: end,
+        }
+    }
+
+    pub async fn raw(&self, method: Method, path: &str, body: Option<String>) -> Response {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        request.send().await.unwrap()
+    }
+
+    pub async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+        Answer::of(self.raw(method, path, body.map(|body| body.to_string())).await).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.ask(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.ask(Method::PUT, path, Some(body)).await
+    }
+
+    /// Puts a flow of these steps.
+    pub async fn flow(&self, name: &str, steps: Value) {
+        let put = self.put(&format!("/v1/flows/{name}"), definition(steps)).await;
+        assert_eq!(put.status, 201, "{put:?}");
+    }
+}
+
+impl Answer {
+    pub async fn of(response: Response) -> Self {
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Self { status, body }
+    }
+
+    /// Status and code of a problem.
+    pub fn code(&self) -> (u16, &str) {
+        (self.status, self.body["code"].as_str().unwrap_or_default())
+    }
+}
+
+pub fn definition(steps: Value) -> Value {
+    json!({"version": "v1", "type": "flow", "steps": steps})
+}
+
+/// A step that waits until it is told.
+pub fn asleep() -> Value {
+    json!([{"type": "wait", "name": "sleep", "duration": 3600}])
+}

@@ -1,0 +1,76 @@
+//! A canary: a secret that is sent, and must be nowhere else.
+
+use crate::harness::Running;
+use serde_json::json;
+use starbridge_machine::EventId;
+use starbridge_ports::{History, Secret, Secrets};
+use starbridge_server::Access;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const CANARY: &str = "canary-5f1d9c";
+
+struct Cage;
+
+impl Secrets for Cage {
+    fn get(&self, name: &str) -> Option<Secret> {
+        (name == "KEY").then(|| Secret::new(CANARY))
+    }
+}
+
+/// A function that fails and keeps what it was sent.
+async fn function(seen: Arc<Mutex<Vec<String>>>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = vec![0; 64 * 1024];
+            let read = stream.read(&mut bytes).await.unwrap_or(0);
+            seen.lock()
+                .unwrap()
+                .push(String::from_utf8_lossy(&bytes[..read]).into_owned());
+            let _ = stream
+                .write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                .await;
+        }
+    });
+    format!("http://{address}/f")
+}
+
+#[tokio::test]
+async fn a_secret_is_sent_and_is_nowhere_else() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let target = function(seen.clone()).await;
+    let server = Running::with(Access::default(), |settings| settings.secrets = Arc::new(Cage)).await;
+    let params = json!({"headers": {"x-key": "secret://KEY"}, "query": {"key": "secret://KEY"}, "body": {"key": "secret://KEY"}});
+    // One that answers with an error, and one that can't be reached: both are described in the history.
+    server
+        .flow("f", json!([
+            {"type": "task", "name": "bad", "resourceArn": target, "serviceParams": params, "catch": [{"errors": ["FnF.ALL"], "goto": "gone"}]},
+            {"type": "task", "name": "gone", "resourceArn": "http://127.0.0.1:1/", "serviceParams": params}]))
+        .await;
+    let ended = server
+        .post("/v1/flows/f/executions?wait=20", json!({"name": "e"}))
+        .await;
+    assert_eq!(ended.body["status"], "Failed", "{ended:?}");
+    let sent = seen.lock().unwrap().join("\n");
+    assert!(sent.matches(CANARY).count() >= 3, "it was not sent: {sent}");
+    let id = ended.body["id"].as_str().unwrap();
+    let mut shown = vec![ended.body.to_string()];
+    for path in [
+        format!("/v1/executions/{id}/history?limit=1000"),
+        format!("/v1/executions/{id}/state"),
+        format!("/v1/executions/{id}/steps"),
+        "/v1/executions".to_owned(),
+        "/v1/flows/f".to_owned(),
+        "/metrics".to_owned(),
+    ] {
+        shown.push(server.get(&path).await.body.to_string());
+    }
+    let stored = server.store.load_whole(id).unwrap().unwrap();
+    shown.extend(stored.turns.iter().map(|turn| turn.text.clone()));
+    assert!(stored.turns.iter().any(|turn| turn.first > EventId(1)));
+    for text in shown {
+        assert!(!text.contains(CANARY), "{text}");
+    }
+}

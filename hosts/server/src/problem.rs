@@ -135,6 +135,7 @@ impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let (status, code) = match &rejection {
             Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
+            Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
             Rejection::InvalidInput(_) => (StatusCode::UNPROCESSABLE_ENTITY, "InvalidInput"),
             Rejection::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "InputTooLarge"),
             Rejection::Broken { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "Corrupt"),

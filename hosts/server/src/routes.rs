@@ -292,6 +292,19 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         method: "POST",
+        path: "/v1/executions/{id}/redrive",
+        scope: Some(Scope::Operate),
+        summary: "Lets one that ended without success go on from what was not undone",
+        query: &[],
+        body: Some("Redrive"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (409, "`NotRedrivable`: it runs or has succeeded", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::redrive)),
+    },
+    Route {
+        method: "POST",
         path: "/v1/callbacks/{token}/{verb}",
         scope: None,
         summary: "Reports a task with its token: `succeed`, `fail` or `heartbeat`",

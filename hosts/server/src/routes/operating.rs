@@ -24,6 +24,18 @@ pub async fn stop(State(app): State<App>, Path(id): Path<String>, body: Result<B
     give(&app, &id, stop).await
 }
 
+/// `POST /v1/executions/{id}/redrive`
+pub async fn redrive(State(app): State<App>, Path(id): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let body = Body::read(&whole(body)?, &["input", "version"])?;
+    for member in ["input", "version"] {
+        if body.get(member).is_some() {
+            let detail = format!("`{member}` can't be changed by a redrive yet: leave it out");
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
+        }
+    }
+    give(&app, &id, Signal::Redrive { by: None }).await
+}
+
 /// Gives a signal, and answers with the execution as it is then.
 async fn give(app: &App, id: &str, signal: Signal) -> Answer {
     match app.node.signal(&Text::from(id), signal).await? {

@@ -203,3 +203,38 @@ async fn children_are_started_and_waited_for() {
 fn items(page: &Value) -> &Vec<Value> {
     page["items"].as_array().unwrap()
 }
+
+#[tokio::test]
+async fn what_failed_goes_on_from_where_it_failed() {
+    let server = Running::start().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = format!("http://{}/f", listener.local_addr().unwrap());
+    drop(listener);
+    server
+        .flow(
+            "f",
+            json!([{"type": "pass", "name": "before", "outputMappings": [{"target": "x", "source": 1}]},
+            {"type": "task", "name": "call", "resourceArn": target}]),
+        )
+        .await;
+    let failed = server.post("/v1/flows/f/executions?wait=10", json!({})).await;
+    assert_eq!(
+        (&failed.body["status"], &failed.body["error"]),
+        (&json!("Failed"), &json!("HTTP.ConnectionFailed"))
+    );
+    let id = failed.body["id"].as_str().unwrap();
+    let again = server.post(&format!("/v1/executions/{id}/redrive"), json!({})).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    let ended = server.get(&format!("/v1/executions/{id}?wait=10")).await;
+    assert_eq!(ended.body["status"], "Failed");
+    let steps = server.get(&format!("/v1/executions/{id}/steps")).await;
+    let names: Vec<&str> = items(&steps.body)
+        .iter()
+        .map(|row| row["step"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["before", "call", "call"]);
+    server.flow("g", json!([{"type": "pass", "name": "p"}])).await;
+    let well = server.post("/v1/flows/g/executions?wait=5", json!({})).await;
+    let path = format!("/v1/executions/{}/redrive", well.body["id"].as_str().unwrap());
+    assert_eq!(server.post(&path, json!({})).await.code(), (409, "NotRedrivable"));
+}

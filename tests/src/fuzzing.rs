@@ -256,6 +256,7 @@ fn drive(flow: &Arc<Flow>, mut state: State, origin: Origin) {
             rollback: effects.is_multiple_of(2),
         };
         signals.push((now, stop));
+        signals.push((now, Signal::Redrive { by: None }));
         for (now, signal) in signals {
             send(flow, &mut state, signal, now, origin);
         }

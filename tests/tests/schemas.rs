@@ -4,7 +4,7 @@ use serde_json::Value;
 use starbridge_fdl::limits::Limits;
 use starbridge_kit::exported::{export_event, export_head};
 use starbridge_kit::rehearsal::{Rehearsal, TestFile};
-use starbridge_tests::{conformance, data};
+use starbridge_tests::{conformance, data, operated};
 use std::path::PathBuf;
 
 fn schema(name: &str) -> jsonschema::Validator {
@@ -98,7 +98,17 @@ fn the_schema_of_histories_takes_every_history() {
             }
         }
     }
-    assert!(kinds.len() > 25, "{kinds:?}");
+    for path in operated::files() {
+        for run in operated::histories(&path).unwrap() {
+            for event in run.events() {
+                let value: Value = serde_json::from_str(&export_event(run.flow(), event)).unwrap();
+                kinds.insert(value["type"].as_str().unwrap_or_default().to_owned());
+                let problems = problems(&schema, &value);
+                assert!(problems.is_empty(), "{}: {value}: {problems:#?}", path.display());
+            }
+        }
+    }
+    assert!(kinds.len() > 30, "{kinds:?}");
 }
 
 #[test]

@@ -63,6 +63,19 @@ impl State {
                 Ok(())
             }
             Signal::Redrive { by } => self.take_redrive(turn, by),
+            Signal::Fork { of, event, name } => {
+                if event > self.book.last {
+                    return Err(Rejection::Unknown);
+                }
+                let place = self.flow_place(self.book.last);
+                let detail = Detail::ExecutionForked {
+                    execution: of,
+                    event,
+                    name,
+                };
+                self.emit(turn, place, detail);
+                Ok(())
+            }
             Signal::TimerDue(timer) => self.take_timer(turn, timer),
             Signal::Stop {
                 error,

@@ -3,6 +3,7 @@
 mod call;
 mod child;
 mod execution;
+mod fork;
 mod redrive;
 mod step;
 mod undo;
@@ -83,7 +84,7 @@ impl State {
             Detail::LateResultIgnored { of, .. } => Some(self.book.abandoned.remove(of).then_some(())),
             Detail::TurnContinued | Detail::TaskStarted => Some(Some(())),
             Detail::ExecutionRedriven { .. } => Some(self.fold_redriven(flow, event)),
-            Detail::ExecutionForked { .. } => Some(None),
+            Detail::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
             _ => None,
         }
     }

@@ -299,7 +299,11 @@ pub enum Detail {
         by: Text,
     },
     /// † This execution goes on from an event of another.
-    ExecutionForked { execution: Text, event: EventId },
+    ExecutionForked {
+        execution: Text,
+        event: EventId,
+        name: Text,
+    },
     /// † What the turn before left undone goes on.
     TurnContinued,
     /// Of old histories; says nothing.

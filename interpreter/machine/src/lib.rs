@@ -14,6 +14,7 @@ mod close;
 mod context;
 mod effect;
 mod event;
+mod fork;
 pub mod history;
 mod inspect;
 mod replay;
@@ -26,6 +27,7 @@ mod undo;
 
 pub use effect::{CallToSend, Effect, EffectKind};
 pub use event::{Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started};
+pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::OpenStep;
 pub use signal::{Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};

@@ -89,6 +89,11 @@ impl State {
                 rollback: event.rollback,
             },
             Detail::TurnContinued => Signal::Continue,
+            Detail::ExecutionForked { execution, event, name } => Signal::Fork {
+                of: execution.clone(),
+                event: *event,
+                name: name.clone(),
+            },
             Detail::ExecutionRedriven { by, .. } => Signal::Redrive {
                 by: (!by.is_empty()).then(|| by.to_string()),
             },

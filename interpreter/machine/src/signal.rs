@@ -80,6 +80,15 @@ pub enum Signal {
     },
     /// What the last turn left undone is to go on.
     Continue,
+    /// What was copied from another execution is to go on as this one: [`State::fork`](crate::State::fork) gives it.
+    Fork {
+        /// The other execution.
+        of: Text,
+        /// Its event.
+        event: EventId,
+        /// The name of this one.
+        name: Text,
+    },
     /// An execution that ended without success is to go on.
     Redrive {
         /// Who.

@@ -8,7 +8,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_kit::rehearsal::{Case, Mock, Mocks, Outcome, Stop};
 use starbridge_machine::{
-    CallToSend, Detail, Event, EventId, Failure, Rejection, Resolution, Signal, Started, State, history,
+    CallToSend, Detail, Event, EventId, Failure, Fork, Rejection, Resolution, Signal, Started, State, copied, history,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -149,8 +149,36 @@ impl Run {
         })
     }
 
-    fn fork(&mut self, _event: EventId, _name: &str) -> Result<Outcome, String> {
-        Err("not there".to_owned())
+    fn fork(&mut self, event: EventId, name: &str) -> Result<Outcome, String> {
+        let fork = Fork {
+            of: self.id().clone(),
+            event,
+            execution: Text::from(format!("{}-{name}", self.id())),
+            name: Text::from(name),
+            version: None,
+        };
+        let forked = State::fork(
+            &self.flow,
+            &self.flow,
+            &self.events,
+            &fork,
+            self.limits.clone(),
+            self.now,
+        );
+        let forked = match forked {
+            Ok(forked) => forked,
+            Err(error) => return Ok(Outcome::refused(error.to_string())),
+        };
+        self.state = forked.state;
+        self.events = forked.turns.concat();
+        let before = copied(&self.events);
+        self.answers.clear();
+        self.silences.clear();
+        self.sent.clear();
+        self.pass_on();
+        self.drive()?;
+        let of_leg = self.events.get(before..).unwrap_or_default();
+        Ok(Outcome::of(&self.flow, &self.state, of_leg))
     }
 
     /// Lets one thing happen after the other until the execution has ended or nothing will happen.
@@ -230,6 +258,12 @@ impl Run {
             let _ = self.state.advance(&self.flow, again, self.now, &mut turn);
         }
         self.events.append(&mut turn);
+        self.pass_on();
+        Ok(())
+    }
+
+    /// What happens to the state and to the answers under way after a turn.
+    fn pass_on(&mut self) {
         match self.way {
             Way::Straight | Way::Twice => {}
             Way::Folded => self.state = self.folded(),
@@ -242,7 +276,6 @@ impl Run {
         }
         self.answers.retain(|(_, call), _| self.state.is_in_flight(*call));
         self.silences.retain(|(_, call)| self.state.is_in_flight(*call));
-        Ok(())
     }
 
     /// The state that the written history leads to.
@@ -281,7 +314,10 @@ impl Run {
     /// The signals that the events record, given once more, must lead to the same events.
     pub(super) fn signals_give_the_same(&self) -> Option<String> {
         let mut state = State::new(self.id().clone(), self.limits.clone());
-        let mut at = 0;
+        let mut at = copied(&self.events);
+        for event in self.events.iter().take(at) {
+            state.apply(&self.flow, event);
+        }
         while let Some(first) = self.events.get(at) {
             let rest = self.events.get(at + 1..).unwrap_or_default();
             let end = rest

@@ -391,6 +391,7 @@ impl<'a> Members<'a> {
             "ExecutionForked" => Detail::ExecutionForked {
                 execution: self.text("execution")?,
                 event: self.event("event")?,
+                name: self.text("name")?,
             },
             "TurnContinued" => Detail::TurnContinued,
             other => return Err(error(format!("there is no event type `{other}`"))),

@@ -295,9 +295,10 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set(o, "steps", steps);
             set(o, "by", by.clone());
         }
-        Detail::ExecutionForked { execution, event } => {
+        Detail::ExecutionForked { execution, event, name } => {
             set(o, "execution", execution.clone());
             set(o, "event", event.0);
+            set(o, "name", name.clone());
         }
         _ => {}
     }

@@ -1,0 +1,85 @@
+//! What a fork changes in the state it takes over.
+
+use crate::event::Event;
+use crate::state::{Frame, Inside, Phase, State, TaskPhase, TimerFor, UndoPhase, WaitRun};
+use starbridge_fdl::graph::{Flow, StepKind, Wait};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+
+impl State {
+    /// The fork has its own name and no parent. Its calls are to be sent, and what is waited for is waited for as long as
+    /// was left; the flow's bound counts anew.
+    pub(super) fn fold_forked(&mut self, flow: &Flow, event: &Event, name: &Text) -> Option<()> {
+        let started = self.book.started.as_mut()?;
+        started.name = name.clone();
+        started.parent = None;
+        self.book.abandoned.clear();
+        let left = event.time.millis_since(self.book.last_time);
+        for call in self.book.calls.values_mut() {
+            call.submitted = false;
+            call.timeout_at = call.timeout_at.map(|at| at.plus_millis(left));
+        }
+        #[expect(clippy::iter_over_hash_type, reason = "each frame is changed by itself")]
+        for frame in self.book.frames.values_mut() {
+            postpone(flow, frame, left);
+        }
+        let bounded = self.book.timers.values().any(|what| *what == TimerFor::Execution);
+        let timers = std::mem::take(&mut self.book.timers);
+        for ((due, set_by), what) in timers {
+            let fixed = matches!(what, TimerFor::Frame(id) if self.waits_for_instant(flow, id, due));
+            let due = if fixed { due } else { due.plus_millis(left) };
+            if what != TimerFor::Execution {
+                self.book.timers.insert((due, set_by), what);
+            }
+        }
+        if bounded {
+            let bound = event.time.plus_millis(flow.timeout);
+            self.book.timers.insert((bound, event.id), TimerFor::Execution);
+        }
+        Some(())
+    }
+
+    /// Whether that is when a wait for a point in time ends: it does not move.
+    fn waits_for_instant(&self, flow: &Flow, id: crate::state::FrameId, due: Timestamp) -> bool {
+        let visit = self.book.frames.get(&id).and_then(Frame::visit);
+        visit.is_some_and(|visit| {
+            let waits =
+                matches!(visit.phase, Phase::Started(Inside::Wait(WaitRun::Waiting { until, .. })) if until == due);
+            waits && is_for_instant(flow, visit.step)
+        })
+    }
+}
+
+fn is_for_instant(flow: &Flow, step: starbridge_fdl::graph::StepId) -> bool {
+    let kind = flow.step(step).map(|step| &step.kind);
+    matches!(kind, Some(StepKind::Wait(Wait::Timestamp(_))))
+}
+
+/// Moves all that a frame waits for.
+fn postpone(flow: &Flow, frame: &mut Frame, left: u64) {
+    if let Some(run) = frame.undoing.as_mut().and_then(|undoing| undoing.current.as_mut())
+        && let UndoPhase::Retrying { due, .. } = &mut run.phase
+    {
+        *due = due.plus_millis(left);
+    }
+    let Some(visit) = frame.visit_mut() else {
+        return;
+    };
+    visit.deadline = visit.deadline.map(|at| at.plus_millis(left));
+    match &mut visit.phase {
+        Phase::Retrying { due, .. } => *due = due.plus_millis(left),
+        Phase::Started(Inside::Wait(WaitRun::Waiting { until, .. })) if !is_for_instant(flow, visit.step) => {
+            *until = until.plus_millis(left);
+        }
+        Phase::Started(Inside::Task(run)) => {
+            run.timeout_at = run.timeout_at.map(|at| at.plus_millis(left));
+            match &mut run.phase {
+                TaskPhase::Sleeping { due, .. } => *due = due.plus_millis(left),
+                // The child it may have started is the old execution's.
+                TaskPhase::InFlight { .. } => run.child = None,
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}

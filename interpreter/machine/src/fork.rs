@@ -1,0 +1,156 @@
+//! Forks: a new execution that goes on from an event of an old one (section "operating executions").
+//!
+//! Its history is the old one up to the end of that event's turn, then `ExecutionForked`. Calls in flight there are
+//! outstanding in the fork, under its own keys and tokens.
+
+use crate::event::{Detail, Event, EventId};
+use crate::history::{read_event, write_event};
+use crate::signal::{Rejection, Signal};
+use crate::state::State;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use std::sync::Arc;
+
+/// What a fork is of, and what it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fork {
+    /// The id of the old execution.
+    pub of: Text,
+    /// The event to go on from: the end of its turn.
+    pub event: EventId,
+    /// The id of the new execution.
+    pub execution: Text,
+    /// Its name.
+    pub name: Text,
+    /// The version of the flow it runs, where that is another one.
+    pub version: Option<u64>,
+}
+
+/// A fork that has begun.
+#[derive(Clone, Debug)]
+pub struct Forked {
+    /// Its state after the first append.
+    pub state: State,
+    /// The turns of that append: the old ones, each with its own time, then its own.
+    pub turns: Vec<Vec<Event>>,
+}
+
+/// Why there is no fork.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForkError {
+    /// The old history has no such event.
+    NoSuchEvent,
+    /// The old history does not fit the flow from this event on.
+    DoesNotFit {
+        /// The event.
+        at: EventId,
+    },
+    /// The fork could not begin.
+    Refused(Rejection),
+}
+
+impl std::fmt::Display for ForkError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoSuchEvent => f.write_str("the history has no such event"),
+            Self::DoesNotFit { at } => write!(f, "the history does not fit the flow from event {at} on"),
+            Self::Refused(rejection) => rejection.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ForkError {}
+
+impl State {
+    /// Begins a fork that runs `flow`, from the events of an execution of `old_flow`, which may be the same one.
+    pub fn fork(
+        flow: &Flow,
+        old_flow: &Flow,
+        old: &[Event],
+        fork: &Fork,
+        limits: Arc<Limits>,
+        now: Timestamp,
+    ) -> Result<Forked, ForkError> {
+        if fork.event == EventId::default() || !old.iter().any(|event| event.id == fork.event) {
+            return Err(ForkError::NoSuchEvent);
+        }
+        let mut state = Self::new(fork.execution.clone(), limits);
+        let mut turns: Vec<Vec<Event>> = Vec::new();
+        for event in old {
+            if event.id > fork.event && event.begins_turn() {
+                break;
+            }
+            let event = fork
+                .copy(flow, old_flow, event)
+                .ok_or(ForkError::DoesNotFit { at: event.id })?;
+            state.apply(flow, &event);
+            if let Some(at) = state.broken_at() {
+                return Err(ForkError::DoesNotFit { at });
+            }
+            match turns.last_mut().filter(|_| !event.begins_turn()) {
+                Some(turn) => turn.push(event),
+                None => turns.push(vec![event]),
+            }
+        }
+        let signal = Signal::Fork {
+            of: fork.of.clone(),
+            event: fork.event,
+            name: fork.name.clone(),
+        };
+        let mut turn = Vec::new();
+        state
+            .advance(flow, signal, now, &mut turn)
+            .map_err(ForkError::Refused)?;
+        turns.push(turn);
+        Ok(Forked { state, turns })
+    }
+}
+
+impl Fork {
+    /// An event as the fork has it: steps by the new flow's numbers, tokens its own.
+    fn copy(&self, flow: &Flow, old_flow: &Flow, event: &Event) -> Option<Event> {
+        let written = self.own_tokens(&write_event(old_flow, event).into());
+        let mut event = read_event(flow, &written).ok()?;
+        if let Detail::ExecutionStarted(started) = &mut event.detail {
+            started.definition_hash = flow.hash.clone();
+            started.version = self.version.unwrap_or(started.version);
+        }
+        Some(event)
+    }
+
+    fn own_tokens(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => match self.own_token(text) {
+                Some(own) => own.into(),
+                None => value.clone(),
+            },
+            Value::Array(items) => Value::Array(items.values().iter().map(|item| self.own_tokens(item)).collect()),
+            Value::Object(members) => {
+                let members = members.iter();
+                Value::Object(
+                    members
+                        .map(|(key, value)| (key.clone(), self.own_tokens(value)))
+                        .collect::<Object>(),
+                )
+            }
+            _ => value.clone(),
+        }
+    }
+
+    /// The fork's own reference in place of one of the old execution's.
+    fn own_token(&self, text: &str) -> Option<String> {
+        let call = text.strip_prefix("task-token:")?.strip_prefix(self.of.as_str())?;
+        let number = call.strip_prefix('/')?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| format!("task-token:{}/{number}", self.execution))
+    }
+}
+
+/// How many events at the beginning of a history stand there because it was forked. What they record was decided by
+/// another execution, so a replay folds them and begins after them.
+pub fn copied(events: &[Event]) -> usize {
+    let forked = |event: &Event| matches!(event.detail, Detail::ExecutionForked { .. });
+    events.iter().rposition(forked).unwrap_or(0)
+}

@@ -6,6 +6,7 @@ mod keys;
 mod looking;
 mod owners;
 mod schedules;
+mod telling;
 mod tidying;
 mod watching;
 

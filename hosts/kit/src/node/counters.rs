@@ -1,7 +1,7 @@
 //! What a node counts.
 
 use starbridge_machine::{Detail, Status};
-use starbridge_runtime::{Outgoing, Shard};
+use starbridge_runtime::Outgoing;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers that only grow, from the start of the process.
@@ -38,7 +38,7 @@ const ENDS: [Status; 6] = [
 pub type TotalsByStatus = Vec<(Status, u64)>;
 
 impl Counters {
-    pub(super) fn see(&self, _: &Shard, outgoing: &Outgoing) {
+    pub(super) fn see(&self, outgoing: &Outgoing) {
         let add = |counter: &AtomicU64, count: u64| {
             counter.fetch_add(count, Ordering::Relaxed);
         };

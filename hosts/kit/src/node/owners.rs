@@ -1,5 +1,6 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
 
+use super::telling::tell;
 use super::{Counters, NodeError, NodeSettings, Refused, Watchers};
 use crate::system::{SystemClock, birth};
 use starbridge_command::{CommandConnector, CommandSettings};
@@ -177,7 +178,8 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
     let over: Result<(), StoreError> = runtime.block_on(async move {
         world.connectors.insert("http", Arc::new(HttpConnector::new(http)));
         let observer = move |shard: &Shard, outgoing: &Outgoing| {
-            counters.see(shard, outgoing);
+            counters.see(outgoing);
+            tell(shard, outgoing);
             watchers.see(outgoing);
         };
         let engine = Engine::new(shard, world, settings, inbox, observer).writing_through(writer);

@@ -62,7 +62,9 @@ impl Kept {
                 execution.checkpoint = Some((execution.last(), state.clone()));
             }
         }
-        self.messages.retain(|message| !append.received.contains(&message.id));
+        if !append.received.is_empty() {
+            self.messages.retain(|message| !append.received.contains(&message.id));
+        }
         for message in &append.sent {
             if self.messages.iter().all(|kept| kept.id != message.id) {
                 self.messages.push(message.clone());

@@ -222,10 +222,8 @@ fn timed<T>(what: &str, times: u32, mut work: impl FnMut(u32) -> T) -> T {
     last
 }
 
-/// Many executions that sleep, and what others do meanwhile.
-fn sleepers(path: &Path, options: &Options, count: u64) {
-    let store = SqliteStore::open_with(path, options).expect("a store");
-    let begin = Instant::now();
+/// Starts executions that sleep at once.
+fn fall_asleep(store: &SqliteStore, count: u64) {
     let numbers: Vec<u64> = (0..count).collect();
     for batch in numbers.chunks(256) {
         let appends: Vec<Append> = batch
@@ -248,6 +246,13 @@ fn sleepers(path: &Path, options: &Options, count: u64) {
             .collect();
         store.append(&appends).expect("kept");
     }
+}
+
+/// Many executions that sleep, and what others do meanwhile.
+fn sleepers(path: &Path, options: &Options, count: u64) {
+    let store = SqliteStore::open_with(path, options).expect("a store");
+    let begin = Instant::now();
+    fall_asleep(&store, count);
     println!(
         "{count} sleepers of 12 events and 500 bytes: {:.0} a second, {} bytes each",
         count as f64 / begin.elapsed().as_secs_f64(),

@@ -72,76 +72,104 @@ fn ways(query: &Query) -> Vec<Vec<usize>> {
 
 /// The query for some statuses. One row more than asked for says whether there is a next page.
 fn select(query: &Query, statuses: &[usize], before: Option<i64>) -> (String, Vec<Value>) {
-    let mut terms: Vec<String> = Vec::new();
-    let mut values: Vec<Value> = Vec::new();
-    let bind = |values: &mut Vec<Value>, value: Value| {
-        values.push(value);
-        format!("?{}", values.len())
+    let mut terms = Terms::default();
+    let (from, number) = if query.labels.is_empty() {
+        ("executions AS e", "e.number")
+    } else {
+        (
+            "labels AS l CROSS JOIN executions AS e ON e.number = l.number",
+            "l.number",
+        )
     };
-    let mut from = "executions AS e";
-    for (position, (label, value)) in query.labels.iter().enumerate() {
-        let label = bind(&mut values, Value::Text(label.as_str().to_owned()));
-        let value = bind(&mut values, Value::Text(value.as_str().to_owned()));
-        if position == 0 {
-            // The first label leads: its entries are in order of number.
-            from = "labels AS l CROSS JOIN executions AS e ON e.number = l.number";
-            terms.push(format!("l.label = {label} AND l.value = {value}"));
-        } else {
-            terms.push(format!(
-                "EXISTS (SELECT 1 FROM labels AS m WHERE m.label = {label} AND m.value = {value} AND m.number = e.number)"
-            ));
-        }
-    }
+    terms.add_labels(query);
     if let Some(flow) = &query.flow {
-        let flow = bind(&mut values, Value::Text(flow.as_str().to_owned()));
+        let flow = terms.text(flow);
         // With one status its index is the better one.
-        let plus = if statuses.len() == 1 && statuses[0] != SUCCEEDED {
-            "+"
-        } else {
-            ""
+        let plus = match statuses {
+            [one] if *one != SUCCEEDED => "+",
+            _ => "",
         };
-        terms.push(format!("{plus}e.flow = {flow}"));
+        terms.add(format!("{plus}e.flow = {flow}"));
     }
     match statuses {
         [] => {}
-        [one] if *one != SUCCEEDED => terms.push(format!("e.status = {one} AND e.status <> {SUCCEEDED}")),
+        [one] if *one != SUCCEEDED => terms.add(format!("e.status = {one} AND e.status <> {SUCCEEDED}")),
         many => {
             let many: Vec<String> = many.iter().map(usize::to_string).collect();
-            terms.push(format!("+e.status IN ({})", many.join(", ")));
+            terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
     }
     if let Some(name) = &query.name {
-        let name = bind(&mut values, Value::Text(name.as_str().to_owned()));
-        terms.push(format!("substr(coalesce(e.name, e.id), 1, length({name})) = {name}"));
+        let name = terms.text(name);
+        terms.add(format!("substr(coalesce(e.name, e.id), 1, length({name})) = {name}"));
     }
     for (at, sign) in [(query.from, ">="), (query.to, "<")] {
         if let Some(at) = at {
-            let at = bind(&mut values, Value::Integer(at.0));
-            terms.push(format!("e.started {sign} {at}"));
+            let at = terms.number(at.0);
+            terms.add(format!("e.started {sign} {at}"));
         }
     }
-    let number = if query.labels.is_empty() {
-        "e.number"
-    } else {
-        "l.number"
-    };
     if let Some(before) = before {
-        let before = bind(&mut values, Value::Integer(before));
-        terms.push(format!("{number} < {before}"));
+        let before = terms.number(before);
+        terms.add(format!("{number} < {before}"));
     }
-    let wanted = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
-    let limit = bind(&mut values, Value::Integer(wanted));
+    let limit = terms.number(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1));
     let columns: Vec<String> = COLUMNS.split(", ").map(|column| format!("e.{column}")).collect();
-    let terms = if terms.is_empty() {
-        "1".to_owned()
-    } else {
-        terms.join(" AND ")
-    };
     let sql = format!(
-        "SELECT {} FROM {from} WHERE {terms} ORDER BY {number} DESC LIMIT {limit}",
-        columns.join(", ")
+        "SELECT {} FROM {from} WHERE {} ORDER BY {number} DESC LIMIT {limit}",
+        columns.join(", "),
+        terms.all.join(" AND ")
     );
-    (sql, values)
+    (sql, terms.values)
+}
+
+/// The terms of a query and the values in them.
+struct Terms {
+    all: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            all: vec!["1".to_owned()],
+            values: Vec::new(),
+        }
+    }
+}
+
+impl Terms {
+    fn add(&mut self, term: String) {
+        self.all.push(term);
+    }
+
+    fn text(&mut self, text: &Text) -> String {
+        self.value(Value::Text(text.as_str().to_owned()))
+    }
+
+    fn number(&mut self, number: i64) -> String {
+        self.value(Value::Integer(number))
+    }
+
+    /// Takes a value, and answers its place in the query.
+    fn value(&mut self, value: Value) -> String {
+        self.values.push(value);
+        format!("?{}", self.values.len())
+    }
+
+    /// The first label leads: its entries are in order of number.
+    fn add_labels(&mut self, query: &Query) {
+        for (position, (label, value)) in query.labels.iter().enumerate() {
+            let (label, value) = (self.text(label), self.text(value));
+            self.add(if position == 0 {
+                format!("l.label = {label} AND l.value = {value}")
+            } else {
+                format!(
+                    "EXISTS (SELECT 1 FROM labels AS m WHERE m.label = {label} AND m.value = {value} AND m.number = e.number)"
+                )
+            });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -238,3 +238,29 @@ pub(crate) fn copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
     let to = to.to_string_lossy();
     connection.execute("VACUUM INTO ?1", [to.as_ref()]).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_those_that_promises_rest_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
+        let said = |pragma: &str| {
+            let sql = format!("PRAGMA {pragma}");
+            let asked =
+                |connection: &Connection| connection.query_row(&sql, [], |row| row.get::<_, rusqlite::types::Value>(0));
+            let value = store.writer().transaction(|work| asked(work.connection));
+            format!("{:?}", value.unwrap())
+        };
+        assert_eq!(said("journal_mode"), "Text(\"wal\")");
+        // FULL.
+        assert_eq!(said("synchronous"), "Integer(2)");
+        assert_eq!(said("page_size"), "Integer(8192)");
+        assert_eq!(said("wal_autocheckpoint"), "Integer(4096)");
+        assert_eq!(said("application_id"), format!("Integer({APPLICATION})"));
+        let written = store.read(|connection| connection.execute("DELETE FROM turns", []));
+        assert!(matches!(written, Err(StoreError::Unavailable(_))));
+    }
+}

@@ -70,7 +70,7 @@ const CORE: [(&str, &[&str]); 4] = [
         "starbridge-machine",
         &["rustc-hash", "serde", "serde_json", "starbridge-fdl"],
     ),
-    ("starbridge-ports", &["starbridge-fdl", "starbridge-machine"]),
+    ("starbridge-ports", &["serde", "starbridge-fdl", "starbridge-machine"]),
     (
         "starbridge-runtime",
         &[

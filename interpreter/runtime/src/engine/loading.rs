@@ -47,7 +47,25 @@ impl Engine {
         let state = folded.map_err(|error| corrupt(error.message))?;
         let state = state.ok_or_else(|| corrupt("its history can't be folded".to_owned()))?;
         self.shard.recover(&flow, state, &stored);
+        self.expect_heartbeats(execution);
         Ok(true)
+    }
+
+    /// Nobody knows when calls were last heard of: for those that were taken, silence is counted from now on.
+    fn expect_heartbeats(&mut self, execution: &str) {
+        let (Some(state), Some(flow)) = (self.shard.state(execution), self.shard.flow(execution)) else {
+            return;
+        };
+        let expected: Vec<_> = state
+            .calls_in_flight()
+            .filter(|call| !state.is_to_be_sent(*call))
+            .filter_map(|call| state.call_to_send(flow, call))
+            .filter_map(|call| call.heartbeat.map(|millis| (call.call, millis)))
+            .collect();
+        let now = self.now();
+        for (call, millis) in expected {
+            self.heartbeats.expect(&execution.into(), call, millis, now);
+        }
     }
 
     /// Makes sure that an execution is here. Answers whether it is anywhere.

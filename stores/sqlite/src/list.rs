@@ -35,9 +35,13 @@ pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u
 /// A cursor is the number of the last execution shown.
 pub(crate) fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
     let before = query.cursor.as_ref().map(|cursor| cursor.parse::<i64>().unwrap_or(0));
+    let few = match (&query.flow, &query.name) {
+        (Some(flow), Some(name)) => few_named(connection, flow, name)?,
+        _ => None,
+    };
     let mut found = Vec::new();
-    for statuses in ways(query) {
-        let (sql, values) = select(query, &statuses, before);
+    for statuses in ways(query, few.is_some()) {
+        let (sql, values) = select(query, &statuses, before, few.as_deref());
         let mut statement = connection.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(values), from_row)?;
         for row in rows {
@@ -58,12 +62,42 @@ pub(crate) fn list(connection: &Connection, query: &Query) -> rusqlite::Result<P
     })
 }
 
+/// Executions that may begin with a name for it to be looked up instead of reading the newest of the flow.
+const FEW: usize = 1_000;
+
+/// The numbers of the executions of a flow whose name begins so, where they are few: a name in full, or nearly, is found at
+/// once, and where they are many the newest are soon found by reading on.
+fn few_named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Vec<i64>>> {
+    let mut numbers = Vec::new();
+    for sql in [
+        "SELECT number, name, 1 FROM executions WHERE flow = ?1 AND name >= ?2 ORDER BY name",
+        "SELECT number, id, flow = ?1 AND name IS NULL FROM executions WHERE id >= ?2 ORDER BY id",
+    ] {
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query([flow, name])?;
+        let mut looked = 0;
+        while let Some(row) = rows.next()? {
+            if !row.get_ref(1)?.as_str()?.starts_with(name) {
+                break;
+            }
+            looked += 1;
+            if looked > FEW {
+                return Ok(None);
+            }
+            if row.get(2)? {
+                numbers.push(row.get(0)?);
+            }
+        }
+    }
+    Ok(Some(numbers))
+}
+
 /// How the statuses are asked for: each by itself through the index of statuses, where it has them all, or together.
-fn ways(query: &Query) -> Vec<Vec<usize>> {
+fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
     let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code(status)).collect();
     codes.sort_unstable();
     codes.dedup();
-    if query.labels.is_empty() && !codes.is_empty() && !codes.contains(&SUCCEEDED) {
+    if !few && query.labels.is_empty() && !codes.is_empty() && !codes.contains(&SUCCEEDED) {
         codes.into_iter().map(|code| vec![code]).collect()
     } else {
         vec![codes]
@@ -71,7 +105,7 @@ fn ways(query: &Query) -> Vec<Vec<usize>> {
 }
 
 /// The query for some statuses. One row more than asked for says whether there is a next page.
-fn select(query: &Query, statuses: &[usize], before: Option<i64>) -> (String, Vec<Value>) {
+fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[i64]>) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
     let (from, number) = if query.labels.is_empty() {
         ("executions AS e", "e.number")
@@ -84,8 +118,9 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>) -> (String, Ve
     terms.add_labels(query);
     if let Some(flow) = &query.flow {
         let flow = terms.text(flow);
-        // With one status its index is the better one.
+        // With one status its index is the better one, and the numbers are better than all.
         let plus = match statuses {
+            _ if few.is_some() => "+",
             [one] if *one != SUCCEEDED => "+",
             _ => "",
         };
@@ -93,13 +128,19 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>) -> (String, Ve
     }
     match statuses {
         [] => {}
-        [one] if *one != SUCCEEDED => terms.add(format!("e.status = {one} AND e.status <> {SUCCEEDED}")),
+        [one] if *one != SUCCEEDED && few.is_none() => {
+            terms.add(format!("e.status = {one} AND e.status <> {SUCCEEDED}"))
+        }
         many => {
             let many: Vec<String> = many.iter().map(usize::to_string).collect();
             terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
     }
-    if let Some(name) = &query.name {
+    if let Some(few) = few {
+        let few: Vec<String> = few.iter().map(i64::to_string).collect();
+        let few = terms.value(Value::Text(format!("[{}]", few.join(","))));
+        terms.add(format!("e.number IN (SELECT value FROM json_each({few}))"));
+    } else if let Some(name) = &query.name {
         let name = terms.text(name);
         terms.add(format!("substr(coalesce(e.name, e.id), 1, length({name})) = {name}"));
     }
@@ -219,10 +260,18 @@ mod tests {
                 "SEARCH l USING PRIMARY KEY (label=? AND value=?); SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
             ),
         ] {
-            let (sql, values) = select(&query, statuses, None);
+            let (sql, values) = select(&query, statuses, None, None);
             let plan = plan(&connection, &sql, values);
             assert!(plan.starts_with(expected), "{query:?} {statuses:?}: {plan}");
             assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
+        }
+        for statuses in [&[] as &[usize], &[1], &[SUCCEEDED, 2]] {
+            let (sql, values) = select(&flow(name(any())), statuses, Some(7), Some(&[5, 6]));
+            let plan = plan(&connection, &sql, values);
+            assert!(
+                plan.starts_with("SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"),
+                "{statuses:?}: {plan}"
+            );
         }
         for (sql, expected) in [
             ("SELECT id FROM executions WHERE awake = 1", "executions_awake"),

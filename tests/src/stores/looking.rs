@@ -11,6 +11,7 @@ pub(super) const CASES: &[Case] = &[
     ("turns are read in pages", turns_are_read_in_pages),
     ("lists begin with the newest", lists_begin_with_the_newest),
     ("lists show what is asked for", lists_show_what_is_asked_for),
+    ("names are found among many", names_are_found_among_many),
     ("labels are found", labels_are_found),
     ("each status is counted", each_status_is_counted),
     ("what ended long ago goes", what_ended_long_ago_goes),
@@ -164,6 +165,40 @@ fn lists_show_what_is_asked_for(tried: &mut Tried<'_>) {
             assert_eq!(ids(tried, &query, limit), expected, "{query:?} by {limit}");
         }
     }
+}
+
+fn names_are_found_among_many(tried: &mut Tried<'_>) {
+    let starts: Vec<Append> = (0..1_200)
+        .map(|number| {
+            let (id, name) = (format!("id-{number}"), format!("run-{number}"));
+            // Every third is named after its id.
+            start_as(&id, record(if number % 3 == 0 { &id } else { &name }))
+        })
+        .collect();
+    tried.append(&starts);
+    let named = |flow: Option<&str>, name: &str| Query {
+        flow: flow.map(Text::from),
+        name: Some(name.into()),
+        ..Query::default()
+    };
+    for (query, expected) in [
+        (named(Some("order"), "run-1150"), vec!["id-1150"]),
+        (
+            named(Some("order"), "run-115"),
+            vec![
+                "id-1159", "id-1157", "id-1156", "id-1154", "id-1153", "id-1151", "id-1150", "id-115",
+            ],
+        ),
+        (named(Some("order"), "id-120"), vec!["id-120"]),
+        (named(Some("order"), "id-1199"), vec![]),
+        (named(Some("other"), "run-1150"), vec![]),
+        (named(None, "run-1150"), vec!["id-1150"]),
+    ] {
+        assert_eq!(ids(tried, &query, 3), expected, "{query:?}");
+    }
+    assert_eq!(ids(tried, &named(Some("order"), "run-"), 300).len(), 800);
+    assert_eq!(ids(tried, &named(Some("order"), "id-"), 300).len(), 400);
+    assert_eq!(ids(tried, &named(Some("order"), ""), 300).len(), 1_200);
 }
 
 fn labels_are_found(tried: &mut Tried<'_>) {

@@ -4,6 +4,11 @@ use starbridge_ports::Store;
 use std::path::Path;
 use std::sync::Arc;
 
+/// A store that is gone with the process.
+pub fn in_memory() -> Arc<dyn Store> {
+    Arc::new(starbridge_memory::MemoryStore::new())
+}
+
 /// Opens the store in a file, or makes one there. Answers it, or why not and what to do.
 #[cfg(feature = "sqlite")]
 pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {

@@ -83,6 +83,7 @@ const CORE: [(&str, &[&str]); 4] = [
             "starbridge-machine",
             "starbridge-ports",
             "tokio",
+            "tracing",
         ],
     ),
 ];

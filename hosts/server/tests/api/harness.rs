@@ -4,7 +4,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use starbridge_kit::config::Config;
 use starbridge_kit::node::{Node, NodeSettings};
-use starbridge_memory::MemoryStore;
+use starbridge_kit::stores::in_memory;
 use starbridge_server::{Access, Server, ServerSettings};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -14,7 +14,6 @@ pub struct Running {
     pub base: String,
     pub node: Arc<Node>,
     pub client: reqwest::Client,
-    pub store: Arc<MemoryStore>,
     _end: oneshot::Sender<()>,
 }
 
@@ -33,10 +32,9 @@ impl Running {
     pub async fn with(access: Access, change: impl FnOnce(&mut NodeSettings)) -> Self {
         // Whoever comes first; there is only one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let store = Arc::new(MemoryStore::new());
         let mut config = Config::default();
         config.http.private_addresses = true;
-        let mut settings = config.node(store.clone()).unwrap();
+        let mut settings = config.node(in_memory()).unwrap();
         change(&mut settings);
         let node = Arc::new(
             tokio::task::spawn_blocking(|| Node::start(settings))
@@ -58,7 +56,6 @@ impl Running {
             base,
             node,
             client: reqwest::Client::new(),
-            store,
             _end: end,
         }
     }

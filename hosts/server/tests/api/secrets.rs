@@ -3,7 +3,7 @@
 use crate::harness::Running;
 use serde_json::json;
 use starbridge_machine::EventId;
-use starbridge_ports::{History, Secret, Secrets};
+use starbridge_ports::{Secret, Secrets};
 use starbridge_server::Access;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -67,7 +67,7 @@ async fn a_secret_is_sent_and_is_nowhere_else() {
     ] {
         shown.push(server.get(&path).await.body.to_string());
     }
-    let stored = server.store.load_whole(id).unwrap().unwrap();
+    let stored = server.node.store().load_whole(id).unwrap().unwrap();
     shown.extend(stored.turns.iter().map(|turn| turn.text.clone()));
     assert!(stored.turns.iter().any(|turn| turn.first > EventId(1)));
     for text in shown {

@@ -27,7 +27,7 @@ use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Secrets, Store, StoreError};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    Begun, Command, FlowTable, Reply, Report, ResourceMap, StartFailure, StartRequest, TokenKeys,
+    Begun, Command, FlowTable, ForkRequest, Reply, Report, ResourceMap, StartFailure, StartRequest, TokenKeys,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -149,6 +149,20 @@ impl Node {
             reply,
         };
         self.owners.anyone(command).map_err(Refused::into_other)?;
+        match answer.await {
+            Ok(Ok(start)) => Ok(start),
+            Ok(Err(failure)) => Err(Refused::Because(failure)),
+            Err(_) => Err(Refused::Stopping),
+        }
+    }
+
+    /// Begins an execution that goes on from an event of another.
+    pub async fn fork(&self, request: ForkRequest) -> Result<runtime::Start, Refused<StartFailure>> {
+        let (reply, answer) = oneshot::channel();
+        let request = Box::new(request);
+        self.owners
+            .anyone(Command::Fork { request, reply })
+            .map_err(Refused::into_other)?;
         match answer.await {
             Ok(Ok(start)) => Ok(start),
             Ok(Err(failure)) => Err(Refused::Because(failure)),

@@ -145,6 +145,7 @@ fn schemas() -> Value {
         "State": shape(&[("event!", number()), ("time!", time()), ("status!", text()), ("input!", object()), ("local!", object()),
             ("steps!", list(object()))]),
         "Stop": shape(&[("error", text()), ("cause", text()), ("rollback", json!({"type": "boolean"}))]),
+        "Fork": shape(&[("event!", number()), ("name", text())]),
         "Redrive": shape(&[]),
         "Report": shape(&[("output", object()), ("error", text()), ("cause", text())]),
         "Reports": shape(&[("reports!", list(shape(&[("token!", text()), ("output", object()), ("error", text()), ("cause", text()),

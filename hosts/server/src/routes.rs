@@ -305,6 +305,20 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         method: "POST",
+        path: "/v1/executions/{id}/fork",
+        scope: Some(Scope::Operate),
+        summary: "Begins an execution that goes on from an event of this one",
+        query: &[],
+        body: Some("Fork"),
+        answers: &[
+            (201, "the new execution", Some("Execution")),
+            (404, "there is no such execution or event", Some("Problem")),
+            (409, "the name is taken", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::fork)),
+    },
+    Route {
+        method: "POST",
         path: "/v1/callbacks/{token}/{verb}",
         scope: None,
         summary: "Reports a task with its token: `succeed`, `fail` or `heartbeat`",

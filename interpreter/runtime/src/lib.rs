@@ -17,7 +17,7 @@ pub use engine::{
 pub use flows::FlowTable;
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use shard::{
-    Birth, Outgoing, Shard, Standing, StartError, StartRequest, Step as ShardStep, child_id, flow_of, fold,
+    Birth, ForkRequest, Outgoing, Shard, Standing, StartError, StartRequest, Step as ShardStep, child_id, flow_of, fold,
 };
 pub use shards::{SHARDS, shard_of};
 pub use tokens::{TokenError, TokenKeys, reference_of, sign_references};

@@ -11,10 +11,12 @@
 mod batch;
 mod births;
 mod children;
+mod forks;
 mod live;
 mod recover;
 
 pub use births::{Birth, child_id};
+pub use forks::ForkRequest;
 pub use live::Standing;
 pub use recover::{flow_of, fold};
 

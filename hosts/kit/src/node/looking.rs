@@ -7,7 +7,7 @@ use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::{read_turn, write_event};
 use starbridge_machine::{Detail, Event, EventId, State};
 use starbridge_ports::{Record, StoreError, Turn};
-use starbridge_runtime::Begun;
+use starbridge_runtime::{Begun, ForkRequest};
 use std::sync::Arc;
 
 /// Turns folded or read in one go.
@@ -131,6 +131,29 @@ impl Node {
             next = state.last_event().next();
         }
         Ok(describe_state(&flow, &state))
+    }
+
+    /// What a fork of an execution at that event is made of.
+    pub fn fork_request(&self, id: &str, event: EventId, name: Option<Text>) -> Looked<ForkRequest> {
+        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+        let last = self.last_event(id)?;
+        if event > last || event == EventId(0) {
+            return Err(LookError::NoSuchEvent(last));
+        }
+        let end = self.store.turn_of(id, event)?.unwrap_or_default();
+        let mut events = Vec::new();
+        self.each_event(id, |_, event| {
+            let within = event.id < EventId(end.first.0 + u64::from(end.events));
+            events.extend(within.then(|| event.clone()));
+            within
+        })?;
+        Ok(ForkRequest {
+            of: Text::from(id),
+            flow: self.flow_of(id, &record)?,
+            events,
+            event,
+            name,
+        })
     }
 
     /// All events of an execution, in order, a part at a time.

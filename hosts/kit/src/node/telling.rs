@@ -25,7 +25,10 @@ pub(super) fn tell(shard: &Shard, outgoing: &Outgoing) {
         Outgoing::Turn { execution, events } if tracing::enabled!(tracing::Level::DEBUG) => {
             for event in events {
                 if let Detail::StepFailed { failure, attempt } = &event.detail {
-                    let step = event.step.zip(shard.flow(execution)).and_then(|(step, flow)| flow.step(step));
+                    let step = event
+                        .step
+                        .zip(shard.flow(execution))
+                        .and_then(|(step, flow)| flow.step(step));
                     let step = step.map(|step| step.name.as_str()).unwrap_or_default();
                     tracing::debug!(%execution, step, attempt, error = %failure.error, "an attempt failed");
                 }

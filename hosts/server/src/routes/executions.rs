@@ -117,7 +117,7 @@ fn not_started(request: &StartRequest, failure: StartFailure) -> Problem {
         StartFailure::Refused(StartError::InvalidInput(misfits)) => Rejection::InvalidInput(misfits).into(),
         StartFailure::Refused(StartError::Refused(rejection)) => rejection.into(),
         StartFailure::Exists(id) => taken(request, &id),
-        StartFailure::Stopping => Problem::stopping(),
+        StartFailure::NoFork(_) | StartFailure::Stopping => Problem::stopping(),
     }
 }
 

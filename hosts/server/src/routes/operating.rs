@@ -1,5 +1,6 @@
 //! Operating executions: stop, and what comes to those that have ended.
 
+use super::flows::bad_name;
 use crate::App;
 use crate::problem::{Answer, Problem};
 use crate::reading::{Body, whole};
@@ -9,8 +10,9 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use starbridge_fdl::value::Text;
-use starbridge_machine::Signal;
-use starbridge_runtime::Reply;
+use starbridge_kit::node::{Refused, is_name};
+use starbridge_machine::{EventId, Signal};
+use starbridge_runtime::{Reply, StartFailure};
 
 /// `POST /v1/executions/{id}/stop`
 pub async fn stop(State(app): State<App>, Path(id): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
@@ -34,6 +36,38 @@ pub async fn redrive(State(app): State<App>, Path(id): Path<String>, body: Resul
         }
     }
     give(&app, &id, Signal::Redrive { by: None }).await
+}
+
+/// `POST /v1/executions/{id}/fork`
+pub async fn fork(State(app): State<App>, Path(id): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let body = Body::read(&whole(body)?, &["event", "name", "input", "version", "definition"])?;
+    for member in ["input", "version", "definition"] {
+        if body.get(member).is_some() {
+            let detail = format!("`{member}` can't be changed by a fork yet: leave it out");
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
+        }
+    }
+    let event = body.number("event")?;
+    let event = event.ok_or_else(|| Problem::bad("`event` is missing: the number of the event to go on from"))?;
+    let name = body.text("name")?;
+    if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
+        return Err(bad_name("execution", name));
+    }
+    let named = name.clone();
+    let request = super::aside(&app.node, move |node| node.fork_request(&id, EventId(event), named)).await??;
+    match app.node.fork(request).await {
+        Ok(start) => Ok(shapes::value(StatusCode::CREATED, &shapes::execution(&start.begun))),
+        Err(Refused::Because(StartFailure::Exists(known))) => {
+            let detail = format!("the flow has an execution named `{}` already", name.unwrap_or_default());
+            let problem = Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail);
+            Err(problem.with("execution", known.as_str().into()))
+        }
+        Err(Refused::Because(StartFailure::NoFork(error))) => {
+            Err(Problem::new(StatusCode::CONFLICT, "NotForkable", error.to_string()))
+        }
+        Err(Refused::Because(_) | Refused::Stopping) => Err(Problem::stopping()),
+        Err(Refused::Busy) => Err(Problem::busy()),
+    }
 }
 
 /// Gives a signal, and answers with the execution as it is then.

@@ -238,3 +238,42 @@ async fn what_failed_goes_on_from_where_it_failed() {
     let path = format!("/v1/executions/{}/redrive", well.body["id"].as_str().unwrap());
     assert_eq!(server.post(&path, json!({})).await.code(), (409, "NotRedrivable"));
 }
+
+#[tokio::test]
+async fn a_fork_goes_on_from_an_event_of_another() {
+    let server = Running::start().await;
+    server
+        .flow("f", json!([{"type": "wait", "name": "w", "duration": 1}, {"type": "pass", "name": "p", "outputMappings": [{"target": "x", "source": 1}]}]))
+        .await;
+    let first = server
+        .post("/v1/flows/f/executions?wait=10", json!({"name": "old"}))
+        .await;
+    assert_eq!(first.body["status"], "Succeeded");
+    let path = format!("/v1/executions/{}/fork", first.body["id"].as_str().unwrap());
+    assert_eq!(
+        server.post(&path, json!({"event": 99})).await.code(),
+        (404, "NoSuchEvent")
+    );
+    assert_eq!(server.post(&path, json!({})).await.code(), (400, "BadRequest"));
+    let fork = server.post(&path, json!({"event": 4, "name": "new"})).await;
+    assert_eq!(
+        (fork.status, &fork.body["status"], &fork.body["name"]),
+        (201, &json!("Running"), &json!("new")),
+        "{fork:?}"
+    );
+    let ended = server
+        .get(&format!("/v1/executions/{}?wait=10", fork.body["id"].as_str().unwrap()))
+        .await;
+    assert_eq!(
+        (&ended.body["status"], &ended.body["output"]),
+        (&json!("Succeeded"), &json!({"x": 1}))
+    );
+    assert_eq!(
+        server.post(&path, json!({"event": 4, "name": "old"})).await.code(),
+        (409, "ExecutionAlreadyExists")
+    );
+    assert_eq!(
+        server.get("/v1/flows/f/executions/new").await.body["id"],
+        fork.body["id"]
+    );
+}

@@ -1,10 +1,10 @@
 //! What somebody asks of a running engine.
 
 use super::Engine;
-use crate::shard::{StartError, StartRequest};
+use crate::shard::{ForkRequest, StartError, StartRequest};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{EventId, Rejection, Signal};
+use starbridge_machine::{EventId, ForkError, Rejection, Signal};
 use starbridge_ports::{Record, StoreError};
 use tokio::sync::oneshot;
 
@@ -17,6 +17,13 @@ pub enum Command {
         request: Box<StartRequest>,
         /// Whether the end is waited for as well.
         wait: bool,
+        /// Who is told.
+        reply: oneshot::Sender<Result<Start, StartFailure>>,
+    },
+    /// An execution is to go on from an event of another.
+    Fork {
+        /// Of what.
+        request: Box<ForkRequest>,
         /// Who is told.
         reply: oneshot::Sender<Result<Start, StartFailure>>,
     },
@@ -112,6 +119,8 @@ pub struct Start {
 pub enum StartFailure {
     /// The request can't be taken.
     Refused(StartError),
+    /// The fork can't be.
+    NoFork(ForkError),
     /// The flow has an execution of that name: this one.
     Exists(Text),
     /// No more is taken: the engine is coming to its end.
@@ -125,6 +134,10 @@ impl Engine {
             Command::Start { request, wait, reply } => match self.shard.start(*request, now) {
                 Ok(execution) => self.answers.await_start(execution, wait, reply),
                 Err(error) => drop(reply.send(Err(StartFailure::Refused(error)))),
+            },
+            Command::Fork { request, reply } => match self.shard.fork(&request, now) {
+                Ok(execution) => self.answers.await_start(execution, false, reply),
+                Err(error) => drop(reply.send(Err(StartFailure::NoFork(error)))),
             },
             Command::AwaitEnd { execution, reply } => {
                 let runs = |state: &starbridge_machine::State| !state.status().is_ended();

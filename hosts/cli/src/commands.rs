@@ -1,15 +1,25 @@
 //! The commands. A new one is a file under `commands/` with `Options` and `run`, its `mod` and its word in the list.
 
+mod callback;
 mod completions;
 mod exec;
 mod explain;
+mod flow;
+mod fork;
 mod graph;
+mod history;
 mod init;
+mod list;
 mod man;
+mod redrive;
 mod replay;
+mod schedule;
 mod schema;
 #[cfg(feature = "server")]
 mod serve;
+mod show;
+mod start;
+mod stop;
 mod test;
 mod validate;
 
@@ -55,6 +65,16 @@ commands! {
     "Serve flows" {
         #[cfg(feature = "server")]
         serve Serve
+        flow Flow
+        start Start
+        list List
+        show Show
+        history History
+        stop Stop
+        redrive Redrive
+        fork Fork
+        callback Callback
+        schedule Schedule
     }
     "Set up" {
         completions Completions

@@ -1,12 +1,13 @@
 //! Definitions from files.
 
 use crate::exit::Exit;
-use crate::output::{Output, reason};
+use crate::output::{Output, bad, reason};
 use crate::render::{self, Report};
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{NodeKind, Source, parse};
+use starbridge_fdl::value::{Object, Value};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,32 @@ pub fn read(path: &Path, output: Output) -> Result<Source, Exit> {
 /// Reads a text; `-` is stdin. One that can't be read or is no UTF-8 is said to be so.
 pub fn read_text(path: &Path, output: Output) -> Result<String, Exit> {
     text_of(path).map_err(|(message, help)| output.fail(Exit::Bad, &message, help.as_deref()))
+}
+
+/// An execution's input as it is given: in words, or in a file; nothing where none is.
+pub fn read_input(words: Option<&str>, file: Option<&Path>, output: Output) -> Result<Option<Object>, Exit> {
+    let (text, place) = match (words, file) {
+        (Some(text), _) => (text.to_owned(), "`--input`".to_owned()),
+        (None, Some(file)) => (read_text(file, output)?, format!("`{}`", file.display())),
+        (None, None) => return Ok(None),
+    };
+    read_object(&text, &place, "an execution's input", output).map(Some)
+}
+
+/// An object that was given as JSON, `place` says where and `what` as what.
+pub fn read_object(text: &str, place: &str, what: &str, output: Output) -> Result<Object, Exit> {
+    let help = "for example `{\"id\": 7}`";
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(other) => {
+            let message = format!("{place} is {}, but {what} is an object", other.kind());
+            Err(bad(output, &message, &format!("write `{{...}}`, {help}")))
+        }
+        Err(error) => {
+            let message = format!("{place} is no JSON: {error}");
+            Err(bad(output, &message, &format!("write a JSON object, {help}")))
+        }
+    }
 }
 
 /// The name people know a file by.

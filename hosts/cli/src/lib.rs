@@ -3,11 +3,14 @@
 //! Nothing here decides about flows.
 
 mod arguments;
+mod client;
 mod commands;
 pub mod definitions;
 pub mod exit;
 pub mod output;
 pub mod render;
+mod shown;
+mod table;
 
 use arguments::Arguments;
 use clap::FromArgMatches;

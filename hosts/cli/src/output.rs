@@ -42,6 +42,15 @@ impl Output {
         }
     }
 
+    /// Writes a result for people to stdout; colours only where they are shown and not refused.
+    pub fn print(self, text: &str) -> Result<(), Exit> {
+        let choice = AutoStream::choice(&std::io::stdout());
+        match choice {
+            anstream::ColorChoice::Never => self.result(&anstream::adapter::strip_str(text).to_string()),
+            _ => self.result(text),
+        }
+    }
+
     /// Writes a line to stderr, unless quiet is wanted.
     pub fn note(self, line: &str) {
         if !self.quiet {

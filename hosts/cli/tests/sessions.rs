@@ -1,12 +1,14 @@
 //! What the command says to its users: sessions under `tests/cli/`, replayed. `UPDATE=1` writes down what it says now,
 //! `SESSION=word` picks the sessions whose names have that word.
 
+#[path = "sessions/live.rs"]
+mod live;
 #[path = "sessions/session.rs"]
 mod session;
 #[path = "sessions/streams.rs"]
 mod streams;
 
-use session::Session;
+use session::{Session, words};
 use std::path::{Path, PathBuf};
 
 /// The root of the repository.

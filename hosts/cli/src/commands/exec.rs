@@ -4,7 +4,7 @@ mod listening;
 mod progress;
 mod rehearse;
 
-use crate::definitions::{flow_name, load_flow, read_text};
+use crate::definitions::{flow_name, load_flow, read_input};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault, finish, reason};
 use clap::Args;
@@ -123,31 +123,9 @@ fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
     Ok(Prepared {
         main,
         children,
-        input: read_input(options, output)?,
+        input: read_input(options.input.as_deref(), options.input_file.as_deref(), output)?,
         resources,
     })
-}
-
-/// The input as it is given; nothing where none is.
-fn read_input(options: &Options, output: Output) -> Result<Option<Object>, Exit> {
-    let (text, place) = match (&options.input, &options.input_file) {
-        (Some(text), _) => (text.clone(), "`--input`".to_owned()),
-        (None, Some(file)) => (read_text(file, output)?, format!("`{}`", file.display())),
-        (None, None) => return Ok(None),
-    };
-    match serde_json::from_str::<Value>(&text) {
-        Ok(Value::Object(input)) => Ok(Some(input)),
-        Ok(other) => Err(bad(
-            output,
-            &format!("{place} is {}, but an execution's input is an object", other.kind()),
-            "write `{...}`, for example `{\"id\": 7}`",
-        )),
-        Err(error) => Err(bad(
-            output,
-            &format!("{place} is no JSON: {error}"),
-            "write a JSON object, for example `{\"id\": 7}`",
-        )),
-    }
 }
 
 /// Where the history goes, and what is shown of the run.

@@ -7,13 +7,18 @@
 //! - `run [NAME=VALUE…] starbridge WORD…`: a command, words in quotes as shells have them, no other expansion;
 //!   `stdin` after it: what it reads;
 //! - `exit N`, `stdout`, `stderr`: what came of it; a stream that stayed empty is left out;
+//! - `serve starbridge serve WORD…`: a server on a port of its own, which later commands ask; `begin starbridge WORD…`:
+//!   a command that goes on meanwhile; `end SIGNAL`: ends the one that was started last, `end SIGNAL server` the
+//!   server, `end 0` waits for its end;
+//! - `take WORD NAME`: waits for that file; its text is `[WORD]` from then on;
 //! - `shows NAME`: the text of a file by then; `gone NAME`: it is not there.
 
+use super::live::{self, Live};
 use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Stands where a text does not end with a line break.
 const NO_BREAK: &str = "[no line break]";
@@ -30,10 +35,15 @@ enum Block {
     Bytes { name: String, text: String },
     Copy { from: String, to: String },
     Run(Box<Run>),
+    Serve(String),
+    Begin(String),
+    End(Box<Run>),
+    Take { name: String, file: String },
     Shows { name: String, text: String },
     Gone { name: String },
 }
 
+/// A command and what came of it, or what came of the one that was ended by the signal of that name.
 #[derive(Debug, Default)]
 struct Run {
     line: String,
@@ -54,23 +64,24 @@ impl Session {
             let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
             let (name, body) = (rest.to_owned(), body.to_owned());
             let last_run = match blocks.last_mut() {
-                Some(Block::Run(run)) => Some(run),
+                Some(Block::Run(run) | Block::End(run)) => Some(run),
                 _ => None,
             };
             match (word, last_run) {
                 ("file", _) => blocks.push(Block::File { name, text: body }),
                 ("bytes", _) => blocks.push(Block::Bytes { name, text: body }),
-                ("copy", _) => {
-                    let (from, to) = rest.split_once(' ').ok_or("`copy` needs two names")?;
-                    blocks.push(Block::Copy {
-                        from: from.to_owned(),
-                        to: to.to_owned(),
+                ("copy" | "take", _) => {
+                    let (one, two) = rest.split_once(' ').ok_or(format!("`{word}` needs two names"))?;
+                    let (one, two) = (one.to_owned(), two.to_owned());
+                    blocks.push(match word {
+                        "copy" => Block::Copy { from: one, to: two },
+                        _ => Block::Take { name: one, file: two },
                     });
                 }
-                ("run", _) => blocks.push(Block::Run(Box::new(Run {
-                    line: name,
-                    ..Run::default()
-                }))),
+                ("run", _) => blocks.push(Block::Run(Box::new(Run::of(name)))),
+                ("end", _) => blocks.push(Block::End(Box::new(Run::of(name)))),
+                ("serve", _) => blocks.push(Block::Serve(name)),
+                ("begin", _) => blocks.push(Block::Begin(name)),
                 ("shows", _) => blocks.push(Block::Shows { name, text: body }),
                 ("gone", _) => blocks.push(Block::Gone { name }),
                 ("stdin", Some(run)) => run.stdin = Some(body),
@@ -85,16 +96,25 @@ impl Session {
 
     /// Plays the session in an empty folder and takes down what is said.
     pub fn play(&mut self, place: &Path, root: &Path) -> Result<(), String> {
+        let mut live = Live::default();
         for block in &mut self.blocks {
             match block {
                 Block::File { name, text } => write(&place.join(name), text.as_bytes())?,
                 Block::Bytes { name, text } => write(&place.join(name), &unescaped(text.trim_end()))?,
                 Block::Copy { from, to } => copy(&root.join(from), &place.join(to))?,
-                Block::Run(run) => run.play(place)?,
+                Block::Run(run) => run.play(place, &mut live)?,
+                Block::Serve(line) => live.serve(line, place)?,
+                Block::Begin(line) => live.begin(line, place)?,
+                Block::Take { name, file } => live.take(name, &place.join(file))?,
+                Block::End(run) => {
+                    let over = live.end(&run.line)?;
+                    run.exit = over.exit;
+                    run.take_down(&over.stdout, &over.stderr, place, &mut live);
+                }
                 Block::Shows { name, text } => {
                     let path = place.join(&name);
                     let now = fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
-                    *text = steady(&now, place);
+                    *text = live.named(&steady(&now, place));
                 }
                 Block::Gone { name } if place.join(&name).symlink_metadata().is_ok() => {
                     return Err(format!("`{name}` is there"));
@@ -107,20 +127,17 @@ impl Session {
 }
 
 impl Run {
-    fn play(&mut self, place: &Path) -> Result<(), String> {
-        let words = words(&self.line)?;
-        let at = words.iter().position(|word| word == "starbridge");
-        let (settings, arguments) = words.split_at(at.ok_or("only `starbridge` can be run")?);
-        let settings = settings.iter().filter_map(|setting| setting.split_once('='));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_starbridge"))
-            .args(arguments.iter().skip(1))
-            .current_dir(place)
-            .env_clear()
-            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
-            .envs(settings)
+    fn of(line: String) -> Self {
+        Self {
+            line,
+            ..Self::default()
+        }
+    }
+
+    fn play(&mut self, place: &Path, live: &mut Live) -> Result<(), String> {
+        let mut child = live
+            .command(&self.line, place)?
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -128,13 +145,16 @@ impl Run {
             let _ = stdin.write_all(self.stdin.as_deref().unwrap_or_default().as_bytes());
         }
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
-        self.exit = output
-            .status
-            .code()
-            .map_or("by a signal".to_owned(), |code| code.to_string());
-        self.stdout = steady(&String::from_utf8_lossy(&output.stdout), place);
-        self.stderr = steady(&String::from_utf8_lossy(&output.stderr), place);
+        self.exit = live::exit(output.status);
+        let [stdout, stderr] =
+            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        self.take_down(&stdout, &stderr, place, live);
         Ok(())
+    }
+
+    fn take_down(&mut self, stdout: &str, stderr: &str, place: &Path, live: &mut Live) {
+        self.stdout = live.named(&steady(stdout, place));
+        self.stderr = live.named(&steady(stderr, place));
     }
 }
 
@@ -146,7 +166,11 @@ impl fmt::Display for Session {
                 Block::File { name, text } => write!(f, "=== file {name}\n{text}")?,
                 Block::Bytes { name, text } => write!(f, "=== bytes {name}\n{text}")?,
                 Block::Copy { from, to } => writeln!(f, "=== copy {from} {to}")?,
-                Block::Run(run) => run.fmt(f)?,
+                Block::Run(run) => run.show("run", f)?,
+                Block::End(run) => run.show("end", f)?,
+                Block::Serve(line) => writeln!(f, "=== serve {line}")?,
+                Block::Begin(line) => writeln!(f, "=== begin {line}")?,
+                Block::Take { name, file } => writeln!(f, "=== take {name} {file}")?,
                 Block::Shows { name, text } => write!(f, "=== shows {name}\n{text}")?,
                 Block::Gone { name } => writeln!(f, "=== gone {name}")?,
             }
@@ -155,9 +179,9 @@ impl fmt::Display for Session {
     }
 }
 
-impl fmt::Display for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "=== run {}", self.line)?;
+impl Run {
+    fn show(&self, word: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "=== {word} {}", self.line)?;
         if let Some(stdin) = &self.stdin {
             write!(f, "=== stdin\n{stdin}")?;
         }
@@ -219,7 +243,7 @@ fn untimed(line: &str) -> String {
 }
 
 /// The words of a line as a shell has them; of its expansions only quotes.
-fn words(line: &str) -> Result<Vec<String>, String> {
+pub fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {
         match (quote, letter) {

@@ -1,0 +1,274 @@
+//! A server, as the commands that ask one see it: requests out, answers in, problems said.
+
+mod problem;
+mod stream;
+mod token;
+
+pub use problem::{Problem, diagnostics, show};
+pub use stream::follow;
+
+use crate::exit::Exit;
+use crate::output::{Output, bad, fault, reason};
+use clap::Args;
+use reqwest::{Method, Url};
+use starbridge_fdl::value::{Object, Value};
+use std::error::Error;
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+use token::Token;
+
+/// Where a server is that nobody names.
+const USUAL: &str = "http://127.0.0.1:7878";
+/// A connection that takes longer is given up.
+const CONNECT: Duration = Duration::from_secs(10);
+/// An answer that takes longer is given up; the server answers who waits after a minute at most.
+const ANSWER: Duration = Duration::from_secs(90);
+/// A stream that is silent for longer is broken: the server says something every quarter of a minute.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Which server is asked, and as whom.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub struct ServerOptions {
+    /// The server; otherwise STARBRIDGE_SERVER, otherwise http://127.0.0.1:7878
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// A file with the token; otherwise STARBRIDGE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The token; others on this machine can see it while the command runs
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    token: Option<Token>,
+}
+
+/// A server that can be asked.
+pub struct Client {
+    output: Output,
+    runtime: tokio::runtime::Runtime,
+    http: reqwest::Client,
+    server: Url,
+    token: Option<Token>,
+}
+
+/// What a request carries.
+pub enum Body<'a> {
+    /// Nothing.
+    Nothing,
+    /// An object.
+    Json(&'a Object),
+    /// A text of that media type.
+    Text(&'static str, String),
+}
+
+/// What a server answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub text: String,
+}
+
+impl Answer {
+    /// The body as an object; empty where it is none.
+    pub fn object(&self) -> Object {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// The items of a page, and where the next one begins.
+    pub fn page(&self) -> (Vec<Object>, Option<String>) {
+        let page = self.object();
+        let items = page.get("items").and_then(Value::as_array);
+        let items = items.into_iter().flat_map(|items| items.values());
+        let next = page.get("next").filter(|next| **next != Value::Null);
+        (
+            items.filter_map(|item| item.as_object().cloned()).collect(),
+            next.map(Value::to_plain_text),
+        )
+    }
+}
+
+impl Client {
+    /// Makes ready to ask the server that is named.
+    pub fn new(options: &ServerOptions, output: Output) -> Result<Self, Exit> {
+        let named = options.server.clone().or_else(|| set("STARBRIDGE_SERVER"));
+        let named = named.unwrap_or_else(|| USUAL.to_owned());
+        let server = Url::parse(&named).ok();
+        let server = server.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let server = server.ok_or_else(|| {
+            let message = format!("`{named}` is no address of a server");
+            bad(output, &message, &format!("write it as a URL, for example {USUAL}"))
+        })?;
+        let token = match (&options.token, &options.token_file) {
+            (Some(token), _) => Some(token.clone()),
+            (None, Some(file)) => Some(Token::read(file, output)?),
+            (None, None) => set("STARBRIDGE_TOKEN").map(Token::from),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
+        let http = http_client(&server);
+        let http = http.map_err(|error| fault(output, &format!("no HTTP client can be made: {}", root(&error)), ""))?;
+        Ok(Self {
+            output,
+            runtime,
+            http,
+            server,
+            token,
+        })
+    }
+
+    /// Where words go.
+    pub fn output(&self) -> Output {
+        self.output
+    }
+
+    /// Looks at something.
+    pub fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Answer, Exit> {
+        self.well(Method::GET, path, query, Body::Nothing)
+    }
+
+    /// Does something.
+    pub fn post(&self, path: &[&str], query: &[(&str, String)], body: &Object) -> Result<Answer, Exit> {
+        self.well(Method::POST, path, query, Body::Json(body))
+    }
+
+    /// Puts something in a place.
+    pub fn put(&self, path: &[&str], body: &Object) -> Result<Answer, Exit> {
+        self.well(Method::PUT, path, &[], Body::Json(body))
+    }
+
+    /// Deletes something.
+    pub fn delete(&self, path: &[&str]) -> Result<Answer, Exit> {
+        self.well(Method::DELETE, path, &[], Body::Nothing)
+    }
+
+    /// Asks; a problem is said.
+    fn well(&self, method: Method, path: &[&str], query: &[(&str, String)], body: Body<'_>) -> Result<Answer, Exit> {
+        match self.ask(method, path, query, body)? {
+            Ok(answer) => Ok(answer),
+            Err(problem) => Err(self.say(&problem)),
+        }
+    }
+
+    /// Says a problem.
+    pub fn say(&self, problem: &Problem) -> Exit {
+        problem.say(self.output, self.token.is_some())
+    }
+
+    /// Asks, and answers what came or the problem that came in its place.
+    pub fn ask(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Body<'_>,
+    ) -> Result<Result<Answer, Problem>, Exit> {
+        let does = method != Method::GET;
+        let mut request = self.request(method, path, query)?.timeout(ANSWER);
+        request = match body {
+            Body::Nothing => request,
+            Body::Json(body) => request
+                .header("content-type", "application/json")
+                .body(Value::from(body.clone()).to_json()),
+            Body::Text(kind, text) => request.header("content-type", kind).body(text),
+        };
+        let answer = self.until_interrupted(async {
+            let response = request.send().await?;
+            let status = response.status().as_u16();
+            response.text().await.map(|text| Answer { status, text })
+        })?;
+        let answer = answer.map_err(|error| self.unreachable(&error, does))?;
+        Ok(match answer.status {
+            200..300 => Ok(answer),
+            _ => Err(Problem::read(&answer)),
+        })
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<reqwest::RequestBuilder, Exit> {
+        let mut url = self.server.clone();
+        for segment in path {
+            // They would lead elsewhere.
+            if matches!(*segment, "" | "." | "..") {
+                return Err(bad(self.output, &format!("`{segment}` names nothing"), ""));
+            }
+        }
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("v1").extend(path);
+        }
+        if !query.is_empty() {
+            let pairs = query.iter().map(|(key, value)| (*key, value.as_str()));
+            url.query_pairs_mut().extend_pairs(pairs);
+        }
+        let mut request = self.http.request(method, url);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token.reveal());
+        }
+        Ok(request)
+    }
+
+    /// Does something, unless the user would rather not.
+    fn until_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Exit> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                done = work => Ok(done),
+                _ = tokio::signal::ctrl_c() => Err(Exit::Interrupted),
+            }
+        })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error, does: bool) -> Exit {
+        let server = self.server.as_str().trim_end_matches('/');
+        let why = root(error);
+        if error.is_connect() || !does {
+            let message = format!("can't reach {server}: {why}");
+            let help = "`starbridge serve` starts a server; `--server` or STARBRIDGE_SERVER names another one";
+            return fault(self.output, &message, help);
+        }
+        let message = format!("{server} went away before it answered: {why}");
+        let help = "it may have done what was asked: look before you ask again";
+        fault(self.output, &message, help)
+    }
+}
+
+/// A variable of the environment that is not empty.
+fn set(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
+}
+
+fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
+    // There may be one already: then that is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut client = reqwest::Client::builder()
+        .connect_timeout(CONNECT)
+        .read_timeout(SILENCE.max(ANSWER))
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .http1_only();
+    if server.scheme() == "http" {
+        // Reading the system's certificates takes a while, and nobody asks for them.
+        client = client.tls_certs_only([]);
+    }
+    client.build()
+}
+
+/// The innermost reason of a failure, in the form of our messages.
+fn root(error: &reqwest::Error) -> String {
+    let mut inner: &dyn Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    if error.is_timeout() {
+        return "it took too long".to_owned();
+    }
+    match inner.downcast_ref::<std::io::Error>() {
+        Some(io) => reason(io),
+        None => inner.to_string(),
+    }
+}

@@ -1,0 +1,152 @@
+//! Following a history: an event at a time, over restarts of the server.
+
+use super::{Answer, Client, Problem, SILENCE, root};
+use crate::exit::Exit;
+use crate::output::fault;
+use reqwest::Method;
+use starbridge_fdl::value::Object;
+use std::time::Duration;
+
+/// How long a server that went away is waited for, and how often it is asked.
+const PATIENCE: u32 = 600;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What a stream says.
+enum Piece {
+    /// An event of the history: its number and its text.
+    Event(u64, String),
+    /// The execution has ended, and there is no more.
+    End,
+    /// Nothing of interest.
+    Other,
+}
+
+/// Sees the events of a history.
+type Followed<'a> = dyn FnMut(&str, &Object) -> Result<(), Exit> + 'a;
+
+/// How far a follower has come.
+struct Place {
+    next: u64,
+    /// Whether the server has answered at all.
+    met: bool,
+}
+
+/// How a connection came to its end.
+enum Broken {
+    Ended,
+    Refused(Problem),
+    Lost(String),
+    Stopped(Exit),
+}
+
+/// Follows the history of an execution from an event on until it has ended, whatever becomes of the connection meanwhile.
+pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_>) -> Result<(), Exit> {
+    let mut place = Place {
+        next: from.max(1),
+        met: false,
+    };
+    let mut attempts = 0;
+    client.until_interrupted(async {
+        loop {
+            let before = place.next;
+            let why = match listen(client, execution, &mut place, see).await {
+                Broken::Ended => return Ok(()),
+                Broken::Stopped(exit) => return Err(exit),
+                Broken::Refused(problem) if problem.status != 503 => return Err(client.say(&problem)),
+                Broken::Refused(_) => "it is stopping".to_owned(),
+                Broken::Lost(why) => why,
+            };
+            if !place.met {
+                // It was never there: who asks may have the wrong address.
+                return Err(unreachable(client, &why));
+            }
+            if place.next > before {
+                attempts = 0;
+            }
+            if attempts == 0 {
+                client.output.note("the server went away: waiting for it to come back");
+            }
+            attempts += 1;
+            if attempts > PATIENCE {
+                return Err(unreachable(client, &why));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    })?
+}
+
+fn unreachable(client: &Client, why: &str) -> Exit {
+    let server = client.server.as_str().trim_end_matches('/');
+    let help = "`starbridge serve` starts a server; `--server` or STARBRIDGE_SERVER names another one";
+    fault(client.output, &format!("can't reach {server}: {why}"), help)
+}
+
+/// One connection.
+async fn listen(client: &Client, execution: &str, place: &mut Place, see: &mut Followed<'_>) -> Broken {
+    let request = match client.request(Method::GET, &["executions", execution, "history"], &[]) {
+        Ok(request) => request,
+        Err(exit) => return Broken::Stopped(exit),
+    };
+    let request = request
+        .header("accept", "text/event-stream")
+        .header("last-event-id", place.next.saturating_sub(1).to_string());
+    let mut response = match request.send().await {
+        Ok(response) => response,
+        Err(error) => return Broken::Lost(root(&error)),
+    };
+    let status = response.status().as_u16();
+    if status != 200 {
+        let text = response.text().await.unwrap_or_default();
+        return Broken::Refused(Problem::read(&Answer { status, text }));
+    }
+    place.met = true;
+    let mut buffer = Vec::new();
+    loop {
+        let chunk = match tokio::time::timeout(SILENCE, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => chunk,
+            Ok(Ok(None)) => return Broken::Lost("it closed the connection".to_owned()),
+            Ok(Err(error)) => return Broken::Lost(root(&error)),
+            Err(_) => return Broken::Lost("it fell silent".to_owned()),
+        };
+        buffer.extend_from_slice(&chunk);
+        while let Some(end) = buffer.windows(2).position(|two| two == b"\n\n") {
+            let block: Vec<u8> = buffer.drain(..end + 2).collect();
+            match read(&String::from_utf8_lossy(&block)) {
+                Piece::End => return Broken::Ended,
+                Piece::Other => {}
+                Piece::Event(number, text) => {
+                    let event: Object = serde_json::from_str(&text).unwrap_or_default();
+                    if let Err(exit) = see(&text, &event) {
+                        return Broken::Stopped(exit);
+                    }
+                    place.next = number + 1;
+                }
+            }
+        }
+    }
+}
+
+/// Reads a block of an event stream.
+fn read(block: &str) -> Piece {
+    let (mut number, mut kind, mut data) = (None, "", String::new());
+    for line in block.lines() {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "id" => number = value.parse().ok(),
+            "event" => kind = value,
+            "data" => {
+                if !data.is_empty() {
+                    data.push('\n');
+                }
+                data.push_str(value);
+            }
+            _ => {}
+        }
+    }
+    match (kind, number) {
+        ("end", _) => Piece::End,
+        ("", Some(number)) => Piece::Event(number, data),
+        _ => Piece::Other,
+    }
+}

@@ -1,0 +1,85 @@
+//! `callback`: reports a task that waits for somebody's answer.
+
+use crate::client::{Client, ServerOptions};
+use crate::definitions::{STDIN, read_object, read_text};
+use crate::exit::Exit;
+use crate::output::{Output, bad};
+use clap::{Args, Subcommand};
+use starbridge_fdl::value::Object;
+use std::path::Path;
+
+/// Reports a task that waits for somebody's answer
+///
+/// Whoever has a task's token may report it; no other token is needed.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  starbridge callback 7b2274… succeed --output '{\"approved\": true}'\n  starbridge callback - fail --error Approval.Refused --cause 'too dear' < token"
+)]
+pub struct Options {
+    /// The task's token; `-` reads it from stdin
+    pub token: String,
+    #[command(subcommand)]
+    report: Report,
+}
+
+#[derive(Debug, Subcommand)]
+enum Report {
+    /// The task succeeded
+    Succeed {
+        /// Its output, a JSON object
+        #[arg(long, value_name = "JSON", default_value = "{}")]
+        output: String,
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// The task failed
+    Fail {
+        /// The error's name
+        #[arg(long, value_name = "NAME")]
+        error: String,
+        /// Its cause
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        cause: String,
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// The task is still being worked on
+    Heartbeat {
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let mut body = Object::new();
+    let (verb, server) = match &options.report {
+        Report::Succeed { output: result, server } => {
+            let result = read_object(result, "`--output`", "a task's output", output)?;
+            body.insert("output".into(), result.into());
+            ("succeed", server)
+        }
+        Report::Fail { error, cause, server } => {
+            body.insert("error".into(), error.as_str().into());
+            body.insert("cause".into(), cause.as_str().into());
+            ("fail", server)
+        }
+        Report::Heartbeat { server } => ("heartbeat", server),
+    };
+    let token = match options.token.as_str() {
+        STDIN => read_text(Path::new(STDIN), output)?,
+        token => token.to_owned(),
+    };
+    let token = token.trim();
+    if token.is_empty() {
+        return Err(bad(
+            output,
+            "there is no token",
+            "a task's token was given to whoever is to report it",
+        ));
+    }
+    let client = Client::new(server, output)?;
+    client.post(&["callbacks", token, verb], &[], &body)?;
+    output.note("it counts");
+    Ok(())
+}

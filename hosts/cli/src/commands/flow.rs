@@ -1,0 +1,143 @@
+//! `flow`: the flows a server can start.
+
+use crate::client::{Body, Client, ServerOptions, diagnostics, show};
+use crate::definitions::{flow_name, read};
+use crate::exit::Exit;
+use crate::output::{Output, bad, finish};
+use crate::shown::{plain, text};
+use crate::table::{table, time};
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use starbridge_fdl::syntax::Format;
+use starbridge_fdl::value::Value;
+use std::path::PathBuf;
+
+/// Puts, shows, lists and deletes the flows of a server
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  starbridge flow put order.json\n  starbridge flow list\n  starbridge flow get order > order.json"
+)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Puts a definition as the flow's latest version
+    Put {
+        /// The flow's file (JSON or YAML); `-` reads stdin
+        file: PathBuf,
+        /// The flow's name; otherwise the one in the definition, otherwise the file's
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Prints a flow's definition
+    Get {
+        /// The flow's name
+        name: String,
+        /// Which version; otherwise the latest
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Lists the flows that can be started
+    List {
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Hides a flow from starts and lists; what runs goes on
+    Delete {
+        /// The flow's name
+        name: String,
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    match &options.action {
+        Action::Put { file, name, server } => put(file, name.as_deref(), server, output),
+        Action::Get { name, version, server } => get(name, *version, server, output),
+        Action::List { server } => list(server, output),
+        Action::Delete { name, server } => {
+            Client::new(server, output)?.delete(&["flows", name])?;
+            output.note(&format!("`{name}` can't be started any more; what runs goes on"));
+            Ok(())
+        }
+    }
+}
+
+fn put(file: &std::path::Path, name: Option<&str>, server: &ServerOptions, output: Output) -> Result<(), Exit> {
+    let client = Client::new(server, output)?;
+    let source = read(file, output)?;
+    let name = name.map_or_else(|| flow_name(&source), str::to_owned);
+    if name.starts_with('<') {
+        let help = "give it one with `--name`, or in the definition";
+        return Err(bad(output, "the flow has no name", help));
+    }
+    let kind = match source.format() {
+        Format::Json => "application/json",
+        Format::Yaml => "application/yaml",
+    };
+    let body = Body::Text(kind, source.text().to_owned());
+    let answer = match client.ask(Method::PUT, &["flows", &name], &[], body)? {
+        Ok(answer) => answer,
+        Err(problem) => {
+            let said = problem.say_about(&source, output);
+            return Err(said.unwrap_or_else(|| client.say(&problem)));
+        }
+    };
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let put = answer.object();
+    let warnings = diagnostics(&source, &put);
+    if !warnings.is_empty() && !output.quiet() {
+        show(&source, warnings, output);
+    }
+    let unchanged = if answer.status == 200 { ", unchanged" } else { "" };
+    let line = format!("{name}: version {}{unchanged}", plain(&put, "version"));
+    finish(output, &line, Ok(()))
+}
+
+fn get(name: &str, version: Option<u64>, server: &ServerOptions, output: Output) -> Result<(), Exit> {
+    let client = Client::new(server, output)?;
+    let query = version.map(|version| ("version", version.to_string()));
+    let answer = client.get(&["flows", name], query.as_slice())?;
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let flow = answer.object();
+    let definition = flow.get("definition").cloned().unwrap_or_default();
+    let pretty = serde_json::to_string_pretty(&definition).unwrap_or_default();
+    finish(output, &pretty, Ok(()))
+}
+
+fn list(server: &ServerOptions, output: Output) -> Result<(), Exit> {
+    let client = Client::new(server, output)?;
+    let answer = client.get(&["flows"], &[])?;
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let (flows, _) = answer.page();
+    if flows.is_empty() {
+        output.note("there are no flows: `starbridge flow put FILE` puts one");
+        return Ok(());
+    }
+    let row = |flow: &starbridge_fdl::value::Object| {
+        let hash = flow.get("hash").and_then(Value::as_str).unwrap_or_default();
+        vec![
+            plain(flow, "name"),
+            plain(flow, "version"),
+            time(text(flow, "createdTime")),
+            hash.chars().take(12).collect(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = flows.iter().map(row).collect();
+    output.print(&table(&["NAME", "VERSION", "PUT", "HASH"], &rows))
+}

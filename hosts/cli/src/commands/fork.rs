@@ -1,0 +1,43 @@
+//! `fork`: a new execution from any event of an old one.
+
+use crate::client::{Client, ServerOptions};
+use crate::exit::Exit;
+use crate::output::{Output, finish};
+use crate::shown::{id_of, plain};
+use clap::Args;
+use starbridge_fdl::value::Object;
+
+/// Starts a new execution from any event of an old one
+///
+/// The new one has the old one's history up to there and goes on by itself; the old one stays as it is. Its id is printed.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  starbridge fork order/order-7 --event 12 --name order-7-again")]
+pub struct Options {
+    /// The execution: its id, or FLOW/NAME
+    #[arg(value_name = "ID|FLOW/NAME")]
+    pub execution: String,
+    /// The event after whose turn the new one goes on
+    #[arg(long, value_name = "EVENT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub event: u64,
+    /// The new execution's name
+    #[arg(long)]
+    pub name: Option<String>,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
+    let id = id_of(&client, &options.execution)?;
+    let mut body = Object::new();
+    body.insert("event".into(), options.event.into());
+    if let Some(name) = &options.name {
+        body.insert("name".into(), name.as_str().into());
+    }
+    let answer = client.post(&["executions", &id, "fork"], &[], &body)?;
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    finish(output, &plain(&answer.object(), "id"), Ok(()))
+}

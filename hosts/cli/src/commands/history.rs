@@ -1,0 +1,161 @@
+//! `history`: what happened in an execution of a server, event for event.
+
+use crate::client::{Client, ServerOptions, follow};
+use crate::exit::Exit;
+use crate::output::{Output, bad, reason};
+use crate::shown::{self, event_line, id_of, plain, text};
+use clap::{Args, ValueEnum};
+use starbridge_fdl::syntax::{Format, Source};
+use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::exported::export_head;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Most events the server puts on a page.
+const PAGE: u64 = 1_000;
+
+/// Shows the history of an execution of a server
+///
+/// --export writes the file that `replay` and `graph --history` read.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  starbridge history order/order-7 --follow\n  starbridge history order/order-7 --export run.jsonl && starbridge replay run.jsonl"
+)]
+pub struct Options {
+    /// The execution: its id, or FLOW/NAME
+    #[arg(value_name = "ID|FLOW/NAME")]
+    pub execution: String,
+    /// From this event on; with `--order desc` backwards from it
+    #[arg(long, value_name = "EVENT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub from: Option<u64>,
+    /// So many events at most; otherwise all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// Oldest or newest first
+    #[arg(long, value_enum, default_value_t = Order::Asc)]
+    pub order: Order,
+    /// Goes on until the execution has ended
+    #[arg(long, conflicts_with_all = ["limit", "order"])]
+    pub follow: bool,
+    /// Writes the whole history to a file; `-` writes it to stdout
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "from", "limit", "order"])]
+    pub export: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Which events come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// The oldest
+    Asc,
+    /// The newest
+    Desc,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
+    if let Some(file) = &options.export {
+        return export(&client, &options.execution, file);
+    }
+    let id = id_of(&client, &options.execution)?;
+    if options.follow {
+        return follow(&client, &id, options.from.unwrap_or(1), &mut |text, event| {
+            let line = if output.json() {
+                text.to_owned()
+            } else {
+                event_line(event)
+            };
+            output.result(&format!("{line}\n"))
+        });
+    }
+    let order = match options.order {
+        Order::Asc => "asc",
+        Order::Desc => "desc",
+    };
+    let left = options.limit.unwrap_or(u64::MAX);
+    pages(&client, &id, options.from, left, order, &mut |page, events| {
+        if output.json() {
+            return output.result(&format!("{page}\n"));
+        }
+        let lines: String = events.iter().map(|event| event_line(event) + "\n").collect();
+        output.result(&lines)
+    })
+}
+
+/// Sees the pages of a history: the text of each, and its events.
+type Seen<'a> = dyn FnMut(&str, &[Object]) -> Result<(), Exit> + 'a;
+
+fn pages(
+    client: &Client,
+    id: &str,
+    from: Option<u64>,
+    mut left: u64,
+    order: &str,
+    see: &mut Seen<'_>,
+) -> Result<(), Exit> {
+    let mut from = from.map(|from| from.to_string());
+    loop {
+        let mut query = vec![("limit", left.min(PAGE).to_string()), ("order", order.to_owned())];
+        query.extend(from.map(|from| ("from", from)));
+        let answer = client.get(&["executions", id, "history"], &query)?;
+        let (events, next) = answer.page();
+        see(&answer.text, &events)?;
+        left = left.saturating_sub(events.len() as u64);
+        if next.is_none() || left == 0 || events.is_empty() {
+            return Ok(());
+        }
+        from = next;
+    }
+}
+
+/// Writes the history as `exec --history` does.
+fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
+    let output = client.output();
+    let execution = shown::execution(client, meant)?.object();
+    let id = plain(&execution, "id");
+    let head = head(client, &execution, &id)?;
+    let failed = |error: &std::io::Error| {
+        let message = format!("can't write `{}`: {}", file.display(), reason(error));
+        bad(output, &message, "")
+    };
+    let mut out: Box<dyn Write> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdout().lock())
+    } else {
+        let opened = std::fs::File::create(file).map_err(|error| failed(&error))?;
+        Box::new(std::io::BufWriter::new(opened))
+    };
+    writeln!(out, "{head}").map_err(|error| failed(&error))?;
+    let mut count = 0;
+    pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
+        count += events.len();
+        let mut lines = events.iter().map(|event| Value::from(event.clone()).to_json());
+        lines
+            .try_for_each(|line| writeln!(out, "{line}"))
+            .map_err(|error| failed(&error))
+    })?;
+    out.flush().map_err(|error| failed(&error))?;
+    output.note(&format!("{count} events"));
+    Ok(())
+}
+
+/// The first line: which execution, and the definition it runs.
+fn head(client: &Client, execution: &Object, id: &str) -> Result<String, Exit> {
+    let output = client.output();
+    let name = text(execution, "flow").unwrap_or_default();
+    let version = plain(execution, "version");
+    let flow = client.get(&["flows", name], &[("version", version.clone())])?.object();
+    let definition = flow.get("definition").map(Value::to_json).unwrap_or_default();
+    let source = Source::new(name, definition).with_format(Format::Json);
+    let limits = starbridge_fdl::limits::Limits::default();
+    let checked = starbridge_fdl::check(&source, &limits);
+    match checked.flow {
+        Some(flow) => Ok(export_head(id, &flow, &BTreeMap::new())),
+        None => {
+            let message = format!("this command can't read version {version} of `{name}`");
+            Err(bad(output, &message, "is the server of a later version?"))
+        }
+    }
+}

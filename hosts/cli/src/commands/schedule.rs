@@ -1,0 +1,176 @@
+//! `schedule`: what a server starts by the clock.
+
+use crate::client::{Answer, Client, ServerOptions};
+use crate::definitions::read_object;
+use crate::exit::Exit;
+use crate::output::{Output, finish};
+use crate::shown::{plain, text};
+use crate::table::{NOTHING, listing, table, time};
+use clap::{Args, Subcommand, ValueEnum};
+use starbridge_fdl::value::{Object, Value};
+
+/// Puts, shows, lists and deletes the schedules of a server
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  starbridge schedule put nightly --flow order --cron 'CRON_TZ=Europe/Berlin 30 2 * * *' --payload '{\"all\": true}'\n  starbridge schedule list"
+)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Puts a schedule in place of an earlier one of that name
+    Put(PutOptions),
+    /// Shows a schedule
+    Get {
+        /// The schedule's name
+        name: String,
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Lists the schedules
+    List {
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Deletes a schedule; what it started goes on
+    Delete {
+        /// The schedule's name
+        name: String,
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+}
+
+#[derive(Debug, Args)]
+struct PutOptions {
+    /// The schedule's name
+    name: String,
+    /// The flow it starts
+    #[arg(long)]
+    flow: String,
+    /// When: five or six cron fields, maybe after `CRON_TZ=Area/City `, or `@every 1h30m`
+    #[arg(long, value_name = "EXPRESSION")]
+    cron: String,
+    /// What executions get as `payload`, an object
+    #[arg(long, value_name = "JSON")]
+    payload: Option<String>,
+    /// What becomes of a trigger while the execution before still runs
+    #[arg(long, value_enum)]
+    overlap: Option<Overlap>,
+    /// What becomes of triggers that were missed
+    #[arg(long, value_enum)]
+    catch_up: Option<CatchUp>,
+    /// It starts nothing until it is put without this
+    #[arg(long)]
+    paused: bool,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Overlap {
+    /// It is left out
+    Skip,
+    /// It waits
+    Queue,
+    /// It starts all the same
+    Allow,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CatchUp {
+    /// They are left out
+    None,
+    /// The last of them starts
+    Last,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    match &options.action {
+        Action::Put(put_options) => put(put_options, output),
+        Action::Get { name, server } => {
+            let answer = Client::new(server, output)?.get(&["schedules", name], &[])?;
+            show(&answer, output)
+        }
+        Action::List { server } => list(server, output),
+        Action::Delete { name, server } => {
+            Client::new(server, output)?.delete(&["schedules", name])?;
+            output.note(&format!("`{name}` is deleted; what it started goes on"));
+            Ok(())
+        }
+    }
+}
+
+fn put(options: &PutOptions, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
+    let mut body = Object::new();
+    body.insert("flow".into(), options.flow.as_str().into());
+    body.insert("cron".into(), options.cron.as_str().into());
+    if let Some(payload) = &options.payload {
+        let payload = read_object(payload, "`--payload`", "a payload", output)?;
+        body.insert("payload".into(), payload.into());
+    }
+    let word = |value: clap::builder::PossibleValue| Value::from(value.get_name());
+    if let Some(overlap) = options.overlap.and_then(|overlap| overlap.to_possible_value()) {
+        body.insert("overlap".into(), word(overlap));
+    }
+    if let Some(catch_up) = options.catch_up.and_then(|catch_up| catch_up.to_possible_value()) {
+        body.insert("catchUp".into(), word(catch_up));
+    }
+    if options.paused {
+        body.insert("paused".into(), true.into());
+    }
+    show(&client.put(&["schedules", &options.name], &body)?, output)
+}
+
+fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let schedule = answer.object();
+    let mut entries: Vec<(&str, String)> = Vec::new();
+    for (key, value) in &schedule {
+        match key.as_str() {
+            "nextTime" => entries.push(("next", time(value.as_str()))),
+            "latestExecution" => entries.push(("latest", value.to_plain_text())),
+            "catchUp" => entries.push(("catch-up", value.to_plain_text())),
+            _ => entries.push((key.as_str(), value.to_plain_text())),
+        }
+    }
+    output.print(&listing(&entries))
+}
+
+fn list(server: &ServerOptions, output: Output) -> Result<(), Exit> {
+    let answer = Client::new(server, output)?.get(&["schedules"], &[])?;
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let (schedules, _) = answer.page();
+    if schedules.is_empty() {
+        output.note("there are no schedules: `starbridge schedule put` puts one");
+        return Ok(());
+    }
+    let row = |schedule: &Object| {
+        let paused = schedule
+            .get("paused")
+            .is_some_and(|paused| *paused == Value::from(true));
+        let next = match text(schedule, "nextTime") {
+            None if paused => "paused".to_owned(),
+            None => NOTHING.to_owned(),
+            next => time(next),
+        };
+        vec![
+            plain(schedule, "name"),
+            plain(schedule, "flow"),
+            plain(schedule, "cron"),
+            next,
+            plain(schedule, "latestExecution"),
+        ]
+    };
+    let rows: Vec<Vec<String>> = schedules.iter().map(row).collect();
+    output.print(&table(&["NAME", "FLOW", "CRON", "NEXT", "LATEST"], &rows))
+}

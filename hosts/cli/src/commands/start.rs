@@ -1,0 +1,139 @@
+//! `start`: starts an execution at a server.
+
+use crate::client::{Client, ServerOptions};
+use crate::definitions::read_input;
+use crate::exit::Exit;
+use crate::output::{Output, bad, finish};
+use crate::shown::{outcome, plain, text};
+use clap::Args;
+use starbridge_fdl::value::{Object, Value};
+use std::path::PathBuf;
+
+/// The server answers who waits after so many seconds at most.
+const TURN: u64 = 60;
+
+/// Starts an execution at a server
+///
+/// Its id is printed; with --wait its output, or what went wrong, as `exec` prints it. A start with a name can be
+/// repeated: the same request starts nothing twice.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  starbridge start order --input '{\"id\": 7}' --name order-7 --wait 10\n\nExit codes: as always; with --wait also 1 if it has not ended in time."
+)]
+pub struct Options {
+    /// The flow's name
+    pub flow: String,
+    /// The input, a JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
+    pub input: Option<String>,
+    /// A file with the input; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub input_file: Option<PathBuf>,
+    /// The execution's name, unique in its flow
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The flow's version; otherwise the latest
+    #[arg(long, value_name = "N")]
+    pub version: Option<u64>,
+    /// A label; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    pub labels: Vec<String>,
+    /// Waits for the end, so long at most
+    #[arg(long, value_name = "SECONDS")]
+    pub wait: Option<u64>,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Does it.
+pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
+    let body = request(options, output)?;
+    let mut left = options.wait.unwrap_or(0);
+    let path = ["flows", &options.flow, "executions"];
+    let mut answer = client.post(&path, &waiting(left), &body)?;
+    if answer.status == 200 {
+        output.note("it runs already, started by the same request");
+    }
+    let id = plain(&answer.object(), "id");
+    while left > TURN && outcome(&answer.object()).is_none() {
+        left -= TURN;
+        answer = client.get(&["executions", &id], &waiting(left))?;
+    }
+    let execution = answer.object();
+    let over = outcome(&execution);
+    if output.json() {
+        let waited = options.wait.map(|_| over.unwrap_or(Err(Exit::Found)));
+        return finish(output, &answer.text, waited.unwrap_or(Ok(())));
+    }
+    if options.wait.is_none() {
+        return finish(output, &id, Ok(()));
+    }
+    match over {
+        Some(Ok(())) => finish(
+            output,
+            &execution.get("output").cloned().unwrap_or_default().to_json(),
+            Ok(()),
+        ),
+        Some(Err(exit)) => finish(output, &failed(&execution).to_json(), Err(exit)),
+        None => {
+            output.note("it has not ended yet: `starbridge show` shows where it stands");
+            finish(output, &failed(&execution).to_json(), Err(Exit::Found))
+        }
+    }
+}
+
+fn waiting(left: u64) -> Vec<(&'static str, String)> {
+    match left {
+        0 => Vec::new(),
+        left => vec![("wait", left.min(TURN).to_string())],
+    }
+}
+
+/// What an execution that has not succeeded prints, as `exec` prints it.
+fn failed(execution: &Object) -> Value {
+    let mut shape = Object::new();
+    shape.insert("status".into(), plain(execution, "status").into());
+    if let Some(error) = text(execution, "error") {
+        shape.insert("error".into(), error.into());
+        shape.insert("cause".into(), text(execution, "cause").unwrap_or_default().into());
+        let step = execution.get("step").cloned();
+        shape.insert("step".into(), step.unwrap_or_default());
+    }
+    shape.insert("id".into(), plain(execution, "id").into());
+    shape.into()
+}
+
+fn request(options: &Options, output: Output) -> Result<Object, Exit> {
+    let mut body = Object::new();
+    let input = read_input(options.input.as_deref(), options.input_file.as_deref(), output)?;
+    body.insert("input".into(), input.unwrap_or_default().into());
+    if let Some(name) = &options.name {
+        body.insert("name".into(), name.as_str().into());
+    }
+    if let Some(version) = options.version {
+        body.insert("version".into(), version.into());
+    }
+    let labels = labels(&options.labels, output)?;
+    if !labels.is_empty() {
+        body.insert("labels".into(), labels.into());
+    }
+    Ok(body)
+}
+
+fn labels(given: &[String], output: Output) -> Result<Object, Exit> {
+    let mut labels = Object::new();
+    for label in given {
+        let (key, value) = split_label(label, output)?;
+        labels.insert(key.into(), value.into());
+    }
+    Ok(labels)
+}
+
+/// A label's key and value.
+pub(super) fn split_label(label: &str, output: Output) -> Result<(&str, &str), Exit> {
+    label.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+        let message = format!("`--label {label}`: a label is given as KEY=VALUE");
+        bad(output, &message, "for example `--label team=billing`")
+    })
+}

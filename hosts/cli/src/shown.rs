@@ -1,0 +1,146 @@
+//! Executions and events as a server tells of them, for people to read.
+
+use crate::client::{Answer, Client};
+use crate::exit::Exit;
+use crate::output::finish;
+use crate::table::{NOTHING, listing, time, took};
+use starbridge_fdl::value::{Object, Value};
+
+/// Of an event's detail so many characters are shown.
+const DETAIL: usize = 120;
+
+/// A member that is a text.
+pub fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_str)
+}
+
+/// A member as plain text; nothing stands for one that is not there.
+pub fn plain(object: &Object, key: &str) -> String {
+    match object.get(key) {
+        None | Some(Value::Null) => NOTHING.to_owned(),
+        Some(value) => value.to_plain_text(),
+    }
+}
+
+/// The execution that is meant: by its id, or as FLOW/NAME.
+pub fn execution(client: &Client, meant: &str) -> Result<Answer, Exit> {
+    match meant.split_once('/') {
+        Some((flow, name)) => client.get(&["flows", flow, "executions", name], &[]),
+        None => client.get(&["executions", meant], &[]),
+    }
+}
+
+/// The id of the execution that is meant.
+pub fn id_of(client: &Client, meant: &str) -> Result<String, Exit> {
+    if !meant.contains('/') {
+        return Ok(meant.to_owned());
+    }
+    let found = execution(client, meant)?.object();
+    Ok(text(&found, "id").unwrap_or(meant).to_owned())
+}
+
+/// Whether an execution has ended, and how well.
+pub fn outcome(execution: &Object) -> Option<Result<(), Exit>> {
+    execution.get("endedTime")?;
+    Some(match text(execution, "status") {
+        Some("Succeeded") => Ok(()),
+        _ => Err(Exit::Found),
+    })
+}
+
+/// Prints an execution, as it came or for people.
+pub fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
+    let output = client.output();
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    output.print(&summary(&answer.object()))
+}
+
+fn summary(execution: &Object) -> String {
+    let mut entries = vec![
+        ("id", plain(execution, "id")),
+        (
+            "flow",
+            format!("{}, version {}", plain(execution, "flow"), plain(execution, "version")),
+        ),
+        ("name", plain(execution, "name")),
+        ("status", plain(execution, "status")),
+    ];
+    if let Some(error) = text(execution, "error") {
+        let error = failure(error, text(execution, "cause"));
+        let place = text(execution, "step").map(|step| format!(" (in `{step}`)"));
+        entries.push(("error", format!("{error}{}", place.unwrap_or_default())));
+    }
+    if let Some(waiting) = text(execution, "waitingFor") {
+        entries.push(("waits for", waiting.to_owned()));
+    }
+    let (started, ended) = (text(execution, "startedTime"), text(execution, "endedTime"));
+    entries.push(("started", time(started)));
+    if let Some(took) = took(started, ended) {
+        entries.push(("ended", format!("{}, in {took}", time(ended))));
+    }
+    for key in ["labels", "parent", "input", "output"] {
+        if let Some(value) = execution.get(key) {
+            entries.push((key, value.to_json()));
+        }
+    }
+    listing(&entries)
+}
+
+/// An error with its cause, if it has one.
+pub fn failure(error: &str, cause: Option<&str>) -> String {
+    match cause {
+        None | Some("") => error.to_owned(),
+        Some(cause) => format!("{error}: {cause}"),
+    }
+}
+
+/// An event in a line.
+pub fn event_line(event: &Object) -> String {
+    let place = place(event.get("path"));
+    let step = text(event, "step").unwrap_or_default();
+    let undoing = event
+        .get("rollback")
+        .is_some_and(|rollback| *rollback == Value::from(true));
+    let detail = match event.get("detail") {
+        None => String::new(),
+        Some(detail) if *detail == Value::Object(Object::new()) => String::new(),
+        Some(detail) => cut(&detail.to_json()),
+    };
+    let line = format!(
+        "{:>5}  {}  {:<18}  {step}{place}{}  {detail}",
+        plain(event, "id"),
+        plain(event, "time"),
+        plain(event, "type"),
+        if undoing { " (undoing)" } else { "" },
+    );
+    annotate_snippets::normalize_untrusted_str(line.trim_end())
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(DETAIL) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+    }
+}
+
+/// Where in branches and iterations something stands: ` in each[3]`.
+pub fn place(path: Option<&Value>) -> String {
+    let items = path.and_then(Value::as_array);
+    let items = items.into_iter().flat_map(|items| items.values());
+    let parts: Vec<String> = items
+        .filter_map(|item| {
+            let item = item.as_object()?;
+            let child = ["branch", "iteration", "arm"]
+                .into_iter()
+                .find_map(|key| item.get(key))?;
+            Some(format!("{}[{}]", plain(item, "step"), child.to_plain_text()))
+        })
+        .collect();
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!(" in {}", parts.join("."))
+    }
+}

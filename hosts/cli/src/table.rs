@@ -1,0 +1,149 @@
+//! Tables and times, for people to read.
+
+use annotate_snippets::normalize_untrusted_str;
+use starbridge_fdl::time::Timestamp;
+use std::io::IsTerminal;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Stands where there is nothing.
+pub const NOTHING: &str = "–";
+
+/// Rows below their heads, each column as wide as it must be, the last one as it comes.
+pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
+    let clean = |cell: &String| normalize_untrusted_str(cell);
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(clean).collect()).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let head = heads.get(column).map_or(0, |head| head.chars().count());
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(head)
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let line = |cells: &[&str]| {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(&widths) {
+            line.push_str(cell);
+            let space = (width + 2).saturating_sub(cell.chars().count());
+            line.extend(std::iter::repeat_n(' ', space));
+        }
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+        line
+    };
+    let mut text = bold(&line(heads));
+    for row in &rows {
+        let cells: Vec<&str> = row.iter().map(String::as_str).collect();
+        text.push_str(&colour(&line(&cells), &cells));
+    }
+    text
+}
+
+/// Names with what they are, one a line.
+pub fn listing(entries: &[(&str, String)]) -> String {
+    let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, value) in entries {
+        let value = normalize_untrusted_str(value);
+        let line = format!("{}{}", bold(&format!("{name:width$}  ")), value);
+        text.push_str(&colour(line.trim_end(), &[&value]));
+        text.push('\n');
+    }
+    text
+}
+
+fn bold(text: &str) -> String {
+    format!("\x1b[1m{text}\x1b[0m")
+}
+
+/// A line with the word for how an execution or a step stands in its colour.
+fn colour(line: &str, cells: &[&str]) -> String {
+    for cell in cells {
+        let code = match *cell {
+            "Succeeded" | "succeeded" => "32",
+            "Failed" | "TimedOut" | "RollbackFailed" | "failed" | "rollbackFailed" => "31",
+            "Running" | "running" | "waiting" | "polling" | "retrying" => "36",
+            "Manual" | "RollingBack" | "Stopped" | "RolledBack" | "manual" | "cancelled" | "rolledBack" => "33",
+            _ => continue,
+        };
+        return line.replacen(cell, &format!("\x1b[{code}m{cell}\x1b[0m"), 1);
+    }
+    line.to_owned()
+}
+
+/// A time for people: how long ago on a terminal, as it is otherwise.
+pub fn time(text: Option<&str>) -> String {
+    let Some(text) = text else {
+        return NOTHING.to_owned();
+    };
+    match Timestamp::parse(text) {
+        Some(time) if std::io::stdout().is_terminal() => distance(time, now()),
+        _ => text.to_owned(),
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// How far a time is from now, in its largest unit.
+fn distance(time: Timestamp, now: Timestamp) -> String {
+    let (millis, ahead) = match time.millis_since(now) {
+        0 => (now.millis_since(time), false),
+        ahead => (ahead, true),
+    };
+    let seconds = millis / 1000;
+    let far = match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    };
+    if ahead {
+        format!("in {far}")
+    } else {
+        format!("{far} ago")
+    }
+}
+
+/// How long something took, or has taken so far.
+pub fn took(from: Option<&str>, to: Option<&str>) -> Option<String> {
+    let from = Timestamp::parse(from?)?;
+    let to = Timestamp::parse(to?)?;
+    Some(format!("{} s", to.millis_since(from) as f64 / 1000.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [
+            vec!["é".to_owned(), "x".to_owned()],
+            vec!["long".to_owned(), "y".to_owned()],
+        ];
+        let text = anstream::adapter::strip_str(&table(&["A", "B"], &rows)).to_string();
+        assert_eq!(text, "A     B\né     x\nlong  y\n");
+    }
+
+    #[test]
+    fn what_others_wrote_can_not_drive_the_terminal() {
+        let text = table(&["A"], &[vec!["\x1b[2Jgone".to_owned()]]);
+        assert!(!text.contains("\x1b[2J"));
+    }
+
+    #[test]
+    fn times_are_told_in_their_largest_unit() {
+        let now = Timestamp(10_000_000_000);
+        for (millis, word) in [
+            (0, "0 s ago"),
+            (-119_000, "119 s ago"),
+            (-120_000, "2 min ago"),
+            (-7_200_000, "2 h ago"),
+            (-200_000_000, "2 days ago"),
+            (90_000, "in 90 s"),
+        ] {
+            assert_eq!(distance(Timestamp(now.0 + millis), now), word);
+        }
+    }
+}

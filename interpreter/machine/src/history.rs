@@ -9,7 +9,7 @@ mod write;
 pub use names::{SHORT_KEYS, SHORT_TYPES};
 pub use read::{HistoryError, read_event};
 pub use turn::{read_turn, write_turn};
-pub use write::{type_name, write_event};
+pub use write::{type_name, write_event, write_path};
 
 /// Version of the form; the first line of an exported file names it.
 pub const HISTORY_FORMAT: u32 = 1;

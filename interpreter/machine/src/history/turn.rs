@@ -79,7 +79,8 @@ struct Detail<'a> {
 
 impl write::Members for Detail<'_> {
     fn member(&mut self, key: &'static str, value: Value) {
-        self.text.extend_from_slice(if self.any { b",\"" } else { b",\"d\":{\"" });
+        self.text
+            .extend_from_slice(if self.any { b",\"" } else { b",\"d\":{\"" });
         self.any = true;
         self.text.extend_from_slice(short_key(key).as_bytes());
         self.text.extend_from_slice(b"\":");

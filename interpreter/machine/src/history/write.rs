@@ -15,7 +15,7 @@ pub fn write_event(flow: &Flow, event: &Event) -> Object {
         "step",
         event.step.map(|step| name(flow, step)).unwrap_or_default(),
     );
-    set(&mut object, "path", path(flow, &event.path));
+    set(&mut object, "path", write_path(flow, &event.path));
     set(&mut object, "type", type_name(&event.detail));
     let mut members = Object::new();
     detail(&mut members, flow, &event.detail);
@@ -94,7 +94,8 @@ pub(super) fn name(flow: &Flow, step: StepId) -> Text {
     flow.step(step).map(|step| step.name.clone()).unwrap_or_default()
 }
 
-fn path(flow: &Flow, path: &Path) -> Value {
+/// A path in the form that is exported.
+pub fn write_path(flow: &Flow, path: &Path) -> Value {
     let items = path.items().iter().map(|item| {
         let mut object = Object::new();
         set(&mut object, "step", name(flow, item.step));

@@ -1,0 +1,23 @@
+//! What the disk itself takes to flush.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Median time of writing 4 KiB to a growing file and flushing it.
+pub fn flush(folder: &Path) -> std::io::Result<Duration> {
+    let path = folder.join("flush");
+    let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+    let page = [7u8; 4096];
+    let mut times = Vec::new();
+    for _ in 0..500 {
+        let begun = Instant::now();
+        file.write_all(&page)?;
+        file.sync_data()?;
+        times.push(begun.elapsed());
+    }
+    std::fs::remove_file(path)?;
+    times.sort();
+    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+}

@@ -1,0 +1,135 @@
+//! A server of its own, in a folder of its own.
+
+use crate::load;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    pub folder: PathBuf,
+    /// From the start of the process until it listened.
+    pub ready: Duration,
+}
+
+impl Server {
+    /// Starts a server over the store in that folder.
+    pub fn start(folder: &Path) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let program = program.with_file_name("starbridge");
+        if !program.is_file() {
+            return Err(format!("`{}` is not there: build it first", program.display()));
+        }
+        let begun = Instant::now();
+        let mut child = Command::new(program)
+            .args(["serve", "--listen", "127.0.0.1:0", "--db"])
+            .arg(folder.join("bench.db"))
+            .env("STARBRIDGE_HTTP_PRIVATE_ADDRESSES", "true")
+            .env("STARBRIDGE_LOG_LEVEL", "warn")
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let stderr = child.stderr.take().ok_or("no stderr")?;
+        let mut lines = BufReader::new(stderr).lines();
+        let address = loop {
+            let line = lines
+                .next()
+                .ok_or("the server did not start")?
+                .map_err(|error| error.to_string())?;
+            if let Some((_, rest)) = line.split_once("http://") {
+                let address = rest.split([',', ' ']).next().unwrap_or_default();
+                break address.parse().map_err(|_| format!("not an address: {address}"))?;
+            }
+            eprintln!("{line}");
+        };
+        let ready = begun.elapsed();
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+        Ok(Self {
+            child,
+            address,
+            folder: folder.to_owned(),
+            ready,
+        })
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks it, and answers the body.
+    pub async fn ask(&self, method: &str, path: &str, body: &str) -> Result<String, String> {
+        let mut stream = TcpStream::connect(self.address)
+            .await
+            .map_err(|error| error.to_string())?;
+        let request = load::post(path, body);
+        let request = String::from_utf8_lossy(&request).replacen("POST", method, 1);
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut buffer = Vec::new();
+        let status = load::answer(&mut stream, &mut buffer).await?;
+        let text = String::from_utf8_lossy(&buffer).into_owned();
+        if status >= 400 {
+            return Err(format!("{method} {path}: {text}"));
+        }
+        Ok(text
+            .split_once("\r\n\r\n")
+            .map(|(_, body)| body.to_owned())
+            .unwrap_or_default())
+    }
+
+    /// Seconds of processor time used so far.
+    pub fn processor(&self) -> f64 {
+        let stat = self.proc("stat");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |index: usize| {
+            fields
+                .get(index)
+                .and_then(|field| field.parse::<f64>().ok())
+                .unwrap_or(0.0)
+        };
+        (ticks(11) + ticks(12)) / 100.0
+    }
+
+    /// Resident memory in MB.
+    pub fn memory(&self) -> f64 {
+        let status = self.proc("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line
+            .and_then(|line| line.split_whitespace().next())
+            .and_then(|kb| kb.parse::<f64>().ok());
+        kilobytes.unwrap_or(0.0) / 1024.0
+    }
+
+    /// Bytes handed to the device so far.
+    pub fn written(&self) -> f64 {
+        let io = self.proc("io");
+        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
+        line.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0.0)
+    }
+
+    fn proc(&self, file: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap_or_default()
+    }
+
+    /// Bytes of the store and its log.
+    pub fn size(&self) -> u64 {
+        let size = |name: &str| std::fs::metadata(self.folder.join(name)).map_or(0, |file| file.len());
+        size("bench.db") + size("bench.db-wal")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

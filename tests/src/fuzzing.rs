@@ -189,42 +189,34 @@ pub fn history(data: &[u8]) {
             "a checkpoint changes on the way"
         );
     }
-    drive(flow, state, Origin::Events);
+    drive(flow, state);
 }
 
-/// A checkpoint is read or refused, whatever is in it; a state that comes of it stands or is broken.
+/// A checkpoint is read or refused, whatever is in it; a state that comes of it goes on like one that was folded.
 pub fn checkpoint(data: &[u8]) {
+    if let Some(state) = read_checkpoint(data) {
+        drive(&FLOW, state);
+    }
+}
+
+/// The state of a checkpoint, if it is read.
+pub fn read_checkpoint(data: &[u8]) -> Option<State> {
     let flow = &*FLOW;
     if let Ok(state) = State::from_checkpoint(flow, data, limits()) {
-        drive(flow, state, Origin::Anywhere);
-        return;
+        return Some(state);
     }
     // The head is made to fit, so that an old corpus still reaches what is behind it.
-    let Ok(serde_json::Value::Object(mut members)) = serde_json::from_slice(data) else {
-        return;
+    let mut members = match serde_json::from_slice(data) {
+        Ok(serde_json::Value::Object(members)) => members,
+        _ => return None,
     };
     let fresh = State::new("fuzz", limits()).checkpoint(flow);
-    let Ok(serde_json::Value::Object(head)) = serde_json::from_slice(&fresh) else {
-        return;
-    };
+    let head: serde_json::Value = serde_json::from_slice(&fresh).ok()?;
     for key in ["format", "definition_hash", "machine"] {
-        if let Some(value) = head.get(key) {
-            members.insert(key.to_owned(), value.clone());
-        }
+        members.insert(key.to_owned(), head.get(key)?.clone());
     }
-    let bytes = serde_json::to_vec(&members).unwrap_or_default();
-    if let Ok(state) = State::from_checkpoint(flow, &bytes, limits()) {
-        drive(flow, state, Origin::Anywhere);
-    }
-}
-
-/// Where a state comes from, and so what it promises.
-#[derive(Clone, Copy, PartialEq)]
-enum Origin {
-    /// It is a fold over events: what it decides can be folded too.
-    Events,
-    /// Its parts need not fit each other. It is only not to panic.
-    Anywhere,
+    let bytes = serde_json::to_vec(&members).ok()?;
+    State::from_checkpoint(flow, &bytes, limits()).ok()
 }
 
 fn written(flow: &Flow, state: &State) -> String {
@@ -236,7 +228,7 @@ fn restored(flow: &Flow, checkpoint: &str) -> Option<State> {
 }
 
 /// Asks a state everything and sends it one signal of each kind, then further ones as it asks for them.
-fn drive(flow: &Arc<Flow>, mut state: State, origin: Origin) {
+fn drive(flow: &Arc<Flow>, mut state: State) {
     for _ in 0..3 {
         let now = state.last_time();
         let effects = state.outstanding_after(flow, EventId(0)).count();
@@ -258,7 +250,7 @@ fn drive(flow: &Arc<Flow>, mut state: State, origin: Origin) {
         signals.push((now, stop));
         signals.push((now, Signal::Redrive { by: None }));
         for (now, signal) in signals {
-            send(flow, &mut state, signal, now, origin);
+            send(flow, &mut state, signal, now);
         }
     }
 }
@@ -289,7 +281,7 @@ fn answers(call: EventId) -> impl Iterator<Item = Signal> {
 }
 
 /// One signal: taken with events that are dense, or refused with the state as it was.
-fn send(flow: &Arc<Flow>, state: &mut State, signal: Signal, now: Timestamp, origin: Origin) {
+fn send(flow: &Arc<Flow>, state: &mut State, signal: Signal, now: Timestamp) {
     let before = written(flow, state);
     let last = state.last_event();
     let mut events = Vec::new();
@@ -299,9 +291,7 @@ fn send(flow: &Arc<Flow>, state: &mut State, signal: Signal, now: Timestamp, ori
             for (index, event) in (1..).zip(&events) {
                 assert_eq!(event.id.0, last.0.saturating_add(index), "{word}: a gap");
             }
-            if origin == Origin::Events
-                && let Some(mut folded) = restored(flow, &before)
-            {
+            if let Some(mut folded) = restored(flow, &before) {
                 events.iter().for_each(|event| folded.apply(flow, event));
                 assert_eq!(
                     written(flow, &folded),

@@ -1,7 +1,7 @@
 //! The corpora of the fuzz targets, replayed: what once broke a promise, and what reaches far, must hold for ever.
 
 use starbridge_tests::data;
-use starbridge_tests::fuzzing::TARGETS;
+use starbridge_tests::fuzzing::{TARGETS, read_checkpoint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]
@@ -21,6 +21,15 @@ fn corpora_hold() {
         }
     }
     assert!(broken.is_empty(), "broken by: {broken:#?}");
+}
+
+/// A corpus whose checkpoints are all refused would show nothing.
+#[test]
+fn checkpoints_of_the_corpus_are_read() {
+    let files = data::files(&data::root().join("fuzz/corpus/checkpoint"), "");
+    let read = |path: &&std::path::PathBuf| read_checkpoint(&std::fs::read(path).unwrap()).is_some();
+    let count = files.iter().filter(read).count();
+    assert!(count >= 10, "only {count} of {} are read", files.len());
 }
 
 #[test]

@@ -72,15 +72,7 @@ fn dependencies() -> Outcome {
 
 fn fuzzing() -> Outcome {
     match fuzz::Fuzzer::found() {
-        Ok(fuzzer) => fuzzer.run(&of_outside_texts(), FUZZING).into(),
+        Ok(fuzzer) => fuzzer.run(&fuzz::targets(), FUZZING).into(),
         Err(missing) => Outcome::Skipped(missing),
     }
-}
-
-/// The targets for texts that come from outside. Checkpoints are this program's own bytes: one that was changed by hand
-/// may lead anywhere but to a crash, which `cargo xtask fuzz checkpoint` looks for.
-fn of_outside_texts() -> Vec<String> {
-    let mut targets = fuzz::targets();
-    targets.retain(|target| target != "checkpoint");
-    targets
 }

@@ -4,6 +4,7 @@ mod checkpoint;
 mod children;
 mod frame;
 mod outstanding;
+mod sound;
 mod undoing;
 mod walk;
 

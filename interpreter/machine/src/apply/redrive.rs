@@ -166,6 +166,7 @@ impl State {
         for id in failed {
             let frame = self.book.frames.get_mut(&id)?;
             frame.last = resuming.event;
+            take_up(frame);
             let undoing = frame.undoing.as_mut()?;
             undoing.failed = false;
             if let Some(run) = undoing.current.take() {
@@ -178,7 +179,8 @@ impl State {
             if let Some((outer, child)) = self.book.frames.get(&id)?.parent
                 && let Some(number) = child.number()
             {
-                let children = self.children_of(outer)?;
+                let visit = self.book.frames.get_mut(&outer)?.visit_mut()?;
+                let children = visit.children_mut()?;
                 if children.unpark(number).is_some() {
                     children.reopen(number);
                 }
@@ -195,11 +197,7 @@ impl State {
         }
         frame.last = resuming.event;
         resuming.lists.push(id);
-        if let At::Cancelled(_) = frame.at
-            && let At::Cancelled(place) = std::mem::replace(&mut frame.at, At::Ended)
-        {
-            frame.at = *place;
-        }
+        take_up(frame);
         if frame.undone && !resuming.undoing {
             return self.rewind(resuming, id);
         }
@@ -394,6 +392,14 @@ impl State {
         let children: &mut Children = self.children_of(id)?;
         children.failed = children.failed.saturating_sub(1);
         Some(())
+    }
+}
+
+/// A list that was given up is where it was then.
+fn take_up(frame: &mut Frame) {
+    match std::mem::replace(&mut frame.at, At::Ended) {
+        At::Cancelled(place) => frame.at = *place,
+        place => frame.at = place,
     }
 }
 

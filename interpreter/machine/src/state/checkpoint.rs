@@ -71,7 +71,10 @@ impl State {
             book: written.book,
             recent: None,
         };
-        state.rebuild(flow).ok_or(CheckpointError::Unreadable)?;
+        state
+            .sound(flow)
+            .and_then(|()| state.rebuild(flow))
+            .ok_or(CheckpointError::Unreadable)?;
         Ok(state)
     }
 

@@ -7,7 +7,9 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
 use starbridge_fdl::value::Text;
-use starbridge_kit::rehearsal::{Case, FlowSource, Flows, Interruption, Outcome, Rehearsal, TestFile, compare};
+use starbridge_kit::rehearsal::{
+    Case, Crash, FlowSource, Flows, Interruption, Moment, Outcome, Rehearsal, TestFile, compare,
+};
 use starbridge_machine::{Event, EventId, State, history};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -56,7 +58,7 @@ impl Report {
     }
 }
 
-type Histories = BTreeMap<Text, Vec<Event>>;
+pub(crate) type Histories = BTreeMap<Text, Vec<Event>>;
 
 /// A case is interrupted at no more points than this; longer ones at points spread over their length.
 const POINTS: usize = 40;
@@ -176,14 +178,14 @@ fn run_case(flows: &Flows, case: &Case, limits: &Limits, report: &mut Report) ->
         everything_twice: true,
         ..Interruption::default()
     }];
-    interruptions.extend(points(appends).map(|at| Interruption {
-        crash_after_append: Some(at),
-        ..Interruption::default()
-    }));
-    interruptions.extend(points(dispatches).map(|at| Interruption {
-        crash_after_dispatch: Some(at),
-        ..Interruption::default()
-    }));
+    let crashes = |count: usize, moment: Moment| {
+        points(count).map(move |at| Interruption {
+            crash: Some(Crash { at, moment }),
+            ..Interruption::default()
+        })
+    };
+    interruptions.extend(crashes(appends, Moment::AnswerLost));
+    interruptions.extend(crashes(dispatches, Moment::AfterDispatch));
     for interruption in interruptions {
         report.interrupted += 1;
         let mut again = Rehearsal::new(flows.clone(), case.clone(), limits.clone()).interrupted(interruption);
@@ -206,7 +208,7 @@ fn points(count: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Where an interrupted run's histories part from the straight run's.
-fn difference(outcome: &Outcome, got: &Histories, expected: &Histories) -> Option<String> {
+pub(crate) fn difference(outcome: &Outcome, got: &Histories, expected: &Histories) -> Option<String> {
     for (id, events) in expected {
         let others = got.get(id).map(Vec::as_slice).unwrap_or_default();
         let same = events.iter().zip(others).take_while(|(a, b)| a == b).count();

@@ -1,5 +1,6 @@
 //! What the project's tests share: where the data is, and the runners that read it.
 
+pub mod campaigns;
 #[path = "random/chance.rs"]
 mod chance;
 pub mod conformance;

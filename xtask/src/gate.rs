@@ -1,5 +1,6 @@
 //! Everything that is checked before a change goes in, in the order of what fails soonest.
 
+use crate::campaign;
 use crate::fuzz;
 use crate::process::{self, cargo, program, run_seeing};
 use crate::stage::{Outcome, Run, Tally};
@@ -14,6 +15,9 @@ pub fn run(keep_going: bool) -> bool {
     stages.stage("formatting", |_| formatting());
     stages.stage("clippy", |_| clippy());
     stages.stage("tests", |tally| tests(keep_going, tally));
+    for (name, arguments) in campaign::SLICES {
+        stages.stage(name, |_| campaign::run(name, arguments).into());
+    }
     stages.stage("wasm32", |_| wasm32());
     stages.stage("dependencies", |_| dependencies());
     stages.stage("fuzzing", |_| fuzzing());

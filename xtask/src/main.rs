@@ -1,6 +1,7 @@
 //! The project's chores. `cargo xtask test` checks everything there is to check before a change goes in.
 
 mod bench;
+mod campaign;
 mod fuzz;
 mod gate;
 mod process;
@@ -17,6 +18,8 @@ usage: cargo xtask COMMAND
   bench [-- ARGUMENT…]              all benchmarks; the arguments go to each (`--quick`)
   generate                          writes the generated files anew
   conformance [PART OF A NAME]      the conformance cases whose file or name contains it, or all
+  crashes [--full]                  a crash at each moment of each conformance case, and a second one on the way back
+  kills [--count N] [--seed S]      a server under load, killed 200 or N times
 ";
 
 fn main() -> ExitCode {
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         Some((&"bench", rest)) => bench::command(rest),
         Some((&"generate", [])) => Ok(generate()),
         Some((&"conformance", rest)) => Ok(conformance(rest)),
+        Some((&name @ ("crashes" | "kills"), rest)) => Ok(campaign::command(name, rest)),
         Some((&("help" | "--help" | "-h"), _)) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

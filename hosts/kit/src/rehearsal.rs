@@ -2,12 +2,14 @@
 
 mod case;
 mod compare;
+mod interruption;
 mod mocks;
 mod outcome;
 mod world;
 
 pub use case::{Case, Expect, FlowSource, LimitsGiven, Mock, Stop, TestFile, TestFileError};
 pub use compare::compare;
+pub use interruption::{Crash, Interruption, Moment};
 pub use mocks::Mocks;
 pub use outcome::Outcome;
-pub use world::{Flows, Interruption, Observer, Rehearsal, RehearsalError};
+pub use world::{Flows, Observer, Rehearsal, RehearsalError};

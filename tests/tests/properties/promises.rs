@@ -8,7 +8,9 @@ use serde_json::Value;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::Text;
-use starbridge_kit::rehearsal::{Case, Flows, Interruption, Outcome, Rehearsal, RehearsalError, Stop, TestFile};
+use starbridge_kit::rehearsal::{
+    Case, Crash, Flows, Interruption, Moment, Outcome, Rehearsal, RehearsalError, Stop, TestFile,
+};
 use starbridge_machine::{Event, EventId, State, history as form};
 use starbridge_runtime::{Outgoing, Shard};
 use starbridge_tests::conformance;
@@ -55,7 +57,10 @@ impl Promises {
         }
         let appends = u32::try_from(straight.appends).unwrap_or(1).max(1);
         let crash = Interruption {
-            crash_after_append: Some(chance.from(1, appends) as usize),
+            crash: Some(Crash {
+                at: chance.from(1, appends) as usize,
+                moment: chance.pick(&[Moment::BeforeAppend, Moment::AnswerLost, Moment::AfterAppend]),
+            }),
             everything_twice: true,
             ..Interruption::default()
         };

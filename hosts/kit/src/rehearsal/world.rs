@@ -1,6 +1,7 @@
 //! The world of a rehearsal: virtual time, and answers that come when they are due.
 
 use super::case::{Case, Mock};
+use super::interruption::{Crash, Interruption, Moment};
 use super::mocks::Mocks;
 use super::outcome::Outcome;
 use starbridge_fdl::graph::Flow;
@@ -8,9 +9,9 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::history::{HistoryError, read_turn};
-use starbridge_machine::{CallToSend, Event, EventId, Rejection, Signal, Started};
+use starbridge_machine::{CallToSend, Detail, Event, EventId, Rejection, Signal, Started};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{History, StoreError, StoredHistory};
+use starbridge_ports::{Append, Refusal, Store, StoreError, StoredHistory};
 use starbridge_runtime::{
     Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest, flow_of, fold,
 };
@@ -35,19 +36,11 @@ const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
 /// A rehearsal that takes more turns than this does not end.
 const TURNS: usize = 2_000_000;
 
+/// Sleepers that are known after a crash: all there are in a rehearsal.
+const SLEEPERS: usize = 1_000_000;
+
 /// Sees each turn as it becomes durable.
 pub type Observer = Box<dyn FnMut(&Shard, &Outgoing)>;
-
-/// What goes wrong on the way, for tests of the runtime itself; counted from 1 over the whole rehearsal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Interruption {
-    /// The process dies right after this append.
-    pub crash_after_append: Option<usize>,
-    /// The process dies right after this call was handed to its connector.
-    pub crash_after_dispatch: Option<usize>,
-    /// Every signal comes twice.
-    pub everything_twice: bool,
-}
 
 /// Why a rehearsal could not be carried through. Nothing the flow does is one.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +91,7 @@ pub struct Rehearsal {
     flows: Flows,
     limits: Arc<Limits>,
     case: Case,
-    store: Arc<MemoryStore>,
+    store: Arc<dyn Store>,
     shard: Shard,
     now: Timestamp,
     begun: Timestamp,
@@ -108,7 +101,15 @@ pub struct Rehearsal {
     seen: BTreeSet<(Text, EventId)>,
     heartbeats: BTreeSet<Due>,
     histories: BTreeMap<Text, Vec<Event>>,
-    interruption: Interruption,
+    /// All executions that were ever started.
+    known: BTreeSet<Text>,
+    /// Executions asleep when the process was started again.
+    sleepers: BTreeSet<(Timestamp, Text)>,
+    /// Signals nobody was told of that they were taken: whoever gave them gives them again after a crash.
+    unsure: Vec<(Text, Signal)>,
+    crashes: VecDeque<Crash>,
+    everything_twice: bool,
+    /// Operations since the process was started.
     appends: usize,
     dispatches: usize,
     observer: Option<Observer>,
@@ -133,7 +134,11 @@ impl Rehearsal {
             seen: BTreeSet::new(),
             heartbeats: BTreeSet::new(),
             histories: BTreeMap::new(),
-            interruption: Interruption::default(),
+            known: BTreeSet::new(),
+            sleepers: BTreeSet::new(),
+            unsure: Vec::new(),
+            crashes: VecDeque::new(),
+            everything_twice: false,
             appends: 0,
             dispatches: 0,
             observer: None,
@@ -144,7 +149,15 @@ impl Rehearsal {
     /// Lets something go wrong on the way.
     #[must_use]
     pub fn interrupted(mut self, interruption: Interruption) -> Self {
-        self.interruption = interruption;
+        self.crashes = interruption.crash.into_iter().chain(interruption.again).collect();
+        self.everything_twice = interruption.everything_twice;
+        self
+    }
+
+    /// Keeps histories in that store, which must be empty, instead of memory.
+    #[must_use]
+    pub fn over(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = store;
         self
     }
 
@@ -157,15 +170,8 @@ impl Rehearsal {
 
     /// Runs the case to its end.
     pub fn run(&mut self) -> Result<Outcome, RehearsalError> {
-        let request = StartRequest {
-            flow: Text::from(self.flows.name.as_str()),
-            input: self.case.input.clone(),
-            name: Some(Text::from(self.case.execution_name.as_deref().unwrap_or(EXECUTION))),
-            labels: self.case.labels.clone(),
-            ..StartRequest::default()
-        };
-        match self.shard.start(request, self.now) {
-            Ok(_) => {}
+        match self.start() {
+            Ok(()) => {}
             Err(error @ (StartError::InvalidInput(_) | StartError::Refused(Rejection::InputTooLarge { .. }))) => {
                 return Ok(Outcome::refused(error.to_string()));
             }
@@ -173,7 +179,7 @@ impl Rehearsal {
         }
         for _ in 0..TURNS {
             self.settle()?;
-            if self.is_over() {
+            if self.is_over()? {
                 return self.outcome();
             }
             self.advance()?;
@@ -181,7 +187,18 @@ impl Rehearsal {
         Err(RehearsalError::Endless)
     }
 
-    /// How many appends and dispatches there were.
+    fn start(&mut self) -> Result<(), StartError> {
+        let request = StartRequest {
+            flow: Text::from(self.flows.name.as_str()),
+            input: self.case.input.clone(),
+            name: Some(Text::from(self.case.execution_name.as_deref().unwrap_or(EXECUTION))),
+            labels: self.case.labels.clone(),
+            ..StartRequest::default()
+        };
+        self.shard.start(request, self.now).map(drop)
+    }
+
+    /// How many appends and dispatches there were since the process was started, the last time.
     pub fn operations(&self) -> (usize, usize) {
         (self.appends, self.dispatches)
     }
@@ -196,15 +213,31 @@ impl Rehearsal {
         &self.shard
     }
 
-    /// Whether every execution has ended.
-    fn is_over(&self) -> bool {
-        self.shard
-            .executions()
-            .all(|id| self.shard.state(id).is_none_or(|state| state.status().is_ended()))
+    /// Whether the process has died as often as it was to.
+    pub fn has_crashed(&self) -> bool {
+        self.crashes.is_empty()
     }
 
-    fn outcome(&self) -> Result<Outcome, RehearsalError> {
+    /// Whether every execution has ended. One that is not here is what the store says it is.
+    fn is_over(&self) -> Result<bool, RehearsalError> {
+        for id in &self.known {
+            let status = match self.shard.state(id) {
+                Some(state) => Some(state.status()),
+                None => {
+                    let record = self.store.record(id).map_err(RehearsalError::Store)?;
+                    record.map(|record| record.status)
+                }
+            };
+            if status.is_some_and(|status| !status.is_ended()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn outcome(&mut self) -> Result<Outcome, RehearsalError> {
         let id = Text::from(EXECUTION);
+        self.bring(&id)?;
         let (Some(state), Some(events)) = (self.shard.state(&id), self.histories.get(&id)) else {
             return Err(RehearsalError::Stuck);
         };
@@ -216,6 +249,7 @@ impl Rehearsal {
         loop {
             match self.shard.pump(self.now) {
                 ShardStep::Idle => {
+                    self.unsure.clear();
                     let outgoing = self.shard.take_outgoing();
                     if outgoing.is_empty() {
                         return Ok(());
@@ -225,26 +259,62 @@ impl Rehearsal {
                     }
                 }
                 ShardStep::Missing(execution) => {
-                    if self.load(&execution)?.is_none() {
+                    if !self.load(&execution)? {
                         self.shard.absent(execution);
                     }
                 }
                 ShardStep::Decided => {
-                    let batch = self.shard.take_batch();
-                    let refusals = self.store.append(&batch).map_err(RehearsalError::Store)?;
-                    self.appends += 1;
-                    if self.interruption.crash_after_append == Some(self.appends) {
-                        self.crash()?;
-                        continue;
-                    }
-                    self.shard.committed(&refusals);
-                    let outgoing = self.shard.take_outgoing();
-                    if self.carry_out(outgoing)? {
+                    if self.append()? {
                         self.crash()?;
                     }
                 }
             }
         }
+    }
+
+    /// Appends what was decided and carries out what follows. Answers whether the process dies on the way.
+    fn append(&mut self) -> Result<bool, RehearsalError> {
+        let batch = self.shard.take_batch();
+        self.appends += 1;
+        if self.dies(Moment::BeforeAppend) {
+            return Ok(true);
+        }
+        let refusals = self.store.append(&batch).map_err(RehearsalError::Store)?;
+        self.note_started(&batch, &refusals);
+        if self.dies(Moment::AnswerLost) {
+            return Ok(true);
+        }
+        self.shard.committed(&refusals);
+        self.unsure.clear();
+        if self.dies(Moment::AfterAppend) {
+            return Ok(true);
+        }
+        let outgoing = self.shard.take_outgoing();
+        self.carry_out(outgoing)
+    }
+
+    fn note_started(&mut self, batch: &[Append], refusals: &[(usize, Refusal)]) {
+        for (index, append) in batch.iter().enumerate() {
+            let refused = refusals.iter().any(|(refused, _)| *refused == index);
+            if append.expected == EventId(0) && append.turn.is_some() && !refused {
+                self.known.insert(append.execution.clone());
+            }
+        }
+    }
+
+    /// Whether the process dies at this moment of its present operation.
+    fn dies(&mut self, moment: Moment) -> bool {
+        let operation = if moment.is_of_append() {
+            self.appends
+        } else {
+            self.dispatches
+        };
+        let now = Crash { at: operation, moment };
+        let dies = self.crashes.front() == Some(&now);
+        if dies {
+            self.crashes.pop_front();
+        }
+        dies
     }
 
     /// Carries out what leaves. Answers whether the process dies on the way.
@@ -263,8 +333,11 @@ impl Rehearsal {
                 | Outgoing::Mark(_) => {}
                 Outgoing::Send { execution, call } => {
                     self.dispatches += 1;
+                    if self.dies(Moment::BeforeDispatch) {
+                        return Ok(true);
+                    }
                     self.send(&execution, &call)?;
-                    if self.interruption.crash_after_dispatch == Some(self.dispatches) {
+                    if self.dies(Moment::AfterDispatch) {
                         return Ok(true);
                     }
                 }
@@ -276,32 +349,80 @@ impl Rehearsal {
     /// The process dies and is started again: all that is left is what the store has, and the world outside.
     fn crash(&mut self) -> Result<(), RehearsalError> {
         self.shard = new_shard(&self.flows, &self.limits, &self.case);
+        (self.appends, self.dispatches) = (0, 0);
         self.histories.clear();
-        for id in self.store.executions() {
-            if let Some(events) = self.load(&id)? {
-                self.histories.insert(id, events);
-            }
+        for id in self.known.clone() {
+            let events = self.events(&id)?;
+            self.cut_off(&id, &events);
+            self.histories.insert(id, events);
+        }
+        for id in self.store.awake().map_err(RehearsalError::Store)? {
+            self.load(&id)?;
         }
         let messages = self.store.messages().map_err(RehearsalError::Store)?;
         self.shard.redeliver(messages);
+        let sleepers = self.store.due(Timestamp(i64::MAX), SLEEPERS);
+        self.sleepers = sleepers.map_err(RehearsalError::Store)?.into_iter().collect();
+        if self.known.is_empty() {
+            // Nobody was told that anything has begun.
+            self.start()
+                .map_err(|error| RehearsalError::History(error.to_string()))?;
+        }
+        for (execution, signal) in std::mem::take(&mut self.unsure) {
+            self.give(&execution, signal)?;
+        }
         Ok(())
     }
 
-    /// Takes an execution up from the store. Answers its events.
-    fn load(&mut self, id: &Text) -> Result<Option<Vec<Event>>, RehearsalError> {
-        let history = |error: HistoryError| RehearsalError::History(error.message);
-        let Some(stored) = self.store.load_whole(id).map_err(RehearsalError::Store)? else {
-            return Ok(None);
-        };
+    /// Calls that were given up go on as long as somebody holds their connection: nobody does any more.
+    fn cut_off(&mut self, id: &Text, events: &[Event]) {
+        for event in events {
+            match &event.detail {
+                Detail::TaskCancelled { of, .. } => self.give_up(id, *of),
+                Detail::TaskTimedOut { .. } => self.give_up(id, event.caused_by),
+                _ => {}
+            }
+        }
+    }
+
+    /// The events of an execution as the store has them.
+    fn events(&self, id: &Text) -> Result<Vec<Event>, RehearsalError> {
+        let stored = self.store.load_whole(id).map_err(RehearsalError::Store)?;
+        let stored = stored.ok_or_else(|| RehearsalError::History(format!("the history of `{id}` is gone")))?;
         let flow = self.flow_of(&stored)?;
-        let state = fold(id, &flow, &stored, &self.limits).map_err(history)?;
-        let state = state.ok_or_else(|| RehearsalError::History("a history can't be folded".to_owned()))?;
-        self.shard.recover(&flow, state, &stored);
         let mut events = Vec::new();
         for turn in &stored.turns {
-            events.extend(read_turn(&flow, turn.first, turn.time, &turn.text).map_err(history)?);
+            events.extend(read_turn(&flow, turn.first, turn.time, &turn.text).map_err(unreadable)?);
         }
-        Ok(Some(events))
+        Ok(events)
+    }
+
+    /// Takes an execution up from the store. Answers whether it is there.
+    fn load(&mut self, id: &Text) -> Result<bool, RehearsalError> {
+        let Some(mut stored) = self.store.load(id).map_err(RehearsalError::Store)? else {
+            return Ok(false);
+        };
+        let flow = self.flow_of(&stored)?;
+        let mut state = fold(id, &flow, &stored, &self.limits).map_err(unreadable)?;
+        if state.is_none() {
+            stored = self
+                .store
+                .load_whole(id)
+                .map_err(RehearsalError::Store)?
+                .unwrap_or_default();
+            state = fold(id, &flow, &stored, &self.limits).map_err(unreadable)?;
+        }
+        let state = state.ok_or_else(|| RehearsalError::History("a history can't be folded".to_owned()))?;
+        self.shard.recover(&flow, state, &stored);
+        Ok(true)
+    }
+
+    /// Makes sure that an execution is here, if it is anywhere.
+    fn bring(&mut self, id: &Text) -> Result<(), RehearsalError> {
+        match self.shard.state(id) {
+            Some(_) => Ok(()),
+            None => self.load(id).map(drop),
+        }
     }
 
     fn flow_of(&self, stored: &StoredHistory) -> Result<Arc<Flow>, RehearsalError> {
@@ -361,7 +482,8 @@ impl Rehearsal {
             .map(|stop| self.begun.plus_millis(millis_of(stop.at_seconds)));
         let silent = self.heartbeats.first().map(|due| due.0);
         let timer = self.shard.next_wakeup();
-        let next = [answer, stop, silent, timer].into_iter().flatten().min();
+        let sleeper = self.sleepers.first().map(|(due, _)| *due);
+        let next = [answer, stop, silent, timer, sleeper].into_iter().flatten().min();
         let Some(next) = next else {
             return Err(RehearsalError::Stuck);
         };
@@ -369,7 +491,7 @@ impl Rehearsal {
         if answer == Some(next) {
             if let Some(((_, execution, call), mock)) = self.answers.pop_first() {
                 self.heartbeats.retain(|due| !(due.1 == execution && due.2 == call));
-                self.give(&execution, signal_of(call, mock));
+                self.give(&execution, signal_of(call, mock))?;
             }
         } else if stop == Some(next) {
             self.stopped = true;
@@ -380,11 +502,15 @@ impl Rehearsal {
                     by: None,
                     rollback: stop.rollback,
                 };
-                self.give(&Text::from(EXECUTION), signal);
+                self.give(&Text::from(EXECUTION), signal)?;
             }
         } else if silent == Some(next) {
             if let Some((_, execution, call)) = self.heartbeats.pop_first() {
-                self.give(&execution, Signal::HeartbeatMissed { call });
+                self.give(&execution, Signal::HeartbeatMissed { call })?;
+            }
+        } else if sleeper == Some(next) {
+            if let Some((_, execution)) = self.sleepers.pop_first() {
+                self.bring(&execution)?;
             }
         } else {
             self.shard.fire_next(self.now);
@@ -393,13 +519,20 @@ impl Rehearsal {
     }
 
     /// Gives a signal, twice where everything comes twice. What is refused is no fault: it came too late.
-    fn give(&mut self, execution: &Text, signal: Signal) {
-        let again = self.interruption.everything_twice.then(|| signal.clone());
+    fn give(&mut self, execution: &Text, signal: Signal) -> Result<(), RehearsalError> {
+        self.bring(execution)?;
+        self.unsure.push((execution.clone(), signal.clone()));
+        let again = self.everything_twice.then(|| signal.clone());
         let _ = self.shard.signal(execution, signal, self.now);
         if let Some(signal) = again {
             let _ = self.shard.signal(execution, signal, self.now);
         }
+        Ok(())
     }
+}
+
+fn unreadable(error: HistoryError) -> RehearsalError {
+    RehearsalError::History(error.message)
 }
 
 fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {

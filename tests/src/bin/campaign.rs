@@ -1,0 +1,73 @@
+//! Runs a campaign and prints its figures.
+
+use starbridge_tests::campaigns::{Findings, crashes, kills};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: campaign crashes [--full]
+       campaign kills --program FILE [--count N] [--seed S]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.split_first() {
+        Some((campaign, rest)) => options(rest).and_then(|options| run(campaign, &options)),
+        None => Err("a campaign is missing".to_owned()),
+    };
+    match done {
+        Ok(findings) => {
+            println!("{findings}");
+            ExitCode::from(u8::from(!findings.problems.is_empty()))
+        }
+        Err(problem) => {
+            eprintln!("error: {problem}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+type Options = BTreeMap<String, String>;
+
+/// `--name value` and `--name` alone, which is `true`.
+fn options(arguments: &[String]) -> Result<Options, String> {
+    let mut options = Options::new();
+    let mut left = arguments.iter().peekable();
+    while let Some(argument) = left.next() {
+        let name = argument
+            .strip_prefix("--")
+            .ok_or_else(|| format!("`{argument}` is no option"))?;
+        let value = left.next_if(|next| !next.starts_with("--"));
+        options.insert(name.to_owned(), value.cloned().unwrap_or_else(|| "true".to_owned()));
+    }
+    Ok(options)
+}
+
+fn number(options: &Options, name: &str, usual: u64) -> Result<u64, String> {
+    match options.get(name) {
+        None => Ok(usual),
+        Some(value) => value
+            .parse()
+            .map_err(|_| format!("`--{name}` is a number, not `{value}`")),
+    }
+}
+
+fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
+    match campaign {
+        "crashes" if options.contains_key("full") => Ok(crashes::run(crashes::Options::FULL)),
+        "crashes" => Ok(crashes::run(crashes::Options::SLICE)),
+        "kills" => run_kills(options),
+        other => Err(format!("there is no campaign `{other}`")),
+    }
+}
+
+fn run_kills(options: &Options) -> Result<Findings, String> {
+    let program = options.get("program").ok_or("`--program` is missing")?;
+    let settings = kills::Options {
+        program: PathBuf::from(program),
+        kills: u32::try_from(number(options, "count", 200)?).unwrap_or(u32::MAX),
+        seed: number(options, "seed", 1)?,
+    };
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+    runtime.block_on(kills::run(&settings))
+}

@@ -1,0 +1,60 @@
+//! Campaigns: long runs that prove what `docs/reliability.md` promises. Each gives figures and says what is wrong.
+
+pub mod crashes;
+pub mod kills;
+pub mod laws;
+
+use crate::chance::Chance;
+
+/// What came of a campaign.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What was counted, in the order it is shown.
+    pub figures: Vec<(String, u64)>,
+    /// What should not be.
+    pub problems: Vec<String>,
+}
+
+impl Findings {
+    /// Counts something.
+    pub fn count(&mut self, what: &str, how_many: u64) {
+        match self.figures.iter_mut().find(|(name, _)| name == what) {
+            Some((_, count)) => *count += how_many,
+            None => self.figures.push((what.to_owned(), how_many)),
+        }
+    }
+
+    /// Something is wrong.
+    pub fn problem(&mut self, what: impl Into<String>) {
+        self.problems.push(what.into());
+    }
+
+    /// Takes over what another part found.
+    pub fn add(&mut self, other: Self) {
+        for (what, how_many) in other.figures {
+            self.count(&what, how_many);
+        }
+        self.problems.extend(other.problems);
+    }
+
+    /// How often something was counted.
+    pub fn of(&self, what: &str) -> u64 {
+        self.figures
+            .iter()
+            .find(|(name, _)| name == what)
+            .map_or(0, |(_, count)| *count)
+    }
+}
+
+impl std::fmt::Display for Findings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (what, how_many) in &self.figures {
+            writeln!(f, "{how_many:>10}  {what}")?;
+        }
+        write!(f, "{:>10}  problems", self.problems.len())?;
+        for problem in self.problems.iter().take(20) {
+            write!(f, "\n  {problem}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! A server under load that is killed again and again. Outside of it stands a witness: the functions that flows call. It
+//! knows what left the server and what the server acknowledged, and in the end the histories are held against that.
+
+mod audit;
+mod load;
+mod process;
+mod witness;
+
+use super::{Chance, Findings};
+use load::Load;
+use process::{Place, Process};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use witness::Witness;
+
+/// How a campaign goes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program `starbridge`.
+    pub program: PathBuf,
+    /// How often the server is killed, or told to stop.
+    pub kills: u32,
+    /// Where chance comes from.
+    pub seed: u64,
+}
+
+/// Of so many ends one is a SIGTERM.
+const GENTLE: u32 = 8;
+/// The server is killed at most so long after it was ready, in milliseconds.
+const LATEST: u32 = 300;
+/// After the last restart everything must end within this time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs a campaign. An error says why it could not be carried through.
+pub async fn run(options: &Options) -> Result<Findings, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut chance = Chance::new(options.seed);
+    let place = Place::new(&options.program, folder.path())?;
+    let witness = Witness::start(place.url()).await?;
+    place.configure(witness.port())?;
+    let mut findings = Findings::default();
+
+    let mut process = Process::start(&place).await?;
+    load::put_flows(&place.url()).await?;
+    let load = Load::start(&place.url(), &witness);
+    for _ in 0..options.kills {
+        let after = u64::from(chance.from(1, LATEST));
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        if chance.below(GENTLE) == 0 {
+            let stopped = process.stop().await?;
+            findings.count("told to stop (SIGTERM)", 1);
+            findings.problems.extend(stopped);
+        } else {
+            process.kill()?;
+            findings.count("killed (SIGKILL)", 1);
+        }
+        let begun = Instant::now();
+        process = Process::start(&place).await?;
+        let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        findings.count("milliseconds from start to ready, in all", took);
+    }
+    let started = load.finish(PATIENCE).await;
+    let waited = Instant::now();
+    audit::wait_for_ends(&place.url(), PATIENCE, &mut findings).await;
+    findings.count(
+        "milliseconds until all had ended, after the last restart",
+        u64::try_from(waited.elapsed().as_millis()).unwrap_or(u64::MAX),
+    );
+    witness.settle(PATIENCE).await;
+    audit::audit(&place.url(), &started, &witness, &mut findings).await;
+    findings.problems.extend(process.stop().await?);
+    audit::nothing_left_behind(&place.database(), &mut findings);
+    if !findings.problems.is_empty() {
+        let kept = folder.keep();
+        findings.problem(format!("the store and the log are kept in {}", kept.display()));
+    }
+    Ok(findings)
+}

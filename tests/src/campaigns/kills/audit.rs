@@ -1,0 +1,298 @@
+//! The audit: histories, fetched over HTTP and replayed, against what the witness saw.
+
+use super::load::{self, FLOWS, Started};
+use super::witness::{Book, Reported, Witness};
+use crate::campaigns::{Findings, laws};
+use crate::client;
+use serde_json::json;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::exported::ExportedHistory;
+use starbridge_kit::replaying::replay;
+use starbridge_machine::{Detail, Event, EventId};
+use starbridge_ports::History;
+use starbridge_sqlite::SqliteStore;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// An execution as the API shows it.
+struct Shown {
+    id: String,
+    flow: String,
+    status: String,
+    error: String,
+}
+
+async fn get(url: &str) -> Result<Object, String> {
+    let answer = client().get(url).send().await.map_err(|error| error.to_string())?;
+    let status = answer.status();
+    let body = answer.text().await.map_err(|error| error.to_string())?;
+    if !status.is_success() {
+        return Err(format!("{url}: {status} {body}"));
+    }
+    serde_json::from_str(&body).map_err(|error| format!("{url}: {error}"))
+}
+
+/// All items of all pages of a list.
+async fn all(url: &str, parameter: &str) -> Result<Vec<Object>, String> {
+    let mut items = Vec::new();
+    let mut page = get(&format!("{url}?limit=1000")).await?;
+    loop {
+        if let Some(more) = page.get("items").and_then(Value::as_array) {
+            items.extend(more.values().iter().filter_map(Value::as_object).cloned());
+        }
+        let next = match page.get("next") {
+            None | Some(Value::Null) => return Ok(items),
+            Some(Value::String(next)) => next.to_string(),
+            Some(other) => other.to_json(),
+        };
+        page = get(&format!("{url}?limit=1000&{parameter}={next}")).await?;
+    }
+}
+
+async fn executions(server: &str) -> Result<Vec<Shown>, String> {
+    let items = all(&format!("{server}/v1/executions"), "cursor").await?;
+    let text = |item: &Object, member: &str| {
+        let text = item.get(member).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let shown = items.iter().map(|item| Shown {
+        id: text(item, "id"),
+        flow: text(item, "flow"),
+        status: text(item, "status"),
+        error: text(item, "error"),
+    });
+    Ok(shown.collect())
+}
+
+fn has_ended(shown: &Shown) -> bool {
+    !matches!(&*shown.status, "Running" | "RollingBack" | "Manual")
+}
+
+/// Waits until no execution runs any more.
+pub(super) async fn wait_for_ends(server: &str, patience: Duration, findings: &mut Findings) {
+    let begun = Instant::now();
+    loop {
+        let left: Vec<Shown> = match executions(server).await {
+            Ok(shown) => shown.into_iter().filter(|shown| !has_ended(shown)).collect(),
+            Err(problem) => return findings.problem(problem),
+        };
+        if left.is_empty() {
+            return;
+        }
+        if begun.elapsed() > patience {
+            for Shown { id, flow, status, .. } in left {
+                findings.problem(format!("{flow} {id} does not come to its end: it is {status}"));
+            }
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Holds everything against everything.
+pub(super) async fn audit(server: &str, started: &Started, witness: &Witness, findings: &mut Findings) {
+    let book = witness.book().clone();
+    findings.problems.extend(started.problems.clone());
+    findings.count("starts acknowledged", started.acknowledged.len() as u64);
+    findings.count("tries to start without an answer", started.tries_lost);
+    let shown = match executions(server).await {
+        Ok(shown) => shown,
+        Err(problem) => return findings.problem(problem),
+    };
+    starts(started, &shown, findings);
+    let mut scheduled = BTreeSet::new();
+    for execution in &shown {
+        match history(server, execution).await {
+            Err(problem) => findings.problem(problem),
+            Ok(history) => one(&history, &book, &mut scheduled, findings),
+        }
+    }
+    findings.count("executions ended, children included", shown.len() as u64);
+    witnessed(&book, &scheduled, findings);
+}
+
+/// Every start that was acknowledged has ended as its flow must.
+fn starts(started: &Started, shown: &[Shown], findings: &mut Findings) {
+    let by_id: BTreeMap<&str, &Shown> = shown.iter().map(|shown| (&*shown.id, shown)).collect();
+    for ((flow, name), id) in &started.acknowledged {
+        let Some(shown) = by_id.get(&**id) else {
+            findings.problem(format!("{name} ({id}) was acknowledged and is lost"));
+            continue;
+        };
+        let expected = FLOWS.iter().find(|(known, ..)| known == flow);
+        if expected.is_none_or(|(_, status, error)| shown.status != *status || shown.error != *error) {
+            findings.problem(format!("{name} ({id}) ended as {} {}", shown.status, shown.error));
+        }
+    }
+}
+
+async fn history(server: &str, shown: &Shown) -> Result<ExportedHistory, String> {
+    let id = &shown.id;
+    let definition: Value =
+        serde_json::from_str(&load::definition(&shown.flow)).map_err(|error| format!("{}: {error}", shown.flow))?;
+    let head: Object = [
+        ("history".into(), 1u32.into()),
+        ("execution".into(), id.as_str().into()),
+        ("definition".into(), definition),
+    ]
+    .into_iter()
+    .collect();
+    let mut text = Value::from(head).to_json();
+    for event in all(&format!("{server}/v1/executions/{id}/history"), "from").await? {
+        text += "\n";
+        text += &Value::from(event).to_json();
+    }
+    ExportedHistory::parse(&text).map_err(|error| format!("{id}: {error}"))
+}
+
+/// What is wrong with one history, by itself and against the book.
+fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>, findings: &mut Findings) {
+    let id = &history.execution;
+    findings.count("events", history.events.len() as u64);
+    findings.problems.extend(laws::broken(id, &history.events));
+    let replayed = replay(history, &history.flow, Limits::default());
+    if let Some(parting) = replayed.parting {
+        findings.problem(format!("{id}: replay parts at {parting:?}"));
+    }
+    for (call, fate) in laws::calls(&history.events) {
+        let key = format!("{id}/{call}");
+        let event = usize::try_from(call.0).ok().and_then(|at| history.events.get(at - 1));
+        if event.is_some_and(is_for_child) {
+            continue;
+        }
+        findings.count("calls", 1);
+        if fate.answered && !book.calls.contains_key(&key) {
+            findings.problem(format!("{key}: the history has an answer of a call nobody saw"));
+        }
+        scheduled.insert(key);
+    }
+    for event in &history.events {
+        match &event.detail {
+            Detail::TaskSucceeded { result, .. } if scheduled.contains(&format!("{id}/{}", event.caused_by)) => {
+                of_its_own(id, event.caused_by, result, findings);
+            }
+            Detail::TimerFired { .. } => findings.count("timers fired", 1),
+            Detail::RetryScheduled { .. } => findings.count("retries", 1),
+            Detail::RollbackSucceeded => findings.count("tasks undone", 1),
+            Detail::TaskTimedOut { .. } => findings.count("heartbeats missed", 1),
+            _ => {}
+        }
+    }
+    reports(history, book, findings);
+    if let Some(pause) = paused(history, book) {
+        findings.count("waits measured from outside", 1);
+        if pause < 400 {
+            findings.problem(format!("{id}: the wait of 400 ms took {pause} ms"));
+        }
+    }
+}
+
+fn is_for_child(event: &Event) -> bool {
+    // What undoes a child names the child's flow, too.
+    matches!(&event.detail, Detail::TaskScheduled(scheduled) if scheduled.resource.starts_with("flow:"))
+}
+
+/// A result stands under the call it is a result of: the functions answer with the key they were called with.
+fn of_its_own(id: &Text, call: EventId, result: &Value, findings: &mut Findings) {
+    let said = result
+        .as_object()
+        .and_then(|result| result.get("key").or_else(|| result.get("said")));
+    if let Some(said) = said.and_then(Value::as_str)
+        && said != format!("{id}/{call}")
+    {
+        findings.problem(format!("{id}/{call} has the result of {said}"));
+    }
+}
+
+/// Every report that was acknowledged stands in the history, once; that there is no second end, the laws say.
+fn reports(history: &ExportedHistory, book: &Book, findings: &mut Findings) {
+    let id = &history.execution;
+    let from = format!("{id}/");
+    for (key, reported) in book
+        .reports
+        .range(from.clone()..)
+        .take_while(|(key, _)| key.starts_with(&from))
+    {
+        let what = match reported {
+            Reported::Acknowledged => "reports acknowledged",
+            Reported::HadItAlready => "reports acknowledged at a second try",
+            Reported::UnderWay | Reported::Refused(_) => {
+                findings.problem(format!("{key}: the report is {reported:?}"));
+                continue;
+            }
+        };
+        findings.count(what, 1);
+        let stands = |event: &&Event| {
+            let of = format!("{id}/{}", event.caused_by);
+            let said = match &event.detail {
+                Detail::TaskSucceeded { result, .. } => result.as_object().and_then(|result| result.get("said")),
+                _ => None,
+            };
+            of == *key && said.and_then(Value::as_str) == Some(key)
+        };
+        if history.events.iter().filter(stands).count() != 1 {
+            findings.problem(format!("{key}: a report was acknowledged and is lost"));
+        }
+    }
+}
+
+/// How long the wait of `paced` took, as the functions around it saw it.
+fn paused(history: &ExportedHistory, book: &Book) -> Option<u64> {
+    let of_step = |step: &str| {
+        let called = book
+            .calls
+            .values()
+            .filter(|called| *called.execution == *history.execution);
+        called.filter(|called| called.step == step).collect::<Vec<_>>()
+    };
+    let before = of_step("before")
+        .iter()
+        .filter_map(|call| call.came.first().copied())
+        .min()?;
+    let after = of_step("after")
+        .iter()
+        .filter_map(|call| call.came.first().copied())
+        .min()?;
+    Some(after.saturating_sub(before))
+}
+
+/// What the book says by itself: nothing left that is not in a history, and nothing changed on the way.
+fn witnessed(book: &Book, scheduled: &BTreeSet<String>, findings: &mut Findings) {
+    for (key, called) in &book.calls {
+        findings.count(
+            "calls the functions saw, repeated ones included",
+            called.came.len() as u64,
+        );
+        findings.count("calls sent more than once", u64::from(called.came.len() > 1));
+        if !scheduled.contains(key) {
+            findings.problem(format!("{key} was called and stands in no history"));
+        }
+        if called.changed {
+            findings.problem(format!("{key} was sent again with another body"));
+        }
+    }
+    findings.count("tries to report without an answer", book.tries_lost);
+    findings.count("second reports refused", book.second_refused);
+    if book.second_taken > 0 {
+        findings.problem(format!("{} second reports were taken", book.second_taken));
+    }
+}
+
+/// With the server gone, the store has nothing left to do.
+pub(super) fn nothing_left_behind(database: &Path, findings: &mut Findings) {
+    let store = match SqliteStore::open(database) {
+        Ok(store) => store,
+        Err(error) => return findings.problem(error.to_string()),
+    };
+    let left = json!({
+        "awake": store.awake().map(|awake| awake.len()).ok(),
+        "messages": store.messages().map(|messages| messages.len()).ok(),
+        "sleepers": store.due(Timestamp(i64::MAX), 10).map(|due| due.len()).ok(),
+    });
+    if left != json!({"awake": 0, "messages": 0, "sleepers": 0}) {
+        findings.problem(format!("the store has something left to do: {left}"));
+    }
+}

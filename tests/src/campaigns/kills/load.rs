@@ -1,0 +1,156 @@
+//! Who starts executions, by name, and again until the server has said that it has them.
+
+use super::witness::Witness;
+use crate::{client, data};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// The flows that are started, and how each must end: its status and error.
+pub(super) const FLOWS: [(&str, &str, &str); 6] = [
+    ("paced", "Succeeded", ""),
+    ("reported", "Succeeded", ""),
+    ("many", "Succeeded", ""),
+    ("family", "Succeeded", ""),
+    ("undone", "Failed", "Broken"),
+    ("silent", "Succeeded", ""),
+];
+/// Those who start at once.
+const STARTERS: u64 = 3;
+/// Between two starts of one of them.
+const PAUSE: Duration = Duration::from_millis(60);
+
+/// What was started and acknowledged.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Started {
+    /// Ids by flow and name.
+    pub(super) acknowledged: BTreeMap<(String, String), String>,
+    /// Tries that had no answer.
+    pub(super) tries_lost: u64,
+    /// Answers that should not have come.
+    pub(super) problems: Vec<String>,
+}
+
+/// Starters at work.
+pub(super) struct Load {
+    over: Arc<AtomicBool>,
+    started: Arc<Mutex<Started>>,
+    starters: Vec<JoinHandle<()>>,
+}
+
+/// The definition of a flow.
+pub(super) fn definition(flow: &str) -> String {
+    let file = data::folder().join("campaigns/flows").join(format!("{flow}.json"));
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+/// Puts all flows.
+pub(super) async fn put_flows(server: &str) -> Result<(), String> {
+    let client = client();
+    for flow in FLOWS.map(|(flow, ..)| flow).into_iter().chain(["leaf"]) {
+        let put = client
+            .put(format!("{server}/v1/flows/{flow}"))
+            .header("content-type", "application/json")
+            .body(definition(flow));
+        let answer = put.send().await.map_err(|error| error.to_string())?;
+        if !answer.status().is_success() {
+            let why = answer.text().await.unwrap_or_default();
+            return Err(format!("the flow `{flow}` is not taken: {why}"));
+        }
+    }
+    Ok(())
+}
+
+impl Load {
+    pub(super) fn start(server: &str, witness: &Arc<Witness>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let started = Arc::new(Mutex::new(Started::default()));
+        let next = Arc::new(AtomicU64::new(0));
+        let starters = (0..STARTERS).map(|_| {
+            let (over, started, next) = (Arc::clone(&over), Arc::clone(&started), Arc::clone(&next));
+            let (server, witness) = (server.to_owned(), Arc::clone(witness));
+            tokio::spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    start_one(&server, next.fetch_add(1, Ordering::Relaxed), &started).await;
+                    tokio::time::sleep(PAUSE).await;
+                    // A machine that can't keep up gets no more than it can take.
+                    let waiting = || witness.book().calls.values().filter(|call| call.answered == 0).count();
+                    while waiting() > 500 && !over.load(Ordering::Relaxed) {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+            })
+        });
+        let starters = starters.collect();
+        Self {
+            over,
+            started,
+            starters,
+        }
+    }
+
+    /// Starts nothing new, and answers what was acknowledged once the last have been.
+    pub(super) async fn finish(self, patience: Duration) -> Started {
+        self.over.store(true, Ordering::Relaxed);
+        for starter in self.starters {
+            if tokio::time::timeout(patience, starter).await.is_err() {
+                let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+                started.problems.push("a start was never acknowledged".to_owned());
+            }
+        }
+        self.started.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn start_one(server: &str, number: u64, started: &Mutex<Started>) {
+    let which = usize::try_from(number).unwrap_or(0) % FLOWS.len();
+    let Some((flow, ..)) = FLOWS.get(which) else { return };
+    let name = format!("{flow}-{number}");
+    let body = json!({"name": name, "input": {"number": number, "items": [1, 2, 3, 4]}}).to_string();
+    let client = client();
+    let url = format!("{server}/v1/flows/{flow}/executions");
+    loop {
+        let answer = client.post(&url).body(body.clone()).send().await;
+        let heard = match answer {
+            Err(_) => None,
+            Ok(answer) => {
+                let status = answer.status().as_u16();
+                answer.text().await.ok().map(|body| (status, body))
+            }
+        };
+        if note(started, flow, &name, heard) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Takes down what the server said. Answers whether that was definite.
+fn note(started: &Mutex<Started>, flow: &str, name: &str, heard: Option<(u16, String)>) -> bool {
+    let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
+    let (status, body) = match heard {
+        None | Some((429 | 503, _)) => {
+            started.tries_lost += 1;
+            return false;
+        }
+        Some(heard) => heard,
+    };
+    let body: Value = serde_json::from_str(&body).unwrap_or_default();
+    // It may have ended before it was asked for again.
+    let id = match status {
+        200 | 201 => body["id"].as_str(),
+        409 => body["execution"].as_str(),
+        _ => None,
+    };
+    match id {
+        Some(id) => {
+            let key = (flow.to_owned(), name.to_owned());
+            started.acknowledged.insert(key, id.to_owned());
+        }
+        None => started.problems.push(format!("{name}: {status} {body}")),
+    }
+    true
+}

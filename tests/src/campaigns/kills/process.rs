@@ -1,0 +1,153 @@
+//! The server's process.
+
+use crate::client;
+use std::fs::OpenOptions;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Calls in flight are given so long when the server is told to stop.
+const DRAIN_SECONDS: u64 = 1;
+/// A server must be ready, or gone, within this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where a server lives, over all its lives.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    program: PathBuf,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Place {
+    pub(super) fn new(program: &Path, folder: &Path) -> Result<Self, String> {
+        if !program.is_file() {
+            return Err(format!("there is no program {}", program.display()));
+        }
+        // Free just now; the server takes it at once.
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        Ok(Self {
+            program: program.to_path_buf(),
+            folder: folder.to_path_buf(),
+            port: free.map_err(|error| error.to_string())?.port(),
+        })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(super) fn database(&self) -> PathBuf {
+        self.folder.join("flows.db")
+    }
+
+    pub(super) fn configure(&self, witness: u16) -> Result<(), String> {
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:{}\"\ndrain_seconds = {DRAIN_SECONDS}\n\
+             [store]\npath = \"{}\"\n\
+             [runtime]\nhot_executions = 20\n\
+             [http]\nprivate_addresses = true\n\
+             [log]\nlevel = \"warn\"\n\
+             [resources]\n\"witness:{{function}}\" = \"http://127.0.0.1:{witness}/{{function}}\"\n",
+            self.port,
+            self.database().display(),
+        );
+        std::fs::write(self.folder.join("serve.toml"), text).map_err(|error| error.to_string())
+    }
+}
+
+/// One life of a server.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts a server and waits until it is ready.
+    pub(super) async fn start(place: &Place) -> Result<Self, String> {
+        let problem = |error: std::io::Error| error.to_string();
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(place.folder.join("serve.log"))
+            .map_err(problem)?;
+        let child = Command::new(&place.program)
+            .args(["serve", "--config"])
+            .arg(place.folder.join("serve.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(problem)?;
+        let mut process = Self { child };
+        let ready = format!("{}/readyz", place.url());
+        let client = client();
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Ok(answer) = client.get(&ready).send().await
+                && answer.status().is_success()
+            {
+                return Ok(process);
+            }
+            if let Some(status) = process.child.try_wait().map_err(problem)? {
+                return Err(format!("the server did not start: {status}\n{}", place.last_words()));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        drop(process.kill());
+        Err(format!("the server was not ready in time\n{}", place.last_words()))
+    }
+
+    /// SIGKILL: the process does nothing more.
+    pub(super) fn kill(&mut self) -> Result<(), String> {
+        let ended = self.child.kill().and_then(|()| self.child.wait());
+        ended.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// SIGTERM: the process may bring things to their end. Answers what was wrong with that.
+    pub(super) async fn stop(&mut self) -> Result<Vec<String>, String> {
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status();
+        told.map_err(|error| error.to_string())?;
+        let bound = Duration::from_secs(DRAIN_SECONDS + 3);
+        let begun = Instant::now();
+        Ok(match self.wait(PATIENCE).await? {
+            None => {
+                self.kill()?;
+                vec!["SIGTERM: the server went on".to_owned()]
+            }
+            Some(status) if !status.success() => vec![format!("SIGTERM: the server ended with {status}")],
+            Some(_) if begun.elapsed() > bound => vec![format!("SIGTERM: it took {:?}", begun.elapsed())],
+            Some(_) => Vec::new(),
+        })
+    }
+
+    /// How it ended, if it does in time.
+    pub(super) async fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>, String> {
+        let begun = Instant::now();
+        while begun.elapsed() < patience {
+            if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
+                return Ok(Some(status));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        drop(self.kill());
+    }
+}
+
+impl Place {
+    /// The last lines of the server's log.
+    pub(super) fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.join("serve.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(10).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}

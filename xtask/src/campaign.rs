@@ -1,0 +1,43 @@
+//! The campaigns of `docs/reliability.md`.
+
+use crate::process::{self, cargo};
+use std::path::PathBuf;
+
+/// Of each campaign, how much is run before a change goes in.
+pub const SLICES: [(&str, &[&str]); 2] = [("crashes", &[]), ("kills", &["--count", "10"])];
+
+/// Runs a campaign; its arguments are its own.
+pub fn command(campaign: &str, arguments: &[&str]) -> bool {
+    run(campaign, arguments).is_ok()
+}
+
+/// The same. An error says how it ended.
+pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
+    let mut build = cargo(&["build", "--quiet", "--package", "starbridge-cli", "--bin", "starbridge"]);
+    if needs_program(campaign) {
+        process::run(&mut build)?;
+    }
+    let mut campaigns = cargo(&[
+        "run",
+        "--quiet",
+        "--package",
+        "starbridge-tests",
+        "--bin",
+        "campaign",
+        "--",
+    ]);
+    campaigns.arg(campaign).args(arguments);
+    if needs_program(campaign) {
+        campaigns.arg("--program").arg(program());
+    }
+    process::run(&mut campaigns)
+}
+
+fn needs_program(campaign: &str) -> bool {
+    matches!(campaign, "kills" | "full-disk")
+}
+
+fn program() -> PathBuf {
+    let name = format!("starbridge{}", std::env::consts::EXE_SUFFIX);
+    process::target().join("debug").join(name)
+}

@@ -1,12 +1,14 @@
 //! Exported histories: a first line that says what it is a history of, then one event a line (section "history").
 
+use crate::node::{NodeError, load_flows};
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{Format, Source};
 use starbridge_fdl::value::{Text, Value};
-use starbridge_machine::history::{HISTORY_FORMAT, read_event, write_event};
+use starbridge_machine::history::{HISTORY_FORMAT, read_event, read_turn, write_event};
 use starbridge_machine::{Event, EventId};
+use starbridge_ports::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,7 +68,52 @@ pub fn export_event(flow: &Flow, event: &Event) -> String {
     serde_json::to_string(&write_event(flow, event)).unwrap_or_default()
 }
 
+/// The events of an execution that a store keeps, the first so many and the rest of their turn.
+pub fn stored_events(store: &dyn Store, flow: &Flow, execution: &str, most: u64) -> Result<Vec<Event>, StoreError> {
+    const TOGETHER: u32 = 10_000;
+    let mut events: Vec<Event> = Vec::new();
+    while (events.len() as u64) < most {
+        let next = EventId(events.len() as u64 + 1);
+        let wanted = u32::try_from(most).unwrap_or(TOGETHER).min(TOGETHER);
+        let turns = store.turns(execution, next, wanted, false)?;
+        if turns.is_empty() {
+            break;
+        }
+        for turn in turns {
+            let turn = read_turn(flow, turn.first, turn.time, &turn.text);
+            let turn = turn.map_err(|error| StoreError::Corrupt(format!("execution {execution}: {error}")))?;
+            events.extend(turn.into_iter().filter(|event| event.id >= next));
+        }
+    }
+    Ok(events)
+}
+
 impl ExportedHistory {
+    /// The history of an execution that a store keeps, by its id or as FLOW/NAME; nothing, if there is none.
+    pub fn of_stored(store: &dyn Store, execution: &str) -> Result<Option<Self>, NodeError> {
+        let id = match execution.split_once('/') {
+            Some((flow, name)) => store.named(flow, name)?,
+            None => Some(Text::from(execution)),
+        };
+        let Some(id) = id else {
+            return Ok(None);
+        };
+        let Some(record) = store.record(&id)? else {
+            return Ok(None);
+        };
+        let flows = load_flows(store, &Limits::default())?;
+        let flow = flows.running(&record.flow, record.version).ok_or_else(|| {
+            let message = format!("version {} of the flow `{}` is gone", record.version, record.flow);
+            StoreError::Corrupt(message)
+        })?;
+        let events = stored_events(store, &flow, &id, u64::MAX)?;
+        Ok(Some(Self {
+            execution: id,
+            flow,
+            events,
+        }))
+    }
+
     /// Reads an exported history. A last line that was cut off in the middle is an error like any other.
     pub fn parse(text: &str) -> Result<Self, ExportError> {
         let mut lines = (1usize..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());

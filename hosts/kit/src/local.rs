@@ -1,5 +1,8 @@
-//! A flow run in this process: memory, real connectors, real time. What `exec` does.
+//! A flow run in this process: memory or a store, real connectors, real time. What `exec` does.
 
+mod durable;
+
+use crate::node::is_name;
 use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_command::{CommandConnector, CommandSettings};
 use starbridge_fdl::graph::{CatchTarget, Flow};
@@ -8,7 +11,7 @@ use starbridge_fdl::value::{Object, Text};
 use starbridge_http::{HttpConnector, HttpSettings};
 use starbridge_machine::{EventId, State};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::StoreError;
+use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::{
     Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, ResourceMap, Shard, StartError, StartRequest,
     TokenKeys, World,
@@ -18,7 +21,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// How a flow is run in this process.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct LocalSettings {
     /// The flow under its name, and the children it may start.
     pub flows: FlowTable,
@@ -30,6 +33,10 @@ pub struct LocalSettings {
     pub fast_forward: bool,
     /// Local programs may be called, with paths from this folder.
     pub commands_in: Option<PathBuf>,
+    /// Where the run is kept; nothing: in memory, as long as it lasts.
+    pub store: Option<Arc<dyn Store>>,
+    /// States are kept every so many events; nothing: as usual.
+    pub checkpoint_every: Option<u64>,
 }
 
 /// A flow running in this process.
@@ -37,6 +44,27 @@ pub struct LocalRun {
     engine: Engine,
     commands: mpsc::Sender<Command>,
     tokens: TokenKeys,
+    kept: Option<durable::Kept>,
+}
+
+/// An execution that is to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It is new.
+    New(Text),
+    /// It was begun before, and goes on.
+    TakenUp(Text),
+    /// It ended before.
+    Ended(Text),
+}
+
+impl Begun {
+    /// Its id.
+    pub fn id(&self) -> &Text {
+        match self {
+            Self::New(id) | Self::TakenUp(id) | Self::Ended(id) => id,
+        }
+    }
 }
 
 /// Why it can't be run here.
@@ -46,6 +74,17 @@ pub enum LocalError {
     NeedsServer(&'static str),
     /// Nothing was started.
     Start(StartError),
+    /// That is no name of an execution.
+    Name(String),
+    /// The execution of that name runs another definition: this version.
+    OtherDefinition {
+        /// The execution's name.
+        name: String,
+        /// The version of the flow it runs.
+        version: u64,
+    },
+    /// The execution of that name was started with another input.
+    OtherInput(String),
     /// The system would not give what is needed.
     System(String),
     /// The store failed.
@@ -57,6 +96,15 @@ impl std::fmt::Display for LocalError {
         match self {
             Self::NeedsServer(what) => write!(f, "the flow has {what}, which only a server can honour"),
             Self::Start(error) => error.fmt(f),
+            Self::Name(name) => write!(
+                f,
+                "`{name}` is no name of an execution: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`"
+            ),
+            Self::OtherDefinition { name, version } => write!(
+                f,
+                "`{name}` was started with another definition, version {version} of its flow"
+            ),
+            Self::OtherInput(name) => write!(f, "`{name}` was started with another input"),
             Self::System(message) => f.write_str(message),
             Self::Store(error) => error.fmt(f),
         }
@@ -86,7 +134,15 @@ impl LocalRun {
                 return Err(LocalError::NeedsServer(what));
             }
         }
-        let tokens = fresh_token_keys().map_err(LocalError::System)?;
+        let kept = match settings.store {
+            None => None,
+            Some(store) => Some(durable::Kept::open(store, settings.flows.clone(), &settings.limits)?),
+        };
+        let tokens = match &kept {
+            None => fresh_token_keys().map_err(LocalError::System)?,
+            Some(kept) => kept.token_keys()?,
+        };
+        let flows = kept.as_ref().map_or(settings.flows, durable::Kept::flows);
         let mut connectors = Connectors::new();
         let http = HttpConnector::new(HttpSettings {
             clock: Some(Arc::new(SystemClock)),
@@ -100,14 +156,20 @@ impl LocalRun {
             );
         }
         let world = World {
-            history: Arc::new(MemoryStore::new()),
+            history: match &kept {
+                None => Arc::new(MemoryStore::new()),
+                Some(kept) => kept.history(),
+            },
             connectors,
             clock: Arc::new(SystemClock),
             secrets: Arc::new(EnvironmentSecrets),
             tokens: tokens.clone(),
         };
         let limits = Arc::new(settings.limits);
-        let shard = Shard::new(settings.flows, settings.resources, limits, |request, _| birth(request));
+        let mut shard = Shard::new(flows, settings.resources, limits, |request, _| birth(request));
+        if let Some(events) = settings.checkpoint_every {
+            shard.checkpoint_every(events);
+        }
         let (commands, inbox) = mpsc::channel(64);
         let engine_settings = EngineSettings {
             fast_forward: settings.fast_forward,
@@ -117,6 +179,7 @@ impl LocalRun {
             engine: Engine::new(shard, world, engine_settings, inbox, observer),
             commands,
             tokens,
+            kept,
         })
     }
 
@@ -135,16 +198,23 @@ impl LocalRun {
         &self.tokens
     }
 
-    /// Starts a flow.
-    pub fn start(&mut self, flow: &str, input: Object, name: Option<&str>) -> Result<Text, LocalError> {
+    /// Starts a flow; where the store has an execution of that name, that one goes on instead. No input is any input.
+    pub fn begin(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<Begun, LocalError> {
+        if let Some(begun) = self.take_up(flow, input.as_ref(), name)? {
+            return Ok(begun);
+        }
+        if let Some(name) = name.filter(|name| !is_name(name)) {
+            return Err(LocalError::Name(name.to_owned()));
+        }
         let request = StartRequest {
             flow: Text::from(flow),
-            input,
+            input: input.unwrap_or_default(),
             name: name.map(Text::from),
             ..StartRequest::default()
         };
         let now = self.engine.now();
-        self.engine.shard_mut().start(request, now).map_err(LocalError::Start)
+        let started = self.engine.shard_mut().start(request, now);
+        started.map(Begun::New).map_err(LocalError::Start)
     }
 
     /// Runs until it and its children have ended.

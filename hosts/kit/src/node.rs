@@ -11,8 +11,10 @@ mod tidying;
 mod watching;
 
 pub use counters::{Counters, TotalsByStatus};
+pub(crate) use flows::load as load_flows;
 pub use flows::{PutError, PutFlow, is_name};
 pub use keys::rotate as rotate_token_keys;
+pub(crate) use keys::token_keys;
 pub use looking::{LookError, Looked};
 pub use schedules::{ScheduleError, Scheduled};
 pub use watching::{Watch, Watchers};
@@ -113,8 +115,8 @@ impl Node {
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
         let store = settings.store.clone();
         let limits = Arc::new(settings.limits.clone());
-        let flows = flows::load(store.as_ref(), &limits)?;
-        let tokens = keys::token_keys(store.as_ref())?;
+        let flows = load_flows(store.as_ref(), &limits)?;
+        let tokens = token_keys(store.as_ref())?;
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
         let owners = Owners::start(&Start {

@@ -45,6 +45,7 @@ pub struct Shard {
     births: Births,
     /// Calls of child flows that are answered from outside all the same.
     outside: Option<Outside>,
+    checkpoint_events: u64,
     executions: BTreeMap<Text, Live>,
     /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
@@ -183,6 +184,7 @@ impl Shard {
             limits,
             births: Box::new(births),
             outside: None,
+            checkpoint_events: live::CHECKPOINT_EVENTS,
             executions: BTreeMap::new(),
             sync_calls: BTreeSet::new(),
             undoing: BTreeMap::new(),
@@ -202,6 +204,11 @@ impl Shard {
     /// Lets calls of child flows for which `outside` holds leave like any other call, instead of starting the child.
     pub fn answer_outside(&mut self, outside: impl Fn(&Started, &CallToSend) -> bool + Send + 'static) {
         self.outside = Some(Box::new(outside));
+    }
+
+    /// Lets states be kept every so many events, though never more bytes of them than of events.
+    pub fn checkpoint_every(&mut self, events: u64) {
+        self.checkpoint_events = events.max(1);
     }
 
     /// Starts an execution and answers its id. It has begun when [`Outgoing::Started`] leaves; where its name is taken,

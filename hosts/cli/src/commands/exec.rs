@@ -1,5 +1,6 @@
 //! `exec`: runs a flow in this process and prints what came of it.
 
+mod durable;
 mod listening;
 mod progress;
 mod rehearse;
@@ -12,8 +13,9 @@ use listening::Listening;
 use progress::Progress;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::exported::{export_event, export_head};
+use starbridge_kit::exported::export_event;
 use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
+use starbridge_kit::stores::open_store;
 use starbridge_machine::{Signal, State, Status};
 use starbridge_runtime::{Command, FlowTable, Outgoing, ResourceMap};
 use std::collections::BTreeMap;
@@ -24,10 +26,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs a flow in this process
 ///
-/// The output is printed on stdout as JSON; everything else goes to stderr. Local programs (`cmd:`) run only with --allow-commands.
+/// The output is printed on stdout as JSON; everything else goes to stderr. Local programs (`cmd:`) run only with
+/// --allow-commands. With --db every step is kept: killed or interrupted and run again with the same --name, it goes on
+/// where it was.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  starbridge exec order.json --input '{\"id\": 7}' --resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'"
+    after_help = "Example:\n  starbridge exec order.json --db runs.db --name order-7\n  starbridge exec order.json --input '{\"id\": 7}' --resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'"
 )]
 pub struct Options {
     /// The flow's file (JSON or YAML)
@@ -56,6 +60,12 @@ pub struct Options {
     /// The execution's name
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Keeps the run in this file, so that it can go on after anything
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mock", "fast_forward"])]
+    pub db: Option<PathBuf>,
+    /// Keeps the state every so many events at least, so that taking it up reads less
+    #[arg(long, value_name = "EVENTS", requires = "db", value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: Option<u64>,
     /// Writes the history to a file, one event a line; `-` writes it to stdout, before the result
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
@@ -177,12 +187,18 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
     } else {
         folder
     };
+    let store = match &options.db {
+        Some(file) => Some(open_store(file).map_err(|error| fault(output, &error, ""))?),
+        None => None,
+    };
     let settings = LocalSettings {
         flows,
         resources: prepared.resources,
         limits: Limits::default(),
         fast_forward: options.fast_forward,
         commands_in: options.allow_commands.then_some(folder),
+        store,
+        checkpoint_every: options.checkpoint_every,
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -285,22 +301,28 @@ async fn drive(
             }
         }
     }
-    let execution = match run.start(&main.name, input.unwrap_or_default(), options.name.as_deref()) {
-        Ok(execution) => execution,
-        Err(error) => return Err(refused(output, &error)),
-    };
-    if let Some(history) = &mut locked().history {
-        let head = export_head(&execution, &main.flow, children);
-        if let Err(error) = writeln!(history, "{head}") {
-            return Err(fault(output, &format!("the history can't be written: {error}"), ""));
+    let begun = run.begin(&main.name, input, options.name.as_deref());
+    let begun = begun.map_err(|error| refused(output, &error))?;
+    let execution = begun.id().clone();
+    locked().begin(&run, &begun, main, children, output)?;
+    let ended = if options.db.is_some() {
+        tokio::select! {
+            ended = run.run(&execution) => ended,
+            _ = tokio::signal::ctrl_c() => {
+                locked().progress.end();
+                return Err(durable::leave(output, &execution));
+            }
         }
-    }
-    let interrupted = tokio::spawn(stop_on_interrupt(run.commands(), execution.clone()));
-    let ended = run.run(&execution).await;
-    let was_interrupted = run
-        .state(&execution)
-        .is_some_and(|state| state.status() == Status::Stopped);
-    interrupted.abort();
+    } else {
+        let interrupted = tokio::spawn(stop_on_interrupt(run.commands(), execution.clone()));
+        let ended = run.run(&execution).await;
+        interrupted.abort();
+        ended
+    };
+    let was_interrupted = options.db.is_none()
+        && run
+            .state(&execution)
+            .is_some_and(|state| state.status() == Status::Stopped);
     let mut watch = locked();
     watch.progress.end();
     if let Some(error) = watch.failed.take() {
@@ -327,6 +349,17 @@ fn refused(output: Output, error: &LocalError) -> Exit {
             output,
             &error.to_string(),
             "nothing was started: take it out of the flow to run it here",
+        ),
+        LocalError::Name(_) => bad(output, &error.to_string(), "nothing was started"),
+        LocalError::OtherDefinition { .. } => bad(
+            output,
+            &error.to_string(),
+            "go on with the definition it was started with, or start another one under another `--name`",
+        ),
+        LocalError::OtherInput(_) => bad(
+            output,
+            &error.to_string(),
+            "leave the input out to go on, or start another one under another `--name`",
         ),
         LocalError::System(_) | LocalError::Store(_) => fault(output, &error.to_string(), ""),
     }

@@ -1,28 +1,35 @@
 //! `replay`: folds a history, looks into it, or feeds its signals to another definition.
 
-use crate::definitions::{load_flow, read_text};
+use crate::definitions::{STDIN, load_flow, read_text};
 use crate::exit::Exit;
-use crate::output::{Output, bad, finish};
+use crate::output::{Output, bad, fault, finish};
 use clap::Args;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_kit::described::describe_state;
 use starbridge_kit::exported::ExportedHistory;
 use starbridge_kit::replaying::{Parting, Replayed, fold, replay};
+use starbridge_kit::stores::open_store;
 use starbridge_machine::EventId;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Folds a history file and says whether it leads to the state it records
 ///
 /// The recorded signals are fed back: the same events must come, one by one.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  starbridge exec flow.json --history run.jsonl\n  starbridge replay run.jsonl --until 12"
+    after_help = "Example:\n  starbridge exec flow.json --history run.jsonl\n  starbridge replay run.jsonl --until 12\n  starbridge replay --db runs.db --execution order/order-7"
 )]
 pub struct Options {
     /// The history, as `exec --history` writes it; `-` reads stdin
-    #[arg(value_name = "FILE")]
-    pub history: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "db", conflicts_with = "db")]
+    pub history: Option<PathBuf>,
+    /// The store's file, where the history is to be read from a store; no server may have it open
+    #[arg(long, value_name = "FILE", requires = "execution")]
+    pub db: Option<PathBuf>,
+    /// The execution in that store: its id, or FLOW/NAME
+    #[arg(long, value_name = "ID|FLOW/NAME", requires = "db")]
+    pub execution: Option<String>,
     /// Shows input, local and open steps after the turn this event belongs to
     #[arg(long, value_name = "EVENT", conflicts_with = "against")]
     pub until: Option<u64>,
@@ -33,11 +40,7 @@ pub struct Options {
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
-    let text = read_text(&options.history, output)?;
-    let history = ExportedHistory::parse(&text).map_err(|error| {
-        let message = format!("{}: {error}", options.history.display());
-        bad(output, &message, "a history is what `exec --history` writes")
-    })?;
+    let history = history(options, output)?;
     if let Some(until) = options.until {
         return look(&history, until, output);
     }
@@ -48,6 +51,33 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
     let replayed = replay(&history, &history.flow, Limits::default());
     report(&history, &replayed, output, "the history and this program part")
+}
+
+fn history(options: &Options, output: Output) -> Result<ExportedHistory, Exit> {
+    if let (Some(db), Some(execution)) = (&options.db, &options.execution) {
+        return stored(db, execution, output);
+    }
+    let file = options.history.as_deref().unwrap_or(Path::new(STDIN));
+    let text = read_text(file, output)?;
+    ExportedHistory::parse(&text).map_err(|error| {
+        let message = format!("{}: {error}", file.display());
+        bad(output, &message, "a history is what `exec --history` writes")
+    })
+}
+
+/// The history of an execution in a store.
+fn stored(db: &Path, execution: &str, output: Output) -> Result<ExportedHistory, Exit> {
+    // Opening it would make one.
+    if !db.exists() {
+        return Err(bad(output, &format!("there is no store `{}`", db.display()), ""));
+    }
+    let store = open_store(db).map_err(|error| fault(output, &error, ""))?;
+    let found = ExportedHistory::of_stored(store.as_ref(), execution);
+    let found = found.map_err(|error| fault(output, &error.to_string(), ""))?;
+    found.ok_or_else(|| {
+        let message = format!("`{}` has no execution `{execution}`", db.display());
+        bad(output, &message, "an execution is given by its id or as FLOW/NAME")
+    })
 }
 
 /// What stands at the end of the turn an event belongs to.

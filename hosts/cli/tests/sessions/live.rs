@@ -58,11 +58,7 @@ impl Live {
 
     /// Starts a server on a port of this session, and waits until it listens.
     pub fn serve(&mut self, line: &str, place: &Path) -> Result<(), String> {
-        if self.address.is_none() {
-            let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-            self.address = Some(free.map_err(|error| error.to_string())?.to_string());
-        }
-        let address = self.address.clone().unwrap_or_default();
+        let address = self.address()?;
         let lines = self.start(line, place, &["--listen", &address])?;
         loop {
             match lines.recv_timeout(PATIENCE) {
@@ -71,6 +67,16 @@ impl Live {
                 Err(_) => return Err(format!("`{line}` does not listen")),
             }
         }
+    }
+
+    /// An address of this session's own.
+    fn address(&mut self) -> Result<String, String> {
+        if let Some(address) = &self.address {
+            return Ok(address.clone());
+        }
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let address = free.map_err(|error| error.to_string())?.to_string();
+        Ok(self.address.insert(address).clone())
     }
 
     fn start(&mut self, line: &str, place: &Path, more: &[&str]) -> Result<Receiver<String>, String> {
@@ -94,12 +100,14 @@ impl Live {
     }
 
     /// The command of a line, with what has been taken down in place of its names.
-    pub fn command(&self, line: &str, place: &Path) -> Result<Command, String> {
+    pub fn command(&mut self, line: &str, place: &Path) -> Result<Command, String> {
         let mut line = line.to_owned();
         for (name, text) in &self.taken {
             line = line.replace(&format!("[{name}]"), text);
         }
-        line = line.replace("[ADDRESS]", self.address.as_deref().unwrap_or_default());
+        if line.contains("[ADDRESS]") {
+            line = line.replace("[ADDRESS]", &self.address()?);
+        }
         let words = words(&line)?;
         let at = words.iter().position(|word| word == "starbridge");
         let (settings, arguments) = words.split_at(at.ok_or("only `starbridge` can be run")?);

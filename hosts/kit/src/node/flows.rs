@@ -43,7 +43,7 @@ pub enum PutError {
 }
 
 /// The flows a store keeps, ready to run.
-pub(super) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, NodeError> {
+pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, NodeError> {
     let flows = FlowTable::default();
     let mut hidden = Vec::new();
     for kept in store.flows()? {

@@ -9,7 +9,7 @@ const KIND: &str = "token-key";
 const NAMES: [&str; 2] = ["current", "previous"];
 
 /// The store's keys; the first time, a new one.
-pub(super) fn token_keys(store: &dyn Store) -> Result<TokenKeys, NodeError> {
+pub(crate) fn token_keys(store: &dyn Store) -> Result<TokenKeys, NodeError> {
     let mut keys = Vec::new();
     for name in NAMES {
         if let Some(text) = store.fetch(KIND, name)? {

@@ -3,7 +3,9 @@
 use super::Engine;
 use crate::shard::{flow_of, fold};
 use crate::shards::shard_of;
+use starbridge_fdl::value::Text;
 use starbridge_ports::StoreError;
+use std::collections::BTreeSet;
 
 impl Engine {
     /// Whether an execution belongs to this engine.
@@ -74,6 +76,17 @@ impl Engine {
             self.fetch(execution)?;
         }
         Ok(self.shard.state(execution).is_some())
+    }
+
+    /// Takes up these executions and no others, asleep or not, and what they have to say to each other.
+    pub fn take_up_only(&mut self, executions: &BTreeSet<Text>) -> Result<(), StoreError> {
+        for execution in executions {
+            self.bring(execution)?;
+        }
+        let mut messages = self.world.history.messages()?;
+        messages.retain(|message| executions.contains(&message.id.to) || executions.contains(&message.id.from));
+        self.shard.redeliver(messages);
+        Ok(())
     }
 
     /// Takes up all that is awake, and what executions have said to each other.

@@ -26,11 +26,12 @@ impl Shard {
         events: Vec<Event>,
         message: Option<MessageId>,
     ) {
+        let every = self.checkpoint_events;
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
         let text = history::write_turn(&live.flow, &events);
-        let checkpoint = live.count(events.len() as u64, text.len());
+        let checkpoint = live.count(events.len() as u64, text.len(), every);
         let standing = live.standing();
         let changed = live.kept != Some(standing);
         live.kept = Some(standing);

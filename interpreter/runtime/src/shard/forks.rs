@@ -47,7 +47,7 @@ impl Shard {
         for events in forked.turns {
             live.unsettled += 1;
             let text = history::write_turn(flow, &events);
-            let checkpoint = live.count(events.len() as u64, text.len());
+            let checkpoint = live.count(events.len() as u64, text.len(), self.checkpoint_events);
             self.pending.push(Append {
                 execution: id.clone(),
                 expected: before,

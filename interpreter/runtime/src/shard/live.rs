@@ -7,8 +7,9 @@ use starbridge_machine::{State, Status};
 use starbridge_ports::{Record, RecordedFailure};
 use std::sync::Arc;
 
-/// A checkpoint is due when so many events came since the last one, and as many bytes of them as it had.
-const CHECKPOINT_EVENTS: u64 = 256;
+/// Where nobody says otherwise, a checkpoint is due when so many events came since the last one, and as many bytes of them
+/// as it had.
+pub(super) const CHECKPOINT_EVENTS: u64 = 256;
 
 pub(super) struct Live {
     pub(super) flow: Arc<Flow>,
@@ -110,10 +111,10 @@ impl Live {
     }
 
     /// Counts a turn, and gives a checkpoint where one is due: checkpoints never cost more than the history.
-    pub(super) fn count(&mut self, events: u64, bytes: usize) -> Option<Vec<u8>> {
+    pub(super) fn count(&mut self, events: u64, bytes: usize, every: u64) -> Option<Vec<u8>> {
         self.events_since += events;
         self.bytes_since += bytes;
-        let due = self.events_since >= CHECKPOINT_EVENTS && self.bytes_since >= self.checkpoint_bytes;
+        let due = self.events_since >= every && self.bytes_since >= self.checkpoint_bytes;
         if !due || self.state.status().is_ended() {
             return None;
         }

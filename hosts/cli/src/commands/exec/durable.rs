@@ -1,0 +1,105 @@
+//! `exec --db`: runs that go on after anything.
+
+use super::{LoadedFlow, Watch};
+use crate::exit::Exit;
+use crate::output::{Output, fault};
+use starbridge_fdl::graph::Flow;
+use starbridge_kit::exported::{export_event, export_head};
+use starbridge_kit::local::{Begun, LocalRun};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+
+impl Watch {
+    /// An execution is about to run: says so if it was begun before, and writes what its history has so far.
+    pub(super) fn begin(
+        &mut self,
+        run: &LocalRun,
+        begun: &Begun,
+        main: &LoadedFlow,
+        children: &BTreeMap<String, Arc<Flow>>,
+        output: Output,
+    ) -> Result<(), Exit> {
+        let execution = begun.id();
+        self.main = Some(execution.clone());
+        match begun {
+            Begun::New(_) => {}
+            Begun::TakenUp(_) => self.progress.line("goes on where it was"),
+            Begun::Ended(_) => self.progress.line("it has ended before: this is its result"),
+        }
+        for (execution, call) in run.reported_calls() {
+            self.listening.call(&execution, &call, &self.progress);
+        }
+        let Some(history) = &mut self.history else {
+            return Ok(());
+        };
+        let events = run.kept_events(execution);
+        let events = events.map_err(|error| fault(output, &error.to_string(), ""))?;
+        let head = export_head(execution, &main.flow, children);
+        let lines = events.iter().map(|event| export_event(&main.flow, event));
+        let mut lines = [head].into_iter().chain(lines);
+        let written = lines
+            .try_for_each(|line| writeln!(history, "{line}"))
+            .and_then(|()| history.flush());
+        written.map_err(|error| fault(output, &format!("the history can't be written: {error}"), ""))
+    }
+}
+
+/// Says how to go on with an execution that is left as it is.
+pub(super) fn leave(output: Output, execution: &str) -> Exit {
+    let again = command(std::env::args().skip(1), execution);
+    output.say(&format!(
+        "interrupted: nothing is lost; go on with\n    starbridge {again}\n"
+    ));
+    Exit::Interrupted
+}
+
+/// The words of the command that goes on: those that were given, without the input, with the name.
+fn command(given: impl Iterator<Item = String>, execution: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut given = given.peekable();
+    let mut named = false;
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--input" | "--input-file" => drop(given.next()),
+            _ if word.starts_with("--input=") || word.starts_with("--input-file=") => {}
+            _ => {
+                named |= word == "--name" || word.starts_with("--name=");
+                words.push(quoted(&word));
+            }
+        }
+    }
+    if !named {
+        words.push(format!("--name {execution}"));
+    }
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_goes_on_is_the_one_that_began() {
+        for (given, expected) in [
+            (vec!["exec", "a.json", "--db", "x.db"], "exec a.json --db x.db --name 7"),
+            (
+                vec!["exec", "my flow.json", "--input", "{}", "--db=x.db", "--name", "o'1"],
+                "exec 'my flow.json' --db=x.db --name 'o'\\''1'",
+            ),
+            (vec!["exec", "--input-file=-", "a", "--name=b"], "exec a --name=b"),
+        ] {
+            assert_eq!(command(given.into_iter().map(str::to_owned), "7"), expected);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Runs that are kept in a store: begun once, gone on with as often as needed.
+
+use super::{Begun, LocalError, LocalRun};
+use crate::exported::stored_events;
+use crate::node::{NodeError, load_flows, token_keys};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_machine::{CallToSend, Event, Status};
+use starbridge_ports::{History, Query, Record, Store, StoreError};
+use starbridge_runtime::{FlowTable, TokenKeys};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Executions looked through in one go.
+const PAGE: usize = 1_000;
+
+/// A store, and the flows of a run.
+pub(super) struct Kept {
+    store: Arc<dyn Store>,
+    /// Those the store has.
+    flows: FlowTable,
+    /// Those that were given.
+    given: FlowTable,
+}
+
+impl From<NodeError> for LocalError {
+    fn from(error: NodeError) -> Self {
+        match error {
+            NodeError::Store(error) => Self::Store(error),
+            NodeError::System(message) => Self::System(message),
+        }
+    }
+}
+
+impl From<StoreError> for LocalError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Kept {
+    pub(super) fn open(store: Arc<dyn Store>, given: FlowTable, limits: &Limits) -> Result<Self, LocalError> {
+        let flows = load_flows(store.as_ref(), limits)?;
+        Ok(Self { store, flows, given })
+    }
+
+    pub(super) fn token_keys(&self) -> Result<TokenKeys, LocalError> {
+        Ok(token_keys(self.store.as_ref())?)
+    }
+
+    pub(super) fn flows(&self) -> FlowTable {
+        self.flows.clone()
+    }
+
+    pub(super) fn history(&self) -> Arc<dyn History> {
+        self.store.clone()
+    }
+
+    /// The execution and those it started, as far as they have not ended.
+    fn family(&self, execution: &Text) -> Result<BTreeSet<Text>, StoreError> {
+        let mut family = BTreeSet::from([execution.clone()]);
+        let mut query = Query {
+            statuses: vec![Status::Running, Status::Manual, Status::RollingBack],
+            limit: PAGE,
+            ..Query::default()
+        };
+        loop {
+            let page = self.store.list(&query)?;
+            let related = page
+                .items
+                .into_iter()
+                .filter(|listed| listed.record.ancestors.contains(execution));
+            family.extend(related.map(|listed| listed.id));
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                return Ok(family);
+            }
+        }
+    }
+
+    /// Whether an execution was begun with the flow and the input that are given now.
+    fn check(&self, id: &Text, record: &Record, input: Option<&Object>) -> Result<(), LocalError> {
+        let ran = self.flows.running(&record.flow, record.version);
+        let given = self.given.get(&record.flow, None);
+        let (Some(ran), Some((given, _))) = (ran, given) else {
+            let message = format!("version {} of the flow `{}` is gone", record.version, record.flow);
+            return Err(LocalError::Store(StoreError::Corrupt(message)));
+        };
+        if ran.hash != given.hash {
+            return Err(LocalError::OtherDefinition {
+                name: record.name.to_string(),
+                version: record.version,
+            });
+        }
+        let Some(input) = input else {
+            return Ok(());
+        };
+        let first = stored_events(self.store.as_ref(), &ran, id, 1)?;
+        let begun = first.into_iter().find_map(|event| match event.detail {
+            starbridge_machine::Detail::ExecutionStarted(started) => Some(started.input),
+            _ => None,
+        });
+        if begun.as_ref().is_some_and(|begun| begun != input) {
+            return Err(LocalError::OtherInput(record.name.to_string()));
+        }
+        Ok(())
+    }
+}
+
+impl LocalRun {
+    /// Keeps the flows that were given, and takes up the execution of that name, if there is one.
+    pub(super) fn take_up(
+        &mut self,
+        flow: &str,
+        input: Option<&Object>,
+        name: Option<&str>,
+    ) -> Result<Option<Begun>, LocalError> {
+        let now = self.engine.now();
+        let Some(kept) = &self.kept else {
+            return Ok(None);
+        };
+        let known = match name {
+            Some(name) => kept.store.named(flow, name)?,
+            None => None,
+        };
+        let mut record = None;
+        if let Some(id) = &known {
+            record = kept.store.record(id)?;
+            if let Some(record) = &record {
+                kept.check(id, record, input)?;
+            }
+        }
+        for (name, flow) in kept.given.latest() {
+            let is_same = |record: &Record| record.flow.as_str() == name;
+            // What runs goes on with the version it began with, and needs no later one.
+            if !record.as_ref().is_some_and(is_same) {
+                let text = flow.definition.to_json();
+                let (version, _) = kept.store.put_flow(&name, &text, &flow.hash, now)?;
+                kept.flows.set(&name, version, flow);
+            }
+        }
+        let (Some(id), Some(record)) = (known, record) else {
+            return Ok(None);
+        };
+        let family = kept.family(&id)?;
+        self.engine.take_up_only(&family)?;
+        if self.engine.shard().state(&id).is_none() {
+            let message = format!("the execution {id} can't be taken up");
+            return Err(LocalError::Store(StoreError::Corrupt(message)));
+        }
+        Ok(Some(match record.ended {
+            None => Begun::TakenUp(id),
+            Some(_) => Begun::Ended(id),
+        }))
+    }
+
+    /// The events of an execution that were kept before it was taken up.
+    pub fn kept_events(&self, execution: &str) -> Result<Vec<Event>, LocalError> {
+        match (&self.kept, self.flow(execution)) {
+            (Some(kept), Some(flow)) => Ok(stored_events(kept.store.as_ref(), flow, execution, u64::MAX)?),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Calls that were sent before and whose results somebody else is to report.
+    pub fn reported_calls(&self) -> Vec<(Text, CallToSend)> {
+        let shard = self.engine.shard();
+        let mut calls = Vec::new();
+        for execution in shard.executions() {
+            let Some((state, flow)) = shard.state(execution).zip(shard.flow(execution)) else {
+                continue;
+            };
+            let waiting = state.calls_in_flight().filter(|call| !state.is_to_be_sent(*call));
+            calls.extend(waiting.filter_map(|call| Some((execution.clone(), state.call_to_send(flow, call)?))));
+        }
+        calls
+    }
+}

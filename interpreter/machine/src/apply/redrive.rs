@@ -291,6 +291,8 @@ impl State {
                 *closing = None;
                 arm = Some(*child);
             }
+            // As many as were wanted have succeeded: what is left is to make the output.
+            Inside::Children(children) if children.closing == Some(Closing::Met) => {}
             Inside::Children(children) => {
                 has_failed |= children.closing.take().is_some();
                 has_children = true;

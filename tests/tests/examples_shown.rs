@@ -1,7 +1,7 @@
 //! What the examples' pages show is what happens: each command in a `console` block is run, in order, and must print what
-//! stands below it.
+//! stands below it; `…` stands for anything in a line, and spaces for any number of them where there is one.
 //!
-//! An example runs in a copy of its folder, with ports of its own in place of those in its files and commands.
+//! An example runs in a copy of the folders its page names, with ports of its own in place of those in files and commands.
 
 use starbridge_tests::data;
 use std::io::{BufRead, BufReader};
@@ -9,9 +9,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// The ports that pages and files name.
-const PORTS: [&str; 2] = ["9000", "7879"];
+const PORTS: [&str; 3] = ["9000", "7879", "7878"];
 const STARBRIDGE: &str = "cargo run -- ";
 const FUNCTIONS: &str = "cargo run -p starbridge-tests --bin functions -- ";
 
@@ -80,17 +81,18 @@ fn starbridge() -> &'static Path {
     })
 }
 
-/// An example's copy, and the server that runs for it.
+/// An example's copy, and the servers that run for it.
 struct Stage {
     folder: tempfile::TempDir,
     /// The ports of the page, and those in their place.
     ports: Vec<(&'static str, String)>,
+    functions: Option<Child>,
     server: Option<Child>,
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if let Some(server) = &mut self.server {
+        for server in [&mut self.functions, &mut self.server].into_iter().flatten() {
             let _ = server.kill();
             let _ = server.wait();
         }
@@ -107,11 +109,18 @@ impl Stage {
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
             ports: ports.collect(),
+            functions: None,
             server: None,
         };
+        stage.copy(example);
+        stage
+    }
+
+    /// Copies an example, if there is one of that name.
+    fn copy(&self, example: &str) {
         let from = data::root().join("examples").join(example);
         for path in data::files(&from, "") {
-            let to = stage
+            let to = self
                 .folder
                 .path()
                 .join("examples")
@@ -121,9 +130,8 @@ impl Stage {
             // Programs stay programs.
             std::fs::copy(&path, &to).unwrap();
             let text = std::fs::read_to_string(&path).unwrap();
-            std::fs::write(&to, stage.with_own_ports(&text)).unwrap();
+            std::fs::write(&to, self.with_own_ports(&text)).unwrap();
         }
-        stage
     }
 
     fn with_own_ports(&self, text: &str) -> String {
@@ -141,12 +149,19 @@ impl Stage {
     /// What a command prints.
     fn run(&mut self, command: &str) -> String {
         let printed = if let Some(arguments) = command.strip_prefix(FUNCTIONS) {
-            self.serve(arguments)
+            self.serve_functions(arguments)
+        } else if let Some(how) = command.strip_prefix("kill ") {
+            self.end_server(how)
         } else if let Some(arguments) = command.strip_prefix(STARBRIDGE) {
-            let mut run = Command::new(starbridge());
-            run.args(words(&self.with_own_ports(arguments)))
-                .current_dir(&self.folder);
-            let output = run.stdin(Stdio::null()).output().unwrap();
+            if let Some(arguments) = arguments.strip_suffix(" &") {
+                return self.serve(arguments);
+            }
+            let (arguments, stdin) = match arguments.split_once(" < ") {
+                Some((arguments, file)) => (arguments, self.input(file)),
+                None => (arguments, Stdio::null()),
+            };
+            let mut run = self.starbridge(arguments);
+            let output = run.stdin(stdin).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "`{command}`: {}\n{said}", output.status);
             String::from_utf8(output.stdout).unwrap()
@@ -156,8 +171,54 @@ impl Stage {
         self.with_ports_of_the_page(&printed)
     }
 
-    /// Starts the server; what it says once it listens.
+    /// The command, with the server's address where this example has it.
+    fn starbridge(&self, arguments: &str) -> Command {
+        let address = self.with_own_ports("127.0.0.1:7878");
+        let mut command = Command::new(starbridge());
+        command
+            .args(words(&self.with_own_ports(arguments)))
+            .env("STARBRIDGE_SERVER_LISTEN", &address)
+            .env("STARBRIDGE_SERVER", format!("http://{address}"))
+            .current_dir(&self.folder);
+        command
+    }
+
+    /// A file as input; one that a task is about to write is waited for.
+    fn input(&self, file: &str) -> Stdio {
+        let begun = Instant::now();
+        loop {
+            match std::fs::File::open(self.folder.path().join(file)) {
+                Ok(file) => return file.into(),
+                Err(error) if begun.elapsed() > PATIENCE => panic!("{file}: {error}"),
+                Err(_) => pause(),
+            }
+        }
+    }
+
+    /// Starts a server in the background and waits until it listens.
     fn serve(&mut self, arguments: &str) -> String {
+        let mut server = self.starbridge(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
+        self.server = Some(server);
+        let listens = said.any(|line| line.is_ok_and(|line| line.starts_with("listening on")));
+        assert!(listens, "`{arguments}` does not listen");
+        // Somebody reads on, so that it can say more.
+        std::thread::spawn(move || said.count());
+        String::new()
+    }
+
+    /// Ends the server that was started in the background.
+    fn end_server(&mut self, how: &str) -> String {
+        let mut server = self.server.take().expect("no server was started");
+        let signal = how.strip_suffix("%1").expect("only the server can be killed");
+        let kill = format!("kill {signal} {}", server.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        server.wait().unwrap();
+        String::new()
+    }
+
+    /// Starts the functions; what they say once they listen.
+    fn serve_functions(&mut self, arguments: &str) -> String {
         let mut server = Command::new(env!("CARGO_BIN_EXE_functions"));
         server
             .args(["--port", &self.ports[0].1])
@@ -166,21 +227,70 @@ impl Stage {
         let mut server = server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         let said = server.stdout.take().map(BufReader::new);
-        self.server = Some(server);
+        self.functions = Some(server);
         said.unwrap().read_line(&mut line).unwrap();
         line
     }
 }
 
+/// What is waited for comes within this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[allow(clippy::disallowed_methods, reason = "a file says nothing when it comes")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(10));
+}
+
+/// Whether a command printed what the page shows.
+fn fits(shown: &str, printed: &str) -> bool {
+    let fits = |(shown, printed): (&str, &str)| {
+        let mut parts = shown.split('…');
+        let spaced = |text: &str| {
+            text.split(' ')
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        if !shown.contains('…') {
+            return shown == printed;
+        }
+        let printed = spaced(printed);
+        let mut rest = match printed.strip_prefix(&spaced(parts.next().unwrap_or_default())) {
+            Some(rest) => rest,
+            None => return false,
+        };
+        for part in parts {
+            let part = spaced(part);
+            match rest.find(&part) {
+                Some(at) => rest = &rest[at + part.len()..],
+                None => return false,
+            }
+        }
+        true
+    };
+    shown.lines().count() == printed.lines().count() && shown.lines().zip(printed.lines()).all(fits)
+}
+
 /// Runs an example from its page: how many commands that are, and what differs.
 fn differences(example: &str) -> (usize, Vec<String>) {
     let page = data::root().join("examples").join(example).join("README.md");
-    let commands = shown(&std::fs::read_to_string(page).unwrap());
+    let text = std::fs::read_to_string(page).unwrap();
+    let commands = shown(&text);
     let mut stage = Stage::of(example);
+    if text.contains("examples/hello") && example != "hello" {
+        stage.copy("hello");
+    }
     let mut wrong = Vec::new();
     for Shown { command, output } in &commands {
-        let printed = stage.run(command);
-        if printed != *output {
+        let mut printed = stage.run(command);
+        // What is looked at may not have come so far yet.
+        let looks = command.starts_with("cargo run -- show ");
+        let begun = Instant::now();
+        while looks && !fits(output, &printed) && begun.elapsed() < PATIENCE {
+            pause();
+            printed = stage.run(command);
+        }
+        if !fits(output, &printed) {
             wrong.push(format!(
                 "{example}: `{command}` printed\n{printed}but the page shows\n{output}"
             ));
@@ -223,4 +333,14 @@ fn pages_are_read_as_shells_show_them() {
         expected.map(|(command, output)| (command.to_owned(), output.to_owned()))
     );
     assert_eq!(words("a --b 'c d' {e}"), ["a", "--b", "c d", "{e}"]);
+}
+
+#[test]
+fn dots_stand_for_anything_in_a_line() {
+    assert!(fits("id  0…\nb\n", "id     0123\nb\n"));
+    assert!(fits("A …  C  D …\n", "A   B     C D\n"));
+    assert!(!fits("id  0…\n", "id  1\n"));
+    assert!(!fits("a…b\n", "a\n"));
+    assert!(!fits("a…\n", "a\nb\n"));
+    assert!(!fits("a  b\n", "a b\n"));
 }

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Undoes reserve.sh.
+echo '{}'

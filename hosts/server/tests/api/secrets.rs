@@ -37,8 +37,29 @@ async fn function(seen: Arc<Mutex<Vec<String>>>) -> String {
     format!("http://{address}/f")
 }
 
+/// What was written to the log, everything that can be.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[tokio::test]
 async fn a_secret_is_sent_and_is_nowhere_else() {
+    let log = Log::default();
+    let writer = log.clone();
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(move || writer.clone())
+        .try_init();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let target = function(seen.clone()).await;
     let server = Running::with(Access::default(), |settings| settings.secrets = Arc::new(Cage)).await;
@@ -70,6 +91,9 @@ async fn a_secret_is_sent_and_is_nowhere_else() {
     let stored = server.node.store().load_whole(id).unwrap().unwrap();
     shown.extend(stored.turns.iter().map(|turn| turn.text.clone()));
     assert!(stored.turns.iter().any(|turn| turn.first > EventId(1)));
+    let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    assert!(log.contains("an attempt failed"), "nothing was logged: {log}");
+    shown.push(log);
     for text in shown {
         assert!(!text.contains(CANARY), "{text}");
     }

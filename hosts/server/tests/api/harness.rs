@@ -105,7 +105,8 @@ impl Answer {
     }
 }
 
-pub fn definition(steps: Value) -> Value {
+pub fn definition(steps: impl Into<Value>) -> Value {
+    let steps: Value = steps.into();
     json!({"version": "v1", "type": "flow", "steps": steps})
 }
 

@@ -4,8 +4,8 @@ use crate::exported::ExportedHistory;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::history::write_event;
-use starbridge_machine::{Event, EventId, Rejection, State};
+use starbridge_machine::history::{read_event, write_event};
+use starbridge_machine::{Event, EventId, Rejection, State, copied};
 use std::sync::Arc;
 
 /// What came of a replay.
@@ -70,7 +70,30 @@ pub fn fold(history: &ExportedHistory, until: Option<EventId>) -> Result<State, 
 pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replayed {
     let mut state = State::new(history.execution.clone(), Arc::new(limits));
     let mut turns = 0;
-    let mut at = 0;
+    // What stands before a fork was decided by another execution.
+    let mut at = copied(&history.events);
+    for event in history.events.iter().take(at) {
+        let before = state.clone();
+        let written = write_event(&history.flow, event);
+        let read = read_event(flow, &written.clone().into());
+        if let Ok(event) = &read {
+            state.apply(flow, event);
+        }
+        if read.is_err() || state.broken_at().is_some() {
+            let refused = read.err().map(|error| error.message);
+            let parting = Parting {
+                event: event.id,
+                recorded: Some(written),
+                expected: None,
+                refused: Some(refused.unwrap_or_else(|| "the copied event does not fit the flow".to_owned())),
+            };
+            return Replayed {
+                state: before,
+                turns,
+                parting: Some(parting),
+            };
+        }
+    }
     while let Some(first) = history.events.get(at) {
         let end = end_of_turn(&history.events, EventId(at as u64 + 1));
         let recorded = history.events.get(at..end).unwrap_or_default();

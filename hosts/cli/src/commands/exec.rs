@@ -307,11 +307,12 @@ async fn drive(
     locked().begin(&run, &begun, main, children, output)?;
     let ended = if options.db.is_some() {
         tokio::select! {
-            ended = run.run(&execution) => ended,
+            biased;
             _ = tokio::signal::ctrl_c() => {
                 locked().progress.end();
                 return Err(durable::leave(output, &execution));
             }
+            ended = run.run(&execution) => ended,
         }
     } else {
         let interrupted = tokio::spawn(stop_on_interrupt(run.commands(), execution.clone()));

@@ -3,6 +3,8 @@
 pub mod crashes;
 pub mod kills;
 pub mod laws;
+pub mod planted;
+pub mod simulation;
 
 use crate::chance::Chance;
 

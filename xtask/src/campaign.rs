@@ -4,7 +4,13 @@ use crate::process::{self, cargo};
 use std::path::PathBuf;
 
 /// Of each campaign, how much is run before a change goes in.
-pub const SLICES: [(&str, &[&str]); 2] = [("crashes", &[]), ("kills", &["--count", "10"])];
+pub const SLICES: [(&str, &[&str]); 3] = [
+    ("crashes", &[]),
+    ("simulate", &["--seeds", "1000"]),
+    ("kills", &["--count", "10"]),
+];
+/// All of them.
+pub const ALL: [&str; 4] = ["crashes", "simulate", "kills", "planted"];
 
 /// Runs a campaign; its arguments are its own.
 pub fn command(campaign: &str, arguments: &[&str]) -> bool {

@@ -19,6 +19,8 @@ usage: cargo xtask COMMAND
   generate                          writes the generated files anew
   conformance [PART OF A NAME]      the conformance cases whose file or name contains it, or all
   crashes [--full]                  a crash at each moment of each conformance case, and a second one on the way back
+  simulate [--seeds N] [--seed S]   executions on shards with faults, in simulated time: seeds 1 to N, or this one
+  planted                           a table of bugs planted one at a time, and what found each
   kills [--count N] [--seed S]      a server under load, killed 200 or N times
 ";
 
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         Some((&"bench", rest)) => bench::command(rest),
         Some((&"generate", [])) => Ok(generate()),
         Some((&"conformance", rest)) => Ok(conformance(rest)),
-        Some((&name @ ("crashes" | "kills"), rest)) => Ok(campaign::command(name, rest)),
+        Some((name, rest)) if campaign::ALL.contains(name) => Ok(campaign::command(name, rest)),
         Some((&("help" | "--help" | "-h"), _)) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

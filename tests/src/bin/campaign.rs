@@ -1,13 +1,15 @@
 //! Runs a campaign and prints its figures.
 
-use starbridge_tests::campaigns::{Findings, crashes, kills};
+use starbridge_tests::campaigns::{Findings, crashes, kills, planted, simulation};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: campaign crashes [--full]
-       campaign kills --program FILE [--count N] [--seed S]";
+       campaign kills --program FILE [--count N] [--seed S]
+       campaign simulate [--seeds N] [--seed S]
+       campaign planted";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,6 +58,8 @@ fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
     match campaign {
         "crashes" if options.contains_key("full") => Ok(crashes::run(crashes::Options::FULL)),
         "crashes" => Ok(crashes::run(crashes::Options::SLICE)),
+        "simulate" => run_simulations(options),
+        "planted" => Ok(run_planted()),
         "kills" => run_kills(options),
         other => Err(format!("there is no campaign `{other}`")),
     }
@@ -70,4 +74,22 @@ fn run_kills(options: &Options) -> Result<Findings, String> {
     };
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(kills::run(&settings))
+}
+
+/// One seed where it is given, else so many from 1 on.
+fn run_simulations(options: &Options) -> Result<Findings, String> {
+    if options.contains_key("seed") {
+        return Ok(simulation::run(number(options, "seed", 1)?, 1));
+    }
+    Ok(simulation::run(1, number(options, "seeds", 2_000)?))
+}
+
+fn run_planted() -> Findings {
+    let (caught, findings) = planted::run();
+    println!("| planted | found at seed | by |\n|---|---|---|");
+    for found in caught {
+        println!("| {} | {} | {} |", found.bug.as_str(), found.seed, found.problem);
+    }
+    println!();
+    findings
 }

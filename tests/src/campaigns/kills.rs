@@ -8,6 +8,7 @@ mod witness;
 
 use super::{Chance, Findings};
 use load::Load;
+pub(super) use load::{FLOWS, definition};
 use process::{Place, Process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// The flows that are started, and how each must end: its status and error.
-pub(super) const FLOWS: [(&str, &str, &str); 6] = [
+pub(in crate::campaigns) const FLOWS: [(&str, &str, &str); 6] = [
     ("paced", "Succeeded", ""),
     ("reported", "Succeeded", ""),
     ("many", "Succeeded", ""),
@@ -42,7 +42,7 @@ pub(super) struct Load {
 }
 
 /// The definition of a flow.
-pub(super) fn definition(flow: &str) -> String {
+pub(in crate::campaigns) fn definition(flow: &str) -> String {
     let file = data::folder().join("campaigns/flows").join(format!("{flow}.json"));
     std::fs::read_to_string(file).unwrap_or_default()
 }

@@ -1,0 +1,146 @@
+//! What goes wrong in a simulation, and what is wrong on purpose.
+
+/// What the world does to a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// A process dies.
+    Crash,
+    /// A process dies while it starts.
+    CrashOnTheWayBack,
+    /// An append fails, and nothing of it is kept.
+    AppendFailed,
+    /// An append is kept, and says that it failed.
+    AppendUnsure,
+    /// An append of a process that is dead arrives when another one is at work.
+    AppendLate,
+    /// A function's answer comes twice.
+    AnswerTwice,
+    /// A function's answer is lost.
+    AnswerLost,
+    /// A function takes long.
+    AnswerSlow,
+    /// A report comes twice.
+    ReportTwice,
+    /// The acknowledgement of a report is lost.
+    ReportUnsure,
+    /// The acknowledgement of a start is lost.
+    StartUnsure,
+    /// The clock jumps ahead.
+    ClockAhead,
+    /// The clock jumps back.
+    ClockBack,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Crash,
+        Self::CrashOnTheWayBack,
+        Self::AppendFailed,
+        Self::AppendUnsure,
+        Self::AppendLate,
+        Self::AnswerTwice,
+        Self::AnswerLost,
+        Self::AnswerSlow,
+        Self::ReportTwice,
+        Self::ReportUnsure,
+        Self::StartUnsure,
+        Self::ClockAhead,
+        Self::ClockBack,
+    ];
+
+    /// What it is called among the figures.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Crash => "processes that died",
+            Self::CrashOnTheWayBack => "processes that died while they started",
+            Self::AppendFailed => "appends that failed",
+            Self::AppendUnsure => "appends that were kept and said that they failed",
+            Self::AppendLate => "appends of dead processes that came late",
+            Self::AnswerTwice => "answers that came twice",
+            Self::AnswerLost => "answers lost",
+            Self::AnswerSlow => "answers that took long",
+            Self::ReportTwice => "reports that came twice",
+            Self::ReportUnsure => "acknowledgements of reports lost",
+            Self::StartUnsure => "acknowledgements of starts lost",
+            Self::ClockAhead => "jumps of the clock ahead",
+            Self::ClockBack => "jumps of the clock back",
+        }
+    }
+
+    /// How often it comes when it may, in a thousand.
+    pub(super) fn per_mille(self) -> u32 {
+        match self {
+            Self::AppendFailed | Self::AppendUnsure => 15,
+            Self::CrashOnTheWayBack => 200,
+            Self::AppendLate => 900,
+            Self::Crash | Self::ClockAhead | Self::ClockBack => 300,
+            _ => 80,
+        }
+    }
+}
+
+/// A bug that is planted, to see that it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// The store appends whatever event it is told to append after.
+    IgnoresExpected,
+    /// The store says that an append is durable before it is.
+    AcknowledgesEarly,
+    /// Of an append that fails, half is kept.
+    KeepsHalf,
+    /// The store forgets messages between executions at a restart.
+    ForgetsMessages,
+    /// The store forgets who is to be woken.
+    ForgetsSleepers,
+    /// The store forgets one of those that are awake.
+    ForgetsAwake,
+    /// The store reads all but the last turn.
+    ReadsBehind,
+    /// Each sending of a call has a key of its own.
+    FreshKeys,
+    /// Effects leave when a turn is decided, not when it is durable.
+    ReleasesEarly,
+    /// Calls are not sent again after a restart.
+    SendsNothingAgain,
+    /// Timers fire a second early.
+    TimersEarly,
+    /// Reports are acknowledged when they arrive.
+    ReportsAcknowledgedEarly,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::IgnoresExpected,
+        Self::AcknowledgesEarly,
+        Self::KeepsHalf,
+        Self::ForgetsMessages,
+        Self::ForgetsSleepers,
+        Self::ForgetsAwake,
+        Self::ReadsBehind,
+        Self::FreshKeys,
+        Self::ReleasesEarly,
+        Self::SendsNothingAgain,
+        Self::TimersEarly,
+        Self::ReportsAcknowledgedEarly,
+    ];
+
+    /// What it is, in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IgnoresExpected => "the store ignores after which event it is to append",
+            Self::AcknowledgesEarly => "the store acknowledges an append before it is durable",
+            Self::KeepsHalf => "the store keeps half of a batch that failed",
+            Self::ForgetsMessages => "messages between executions are gone after a restart",
+            Self::ForgetsSleepers => "who is to be woken is forgotten at a restart",
+            Self::ForgetsAwake => "one of those that are awake is forgotten at a restart",
+            Self::ReadsBehind => "the store reads all but the last turn",
+            Self::FreshKeys => "each sending of a call has a key of its own",
+            Self::ReleasesEarly => "effects leave before their turn is durable",
+            Self::SendsNothingAgain => "calls are not sent again after a restart",
+            Self::TimersEarly => "timers fire a second early",
+            Self::ReportsAcknowledgedEarly => "reports are acknowledged before they are durable",
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A process of a simulation: a shard and what a host keeps beside it.
+
+use super::outside::Key;
+use super::shelter::{Refusals, Shelter};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::Append;
+use starbridge_runtime::{Birth, FlowTable, ResourceMap, Shard, StartRequest, child_id, flow_of, fold, shard_of};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many processes share the executions.
+pub(super) const SEATS: u8 = 3;
+
+/// Whose an execution is.
+pub(super) fn seat_of(execution: &str) -> usize {
+    usize::from(shard_of(execution) % SEATS)
+}
+
+/// A process.
+pub(super) struct Process {
+    pub(super) shard: Shard,
+    /// Batches that have not reached the store.
+    pub(super) unwritten: VecDeque<Vec<Append>>,
+    /// Batches whose answer has not come.
+    pub(super) under_way: usize,
+    pub(super) answers: VecDeque<Refusals>,
+    pub(super) sleepers: BTreeSet<(Timestamp, Text)>,
+    /// Reports that are acknowledged when their mark comes back.
+    pub(super) marks: BTreeMap<u64, Key>,
+    pub(super) next_mark: u64,
+    /// Names by the id they were given.
+    pub(super) starts: BTreeMap<Text, String>,
+    /// When it is to look for timers, in true milliseconds.
+    pub(super) wake: Option<u64>,
+}
+
+impl Process {
+    pub(super) fn new(flows: &FlowTable, limits: &Arc<Limits>, seat: u8, births: &Arc<AtomicU64>) -> Self {
+        let births = Arc::clone(births);
+        let birth = move |request: &StartRequest, _: Timestamp| Birth {
+            id: match &request.parent {
+                Some(parent) => child_id(parent),
+                None => id_of(births.fetch_add(1, Ordering::Relaxed), seat),
+            },
+            seed: 7,
+        };
+        Self {
+            shard: Shard::new(flows.clone(), ResourceMap::default(), limits.clone(), birth),
+            unwritten: VecDeque::new(),
+            under_way: 0,
+            answers: VecDeque::new(),
+            sleepers: BTreeSet::new(),
+            marks: BTreeMap::new(),
+            next_mark: 0,
+            starts: BTreeMap::new(),
+            wake: None,
+        }
+    }
+
+    /// Takes up what the store says is to be done, as a host does when it starts.
+    pub(super) fn take_up(&mut self, seat: usize, store: &Shelter) -> Result<(), String> {
+        for execution in store.awake() {
+            if seat_of(&execution) == seat {
+                self.load(&execution, store)?;
+            }
+        }
+        let mut messages = store.messages();
+        messages.retain(|message| seat_of(&message.id.to) == seat);
+        self.shard.redeliver(messages);
+        let sleepers = store.sleepers().into_iter();
+        self.sleepers = sleepers.filter(|(_, execution)| seat_of(execution) == seat).collect();
+        Ok(())
+    }
+
+    /// Takes up an execution. Answers whether it is there.
+    pub(super) fn load(&mut self, execution: &str, store: &Shelter) -> Result<bool, String> {
+        let Some(mut stored) = store.load(execution, false) else {
+            return Ok(false);
+        };
+        let (name, version) = flow_of(&stored);
+        let flow = self.shard.flows().running(name, version);
+        let flow = flow.ok_or_else(|| format!("{execution}: there is no flow `{name}`"))?;
+        let limits = self.shard.shared_limits();
+        let unreadable = |why: &dyn std::fmt::Display| format!("{execution} can't be taken up: {why}");
+        let mut state = fold(execution, &flow, &stored, &limits).map_err(|error| unreadable(&error.message))?;
+        if state.is_none() {
+            stored = store.load(execution, true).unwrap_or_default();
+            state = fold(execution, &flow, &stored, &limits).map_err(|error| unreadable(&error.message))?;
+        }
+        let state = state.ok_or_else(|| unreadable(&"it can't be folded"))?;
+        self.shard.recover(&flow, state, &stored);
+        Ok(true)
+    }
+
+    /// When something is due next.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        let sleeper = self.sleepers.first().map(|(due, _)| *due);
+        self.shard.next_wakeup().into_iter().chain(sleeper).min()
+    }
+}
+
+/// An id of that seat, a UUID to look at.
+fn id_of(number: u64, seat: u8) -> Text {
+    let spread = u8::try_from(number % 80).unwrap_or(0);
+    Text::from(format!(
+        "{number:08x}-0000-7000-8000-0000000000{:02x}",
+        spread * SEATS + seat
+    ))
+}

@@ -12,6 +12,14 @@ pub fn in_memory() -> Arc<dyn Store> {
 /// Opens the store in a file, or makes one there. Answers it, or why not and what to do.
 #[cfg(feature = "sqlite")]
 pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(format!(
+            "there is no folder `{}` for the store `{}`",
+            folder.display(),
+            path.display()
+        ));
+    }
     match starbridge_sqlite::SqliteStore::open(path) {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => Err(error.to_string()),

@@ -11,6 +11,7 @@
 //!   a command that goes on meanwhile; `end SIGNAL`: ends the one that was started last, `end SIGNAL server` the
 //!   server, `end 0` waits for its end;
 //! - `take WORD NAME`: waits for that file; its text is `[WORD]` from then on;
+//! - `sql NAME`: statements that change a store;
 //! - `shows NAME`: the text of a file by then; `gone NAME`: it is not there.
 
 use super::live::{self, Live};
@@ -39,6 +40,7 @@ enum Block {
     Begin(String),
     End(Box<Run>),
     Take { name: String, file: String },
+    Sql { name: String, text: String },
     Shows { name: String, text: String },
     Gone { name: String },
 }
@@ -69,6 +71,7 @@ impl Session {
             };
             match (word, last_run) {
                 ("file", _) => blocks.push(Block::File { name, text: body }),
+                ("sql", _) => blocks.push(Block::Sql { name, text: body }),
                 ("bytes", _) => blocks.push(Block::Bytes { name, text: body }),
                 ("copy" | "take", _) => {
                     let (one, two) = rest.split_once(' ').ok_or(format!("`{word}` needs two names"))?;
@@ -102,6 +105,9 @@ impl Session {
                 Block::File { name, text } => write(&place.join(name), text.as_bytes())?,
                 Block::Bytes { name, text } => write(&place.join(name), &unescaped(text.trim_end()))?,
                 Block::Copy { from, to } => copy(&root.join(from), &place.join(to))?,
+                Block::Sql { name, text } => rusqlite::Connection::open(place.join(name))
+                    .and_then(|store| store.execute_batch(text))
+                    .map_err(|error| error.to_string())?,
                 Block::Run(run) => run.play(place, &mut live)?,
                 Block::Serve(line) => live.serve(line, place)?,
                 Block::Begin(line) => live.begin(line, place)?,
@@ -165,6 +171,7 @@ impl fmt::Display for Session {
             match block {
                 Block::File { name, text } => write!(f, "=== file {name}\n{text}")?,
                 Block::Bytes { name, text } => write!(f, "=== bytes {name}\n{text}")?,
+                Block::Sql { name, text } => write!(f, "=== sql {name}\n{text}")?,
                 Block::Copy { from, to } => writeln!(f, "=== copy {from} {to}")?,
                 Block::Run(run) => run.show("run", f)?,
                 Block::End(run) => run.show("end", f)?,

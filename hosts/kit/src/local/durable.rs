@@ -145,6 +145,10 @@ impl LocalRun {
         let family = kept.family(&id)?;
         self.engine.take_up_only(&family)?;
         if self.engine.shard().state(&id).is_none() {
+            // The reason is what reading it once more says.
+            if let Some(flow) = kept.flows.running(&record.flow, record.version) {
+                stored_events(kept.store.as_ref(), &flow, &id, u64::MAX)?;
+            }
             let message = format!("the execution {id} can't be taken up");
             return Err(LocalError::Store(StoreError::Corrupt(message)));
         }

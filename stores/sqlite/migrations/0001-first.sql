@@ -66,14 +66,17 @@ CREATE TABLE labels (
     PRIMARY KEY (label, value, number)
 ) STRICT, WITHOUT ROWID;
 
--- One row a turn. `place` is the execution's number times 2^24 and the number of the turn's first event: one tree, in which an
--- execution's turns stand side by side and new ones come near the end.
+-- One row a turn, in the order they were appended: however many executions go on side by side, a batch writes few pages.
+-- `place` is the execution's number times 2^24 and the number of the turn's first event: the index leads to an execution's
+-- turns in order.
 CREATE TABLE turns (
-    place INTEGER PRIMARY KEY,
+    row INTEGER PRIMARY KEY,
+    place INTEGER NOT NULL,
     events INTEGER NOT NULL,
     time INTEGER NOT NULL,
     text TEXT NOT NULL
 ) STRICT;
+CREATE UNIQUE INDEX turns_placed ON turns (place);
 
 -- Executions that were cleared away, but for turns that are still to be deleted: those of a long history go little by little.
 CREATE TABLE cleared (

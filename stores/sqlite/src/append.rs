@@ -179,7 +179,7 @@ fn keep_head(work: &mut Work<'_>, append: &Append, head: Head) {
 
 fn add_turn(work: &mut Work<'_>, head: &mut Head, turn: &Turn) -> rusqlite::Result<()> {
     work.connection
-        .prepare_cached("INSERT INTO turns VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached("INSERT INTO turns (place, events, time, text) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![
             place(head.number, turn.first.0),
             turn.events,

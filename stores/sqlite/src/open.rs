@@ -46,7 +46,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             page_bytes: 8192,
-            cache_bytes: 64 * 1024 * 1024,
+            cache_bytes: 16 * 1024 * 1024,
             mapped_bytes: 0,
             log_pages: 4096,
             flush: Flush::Each,

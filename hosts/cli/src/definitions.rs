@@ -90,18 +90,21 @@ pub fn read_input(words: Option<&str>, file: Option<&Path>, output: Output) -> R
 
 /// An object that was given as JSON, `place` says where and `what` as what.
 pub fn read_object(text: &str, place: &str, what: &str, output: Output) -> Result<Object, Exit> {
-    let help = "for example `{\"id\": 7}`";
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(other) => {
+    match read_json(text, place, output)? {
+        Value::Object(object) => Ok(object),
+        other => {
             let message = format!("{place} is {}, but {what} is an object", other.kind());
-            Err(bad(output, &message, &format!("write `{{...}}`, {help}")))
-        }
-        Err(error) => {
-            let message = format!("{place} is no JSON: {error}");
-            Err(bad(output, &message, &format!("write a JSON object, {help}")))
+            Err(bad(output, &message, "write `{...}`, for example `{\"id\": 7}`"))
         }
     }
+}
+
+/// A value that was given as JSON, `place` says where.
+pub fn read_json(text: &str, place: &str, output: Output) -> Result<Value, Exit> {
+    serde_json::from_str(text).map_err(|error| {
+        let message = format!("{place} is no JSON: {error}");
+        bad(output, &message, "write JSON, for example `{\"id\": 7}`")
+    })
 }
 
 /// The name people know a file by.

@@ -1,7 +1,7 @@
 //! `schedule`: what a server starts by the clock.
 
 use crate::client::{Answer, Client, ServerOptions};
-use crate::definitions::read_object;
+use crate::definitions::read_json;
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::shown::{plain, text};
@@ -54,7 +54,7 @@ struct PutOptions {
     /// When: five or six cron fields, maybe after `CRON_TZ=Area/City `, or `@every 1h30m`
     #[arg(long, value_name = "EXPRESSION")]
     cron: String,
-    /// What executions get as `payload`, an object
+    /// What executions get as `payload`, any JSON
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
     /// What becomes of a trigger while the execution before still runs
@@ -111,8 +111,8 @@ fn put(options: &PutOptions, output: Output) -> Result<(), Exit> {
     body.insert("flow".into(), options.flow.as_str().into());
     body.insert("cron".into(), options.cron.as_str().into());
     if let Some(payload) = &options.payload {
-        let payload = read_object(payload, "`--payload`", "a payload", output)?;
-        body.insert("payload".into(), payload.into());
+        let payload = read_json(payload, "`--payload`", output)?;
+        body.insert("payload".into(), payload);
     }
     let word = |value: clap::builder::PossibleValue| Value::from(value.get_name());
     if let Some(overlap) = options.overlap.and_then(|overlap| overlap.to_possible_value()) {

@@ -1,10 +1,13 @@
 //! Campaigns: long runs that prove what `docs/reliability.md` promises. Each gives figures and says what is wrong.
 
 pub mod crashes;
+pub mod failing;
+pub mod full_disk;
 pub mod kills;
 pub mod laws;
 pub mod planted;
 pub mod simulation;
+pub mod torn;
 
 use crate::chance::Chance;
 

@@ -4,13 +4,24 @@ use crate::process::{self, cargo};
 use std::path::PathBuf;
 
 /// Of each campaign, how much is run before a change goes in.
-pub const SLICES: [(&str, &[&str]); 3] = [
+pub const SLICES: [(&str, &[&str]); 6] = [
     ("crashes", &[]),
     ("simulate", &["--seeds", "1000"]),
+    ("failing", &[]),
+    ("torn", &["--count", "100"]),
+    ("full-disk", &[]),
     ("kills", &["--count", "10"]),
 ];
 /// All of them.
-pub const ALL: [&str; 4] = ["crashes", "simulate", "kills", "planted"];
+pub const ALL: [&str; 7] = [
+    "crashes",
+    "simulate",
+    "planted",
+    "failing",
+    "torn",
+    "full-disk",
+    "kills",
+];
 
 /// Runs a campaign; its arguments are its own.
 pub fn command(campaign: &str, arguments: &[&str]) -> bool {

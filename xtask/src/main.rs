@@ -21,6 +21,9 @@ usage: cargo xtask COMMAND
   crashes [--full]                  a crash at each moment of each conformance case, and a second one on the way back
   simulate [--seeds N] [--seed S]   executions on shards with faults, in simulated time: seeds 1 to N, or this one
   planted                           a table of bugs planted one at a time, and what found each
+  failing [--full]                  a node over a store of which each operation fails once
+  torn [--count N] [--seed S]       stores whose log is cut off or garbled
+  full-disk                         a server on a disk that is full, where one can be mounted
   kills [--count N] [--seed S]      a server under load, killed 200 or N times
 ";
 

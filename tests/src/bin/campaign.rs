@@ -1,15 +1,18 @@
 //! Runs a campaign and prints its figures.
 
-use starbridge_tests::campaigns::{Findings, crashes, kills, planted, simulation};
+use starbridge_tests::campaigns::{Findings, crashes, failing, full_disk, kills, planted, simulation, torn};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: campaign crashes [--full]
        campaign kills --program FILE [--count N] [--seed S]
        campaign simulate [--seeds N] [--seed S]
-       campaign planted";
+       campaign planted
+       campaign failing [--full]
+       campaign torn [--count N] [--seed S]
+       campaign full-disk --program FILE";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -60,6 +63,15 @@ fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
         "crashes" => Ok(crashes::run(crashes::Options::SLICE)),
         "simulate" => run_simulations(options),
         "planted" => Ok(run_planted()),
+        "failing" => {
+            let step = if options.contains_key("full") { 1 } else { 5 };
+            Ok(runtime()?.block_on(failing::run(step)))
+        }
+        "torn" => Ok(torn::run(number(options, "count", 300)?, number(options, "seed", 1)?)),
+        "full-disk" => {
+            let program = options.get("program").ok_or("`--program` is missing")?;
+            runtime()?.block_on(full_disk::run(Path::new(program)))
+        }
         "kills" => run_kills(options),
         other => Err(format!("there is no campaign `{other}`")),
     }
@@ -72,8 +84,11 @@ fn run_kills(options: &Options) -> Result<Findings, String> {
         kills: u32::try_from(number(options, "count", 200)?).unwrap_or(u32::MAX),
         seed: number(options, "seed", 1)?,
     };
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
-    runtime.block_on(kills::run(&settings))
+    runtime()?.block_on(kills::run(&settings))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Runtime::new().map_err(|error| error.to_string())
 }
 
 /// One seed where it is given, else so many from 1 on.

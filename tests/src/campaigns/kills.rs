@@ -7,12 +7,12 @@ mod process;
 mod witness;
 
 use super::{Chance, Findings};
-use load::Load;
-pub(super) use load::{FLOWS, definition};
-use process::{Place, Process};
+pub(super) use audit::{audit as audit_server, hold_against, wait_for_ends};
+pub(super) use load::{FLOWS, Load, definition, put_flows};
+pub(super) use process::{Place, Process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use witness::Witness;
+pub(super) use witness::Witness;
 
 /// How a campaign goes.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
     let mut findings = Findings::default();
 
     let mut process = Process::start(&place).await?;
-    load::put_flows(&place.url()).await?;
+    put_flows(&place.url()).await?;
     let load = Load::start(&place.url(), &witness);
     for _ in 0..options.kills {
         let after = u64::from(chance.from(1, LATEST));
@@ -62,7 +62,7 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
     }
     let started = load.finish(PATIENCE).await;
     let waited = Instant::now();
-    audit::wait_for_ends(&place.url(), PATIENCE, &mut findings).await;
+    wait_for_ends(&place.url(), PATIENCE, &mut findings).await;
     findings.count(
         "milliseconds until all had ended, after the last restart",
         u64::try_from(waited.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -72,7 +72,7 @@ fn has_ended(shown: &Shown) -> bool {
 }
 
 /// Waits until no execution runs any more.
-pub(super) async fn wait_for_ends(server: &str, patience: Duration, findings: &mut Findings) {
+pub(in crate::campaigns) async fn wait_for_ends(server: &str, patience: Duration, findings: &mut Findings) {
     let begun = Instant::now();
     loop {
         let left: Vec<Shown> = match executions(server).await {
@@ -93,7 +93,7 @@ pub(super) async fn wait_for_ends(server: &str, patience: Duration, findings: &m
 }
 
 /// Holds everything against everything.
-pub(super) async fn audit(server: &str, started: &Started, witness: &Witness, findings: &mut Findings) {
+pub(in crate::campaigns) async fn audit(server: &str, started: &Started, witness: &Witness, findings: &mut Findings) {
     let book = witness.book().clone();
     findings.problems.extend(started.problems.clone());
     findings.count("starts acknowledged", started.acknowledged.len() as u64);
@@ -111,6 +111,16 @@ pub(super) async fn audit(server: &str, started: &Started, witness: &Witness, fi
         }
     }
     findings.count("executions ended, children included", shown.len() as u64);
+    witnessed(&book, &scheduled, findings);
+}
+
+/// Holds histories against what a witness saw.
+pub(in crate::campaigns) fn hold_against(histories: &[ExportedHistory], witness: &Witness, findings: &mut Findings) {
+    let book = witness.book().clone();
+    let mut scheduled = BTreeSet::new();
+    for history in histories {
+        one(history, &book, &mut scheduled, findings);
+    }
     witnessed(&book, &scheduled, findings);
 }
 

@@ -25,17 +25,17 @@ const PAUSE: Duration = Duration::from_millis(60);
 
 /// What was started and acknowledged.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Started {
+pub(in crate::campaigns) struct Started {
     /// Ids by flow and name.
-    pub(super) acknowledged: BTreeMap<(String, String), String>,
+    pub(in crate::campaigns) acknowledged: BTreeMap<(String, String), String>,
     /// Tries that had no answer.
-    pub(super) tries_lost: u64,
+    pub(in crate::campaigns) tries_lost: u64,
     /// Answers that should not have come.
-    pub(super) problems: Vec<String>,
+    pub(in crate::campaigns) problems: Vec<String>,
 }
 
 /// Starters at work.
-pub(super) struct Load {
+pub(in crate::campaigns) struct Load {
     over: Arc<AtomicBool>,
     started: Arc<Mutex<Started>>,
     starters: Vec<JoinHandle<()>>,
@@ -48,7 +48,7 @@ pub(in crate::campaigns) fn definition(flow: &str) -> String {
 }
 
 /// Puts all flows.
-pub(super) async fn put_flows(server: &str) -> Result<(), String> {
+pub(in crate::campaigns) async fn put_flows(server: &str) -> Result<(), String> {
     let client = client();
     for flow in FLOWS.map(|(flow, ..)| flow).into_iter().chain(["leaf"]) {
         let put = client
@@ -65,7 +65,7 @@ pub(super) async fn put_flows(server: &str) -> Result<(), String> {
 }
 
 impl Load {
-    pub(super) fn start(server: &str, witness: &Arc<Witness>) -> Self {
+    pub(in crate::campaigns) fn start(server: &str, witness: &Arc<Witness>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let started = Arc::new(Mutex::new(Started::default()));
         let next = Arc::new(AtomicU64::new(0));
@@ -93,7 +93,7 @@ impl Load {
     }
 
     /// Starts nothing new, and answers what was acknowledged once the last have been.
-    pub(super) async fn finish(self, patience: Duration) -> Started {
+    pub(in crate::campaigns) async fn finish(self, patience: Duration) -> Started {
         self.over.store(true, Ordering::Relaxed);
         for starter in self.starters {
             if tokio::time::timeout(patience, starter).await.is_err() {

@@ -14,14 +14,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a server lives, over all its lives.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(in crate::campaigns) struct Place {
     program: PathBuf,
     folder: PathBuf,
+    database: PathBuf,
     port: u16,
 }
 
 impl Place {
-    pub(super) fn new(program: &Path, folder: &Path) -> Result<Self, String> {
+    pub(in crate::campaigns) fn new(program: &Path, folder: &Path) -> Result<Self, String> {
         if !program.is_file() {
             return Err(format!("there is no program {}", program.display()));
         }
@@ -30,19 +31,26 @@ impl Place {
         Ok(Self {
             program: program.to_path_buf(),
             folder: folder.to_path_buf(),
+            database: folder.join("flows.db"),
             port: free.map_err(|error| error.to_string())?.port(),
         })
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(in crate::campaigns) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(super) fn database(&self) -> PathBuf {
-        self.folder.join("flows.db")
+    pub(in crate::campaigns) fn database(&self) -> PathBuf {
+        self.database.clone()
     }
 
-    pub(super) fn configure(&self, witness: u16) -> Result<(), String> {
+    /// The same server with its store elsewhere.
+    pub(in crate::campaigns) fn keeping(mut self, database: PathBuf) -> Self {
+        self.database = database;
+        self
+    }
+
+    pub(in crate::campaigns) fn configure(&self, witness: u16) -> Result<(), String> {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:{}\"\ndrain_seconds = {DRAIN_SECONDS}\n\
              [store]\npath = \"{}\"\n\
@@ -59,13 +67,13 @@ impl Place {
 
 /// One life of a server.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(in crate::campaigns) struct Process {
     child: Child,
 }
 
 impl Process {
     /// Starts a server and waits until it is ready.
-    pub(super) async fn start(place: &Place) -> Result<Self, String> {
+    pub(in crate::campaigns) async fn start(place: &Place) -> Result<Self, String> {
         let problem = |error: std::io::Error| error.to_string();
         let log = OpenOptions::new()
             .create(true)
@@ -100,13 +108,13 @@ impl Process {
     }
 
     /// SIGKILL: the process does nothing more.
-    pub(super) fn kill(&mut self) -> Result<(), String> {
+    pub(in crate::campaigns) fn kill(&mut self) -> Result<(), String> {
         let ended = self.child.kill().and_then(|()| self.child.wait());
         ended.map(drop).map_err(|error| error.to_string())
     }
 
     /// SIGTERM: the process may bring things to their end. Answers what was wrong with that.
-    pub(super) async fn stop(&mut self) -> Result<Vec<String>, String> {
+    pub(in crate::campaigns) async fn stop(&mut self) -> Result<Vec<String>, String> {
         let pid = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &pid]).status();
         told.map_err(|error| error.to_string())?;
@@ -124,7 +132,7 @@ impl Process {
     }
 
     /// How it ended, if it does in time.
-    pub(super) async fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>, String> {
+    pub(in crate::campaigns) async fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>, String> {
         let begun = Instant::now();
         while begun.elapsed() < patience {
             if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
@@ -145,7 +153,7 @@ impl Drop for Process {
 
 impl Place {
     /// The last lines of the server's log.
-    pub(super) fn last_words(&self) -> String {
+    pub(in crate::campaigns) fn last_words(&self) -> String {
         let log = std::fs::read_to_string(self.folder.join("serve.log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(10).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")

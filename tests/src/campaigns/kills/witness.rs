@@ -44,7 +44,7 @@ pub(super) enum Reported {
 
 /// Notes what it sees.
 #[derive(Debug)]
-pub(super) struct Witness {
+pub(in crate::campaigns) struct Witness {
     port: u16,
     server: String,
     book: Mutex<Book>,
@@ -65,7 +65,7 @@ pub(super) struct Book {
 
 impl Witness {
     /// Starts the functions; reports go to that server.
-    pub(super) async fn start(server: String) -> Result<Arc<Self>, String> {
+    pub(in crate::campaigns) async fn start(server: String) -> Result<Arc<Self>, String> {
         let problem = |error: std::io::Error| error.to_string();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(problem)?;
         let witness = Arc::new(Self {
@@ -81,7 +81,7 @@ impl Witness {
         Ok(witness)
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(in crate::campaigns) fn port(&self) -> u16 {
         self.port
     }
 
@@ -90,7 +90,7 @@ impl Witness {
     }
 
     /// Waits until all reports have an answer.
-    pub(super) async fn settle(&self, patience: Duration) {
+    pub(in crate::campaigns) async fn settle(&self, patience: Duration) {
         let until = now() + u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         let waiting = || self.book().reports.values().any(|told| *told == Reported::UnderWay);
         while waiting() && now() < until {

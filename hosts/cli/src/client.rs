@@ -32,13 +32,13 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
     /// The server; otherwise STARBRIDGE_SERVER, otherwise http://127.0.0.1:7878
-    #[arg(long, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
     /// A file with the token; otherwise STARBRIDGE_TOKEN
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// The token; others on this machine can see it while the command runs
-    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    #[arg(long, global = true, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<Token>,
 }
 

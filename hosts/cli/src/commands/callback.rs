@@ -17,7 +17,10 @@ use std::path::Path;
 )]
 pub struct Options {
     /// The task's token; `-` reads it from stdin
-    pub token: String,
+    #[arg(value_name = "TOKEN")]
+    pub task: String,
+    #[command(flatten)]
+    server: ServerOptions,
     #[command(subcommand)]
     report: Report,
 }
@@ -29,8 +32,6 @@ enum Report {
         /// Its output, a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]
         output: String,
-        #[command(flatten)]
-        server: ServerOptions,
     },
     /// The task failed
     Fail {
@@ -40,33 +41,28 @@ enum Report {
         /// Its cause
         #[arg(long, value_name = "TEXT", default_value = "")]
         cause: String,
-        #[command(flatten)]
-        server: ServerOptions,
     },
     /// The task is still being worked on
-    Heartbeat {
-        #[command(flatten)]
-        server: ServerOptions,
-    },
+    Heartbeat,
 }
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let mut body = Object::new();
-    let (verb, server) = match &options.report {
-        Report::Succeed { output: result, server } => {
+    let verb = match &options.report {
+        Report::Succeed { output: result } => {
             let result = read_object(result, "`--output`", "a task's output", output)?;
             body.insert("output".into(), result.into());
-            ("succeed", server)
+            "succeed"
         }
-        Report::Fail { error, cause, server } => {
+        Report::Fail { error, cause } => {
             body.insert("error".into(), error.as_str().into());
             body.insert("cause".into(), cause.as_str().into());
-            ("fail", server)
+            "fail"
         }
-        Report::Heartbeat { server } => ("heartbeat", server),
+        Report::Heartbeat => "heartbeat",
     };
-    let token = match options.token.as_str() {
+    let token = match options.task.as_str() {
         STDIN => read_text(Path::new(STDIN), output)?,
         token => token.to_owned(),
     };
@@ -78,7 +74,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
             "a task's token was given to whoever is to report it",
         ));
     }
-    let client = Client::new(server, output)?;
+    let client = Client::new(&options.server, output)?;
     client.post(&["callbacks", token, verb], &[], &body)?;
     output.note("it counts");
     Ok(())

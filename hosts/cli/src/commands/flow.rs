@@ -18,6 +18,8 @@ use std::path::PathBuf;
     after_help = "Example:\n  starbridge flow put order.json\n  starbridge flow list\n  starbridge flow get order > order.json"
 )]
 pub struct Options {
+    #[command(flatten)]
+    server: ServerOptions,
     #[command(subcommand)]
     action: Action,
 }
@@ -31,8 +33,6 @@ enum Action {
         /// The flow's name; otherwise the one in the definition, otherwise the file's
         #[arg(long)]
         name: Option<String>,
-        #[command(flatten)]
-        server: ServerOptions,
     },
     /// Prints a flow's definition
     Get {
@@ -41,39 +41,33 @@ enum Action {
         /// Which version; otherwise the latest
         #[arg(long, value_name = "N")]
         version: Option<u64>,
-        #[command(flatten)]
-        server: ServerOptions,
     },
     /// Lists the flows that can be started
-    List {
-        #[command(flatten)]
-        server: ServerOptions,
-    },
+    List,
     /// Hides a flow from starts and lists; what runs goes on
     Delete {
         /// The flow's name
         name: String,
-        #[command(flatten)]
-        server: ServerOptions,
     },
 }
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
     match &options.action {
-        Action::Put { file, name, server } => put(file, name.as_deref(), server, output),
-        Action::Get { name, version, server } => get(name, *version, server, output),
-        Action::List { server } => list(server, output),
-        Action::Delete { name, server } => {
-            Client::new(server, output)?.delete(&["flows", name])?;
+        Action::Put { file, name } => put(&client, file, name.as_deref()),
+        Action::Get { name, version } => get(&client, name, *version),
+        Action::List => list(&client),
+        Action::Delete { name } => {
+            client.delete(&["flows", name])?;
             output.note(&format!("`{name}` can't be started any more; what runs goes on"));
             Ok(())
         }
     }
 }
 
-fn put(file: &std::path::Path, name: Option<&str>, server: &ServerOptions, output: Output) -> Result<(), Exit> {
-    let client = Client::new(server, output)?;
+fn put(client: &Client, file: &std::path::Path, name: Option<&str>) -> Result<(), Exit> {
+    let output = client.output();
     let source = read(file, output)?;
     let name = name.map_or_else(|| flow_name(&source), str::to_owned);
     if name.starts_with('<') {
@@ -105,8 +99,8 @@ fn put(file: &std::path::Path, name: Option<&str>, server: &ServerOptions, outpu
     finish(output, &line, Ok(()))
 }
 
-fn get(name: &str, version: Option<u64>, server: &ServerOptions, output: Output) -> Result<(), Exit> {
-    let client = Client::new(server, output)?;
+fn get(client: &Client, name: &str, version: Option<u64>) -> Result<(), Exit> {
+    let output = client.output();
     let query = version.map(|version| ("version", version.to_string()));
     let answer = client.get(&["flows", name], query.as_slice())?;
     if output.json() {
@@ -118,8 +112,8 @@ fn get(name: &str, version: Option<u64>, server: &ServerOptions, output: Output)
     finish(output, &pretty, Ok(()))
 }
 
-fn list(server: &ServerOptions, output: Output) -> Result<(), Exit> {
-    let client = Client::new(server, output)?;
+fn list(client: &Client) -> Result<(), Exit> {
+    let output = client.output();
     let answer = client.get(&["flows"], &[])?;
     if output.json() {
         return finish(output, &answer.text, Ok(()));

@@ -15,6 +15,8 @@ use starbridge_fdl::value::{Object, Value};
     after_help = "Example:\n  starbridge schedule put nightly --flow order --cron 'CRON_TZ=Europe/Berlin 30 2 * * *' --payload '{\"all\": true}'\n  starbridge schedule list"
 )]
 pub struct Options {
+    #[command(flatten)]
+    server: ServerOptions,
     #[command(subcommand)]
     action: Action,
 }
@@ -27,20 +29,13 @@ enum Action {
     Get {
         /// The schedule's name
         name: String,
-        #[command(flatten)]
-        server: ServerOptions,
     },
     /// Lists the schedules
-    List {
-        #[command(flatten)]
-        server: ServerOptions,
-    },
+    List,
     /// Deletes a schedule; what it started goes on
     Delete {
         /// The schedule's name
         name: String,
-        #[command(flatten)]
-        server: ServerOptions,
     },
 }
 
@@ -66,8 +61,6 @@ struct PutOptions {
     /// It starts nothing until it is put without this
     #[arg(long)]
     paused: bool,
-    #[command(flatten)]
-    server: ServerOptions,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -90,23 +83,21 @@ enum CatchUp {
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    let client = Client::new(&options.server, output)?;
     match &options.action {
-        Action::Put(put_options) => put(put_options, output),
-        Action::Get { name, server } => {
-            let answer = Client::new(server, output)?.get(&["schedules", name], &[])?;
-            show(&answer, output)
-        }
-        Action::List { server } => list(server, output),
-        Action::Delete { name, server } => {
-            Client::new(server, output)?.delete(&["schedules", name])?;
+        Action::Put(put_options) => put(&client, put_options),
+        Action::Get { name } => show(&client.get(&["schedules", name], &[])?, output),
+        Action::List => list(&client),
+        Action::Delete { name } => {
+            client.delete(&["schedules", name])?;
             output.note(&format!("`{name}` is deleted; what it started goes on"));
             Ok(())
         }
     }
 }
 
-fn put(options: &PutOptions, output: Output) -> Result<(), Exit> {
-    let client = Client::new(&options.server, output)?;
+fn put(client: &Client, options: &PutOptions) -> Result<(), Exit> {
+    let output = client.output();
     let mut body = Object::new();
     body.insert("flow".into(), options.flow.as_str().into());
     body.insert("cron".into(), options.cron.as_str().into());
@@ -144,8 +135,9 @@ fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
     output.print(&listing(&entries))
 }
 
-fn list(server: &ServerOptions, output: Output) -> Result<(), Exit> {
-    let answer = Client::new(server, output)?.get(&["schedules"], &[])?;
+fn list(client: &Client) -> Result<(), Exit> {
+    let output = client.output();
+    let answer = client.get(&["schedules"], &[])?;
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }

@@ -43,6 +43,7 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
 
     let mut process = Process::start(&place).await?;
     put_flows(&place.url()).await?;
+    load::put_schedule(&place.url()).await?;
     let load = Load::start(&place.url(), &witness);
     for _ in 0..options.kills {
         let after = u64::from(chance.from(1, LATEST));
@@ -61,6 +62,7 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
         findings.count("milliseconds from start to ready, in all", took);
     }
     let started = load.finish(PATIENCE).await;
+    load::discard_schedule(&place.url()).await?;
     let waited = Instant::now();
     wait_for_ends(&place.url(), PATIENCE, &mut findings).await;
     findings.count(

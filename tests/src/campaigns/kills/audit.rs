@@ -94,7 +94,6 @@ pub(in crate::campaigns) async fn wait_for_ends(server: &str, patience: Duration
 
 /// Holds everything against everything.
 pub(in crate::campaigns) async fn audit(server: &str, started: &Started, witness: &Witness, findings: &mut Findings) {
-    let book = witness.book().clone();
     findings.problems.extend(started.problems.clone());
     findings.count("starts acknowledged", started.acknowledged.len() as u64);
     findings.count("tries to start without an answer", started.tries_lost);
@@ -103,15 +102,33 @@ pub(in crate::campaigns) async fn audit(server: &str, started: &Started, witness
         Err(problem) => return findings.problem(problem),
     };
     starts(started, &shown, findings);
-    let mut scheduled = BTreeSet::new();
+    let mut histories = Vec::new();
     for execution in &shown {
         match history(server, execution).await {
             Err(problem) => findings.problem(problem),
-            Ok(history) => one(&history, &book, &mut scheduled, findings),
+            Ok(history) => histories.push(history),
         }
     }
     findings.count("executions ended, children included", shown.len() as u64);
-    witnessed(&book, &scheduled, findings);
+    hold_against(&histories, witness, findings);
+    triggered(&histories, findings);
+}
+
+/// No instant of the schedule has started two executions.
+fn triggered(histories: &[ExportedHistory], findings: &mut Findings) {
+    let mut instants = BTreeSet::new();
+    for history in histories {
+        let Some(Detail::ExecutionStarted(started)) = history.events.first().map(|event| &event.detail) else {
+            continue;
+        };
+        let Some(instant) = started.input.get("triggerTime").filter(|_| started.parent.is_none()) else {
+            continue;
+        };
+        findings.count("started by the schedule", 1);
+        if !instants.insert(instant.to_json()) {
+            findings.problem(format!("the schedule started twice at {}", instant.to_json()));
+        }
+    }
 }
 
 /// Holds histories against what a witness saw.

@@ -64,6 +64,28 @@ pub(in crate::campaigns) async fn put_flows(server: &str) -> Result<(), String> 
     Ok(())
 }
 
+/// Where the schedule is that starts a flow each second.
+fn schedule(server: &str) -> String {
+    format!("{server}/v1/schedules/beat")
+}
+
+/// Lets a schedule start executions, too.
+pub(in crate::campaigns) async fn put_schedule(server: &str) -> Result<(), String> {
+    let body = json!({"flow": "leaf", "cron": "@every 1s", "overlap": "allow", "catchUp": "last"}).to_string();
+    let answer = client().put(schedule(server)).body(body).send().await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    match answer.status().is_success() {
+        true => Ok(()),
+        false => Err(answer.text().await.unwrap_or_default()),
+    }
+}
+
+/// Ends the schedule.
+pub(in crate::campaigns) async fn discard_schedule(server: &str) -> Result<(), String> {
+    let answer = client().delete(schedule(server)).send().await;
+    answer.map(drop).map_err(|error| error.to_string())
+}
+
 impl Load {
     pub(in crate::campaigns) fn start(server: &str, witness: &Arc<Witness>) -> Self {
         let over = Arc::new(AtomicBool::new(false));

@@ -301,14 +301,16 @@ async fn drive(
             }
         }
     }
+    // From here on an interrupt is heard, not only once the run is under way.
+    let mut interrupts = durable::interrupts(options.db.is_some(), output)?;
     let begun = run.begin(&main.name, input, options.name.as_deref());
     let begun = begun.map_err(|error| refused(output, &error))?;
     let execution = begun.id().clone();
     locked().begin(&run, &begun, main, children, output)?;
-    let ended = if options.db.is_some() {
+    let ended = if let Some(interrupts) = &mut interrupts {
         tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c() => {
+            _ = interrupts.recv() => {
                 locked().progress.end();
                 return Err(durable::leave(output, &execution));
             }

@@ -229,6 +229,7 @@ pub fn exit(status: std::process::ExitStatus) -> String {
 
 struct Patterns {
     id: Regex,
+    token: Regex,
     time: Regex,
     took: Regex,
     number: Regex,
@@ -243,6 +244,7 @@ fn patterns() -> &'static Patterns {
         let pattern = |text: &str| Regex::new(text).unwrap();
         Patterns {
             id: pattern("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"),
+            token: pattern(r"[0-9a-f]{20,}\.[0-9a-f]{64}"),
             time: pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"),
             took: pattern(r"(  |\()\d+(\.\d+)? s"),
             number: pattern("\"(seed|machine)\":\\d+"),
@@ -255,7 +257,8 @@ fn patterns() -> &'static Patterns {
 
 fn steady(line: &str) -> String {
     let patterns = patterns();
-    let line = patterns.number.replace_all(line, "\"$1\":[NUMBER]");
+    let line = patterns.token.replace_all(line, "[A TOKEN]");
+    let line = patterns.number.replace_all(&line, "\"$1\":[NUMBER]");
     let line = patterns.process.replace_all(&line, "process [PID]");
     let line = patterns.took.replace_all(&line, "$1[TIME]");
     let timed = patterns.time.replace_all(&line, "[TIMESTAMP]");

@@ -9,6 +9,7 @@ use starbridge_kit::local::{Begun, LocalRun};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 impl Watch {
     /// An execution is about to run: says so if it was begun before, and writes what its history has so far.
@@ -43,6 +44,17 @@ impl Watch {
             .and_then(|()| history.flush());
         written.map_err(|error| fault(output, &format!("the history can't be written: {error}"), ""))
     }
+}
+
+/// What is heard of interrupts, where they leave the execution as it is.
+pub(super) fn interrupts(durable: bool, output: Output) -> Result<Option<Signal>, Exit> {
+    if !durable {
+        return Ok(None);
+    }
+    let heard = signal(SignalKind::interrupt());
+    heard
+        .map(Some)
+        .map_err(|error| fault(output, &format!("interrupts can't be heard: {error}"), ""))
 }
 
 /// Says how to go on with an execution that is left as it is.

@@ -184,13 +184,7 @@ impl Checker<'_> {
     }
 
     /// Reports it, and says which field was probably meant.
-    fn unknown_field(
-        &self,
-        spot: &Spot<'_>,
-        member: &Spot<'_>,
-        name: &str,
-        shape: &Shape,
-    ) -> Option<&'static str> {
+    fn unknown_field(&self, spot: &Spot<'_>, member: &Spot<'_>, name: &str, shape: &Shape) -> Option<&'static str> {
         let places: Vec<&str> = SHAPES
             .iter()
             .filter(|other| other.has(name))

@@ -57,6 +57,24 @@ pub enum Status {
 }
 
 impl Status {
+    /// All that an execution which has begun can be in.
+    pub const ALL: [Self; 9] = [
+        Self::Running,
+        Self::Manual,
+        Self::RollingBack,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Stopped,
+        Self::RollbackFailed,
+        Self::RolledBack,
+    ];
+
+    /// The status with that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
     /// Whether the execution has ended.
     pub fn is_ended(self) -> bool {
         !matches!(self, Self::New | Self::Running | Self::Manual | Self::RollingBack)

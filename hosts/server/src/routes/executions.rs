@@ -266,20 +266,8 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
 }
 
 fn status_of(word: &str) -> Answer<Status> {
-    const KNOWN: [Status; 9] = [
-        Status::Running,
-        Status::Manual,
-        Status::RollingBack,
-        Status::Succeeded,
-        Status::Failed,
-        Status::TimedOut,
-        Status::Stopped,
-        Status::RollbackFailed,
-        Status::RolledBack,
-    ];
-    let found = KNOWN.into_iter().find(|status| status.as_str() == word);
-    found.ok_or_else(|| {
-        let words: Vec<&str> = KNOWN.iter().map(|status| status.as_str()).collect();
+    Status::parse(word).ok_or_else(|| {
+        let words: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
         Problem::bad(format!("there is no status `{word}`: known are {}", words.join(", ")))
     })
 }

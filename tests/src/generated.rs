@@ -4,7 +4,11 @@ use starbridge_fdl::diagnostics::Code;
 
 /// Each generated file: its path from the root, and its text.
 pub fn files() -> Vec<(String, String)> {
-    vec![("docs/diagnostics/README.md".to_owned(), index_of_diagnostics())]
+    let openapi = serde_json::to_string_pretty(&starbridge_server::openapi()).unwrap_or_default();
+    vec![
+        ("docs/diagnostics/README.md".to_owned(), index_of_diagnostics()),
+        ("schemas/openapi.json".to_owned(), openapi + "\n"),
+    ]
 }
 
 /// What the first two digits of a code tell.

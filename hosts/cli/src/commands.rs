@@ -11,6 +11,8 @@ mod history;
 mod init;
 mod list;
 mod man;
+#[cfg(feature = "server")]
+mod openapi;
 mod redrive;
 mod replay;
 mod schedule;
@@ -75,6 +77,8 @@ commands! {
         fork Fork
         callback Callback
         schedule Schedule
+        #[cfg(feature = "server")]
+        openapi Openapi
     }
     "Set up" {
         completions Completions

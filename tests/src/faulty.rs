@@ -18,6 +18,8 @@ pub enum Fault {
     After,
     /// It is done, and says that it failed: the answer was lost.
     Lost,
+    /// It is not done, and whoever asked for it panics.
+    Panic,
 }
 
 /// When and how a store fails.
@@ -99,6 +101,8 @@ impl<S: Store> Faulty<S> {
         match self.next() {
             Some(Fault::Before) => failed(),
             Some(Fault::Lost) => operation(&self.store).and_then(|_| failed()),
+            // Without a word on stderr: it is meant.
+            Some(Fault::Panic) => std::panic::resume_unwind(Box::new("planned")),
             Some(Fault::After) | None => operation(&self.store),
         }
     }

@@ -20,13 +20,14 @@ use tokio::task::JoinSet;
 /// Of the flows of the other campaigns, those that need no server to report to.
 const STARTED: [&str; 3] = ["paced", "many", "undone"];
 /// How each operation fails: whether what comes after it fails as well.
-const WAYS: [(Fault, bool, &str); 3] = [
+const WAYS: [(Fault, bool, &str); 4] = [
     (Fault::Before, true, "failed, as did all after it"),
     (Fault::Before, false, "failed once"),
     (Fault::Lost, true, "done, and said to have failed"),
+    (Fault::Panic, false, "in which the thread panicked"),
 ];
 /// A node must be through with everything, or have ended, within this time.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Runs at once: they mostly wait.
 const AT_ONCE: usize = 8;
 

@@ -13,6 +13,7 @@ use starbridge_runtime::{
     Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, Shard, StartRequest, TokenKeys, World,
     Writer, shard_of,
 };
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
@@ -54,7 +55,10 @@ impl Owners {
             std::thread::Builder::new()
                 .name(format!("owner-{which}"))
                 .spawn(move || {
-                    let over = run(owner, inbox, &writer);
+                    // An owner that panics takes the node with it: a new start goes on from what is durable.
+                    let owning = AssertUnwindSafe(|| run(owner, inbox, &writer));
+                    let over = catch_unwind(owning)
+                        .unwrap_or_else(|_| Err(NodeError::System(format!("the thread owner-{which} panicked"))));
                     let last = left.fetch_sub(1, Ordering::SeqCst) == 1;
                     if over.is_err() || last {
                         end.send_modify(|end| {

@@ -1,6 +1,7 @@
 //! The writer: one thread that appends what several engines decided, all that is waiting with one flush.
 
 use starbridge_ports::{Append, History, Refusal, StoreError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use tokio::sync::mpsc as channel;
 
@@ -44,7 +45,10 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>) {
             batch.extend(next.batch);
             jobs.push((batch.len(), next.done));
         }
-        let written = history.append(&batch);
+        // Whoever waits for an answer gets one, whatever happens here.
+        let append = AssertUnwindSafe(|| history.append(&batch));
+        let written = catch_unwind(append)
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the thread that appends panicked".to_owned())));
         let failed = written.is_err();
         let mut begin = 0;
         for (end, done) in jobs {

@@ -120,15 +120,27 @@ impl Process {
         told.map_err(|error| error.to_string())?;
         let bound = Duration::from_secs(DRAIN_SECONDS + 3);
         let begun = Instant::now();
-        Ok(match self.wait(PATIENCE).await? {
-            None => {
-                self.kill()?;
-                vec!["SIGTERM: the server went on".to_owned()]
-            }
-            Some(status) if !status.success() => vec![format!("SIGTERM: the server ended with {status}")],
-            Some(_) if begun.elapsed() > bound => vec![format!("SIGTERM: it took {:?}", begun.elapsed())],
-            Some(_) => Vec::new(),
-        })
+        if let Some(status) = self.wait(bound).await? {
+            let problem = (!status.success()).then(|| format!("SIGTERM: the server ended with {status}"));
+            return Ok(problem.into_iter().collect());
+        }
+        let waits = self.threads();
+        let ended = self.wait(PATIENCE).await?;
+        self.kill()?;
+        Ok(vec![match ended {
+            None => format!("SIGTERM: the server went on; its threads: {waits}"),
+            Some(_) => format!("SIGTERM: it took {:?}; its threads: {waits}", begun.elapsed()),
+        }])
+    }
+
+    /// What each thread waits for in the kernel, where the system tells: a slow flush looks unlike a lock.
+    fn threads(&self) -> String {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let tasks = tasks.into_iter().flatten().flatten().map(|task| {
+            let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+            format!("{} in {}", read("comm").trim(), read("wchan"))
+        });
+        tasks.collect::<Vec<_>>().join(", ")
     }
 
     /// How it ended, if it does in time.

@@ -13,8 +13,10 @@ use starbridge_fdl::value::{Object, Value};
 use starbridge_runtime::{Command, Reply, Report};
 use std::future::Future;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 /// Takes reports.
 pub trait Reports: Clone + Send + Sync + 'static {
@@ -37,20 +39,44 @@ async fn reply(answer: Option<oneshot::Receiver<Reply>>) -> Option<Reply> {
 /// Most reports in one batch.
 const BATCH: usize = 1_000;
 
-/// Listens for reports and hands them to an engine. Answers the address it listens on; it stops with the runtime.
+/// A listener for reports.
+pub struct Listener {
+    /// Where it listens.
+    pub address: SocketAddr,
+    end: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+/// How long answers under way may take when a listener is closed.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+impl Listener {
+    /// Takes no more; who reported last still gets an answer.
+    pub async fn close(self) {
+        // A listener that broke has ended already.
+        let _ = self.end.send(());
+        let _ = tokio::time::timeout(LAST_ANSWERS, self.serving).await;
+    }
+}
+
+/// Listens for reports and hands them to an engine.
 pub async fn listen(
     address: SocketAddr,
     commands: mpsc::Sender<Command>,
     body_limit: usize,
-) -> std::io::Result<SocketAddr> {
+) -> std::io::Result<Listener> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     let router = Router::new().nest("/v1", routes(commands, body_limit));
-    tokio::spawn(async move {
-        // Ends with the process; a listener that breaks is seen by who reports.
-        let _ = axum::serve(listener, router).await;
+    let (end, ended) = oneshot::channel();
+    let serving = tokio::spawn(async move {
+        let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+            let _ = ended.await;
+        });
+        // A listener that breaks is seen by who reports.
+        let _ = serving.await;
     });
-    Ok(address)
+    Ok(Listener { address, end, serving })
 }
 
 /// The routes under `/v1`.

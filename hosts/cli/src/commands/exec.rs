@@ -13,6 +13,7 @@ use listening::Listening;
 use progress::Progress;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::callbacks::Listener;
 use starbridge_kit::exported::export_event;
 use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
 use starbridge_kit::stores::open_store;
@@ -277,6 +278,14 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
     }
 }
 
+async fn listen(options: &Options, output: Output, run: &LocalRun) -> Result<Listener, Exit> {
+    let listener = starbridge_kit::callbacks::listen(options.callback_listen, run.commands(), 1 << 20).await;
+    listener.map_err(|error| {
+        let message = format!("can't listen for callbacks on {}: {error}", options.callback_listen);
+        fault(output, &message, "choose another address with `--callback-listen`")
+    })
+}
+
 async fn drive(
     mut run: LocalRun,
     options: &Options,
@@ -288,19 +297,13 @@ async fn drive(
 ) -> Result<(), Exit> {
     let locked = || watch.lock().unwrap_or_else(PoisonError::into_inner);
     let flows: Vec<_> = [&main.flow].into_iter().chain(children.values()).collect();
-    if listening::is_needed(&flows) {
-        match starbridge_kit::callbacks::listen(options.callback_listen, run.commands(), 1 << 20).await {
-            Ok(address) => locked().listening.on(address, run.tokens().clone()),
-            Err(error) => {
-                let message = format!("can't listen for callbacks on {}: {error}", options.callback_listen);
-                return Err(fault(
-                    output,
-                    &message,
-                    "choose another address with `--callback-listen`",
-                ));
-            }
-        }
-    }
+    let listener = if listening::is_needed(&flows) {
+        let listener = listen(options, output, &run).await?;
+        locked().listening.on(listener.address, run.tokens().clone());
+        Some(listener)
+    } else {
+        None
+    };
     // From here on an interrupt is heard, not only once the run is under way.
     let mut interrupts = durable::interrupts(options.db.is_some(), output)?;
     let begun = run.begin(&main.name, input, options.name.as_deref());
@@ -322,6 +325,9 @@ async fn drive(
         interrupted.abort();
         ended
     };
+    if let Some(listener) = listener {
+        listener.close().await;
+    }
     let was_interrupted = options.db.is_none()
         && run
             .state(&execution)

@@ -216,8 +216,13 @@ impl Engine {
     /// Waits for a flush, an answer, a command or a timer, whichever is first, and takes it.
     async fn wait(&mut self) -> Result<(), StoreError> {
         let now = self.now();
-        let timers = [self.shard.next_wakeup(), self.heartbeats.next(), self.sleepers.next()];
-        let next = timers.into_iter().chain([self.draining]).flatten().min();
+        let next = match self.draining {
+            Some(end) => Some(end),
+            None => {
+                let timers = [self.shard.next_wakeup(), self.heartbeats.next(), self.sleepers.next()];
+                timers.into_iter().flatten().min()
+            }
+        };
         if self.settings.fast_forward
             && self.calls.is_empty()
             && !self.waits_for_callback()
@@ -285,8 +290,11 @@ impl Engine {
         self.send_waiting();
     }
 
-    /// Fires what is due.
+    /// Fires what is due. Who is coming to an end leaves it to the next start.
     fn fire_due(&mut self) -> Result<(), StoreError> {
+        if self.draining.is_some() {
+            return Ok(());
+        }
         let now = self.now();
         self.wake_sleepers(now)?;
         for _ in 0..BATCH {

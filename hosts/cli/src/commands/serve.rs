@@ -15,6 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// What a flush under way may take beyond the patience with calls.
+const LAST_FLUSH: Duration = Duration::from_secs(5);
+
 /// Serves flows over HTTP, and loses none
 ///
 /// Everything is kept in one file; what was running when the server stopped goes on when it starts again.
@@ -144,12 +147,19 @@ async fn until_the_end(node: &Node, drain: Drain, patience: Duration, output: Ou
         _ = ended.wait_for(Option::is_some) => {}
     }
     drain.begin();
-    match node.drain(patience).await {
-        Ok(()) => {
+    let drained = tokio::time::timeout(patience + LAST_FLUSH, node.drain(patience)).await;
+    match drained {
+        Err(_) => {
+            output.note(
+                "stopped while the disk stood still; what was acknowledged is safe, the rest goes on at the next start",
+            );
+            Ok(())
+        }
+        Ok(Ok(())) => {
             output.note("stopped; what has not ended goes on at the next start");
             Ok(())
         }
-        Err(error) => {
+        Ok(Err(error)) => {
             tracing::error!(%error, "the node failed");
             let help = "nothing that was acknowledged is lost: see to the cause and start again";
             Err(fault(output, &error.to_string(), help))

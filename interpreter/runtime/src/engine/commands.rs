@@ -167,7 +167,10 @@ impl Engine {
                     self.shard.mark(number);
                 }
             }
-            Command::Drain { until } => self.draining = Some(until),
+            Command::Drain { until } => {
+                self.draining = Some(until);
+                self.calls.hand_back();
+            }
         }
         Ok(())
     }

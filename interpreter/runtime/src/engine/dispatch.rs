@@ -35,6 +35,11 @@ impl Calls {
         }
     }
 
+    /// Leaves those that wait to the next start.
+    pub(super) fn hand_back(&mut self) {
+        self.waiting.clear();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty() && self.waiting.is_empty()
     }
@@ -48,6 +53,8 @@ impl Calls {
 impl Engine {
     pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
         match outgoing {
+            // It is outstanding, and leaves at the next start.
+            Outgoing::Send { .. } if self.draining.is_some() => {}
             Outgoing::Send { execution, call } if self.calls.out.len() < self.calls.at_once => {
                 self.send(execution, *call);
             }

@@ -11,7 +11,7 @@ pub enum Fault {
     AppendFailed,
     /// An append is kept, and says that it failed.
     AppendUnsure,
-    /// An append of a process that is dead arrives when another one is at work.
+    /// An append of a process that is dead arrives after its death, and before another one begins.
     AppendLate,
     /// A function's answer comes twice.
     AnswerTwice,

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, fault, reason};
 use clap::Args;
 use starbridge_kit::config::Config;
-use starbridge_kit::node::Node;
+use starbridge_kit::node::{Node, rotate_token_keys};
 use starbridge_kit::stores::open_store;
 use starbridge_server::{Access, BindError, Drain, Scope, Server, ServerSettings, TokenHash};
 use std::net::SocketAddr;
@@ -35,6 +35,9 @@ pub struct Options {
     /// Where to listen
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
+    /// Signs task tokens with a new key from now on; those signed with the key before stay good
+    #[arg(long)]
+    pub rotate_token_keys: bool,
     /// Prints the configuration as it would be used, and does nothing else
     #[arg(long)]
     pub print_config: bool,
@@ -49,7 +52,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     logging::begin(&config.log, output)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
-    let served = runtime.block_on(serve(&config, output));
+    let served = runtime.block_on(serve(&config, options.rotate_token_keys, output));
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
@@ -99,9 +102,13 @@ fn access(config: &Config, output: Output) -> Result<Access, Exit> {
     Ok(access)
 }
 
-async fn serve(config: &Config, output: Output) -> Result<(), Exit> {
+async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit> {
     let access = access(config, output)?;
     let store = open_store(&config.store.path).map_err(|error| fault(output, &error, ""))?;
+    if rotate {
+        rotate_token_keys(store.as_ref()).map_err(|error| fault(output, &error.to_string(), ""))?;
+        output.note("task tokens are signed with a new key");
+    }
     let settings = config.node(store).map_err(|error| bad(output, &error, ""))?;
     let started = tokio::task::block_in_place(|| Node::start(settings));
     let node = Arc::new(started.map_err(|error| fault(output, &error.to_string(), ""))?);

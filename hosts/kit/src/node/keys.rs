@@ -56,3 +56,25 @@ fn read_key(text: &str) -> Option<[u8; 32]> {
     }
     (text.len() == 64).then_some(key)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stores::in_memory;
+    use starbridge_machine::EventId;
+
+    #[test]
+    fn two_keys_are_good_at_a_time() {
+        let store = in_memory();
+        let store = store.as_ref();
+        let first = token_keys(store).unwrap().sign("e", EventId(1));
+        rotate(store).unwrap();
+        let keys = token_keys(store).unwrap();
+        let second = keys.sign("e", EventId(1));
+        assert_ne!(first, second);
+        assert!(keys.verify(&first).is_ok() && keys.verify(&second).is_ok());
+        rotate(store).unwrap();
+        let keys = token_keys(store).unwrap();
+        assert!(keys.verify(&first).is_err() && keys.verify(&second).is_ok());
+    }
+}

@@ -7,6 +7,9 @@ use starbridge_fdl::value::Text;
 use starbridge_machine::{Detail, Event, EventId, history};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
 
+/// Entries of the list of the idle that are not worth clearing.
+const LISTED: usize = 1024;
+
 /// A batch on its way to the store.
 #[derive(Default)]
 pub(super) struct Flight {
@@ -244,6 +247,12 @@ impl Shard {
             if self.executions.get(&id).is_some_and(over) {
                 self.forget(&id);
             }
+        }
+        // Who was listed and has ended since is not waited for here.
+        if self.idle.len() > LISTED + 2 * self.executions.len() {
+            let executions = &self.executions;
+            self.idle
+                .retain(|id| executions.get(id).is_some_and(|live| live.listed_idle));
         }
         let mut asleep = Vec::new();
         while self.executions.len() > at_most

@@ -20,7 +20,7 @@ use sleepers::Sleepers;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Connector, History, Secrets, StoreError};
+use starbridge_ports::{Clock, Connector, History, Refusal, Secrets, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,7 +192,7 @@ impl Engine {
                     }
                     let batch = self.shard.take_batch();
                     if let Some(refusals) = self.writing.write(batch)? {
-                        self.shard.committed(&refusals);
+                        self.take_committed(&refusals)?;
                     }
                 }
                 Step::Idle if !self.carry_out_all() => return Ok(()),
@@ -262,10 +262,21 @@ impl Engine {
     }
 
     fn take_written(&mut self, written: writer::Written) -> Result<(), StoreError> {
-        let refusals = written?;
-        self.shard.committed(&refusals);
+        self.take_committed(&written?)?;
         self.carry_out_all();
         Ok(())
+    }
+
+    /// A history that went on elsewhere means that somebody else owns the store: whoever lost it stops.
+    fn take_committed(&mut self, refusals: &[(usize, Refusal)]) -> Result<(), StoreError> {
+        self.shard.committed(refusals);
+        match self.shard.lost() {
+            Some(execution) => {
+                tracing::error!(%execution, "somebody else has appended to a history");
+                Err(StoreError::Conflict)
+            }
+            None => Ok(()),
+        }
     }
 
     fn waits_for_callback(&self) -> bool {

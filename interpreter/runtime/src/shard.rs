@@ -64,6 +64,8 @@ pub struct Shard {
     ended: Vec<Text>,
     /// An execution that is wanted and nowhere.
     absent: Option<Text>,
+    /// An execution whose history has gone on elsewhere.
+    lost: Option<Text>,
 }
 
 /// What leaves a shard once it is durable.
@@ -198,6 +200,7 @@ impl Shard {
             idle: VecDeque::new(),
             ended: Vec::new(),
             absent: None,
+            lost: None,
         }
     }
 

@@ -164,6 +164,9 @@ impl Shard {
                 self.refuse(execution, refusal.clone());
             }
         }
+        // What follows a refused start is refused with it; who is still here has lost its store to somebody else.
+        let here = |execution: &&&Text| self.executions.contains_key(execution.as_str());
+        self.lost = refused.iter().find(here).map(|execution| (*execution).clone());
         let stands = |outgoing: &Outgoing| outgoing.execution().is_none_or(|of| !refused.contains(&of));
         let held: Vec<Outgoing> = flight.held.into_iter().filter(stands).collect();
         // That children have begun is heard before how any of them ended.
@@ -176,6 +179,12 @@ impl Shard {
         for id in flight.executions {
             self.note_idle(id);
         }
+    }
+
+    /// An execution whose append was refused because its history went on elsewhere, if the last batch had one: its state here is
+    /// not true any more.
+    pub fn lost(&self) -> Option<&Text> {
+        self.lost.as_ref()
     }
 
     /// What was held with nothing to append waits for what is under way, if anything is.

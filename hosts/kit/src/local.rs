@@ -41,7 +41,8 @@ pub struct LocalSettings {
 
 /// A flow running in this process.
 pub struct LocalRun {
-    engine: Engine,
+    /// Nothing, once a run was given up in the middle.
+    engine: Option<Engine>,
     commands: mpsc::Sender<Command>,
     tokens: TokenKeys,
     kept: Option<durable::Kept>,
@@ -123,6 +124,10 @@ pub fn needs_server(flow: &Flow) -> Option<&'static str> {
     flow.steps.iter().any(manual).then_some("a `catch` with `manual`")
 }
 
+fn given_up() -> LocalError {
+    LocalError::System("the run was given up in the middle".to_owned())
+}
+
 impl LocalRun {
     /// Makes ready to run flows. `observer` sees everything that leaves.
     pub fn new(
@@ -167,7 +172,9 @@ impl LocalRun {
         };
         let limits = Arc::new(settings.limits);
         let mut shard = Shard::new(flows, settings.resources, limits, |request, _| birth(request));
-        if let Some(events) = settings.checkpoint_every {
+        // What is gone with the process is never loaded again.
+        let never = kept.is_none().then_some(u64::MAX);
+        if let Some(events) = settings.checkpoint_every.or(never) {
             shard.checkpoint_every(events);
         }
         let (commands, inbox) = mpsc::channel(64);
@@ -176,7 +183,7 @@ impl LocalRun {
             ..EngineSettings::default()
         };
         Ok(Self {
-            engine: Engine::new(shard, world, engine_settings, inbox, observer),
+            engine: Some(Engine::new(shard, world, engine_settings, inbox, observer)),
             commands,
             tokens,
             kept,
@@ -212,23 +219,33 @@ impl LocalRun {
             name: name.map(Text::from),
             ..StartRequest::default()
         };
-        let now = self.engine.now();
-        let started = self.engine.shard_mut().start(request, now);
+        let engine = self.engine.as_mut().ok_or_else(given_up)?;
+        let now = engine.now();
+        let started = engine.shard_mut().start(request, now);
         started.map(Begun::New).map_err(LocalError::Start)
     }
 
     /// Runs until it and its children have ended.
     pub async fn run(&mut self, execution: &str) -> Result<(), LocalError> {
-        self.engine.run_until_ended(execution).await.map_err(LocalError::Store)
+        let mut engine = self.engine.take().ok_or_else(given_up)?;
+        let execution = execution.to_owned();
+        // Beside the calls it sends, not on a thread of its own: most wake-ups then cross no thread.
+        let run = tokio::spawn(async move {
+            let ended = engine.run_until_ended(&execution).await;
+            (engine, ended)
+        });
+        let (engine, ended) = run.await.map_err(|_| given_up())?;
+        self.engine = Some(engine);
+        ended.map_err(LocalError::Store)
     }
 
     /// The state of an execution.
     pub fn state(&self, execution: &str) -> Option<&State> {
-        self.engine.shard().state(execution)
+        self.engine.as_ref()?.shard().state(execution)
     }
 
     /// The flow of an execution.
     pub fn flow(&self, execution: &str) -> Option<&Arc<Flow>> {
-        self.engine.shard().flow(execution)
+        self.engine.as_ref()?.shard().flow(execution)
     }
 }

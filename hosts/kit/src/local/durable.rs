@@ -115,7 +115,8 @@ impl LocalRun {
         input: Option<&Object>,
         name: Option<&str>,
     ) -> Result<Option<Begun>, LocalError> {
-        let now = self.engine.now();
+        let engine = self.engine.as_mut().ok_or_else(super::given_up)?;
+        let now = engine.now();
         let Some(kept) = &self.kept else {
             return Ok(None);
         };
@@ -143,8 +144,8 @@ impl LocalRun {
             return Ok(None);
         };
         let family = kept.family(&id)?;
-        self.engine.take_up_only(&family)?;
-        if self.engine.shard().state(&id).is_none() {
+        engine.take_up_only(&family)?;
+        if engine.shard().state(&id).is_none() {
             // The reason is what reading it once more says.
             if let Some(flow) = kept.flows.running(&record.flow, record.version) {
                 stored_events(kept.store.as_ref(), &flow, &id, u64::MAX)?;
@@ -168,8 +169,11 @@ impl LocalRun {
 
     /// Calls that were sent before and whose results somebody else is to report.
     pub fn reported_calls(&self) -> Vec<(Text, CallToSend)> {
-        let shard = self.engine.shard();
         let mut calls = Vec::new();
+        let Some(engine) = &self.engine else {
+            return calls;
+        };
+        let shard = engine.shard();
         for execution in shard.executions() {
             let Some((state, flow)) = shard.state(execution).zip(shard.flow(execution)) else {
                 continue;

@@ -27,8 +27,13 @@ pub(crate) fn put(headers: &mut HeaderMap, request: &Request, step_key: bool) {
 }
 
 fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    let plain = value.bytes().all(|byte| matches!(byte, 0x21..=0x7e if byte != b'%'));
     // Escaped text is visible ASCII, which is always a header value.
-    if let Ok(value) = HeaderValue::from_str(&escaped(value)) {
+    let value = match plain {
+        true => HeaderValue::from_str(value),
+        false => HeaderValue::from_str(&escaped(value)),
+    };
+    if let Ok(value) = value {
         headers.insert(HeaderName::from_static(name), value);
     }
 }

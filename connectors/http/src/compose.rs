@@ -20,6 +20,9 @@ const FRAMING: [&str; 9] = [
     "upgrade",
 ];
 
+/// Headers of an ordinary call, and those the client adds.
+const ORDINARY: usize = 16;
+
 /// A request without the client that is to send it.
 pub(crate) struct Message {
     pub method: Method,
@@ -31,6 +34,12 @@ pub(crate) struct Message {
 impl Message {
     /// Sends it. User and password of the URL go as a header, unless there is one for them.
     pub(crate) async fn send(self, client: &Client) -> Result<Response, reqwest::Error> {
+        if self.url.username().is_empty() && self.url.password().is_none() {
+            let mut message = reqwest::Request::new(self.method, self.url);
+            *message.headers_mut() = self.headers;
+            *message.body_mut() = self.body.map(Into::into);
+            return client.execute(message).await;
+        }
         let mut message = client.request(self.method, self.url).headers(self.headers);
         if let Some(body) = self.body {
             message = message.body(body);
@@ -73,7 +82,7 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<Message, Outcom
 }
 
 fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(ORDINARY + given.len());
     for (name, value) in given {
         let bad_name = || bad(format!("`{name}` is no name of a header"));
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad_name())?;

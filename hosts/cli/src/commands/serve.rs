@@ -49,7 +49,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if options.print_config {
         return output.result(&config.to_toml());
     }
-    logging::begin(&config.log, output)?;
+    let _logging = logging::begin(&config.log, output)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
     let served = runtime.block_on(serve(&config, options.rotate_token_keys, output));

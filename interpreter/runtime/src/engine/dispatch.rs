@@ -9,6 +9,7 @@ use starbridge_machine::{CallToSend, EventId, Signal};
 use starbridge_ports::{Keys, Outcome, Request};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::AbortHandle;
+use tracing::Instrument;
 
 const SECRET: &str = "secret://";
 
@@ -90,6 +91,7 @@ impl Engine {
 
     fn send(&mut self, execution: Text, call: CallToSend) {
         let number = call.call;
+        let span = tracing::debug_span!("call", %execution, step = %call.step, attempt = call.attempt, call = number.0);
         if let Some(millis) = call.heartbeat.filter(|_| call.pattern == Pattern::WaitForCallback) {
             let now = self.now();
             self.heartbeats.expect(&execution, number, millis, now);
@@ -106,7 +108,7 @@ impl Engine {
             }
             Ok((connector, request)) => {
                 let key = (execution.clone(), number);
-                let task = tokio::spawn(async move {
+                let carried = async move {
                     let outcome = connector.call(request).await;
                     // Nobody listens any more once the engine is gone.
                     let _ = done.send(Done {
@@ -114,7 +116,8 @@ impl Engine {
                         call: number,
                         outcome,
                     });
-                });
+                };
+                let task = tokio::spawn(carried.instrument(span));
                 self.calls.out.insert(key, task.abort_handle());
             }
         }

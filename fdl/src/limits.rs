@@ -53,3 +53,13 @@ pub const ERROR_NAME_CHARS: usize = 128;
 pub const ERROR_CAUSE_CHARS: usize = 4096;
 /// Characters of a step's name, and of other names.
 pub const NAME_CHARS: usize = 128;
+
+/// Whether flows, executions, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
+/// (section "limits").
+pub fn is_name(text: &str) -> bool {
+    text.len() <= NAME_CHARS
+        && text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text
+            .chars()
+            .all(|each| each.is_ascii_alphanumeric() || each == '_' || each == '-')
+}

@@ -4,16 +4,7 @@ use super::Checker;
 use super::spot::Spot;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::graph::StepId;
-use crate::limits::NAME_CHARS;
-
-/// Whether it is a name: 1–128 of `[A-Za-z0-9_-]`, starting with a letter or `_`.
-pub(super) fn is_name(text: &str) -> bool {
-    text.len() <= NAME_CHARS
-        && text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && text
-            .chars()
-            .all(|each| each.is_ascii_alphanumeric() || each == '_' || each == '-')
-}
+use crate::limits::{NAME_CHARS, is_name};
 
 impl Checker<'_> {
     /// Numbers of steps and levels, and names of steps.

@@ -1,11 +1,11 @@
 //! What a task calls: the forms of `resourceArn` and `action` (section "tasks").
 
 use super::Checker;
-use super::names::is_name;
 use super::spot::Spot;
 use crate::diagnostics::Code;
 use crate::expression::Params;
 use crate::graph::{Call, Pattern};
+use crate::limits::is_name;
 use crate::value::Text;
 
 /// What is known of a resource without the resource map.

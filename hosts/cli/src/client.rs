@@ -8,10 +8,11 @@ pub use problem::{Problem, diagnostics, show};
 pub use stream::follow;
 
 use crate::exit::Exit;
-use crate::output::{Output, bad, fault, reason};
+use crate::output::{Output, bad, fault};
 use clap::Args;
 use reqwest::{Method, Url};
 use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::system::reason;
 use std::error::Error;
 use std::future::Future;
 use std::path::PathBuf;

@@ -1,13 +1,14 @@
 //! Definitions from files.
 
 use crate::exit::Exit;
-use crate::output::{Output, bad, reason};
+use crate::output::{Output, bad};
 use crate::render::{self, Report};
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
+use starbridge_fdl::limits::{Limits, is_name};
 use starbridge_fdl::syntax::{NodeKind, Source, parse};
 use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::system::reason;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,14 +29,6 @@ pub fn flow_name(source: &Source) -> String {
     let own = parse(source)
         .root
         .and_then(|root| root.get("name").and_then(|name| name.as_str().map(str::to_owned)));
-    let is_name = |name: &str| {
-        let mut letters = name.chars();
-        letters
-            .next()
-            .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-            && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
-            && name.len() <= starbridge_fdl::limits::NAME_CHARS
-    };
     let stem = Path::new(source.name())
         .file_name()
         .map(|name| name.to_string_lossy().split('.').next().unwrap_or_default().to_owned())

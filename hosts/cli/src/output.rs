@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use annotate_snippets::normalize_untrusted_str;
 use anstream::AutoStream;
+use starbridge_kit::system::reason;
 use std::io::{ErrorKind, Write};
 
 /// The two streams, and how much is to be said on them.
@@ -88,17 +89,6 @@ impl Output {
         let told = terminal_size::terminal_size_of(std::io::stderr());
         told.map_or(LOG, |(width, _)| usize::from(width.0).clamp(40, 200))
     }
-}
-
-/// The system's word for a failure, in the form of our messages: lower case and without the number.
-pub fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    let mut letters = text.chars();
-    letters
-        .next()
-        .map(|first| first.to_lowercase().chain(letters).collect())
-        .unwrap_or_default()
 }
 
 /// Writes a result as a line of its own and passes the outcome on.

@@ -2,11 +2,14 @@
 
 mod reading;
 
+use crate::node::NotTaken;
+use crate::problem::{Answer, Problem, whole};
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::post;
 use reading::{read_entry, read_report};
 use starbridge_fdl::value::{Object, Value};
@@ -18,22 +21,26 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+/// What became of a report, once that is durable; or that none is taken.
+pub type HandedIn = Result<oneshot::Receiver<Reply>, NotTaken>;
+
 /// Takes reports.
 pub trait Reports: Clone + Send + Sync + 'static {
-    /// Hands in a report, in the order of calls. What became of it comes once that is durable; nothing when no more is taken.
-    fn hand_in(&self, token: String, report: Report) -> impl Future<Output = Option<oneshot::Receiver<Reply>>> + Send;
+    /// Hands in a report, in the order of calls.
+    fn hand_in(&self, token: String, report: Report) -> impl Future<Output = HandedIn> + Send;
 }
 
 impl Reports for mpsc::Sender<Command> {
-    async fn hand_in(&self, token: String, report: Report) -> Option<oneshot::Receiver<Reply>> {
+    async fn hand_in(&self, token: String, report: Report) -> HandedIn {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Report { token, report, reply }).await.ok()?;
-        Some(answer)
+        let command = Command::Report { token, report, reply };
+        self.send(command).await.map_err(|_| NotTaken::Stopping)?;
+        Ok(answer)
     }
 }
 
-async fn reply(answer: Option<oneshot::Receiver<Reply>>) -> Option<Reply> {
-    answer?.await.ok()
+async fn reply(handed_in: HandedIn) -> Result<Reply, NotTaken> {
+    handed_in?.await.map_err(|_| NotTaken::Stopping)
 }
 
 /// Most reports in one batch.
@@ -88,53 +95,48 @@ pub fn routes<R: Reports>(reports: R, body_limit: usize) -> Router {
         .with_state(reports)
 }
 
-/// An answer's status, and its code and words where it is an error.
-fn answer(reply: Option<&Reply>) -> (StatusCode, &'static str, &'static str) {
-    match reply {
-        Some(Reply::Taken) => (StatusCode::NO_CONTENT, "", ""),
-        Some(Reply::AlreadyCompleted) => (
+/// What a reply is to who reported; a problem where the report does not count.
+fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
+    match reply? {
+        Reply::Taken => Ok(StatusCode::NO_CONTENT),
+        Reply::AlreadyCompleted => Err(Problem::new(
             StatusCode::CONFLICT,
             "TaskAlreadyCompleted",
             "another report came first",
-        ),
-        Some(Reply::TimedOut) => (StatusCode::GONE, "TaskTimedOut", "the call was given up before"),
-        Some(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
-            (StatusCode::NOT_FOUND, "InvalidToken", "the token is not one of ours")
+        )),
+        Reply::TimedOut => Err(Problem::new(
+            StatusCode::GONE,
+            "TaskTimedOut",
+            "the call was given up before",
+        )),
+        Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_) => {
+            Err(Problem::missing("InvalidToken", "the token is not one of ours"))
         }
-        None => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "Unavailable",
-            "no report is taken just now: try again later",
-        ),
     }
+}
+
+fn bad_report(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "BadReport", detail)
 }
 
 async fn report<R: Reports>(
     State(reports): State<R>,
     Path((token, verb)): Path<(String, String)>,
-    body: Bytes,
-) -> Response {
-    let report = match read_report(&verb, &body) {
-        Ok(report) => report,
-        Err(message) => return problem(StatusCode::BAD_REQUEST, "BadReport", &message),
-    };
-    match answer(reply(reports.hand_in(token, report).await).await.as_ref()) {
-        (status, "", _) => status.into_response(),
-        (status, code, detail) => problem(status, code, detail),
-    }
+    body: Result<Bytes, BytesRejection>,
+) -> Answer<StatusCode> {
+    let report = read_report(&verb, &whole(body)?).map_err(bad_report)?;
+    answer(reply(reports.hand_in(token, report).await).await)
 }
 
 /// `{"reports": [{token, output | error, cause? | heartbeat: true}]}`, answered in order.
-async fn batch<R: Reports>(State(reports): State<R>, body: Bytes) -> Response {
-    let entries = serde_json::from_slice::<Object>(&body)
+async fn batch<R: Reports>(State(reports): State<R>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let entries = serde_json::from_slice::<Object>(&whole(body)?)
         .ok()
         .and_then(|body| body.get("reports")?.as_array().cloned());
-    let Some(entries) = entries else {
-        return problem(StatusCode::BAD_REQUEST, "BadReport", "expected `{\"reports\": [...]}`");
-    };
+    let entries = entries.ok_or_else(|| bad_report("expected `{\"reports\": [...]}`"))?;
     if entries.len() > BATCH {
         let detail = format!("a batch has at most {BATCH} reports");
-        return problem(StatusCode::PAYLOAD_TOO_LARGE, "TooManyReports", &detail);
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "TooManyReports", detail));
     }
     let mut under_way = Vec::new();
     for entry in entries.values() {
@@ -147,38 +149,23 @@ async fn batch<R: Reports>(State(reports): State<R>, body: Bytes) -> Response {
     }
     let mut results = Vec::new();
     for report in under_way {
-        let (status, code) = match report {
-            None => (StatusCode::BAD_REQUEST, "BadReport"),
-            Some(handed_in) => {
-                let (status, code, _) = answer(reply(handed_in).await.as_ref());
-                (status, code)
-            }
+        let answered = match report {
+            None => Err(bad_report(
+                "a report has a token, and an output, an error or a heartbeat",
+            )),
+            Some(handed_in) => answer(reply(handed_in).await),
+        };
+        let (status, code) = match &answered {
+            Ok(status) => (*status, None),
+            Err(problem) => (problem.status(), Some(problem.code())),
         };
         let mut result = Object::new();
         result.insert("status".into(), u32::from(status.as_u16()).into());
-        if !code.is_empty() {
+        if let Some(code) = code {
             result.insert("code".into(), code.into());
         }
         results.push(Value::Object(result));
     }
     let answer: Object = [("results".into(), Value::from(results))].into_iter().collect();
-    ([("content-type", "application/json")], Value::from(answer).to_json()).into_response()
-}
-
-/// An error as RFC 9457 has it, with a stable code.
-pub fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
-    let body: Object = [
-        ("type".into(), Value::from("about:blank")),
-        (
-            "title".into(),
-            Value::from(status.canonical_reason().unwrap_or_default()),
-        ),
-        ("status".into(), Value::from(u32::from(status.as_u16()))),
-        ("code".into(), code.into()),
-        ("detail".into(), detail.into()),
-    ]
-    .into_iter()
-    .collect();
-    let headers = [("content-type", "application/problem+json")];
-    (status, headers, Value::from(body).to_json()).into_response()
+    Ok(([("content-type", "application/json")], Value::from(answer).to_json()).into_response())
 }

@@ -8,7 +8,7 @@ use starbridge_fdl::syntax::{Format, Source};
 use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::history::{HISTORY_FORMAT, read_event, read_turn, write_event};
 use starbridge_machine::{Event, EventId};
-use starbridge_ports::{Store, StoreError};
+use starbridge_ports::{Store, StoreError, Turn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -68,27 +68,63 @@ pub fn export_event(flow: &Flow, event: &Event) -> String {
     serde_json::to_string(&write_event(flow, event)).unwrap_or_default()
 }
 
-/// The events of an execution that a store keeps, the first so many and the rest of their turn.
-pub fn stored_events(store: &dyn Store, flow: &Flow, execution: &str, most: u64) -> Result<Vec<Event>, StoreError> {
+/// The events of an execution that a store keeps, in order, a part at a time, as long as `see` asks for more.
+pub fn each_stored_event(
+    store: &dyn Store,
+    flow: &Flow,
+    execution: &str,
+    mut see: impl FnMut(&Event) -> bool,
+) -> Result<(), StoreError> {
     const TOGETHER: u32 = 10_000;
-    let mut events: Vec<Event> = Vec::new();
-    while (events.len() as u64) < most {
-        let next = EventId(events.len() as u64 + 1);
-        let wanted = u32::try_from(most).unwrap_or(TOGETHER).min(TOGETHER);
-        let turns = store.turns(execution, next, wanted, false)?;
+    let mut next = EventId(1);
+    loop {
+        let turns = store.turns(execution, next, TOGETHER, false)?;
         if turns.is_empty() {
-            break;
+            return Ok(());
         }
         for turn in turns {
-            let turn = read_turn(flow, turn.first, turn.time, &turn.text);
-            let turn = turn.map_err(|error| StoreError::Corrupt(format!("execution {execution}: {error}")))?;
-            events.extend(turn.into_iter().filter(|event| event.id >= next));
+            for event in read_stored(flow, execution, &turn)? {
+                next = event.id.next();
+                if !see(&event) {
+                    return Ok(());
+                }
+            }
         }
     }
+}
+
+/// The events of a turn that a store keeps.
+pub fn read_stored(flow: &Flow, execution: &str, turn: &Turn) -> Result<Vec<Event>, StoreError> {
+    let events = read_turn(flow, turn.first, turn.time, &turn.text);
+    events.map_err(|error| StoreError::Corrupt(format!("execution {execution}: {error}")))
+}
+
+/// The events of an execution that a store keeps, the first so many and the rest of their turn.
+pub fn stored_events(store: &dyn Store, flow: &Flow, execution: &str, most: u64) -> Result<Vec<Event>, StoreError> {
+    let last = match most {
+        u64::MAX => u64::MAX,
+        most => store
+            .turn_of(execution, EventId(most))?
+            .map_or(u64::MAX, |turn| turn.last().0),
+    };
+    let mut events: Vec<Event> = Vec::new();
+    each_stored_event(store, flow, execution, |event| {
+        events.push(event.clone());
+        event.id.0 < last
+    })?;
     Ok(events)
 }
 
 impl ExportedHistory {
+    /// The history of an execution of that flow which a store keeps.
+    pub fn of_execution(store: &dyn Store, flow: Arc<Flow>, id: &Text) -> Result<Self, StoreError> {
+        Ok(Self {
+            execution: id.clone(),
+            events: stored_events(store, &flow, id, u64::MAX)?,
+            flow,
+        })
+    }
+
     /// The history of an execution that a store keeps, by its id or as FLOW/NAME; nothing, if there is none.
     pub fn of_stored(store: &dyn Store, execution: &str) -> Result<Option<Self>, NodeError> {
         let id = match execution.split_once('/') {
@@ -106,12 +142,7 @@ impl ExportedHistory {
             let message = format!("version {} of the flow `{}` is gone", record.version, record.flow);
             StoreError::Corrupt(message)
         })?;
-        let events = stored_events(store, &flow, &id, u64::MAX)?;
-        Ok(Some(Self {
-            execution: id,
-            flow,
-            events,
-        }))
+        Ok(Some(Self::of_execution(store, flow, &id)?))
     }
 
     /// Reads an exported history. A last line that was cut off in the middle is an error like any other.

@@ -7,6 +7,7 @@ pub mod exported;
 pub mod local;
 pub mod node;
 pub mod picture;
+pub mod problem;
 pub mod rehearsal;
 pub mod replaying;
 pub mod stores;

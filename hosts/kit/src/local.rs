@@ -2,11 +2,10 @@
 
 mod durable;
 
-use crate::node::is_name;
 use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_command::{CommandConnector, CommandSettings};
 use starbridge_fdl::graph::{CatchTarget, Flow};
-use starbridge_fdl::limits::Limits;
+use starbridge_fdl::limits::{Limits, is_name};
 use starbridge_fdl::value::{Object, Text};
 use starbridge_http::{HttpConnector, HttpSettings};
 use starbridge_machine::{EventId, State};

@@ -12,7 +12,7 @@ mod watching;
 
 pub use counters::{Counters, TotalsByStatus};
 pub(crate) use flows::load as load_flows;
-pub use flows::{PutError, PutFlow, is_name};
+pub use flows::{PutError, PutFlow};
 pub use keys::rotate as rotate_token_keys;
 pub(crate) use keys::token_keys;
 pub use looking::{LookError, Looked};
@@ -29,7 +29,7 @@ use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Secrets, Store, StoreError};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    Begun, Command, FlowTable, ForkRequest, Reply, Report, ResourceMap, StartFailure, StartRequest, TokenKeys,
+    Command, FlowTable, ForkRequest, Reply, Report, ResourceMap, Snapshot, StartFailure, StartRequest, TokenKeys,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,15 +99,22 @@ impl From<StoreError> for NodeError {
     }
 }
 
-/// What came of a request that an owner had to take.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Refused<E> {
-    /// It was looked at, and this is why not.
-    Because(E),
+/// Why a request reached no owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
     /// Too many wait already: try again later.
     Busy,
     /// The node is coming to its end.
     Stopping,
+}
+
+impl From<NotTaken> for StartFailure {
+    fn from(not_taken: NotTaken) -> Self {
+        match not_taken {
+            NotTaken::Busy => Self::Busy,
+            NotTaken::Stopping => Self::Stopping,
+        }
+    }
 }
 
 impl Node {
@@ -143,37 +150,27 @@ impl Node {
     }
 
     /// Starts an execution; with `wait` its end is waited for as well.
-    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::Start, Refused<StartFailure>> {
+    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::Start, StartFailure> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Start {
             request: Box::new(request),
             wait,
             reply,
         };
-        self.owners.anyone(command).map_err(Refused::into_other)?;
-        match answer.await {
-            Ok(Ok(start)) => Ok(start),
-            Ok(Err(failure)) => Err(Refused::Because(failure)),
-            Err(_) => Err(Refused::Stopping),
-        }
+        self.owners.anyone(command)?;
+        answer.await.unwrap_or(Err(StartFailure::Stopping))
     }
 
     /// Begins an execution that goes on from an event of another.
-    pub async fn fork(&self, request: ForkRequest) -> Result<runtime::Start, Refused<StartFailure>> {
+    pub async fn fork(&self, request: ForkRequest) -> Result<runtime::Start, StartFailure> {
         let (reply, answer) = oneshot::channel();
         let request = Box::new(request);
-        self.owners
-            .anyone(Command::Fork { request, reply })
-            .map_err(Refused::into_other)?;
-        match answer.await {
-            Ok(Ok(start)) => Ok(start),
-            Ok(Err(failure)) => Err(Refused::Because(failure)),
-            Err(_) => Err(Refused::Stopping),
-        }
+        self.owners.anyone(Command::Fork { request, reply })?;
+        answer.await.unwrap_or(Err(StartFailure::Stopping))
     }
 
     /// Waits for an execution to end. Nothing comes of one that has ended already or is not there.
-    pub fn await_end(&self, execution: &Text) -> Result<oneshot::Receiver<Begun>, Refused<()>> {
+    pub fn await_end(&self, execution: &Text) -> Result<oneshot::Receiver<Snapshot>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::AwaitEnd {
             execution: execution.clone(),
@@ -184,7 +181,7 @@ impl Node {
     }
 
     /// Hands in a report. What became of it comes once that is durable.
-    pub fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, Refused<()>> {
+    pub fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let Ok((execution, _)) = self.tokens.verify(&token) else {
             // The receiver is still here.
@@ -197,7 +194,7 @@ impl Node {
     }
 
     /// Gives a signal of an operator to an execution.
-    pub async fn signal(&self, execution: &Text, signal: Signal) -> Result<Reply, Refused<()>> {
+    pub async fn signal(&self, execution: &Text, signal: Signal) -> Result<Reply, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Signal {
             execution: execution.clone(),
@@ -205,7 +202,7 @@ impl Node {
             reply: Some(reply),
         };
         self.owners.owner_of(execution, command)?;
-        answer.await.map_err(|_| Refused::Stopping)
+        answer.await.map_err(|_| NotTaken::Stopping)
     }
 
     /// Takes no more, gives calls in flight so long to end, and stops. What is not over goes on at the next start.
@@ -247,14 +244,5 @@ impl Node {
     /// Now.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-}
-
-impl Refused<()> {
-    fn into_other<E>(self) -> Refused<E> {
-        match self {
-            Self::Because(()) | Self::Busy => Refused::Busy,
-            Self::Stopping => Refused::Stopping,
-        }
     }
 }

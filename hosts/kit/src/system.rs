@@ -34,11 +34,27 @@ pub fn birth(request: &StartRequest) -> Birth {
     }
 }
 
-/// A key nobody else has, for the tokens of this process.
-pub fn fresh_token_keys() -> Result<TokenKeys, String> {
+/// A key nobody else has.
+pub(crate) fn random_key() -> Result<[u8; 32], String> {
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(|error| format!("the system gives no randomness: {error}"))?;
-    Ok(TokenKeys::new(vec![key]))
+    Ok(key)
+}
+
+/// Keys for the tokens of this process.
+pub fn fresh_token_keys() -> Result<TokenKeys, String> {
+    Ok(TokenKeys::new(vec![random_key()?]))
+}
+
+/// The system's word for a failure, in the form of our messages: lower case and without the number.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// Secrets from `STARBRIDGE_SECRET_<NAME>`.

@@ -1,13 +1,14 @@
 //! Who may do what: bearer tokens with scopes, and how fast strangers may try.
 
 use crate::App;
-use crate::problem::Problem;
 use crate::routes::ROUTES;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
+use starbridge_kit::problem::Problem;
+use starbridge_runtime::hexadecimal;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
@@ -66,14 +67,7 @@ impl TokenHash {
 
     /// From its 64 hexadecimal digits.
     pub fn parse(hex: &str) -> Option<Self> {
-        let mut hash = [0; 32];
-        if hex.len() != 64 {
-            return None;
-        }
-        for (index, byte) in hash.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(hex.get(index * 2..index * 2 + 2)?, 16).ok()?;
-        }
-        Some(Self(hash))
+        hexadecimal::read_exactly(hex).map(Self)
     }
 
     /// Compares in constant time.

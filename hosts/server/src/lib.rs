@@ -2,7 +2,6 @@
 
 mod access;
 mod openapi;
-mod problem;
 mod reading;
 mod routes;
 mod shapes;
@@ -13,6 +12,7 @@ pub use openapi::openapi;
 use access::Limiter;
 use axum::Router;
 use starbridge_kit::node::Node;
+use starbridge_kit::system::reason;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,8 @@ struct App {
 /// A server that listens.
 pub struct Server {
     listener: TcpListener,
-    app: App,
+    settings: ServerSettings,
+    draining: Arc<AtomicBool>,
 }
 
 /// Lets a running server come to its end.
@@ -71,7 +72,7 @@ impl std::fmt::Display for BindError {
                 f,
                 "{address} can be reached from other machines, and no token is set: anybody could run flows"
             ),
-            Self::System(address, error) => write!(f, "can't listen on {address}: {error}"),
+            Self::System(address, error) => write!(f, "can't listen on {address}: {}", reason(error)),
         }
     }
 }
@@ -79,8 +80,8 @@ impl std::fmt::Display for BindError {
 impl std::error::Error for BindError {}
 
 impl Server {
-    /// Listens, but answers nobody yet.
-    pub async fn bind(address: SocketAddr, node: Arc<Node>, settings: ServerSettings) -> Result<Self, BindError> {
+    /// Listens, but answers nobody yet: who can't have the address is to have touched nothing else.
+    pub async fn bind(address: SocketAddr, settings: ServerSettings) -> Result<Self, BindError> {
         if !address.ip().is_loopback() && settings.access.is_open() {
             return Err(BindError::Unprotected(address));
         }
@@ -89,13 +90,8 @@ impl Server {
             .map_err(|error| BindError::System(address, error))?;
         Ok(Self {
             listener,
-            app: App {
-                node,
-                access: Arc::new(settings.access),
-                hosts: Arc::new(settings.hosts),
-                limiter: Arc::default(),
-                draining: Arc::default(),
-            },
+            settings,
+            draining: Arc::default(),
         })
     }
 
@@ -106,12 +102,18 @@ impl Server {
 
     /// What lets it come to its end.
     pub fn drain(&self) -> Drain {
-        Drain(self.app.draining.clone())
+        Drain(self.draining.clone())
     }
 
-    /// Answers until `end` comes; answers under way are still given.
-    pub async fn run(self, end: oneshot::Receiver<()>) -> std::io::Result<()> {
-        let router: Router = routes::router(self.app);
+    /// Answers for a node until `end` comes; answers under way are still given.
+    pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) -> std::io::Result<()> {
+        let router: Router = routes::router(App {
+            node,
+            access: Arc::new(self.settings.access),
+            hosts: Arc::new(self.settings.hosts),
+            limiter: Arc::default(),
+            draining: self.draining,
+        });
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(self.listener, service)
             .with_graceful_shutdown(async move {

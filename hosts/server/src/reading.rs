@@ -1,10 +1,9 @@
 //! Reading what requests say.
 
-use crate::problem::{Answer, Problem};
-use axum::http::StatusCode;
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::problem::{Answer, Problem};
 use std::collections::BTreeMap;
 
 /// The members of a body, each to be taken by name.
@@ -151,16 +150,4 @@ impl Query {
         read.map(Some)
             .ok_or_else(|| Problem::bad(format!("`{key}` must be an RFC 3339 time, not `{given}`")))
     }
-}
-
-/// A body that came, or why it did not.
-pub fn whole(body: Result<axum::body::Bytes, axum::extract::rejection::BytesRejection>) -> Answer<axum::body::Bytes> {
-    body.map_err(|error| match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "BodyTooLarge",
-            "the body is larger than this server takes",
-        ),
-        _ => Problem::bad(format!("the body can't be read: {error}")),
-    })
 }

@@ -8,18 +8,17 @@ mod schedules;
 mod service;
 
 use crate::access::{self, Scope};
-use crate::problem::Problem;
 use crate::{App, openapi};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use starbridge_kit::callbacks::{self, Reports};
+use starbridge_kit::callbacks::{self, HandedIn, Reports};
 use starbridge_kit::node::Node;
-use starbridge_runtime::{Reply, Report};
+use starbridge_kit::problem::Problem;
+use starbridge_runtime::Report;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// A route.
 pub struct Route {
@@ -47,8 +46,8 @@ const ENVELOPE: usize = 64 * 1024;
 const REPORT: usize = 1024 * 1024;
 
 impl Reports for App {
-    async fn hand_in(&self, token: String, report: Report) -> Option<oneshot::Receiver<Reply>> {
-        self.node.report(token, report).ok()
+    async fn hand_in(&self, token: String, report: Report) -> HandedIn {
+        self.node.report(token, report)
     }
 }
 

@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{KeptFlow, Record};
-use starbridge_runtime::Begun;
+use starbridge_runtime::Snapshot;
 
 /// An execution's priority where nobody gave it one.
 const PRIORITY: u32 = 5;
@@ -32,7 +32,7 @@ pub fn page(items: Vec<Value>, next: Option<Value>) -> Value {
 }
 
 /// An execution.
-pub fn execution(begun: &Begun) -> Value {
+pub fn execution(begun: &Snapshot) -> Value {
     let mut shape = record(&begun.execution, &begun.record);
     shape.insert("input".into(), begun.input.clone().into());
     if let Some(output) = &begun.output {

@@ -38,6 +38,13 @@ pub struct Turn {
     pub text: String,
 }
 
+impl Turn {
+    /// Number of the last event.
+    pub fn last(&self) -> EventId {
+        EventId((self.first.0 + u64::from(self.events)).saturating_sub(1))
+    }
+}
+
 /// What is known of an execution without reading its history. Written when it starts, falls asleep, wakes and ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {

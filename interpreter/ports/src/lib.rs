@@ -9,6 +9,7 @@ mod history;
 mod listing;
 mod message;
 mod secrets;
+mod shards;
 
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
@@ -17,3 +18,4 @@ pub use history::{Append, History, Record, RecordedFailure, Refusal, StoreError,
 pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
 pub use message::{Message, MessageBody, MessageId};
 pub use secrets::{Secret, Secrets};
+pub use shards::{SHARDS, shard_of};

@@ -8,7 +8,7 @@ mod loading;
 mod sleepers;
 mod writer;
 
-pub use commands::{Begun, Command, Reply, Report, Start, StartFailure};
+pub use commands::{Command, Reply, Report, Snapshot, Start, StartFailure};
 pub use writer::Writer;
 
 use crate::shard::{Outgoing, Shard, Step};

@@ -5,19 +5,18 @@
 
 mod engine;
 mod flows;
+pub mod hexadecimal;
 mod resources;
 pub mod schedule;
 mod shard;
-mod shards;
 mod tokens;
 
 pub use engine::{
-    Begun, Command, Connectors, Engine, EngineSettings, Reply, Report, Start, StartFailure, World, Writer,
+    Command, Connectors, Engine, EngineSettings, Reply, Report, Snapshot, Start, StartFailure, World, Writer,
 };
 pub use flows::FlowTable;
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use shard::{
-    Birth, ForkRequest, Outgoing, Shard, Standing, StartError, StartRequest, Step as ShardStep, child_id, flow_of, fold,
+    Birth, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, Step as ShardStep, child_id, load,
 };
-pub use shards::{SHARDS, shard_of};
 pub use tokens::{TokenError, TokenKeys, reference_of, sign_references};

@@ -17,8 +17,7 @@ mod recover;
 
 pub use births::{Birth, child_id};
 pub use forks::ForkRequest;
-pub use live::Standing;
-pub use recover::{flow_of, fold};
+pub use recover::{Loaded, load};
 
 use crate::flows::FlowTable;
 use crate::resources::ResourceMap;

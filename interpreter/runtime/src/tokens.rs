@@ -4,11 +4,14 @@
 //! value leaves for a resource, each string that is exactly such a reference becomes the signed token: the reference
 //! with a keyed MAC (HMAC-SHA-256, RFC 2104) over it. Two keys may live at once, so that keys can change.
 
+use crate::hexadecimal;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use starbridge_fdl::value::{Array, Object, Value};
 use starbridge_machine::EventId;
 
+/// Characters of the longest token looked at.
+const LONGEST: usize = 2048;
 const REFERENCE: &str = "task-token:";
 
 /// The keys tokens are signed with: the first signs, all verify.
@@ -35,18 +38,18 @@ impl TokenKeys {
         let body = format!("{execution}/{call}");
         let key = self.keys.first().copied().unwrap_or_default();
         let mac = tag(&key, &body);
-        let mut token = String::with_capacity(body.len() * 2 + 72);
-        hex(body.as_bytes(), &mut token);
-        token.push('.');
-        hex(&mac, &mut token);
-        token
+        format!("{}.{}", hexadecimal::write(body.as_bytes()), hexadecimal::write(&mac))
     }
 
     /// The call a token is for.
     pub fn verify(&self, token: &str) -> Result<(String, EventId), TokenError> {
         let (body, mac) = token.split_once('.').ok_or(TokenError::Invalid)?;
-        let body = String::from_utf8(unhex(body)?).map_err(|_| TokenError::Invalid)?;
-        let mac = unhex(mac)?;
+        if token.len() > LONGEST {
+            return Err(TokenError::Invalid);
+        }
+        let body = hexadecimal::read(body).and_then(|body| String::from_utf8(body).ok());
+        let body = body.ok_or(TokenError::Invalid)?;
+        let mac = hexadecimal::read(mac).ok_or(TokenError::Invalid)?;
         let ours = self.keys.iter().any(|key| {
             new_mac(key).is_some_and(|mut expected| {
                 expected.update(body.as_bytes());
@@ -81,26 +84,6 @@ fn tag(key: &[u8], body: &str) -> Vec<u8> {
         }
         None => Vec::new(),
     }
-}
-
-fn hex(bytes: &[u8], out: &mut String) {
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
-    }
-}
-
-fn unhex(text: &str) -> Result<Vec<u8>, TokenError> {
-    let digits: Option<Vec<u32>> = text.chars().map(|char| char.to_digit(16)).collect();
-    let digits = digits.ok_or(TokenError::Invalid)?;
-    if digits.len() % 2 != 0 || digits.len() > 2048 {
-        return Err(TokenError::Invalid);
-    }
-    Ok(digits
-        .chunks(2)
-        .map(|pair| u8::try_from(pair.iter().fold(0, |byte, digit| byte * 16 + digit)).unwrap_or(0))
-        .collect())
 }
 
 /// The execution and call a string refers to, if it is exactly a reference.

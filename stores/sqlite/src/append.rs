@@ -6,7 +6,7 @@ use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, Message, MessageId, Record, Refusal, Turn};
+use starbridge_ports::{Append, Message, MessageId, Record, Refusal, Turn, shard_of};
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
     let mut refusals = Vec::new();
@@ -116,7 +116,7 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
         .execute(params![
             number,
             id,
-            shard(id),
+            shard_of(id),
             record.flow.as_str(),
             record.version,
             (!is_id).then_some(name),
@@ -230,16 +230,4 @@ fn send(connection: &Connection, message: &Message) -> rusqlite::Result<()> {
         )?
         .execute(params![id.to.as_str(), id.from.as_str(), id.event.0, body])
         .map(drop)
-}
-
-/// The shard of an execution, of 256: the last byte of a UUID, else a hash that never changes.
-fn shard(id: &str) -> u8 {
-    let uuid = (id.len() == 36).then(|| id.get(34..)).flatten();
-    uuid.and_then(|byte| u8::from_str_radix(byte, 16).ok())
-        .unwrap_or_else(|| {
-            let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-            });
-            hash.to_le_bytes()[0]
-        })
 }

@@ -8,7 +8,6 @@ use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_kit::config::Config;
 use starbridge_kit::exported::ExportedHistory;
 use starbridge_kit::node::Node;
-use starbridge_machine::history::read_turn;
 use starbridge_ports::{Listing, Query, Record, Store};
 use starbridge_runtime::StartRequest;
 use starbridge_sqlite::SqliteStore;
@@ -211,7 +210,10 @@ fn audit(node: &Node, store: &SqliteStore, acknowledged: &[(&str, Text)], witnes
     }
     let mut histories = Vec::new();
     for (id, record) in &records {
-        match events(node, store, id, record) {
+        match node
+            .flow_of(id, record)
+            .and_then(|flow| Ok(ExportedHistory::of_execution(store, flow, id)?))
+        {
             Ok(history) => {
                 findings.problems.extend(laws::broken(id, &history.events));
                 histories.push(history);
@@ -220,21 +222,4 @@ fn audit(node: &Node, store: &SqliteStore, acknowledged: &[(&str, Text)], witnes
         }
     }
     hold_against(&histories, witness, findings);
-}
-
-fn events(node: &Node, store: &dyn Store, id: &Text, record: &Record) -> Result<ExportedHistory, String> {
-    let flow = node.flow_of(id, record).map_err(|error| error.to_string())?;
-    let stored = store
-        .load_whole(id)
-        .map_err(|error| error.to_string())?
-        .unwrap_or_default();
-    let mut events = Vec::new();
-    for turn in &stored.turns {
-        events.extend(read_turn(&flow, turn.first, turn.time, &turn.text).map_err(|error| error.message)?);
-    }
-    Ok(ExportedHistory {
-        execution: id.clone(),
-        flow,
-        events,
-    })
 }

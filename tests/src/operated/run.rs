@@ -225,7 +225,7 @@ impl Run {
         };
         self.now = self.now.max(next);
         let signal = if answer == Some(next) {
-            self.answers.pop_first().map(|((_, call), mock)| answer_of(call, mock))
+            self.answers.pop_first().map(|((_, call), mock)| mock.into_signal(call))
         } else if stop == Some(next) {
             self.stop.take().map(|(_, stop)| Signal::Stop {
                 error: stop.error,
@@ -342,21 +342,4 @@ impl Run {
 
 fn millis(seconds: f64) -> u64 {
     (seconds * 1000.0).round() as u64
-}
-
-fn answer_of(call: EventId, mock: Mock) -> Signal {
-    match (mock.result, mock.error) {
-        (Some(result), _) => Signal::Succeeded {
-            call,
-            result,
-            worker: None,
-            held_time: None,
-        },
-        (None, error) => Signal::Failed {
-            call,
-            error: error.unwrap_or_default(),
-            cause: mock.cause,
-            retry_after: mock.retry_after_seconds,
-        },
-    }
 }

@@ -10,17 +10,6 @@ use std::collections::BTreeMap;
 
 /// Executions there are. Names are taken from among their ids too.
 const IDS: u32 = 14;
-const STATUSES: [Status; 9] = [
-    Status::Running,
-    Status::Manual,
-    Status::RollingBack,
-    Status::Succeeded,
-    Status::Failed,
-    Status::TimedOut,
-    Status::Stopped,
-    Status::RollbackFailed,
-    Status::RolledBack,
-];
 
 /// Asks both the same, so many times. The first answer that differs is a panic that names the seed.
 pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
@@ -169,7 +158,7 @@ impl Run {
     }
 
     fn record(&mut self) -> Record {
-        let status = self.chance.pick(&STATUSES);
+        let status = self.chance.pick(&Status::ALL);
         let labels: Object = self
             .labels()
             .into_iter()
@@ -210,7 +199,9 @@ impl Run {
         let chance = |run: &mut Self| run.chance.of(30);
         Query {
             flow: chance(self).then(|| self.flow()),
-            statuses: (0..self.chance.below(3)).map(|_| self.chance.pick(&STATUSES)).collect(),
+            statuses: (0..self.chance.below(3))
+                .map(|_| self.chance.pick(&Status::ALL))
+                .collect(),
             name: chance(self).then(|| self.chance.pick(&["e", "e1", "name", "name 2", "x"]).into()),
             labels: self.labels(),
             from: chance(self).then(|| self.time()),

@@ -7,7 +7,7 @@ mod rehearse;
 
 use crate::definitions::{flow_name, load_flow, read_input};
 use crate::exit::Exit;
-use crate::output::{Output, bad, fault, finish, reason};
+use crate::output::{Output, bad, fault, finish};
 use clap::Args;
 use listening::Listening;
 use progress::Progress;
@@ -17,6 +17,7 @@ use starbridge_kit::callbacks::Listener;
 use starbridge_kit::exported::export_event;
 use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
 use starbridge_kit::stores::open_store;
+use starbridge_kit::system::reason;
 use starbridge_machine::{Signal, State, Status};
 use starbridge_runtime::{Command, FlowTable, Outgoing, ResourceMap};
 use std::collections::BTreeMap;

@@ -2,11 +2,12 @@
 
 use crate::definitions::{load_flow, read_text};
 use crate::exit::Exit;
-use crate::output::{Output, bad, finish, reason};
+use crate::output::{Output, bad, finish};
 use clap::{Args, ValueEnum};
 use starbridge_fdl::graph::Flow;
 use starbridge_kit::exported::ExportedHistory;
 use starbridge_kit::picture::{Coloring, dot, mermaid, svg};
+use starbridge_kit::system::reason;
 use std::path::{Path, PathBuf};
 
 /// Draws a flow

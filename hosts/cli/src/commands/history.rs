@@ -2,12 +2,13 @@
 
 use crate::client::{Client, ServerOptions, follow};
 use crate::exit::Exit;
-use crate::output::{Output, bad, reason};
+use crate::output::{Output, bad};
 use crate::shown::{self, event_line, id_of, plain, text};
 use clap::{Args, ValueEnum};
 use starbridge_fdl::syntax::{Format, Source};
 use starbridge_fdl::value::{Object, Value};
 use starbridge_kit::exported::export_head;
+use starbridge_kit::system::reason;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,10 @@
 //! `init`: a small flow to begin with.
 
 use crate::exit::Exit;
-use crate::output::{Output, reason};
+use crate::output::Output;
 use clap::Args;
 use serde::Serialize;
+use starbridge_kit::system::reason;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

@@ -2,9 +2,10 @@
 
 use crate::arguments;
 use crate::exit::Exit;
-use crate::output::{Output, reason};
+use crate::output::Output;
 use clap::Args;
 use starbridge_fdl::diagnostics::nearest;
+use starbridge_kit::system::reason;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -3,11 +3,12 @@
 mod logging;
 
 use crate::exit::Exit;
-use crate::output::{Output, bad, fault, reason};
+use crate::output::{Output, bad, fault};
 use clap::Args;
 use starbridge_kit::config::Config;
 use starbridge_kit::node::{Node, rotate_token_keys};
 use starbridge_kit::stores::open_store;
+use starbridge_kit::system::reason;
 use starbridge_server::{Access, BindError, Drain, Scope, Server, ServerSettings, TokenHash};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -103,7 +104,7 @@ fn access(config: &Config, output: Output) -> Result<Access, Exit> {
 }
 
 async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit> {
-    let access = access(config, output)?;
+    let server = bind(config, output).await?;
     let store = open_store(&config.store.path).map_err(|error| fault(output, &error, ""))?;
     if rotate {
         rotate_token_keys(store.as_ref()).map_err(|error| fault(output, &error.to_string(), ""))?;
@@ -112,18 +113,6 @@ async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit
     let settings = config.node(store).map_err(|error| bad(output, &error, ""))?;
     let started = tokio::task::block_in_place(|| Node::start(settings));
     let node = Arc::new(started.map_err(|error| fault(output, &error.to_string(), ""))?);
-    let settings = ServerSettings {
-        access,
-        hosts: config.server.hosts.clone(),
-    };
-    let server = Server::bind(config.server.listen, node.clone(), settings).await;
-    let server = server.map_err(|error| match error {
-        BindError::Unprotected(_) => {
-            let help = "name tokens in the configuration (`[[tokens]]`), or listen on 127.0.0.1";
-            bad(output, &error.to_string(), help)
-        }
-        BindError::System(..) => fault(output, &error.to_string(), "choose another address with `--listen`"),
-    })?;
     if let Ok(address) = server.address() {
         let at = config.store.path.display();
         output.note(&format!("listening on http://{address}, everything is kept in {at}"));
@@ -134,13 +123,28 @@ async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit
     }
     let drain = server.drain();
     let (end, ended) = oneshot::channel();
-    let serving = tokio::spawn(server.run(ended));
+    let serving = tokio::spawn(server.run(node.clone(), ended));
     let over = until_the_end(&node, drain, Duration::from_secs(config.server.drain_seconds), output).await;
     // A server that has ended by itself needs no word.
     let _ = end.send(());
     // Streams may still be open; who reads them begins again elsewhere.
     let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
     over
+}
+
+async fn bind(config: &Config, output: Output) -> Result<Server, Exit> {
+    let settings = ServerSettings {
+        access: access(config, output)?,
+        hosts: config.server.hosts.clone(),
+    };
+    let server = Server::bind(config.server.listen, settings).await;
+    server.map_err(|error| match error {
+        BindError::Unprotected(_) => {
+            let help = "name tokens in the configuration (`[[tokens]]`), or listen on 127.0.0.1";
+            bad(output, &error.to_string(), help)
+        }
+        BindError::System(..) => fault(output, &error.to_string(), "choose another address with `--listen`"),
+    })
 }
 
 /// Until somebody stops the process, or the node fails.

@@ -2,12 +2,13 @@
 
 use crate::definitions::{check_flow, flow_name, read_text};
 use crate::exit::Exit;
-use crate::output::{Output, bad, finish, reason};
+use crate::output::{Output, bad, finish};
 use clap::Args;
 use serde::Serialize;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
 use starbridge_kit::rehearsal::{FlowSource, Flows, Rehearsal, TestFile, compare};
+use starbridge_kit::system::reason;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -21,18 +21,9 @@ pub struct Counters {
     pub retries: AtomicU64,
     /// Late reports that were ignored.
     pub late: AtomicU64,
-    ended: [AtomicU64; ENDS.len()],
+    /// By the place of the status in the list of all.
+    ended: [AtomicU64; Status::ALL.len()],
 }
-
-/// How executions end.
-const ENDS: [Status; 6] = [
-    Status::Succeeded,
-    Status::Failed,
-    Status::TimedOut,
-    Status::Stopped,
-    Status::RollbackFailed,
-    Status::RolledBack,
-];
 
 /// How many executions ended how.
 pub type TotalsByStatus = Vec<(Status, u64)>;
@@ -58,7 +49,7 @@ impl Counters {
                 }
             }
             Outgoing::Ended { status, .. } => {
-                let place = ENDS.iter().position(|end| end == status);
+                let place = Status::ALL.iter().position(|known| known == status);
                 if let Some(counter) = place.and_then(|place| self.ended.get(place)) {
                     add(counter, 1);
                 }
@@ -70,6 +61,7 @@ impl Counters {
     /// How many executions ended how.
     pub fn ended(&self) -> TotalsByStatus {
         let counts = self.ended.iter().map(|count| count.load(Ordering::Relaxed));
-        ENDS.iter().copied().zip(counts).collect()
+        let all = Status::ALL.into_iter().zip(counts);
+        all.filter(|(status, _)| status.is_ended()).collect()
     }
 }

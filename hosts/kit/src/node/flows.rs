@@ -3,7 +3,7 @@
 use super::{Node, NodeError};
 use starbridge_fdl::diagnostics::{Diagnostic, Severity};
 use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::{Limits, NAME_CHARS};
+use starbridge_fdl::limits::{Limits, is_name};
 use starbridge_fdl::syntax::{Format, Source};
 use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::FlowTable;
@@ -86,17 +86,6 @@ fn format_of(text: &str) -> Format {
     } else {
         Format::Yaml
     }
-}
-
-/// Whether a flow or an execution may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
-/// (section "limits").
-pub fn is_name(name: &str) -> bool {
-    let mut letters = name.chars();
-    letters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
-        && name.len() <= NAME_CHARS
 }
 
 impl Node {

@@ -1,8 +1,9 @@
 //! The keys tokens are signed with, kept in the store so that a token outlives the process that gave it out.
 
 use super::NodeError;
+use crate::system::random_key;
 use starbridge_ports::{Store, StoreError};
-use starbridge_runtime::TokenKeys;
+use starbridge_runtime::{TokenKeys, hexadecimal};
 
 const KIND: &str = "token-key";
 /// The key that signs, and the one before it, which is still good.
@@ -13,7 +14,7 @@ pub(crate) fn token_keys(store: &dyn Store) -> Result<TokenKeys, NodeError> {
     let mut keys = Vec::new();
     for name in NAMES {
         if let Some(text) = store.fetch(KIND, name)? {
-            let key = read_key(&text).ok_or_else(|| {
+            let key = hexadecimal::read_exactly(&text).ok_or_else(|| {
                 NodeError::Store(StoreError::Corrupt(format!(
                     "the {name} key of task tokens is not readable"
                 )))
@@ -23,7 +24,7 @@ pub(crate) fn token_keys(store: &dyn Store) -> Result<TokenKeys, NodeError> {
     }
     if keys.is_empty() {
         let key = new_key()?;
-        store.keep(KIND, NAMES[0], &write_key(&key))?;
+        store.keep(KIND, NAMES[0], &hexadecimal::write(&key))?;
         keys.push(key);
     }
     Ok(TokenKeys::new(keys))
@@ -35,26 +36,12 @@ pub fn rotate(store: &dyn Store) -> Result<(), NodeError> {
     if let Some(current) = store.fetch(KIND, NAMES[0])? {
         store.keep(KIND, NAMES[1], &current)?;
     }
-    store.keep(KIND, NAMES[0], &write_key(&new_key()?))?;
+    store.keep(KIND, NAMES[0], &hexadecimal::write(&new_key()?))?;
     Ok(())
 }
 
 fn new_key() -> Result<[u8; 32], NodeError> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|error| NodeError::System(format!("the system gives no randomness: {error}")))?;
-    Ok(key)
-}
-
-fn write_key(key: &[u8; 32]) -> String {
-    key.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn read_key(text: &str) -> Option<[u8; 32]> {
-    let mut key = [0; 32];
-    for (index, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
-    }
-    (text.len() == 64).then_some(key)
+    random_key().map_err(NodeError::System)
 }
 
 #[cfg(test)]

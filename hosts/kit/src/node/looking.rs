@@ -2,16 +2,14 @@
 
 use super::Node;
 use crate::described::describe_state;
+use crate::exported::{each_stored_event, read_stored, stored_events};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::history::{read_turn, write_event};
+use starbridge_machine::history::write_event;
 use starbridge_machine::{Detail, Event, EventId, State};
 use starbridge_ports::{Record, StoreError, Turn};
-use starbridge_runtime::{Begun, ForkRequest};
+use starbridge_runtime::{ForkRequest, Snapshot};
 use std::sync::Arc;
-
-/// Turns folded or read in one go.
-const EVENTS_AT_ONCE: u32 = 10_000;
 
 /// A result of looking.
 pub type Looked<T> = Result<T, LookError>;
@@ -47,25 +45,27 @@ impl std::error::Error for LookError {}
 
 impl Node {
     /// An execution.
-    pub fn execution(&self, id: &str) -> Looked<Begun> {
+    pub fn execution(&self, id: &str) -> Looked<Snapshot> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
-        let first = self.store.turn_of(id, EventId(1))?.unwrap_or_default();
-        let input = read(id, &flow, &first)?
+        let events = |turn: Option<Turn>| match turn {
+            Some(turn) => read_stored(&flow, id, &turn),
+            None => Ok(Vec::new()),
+        };
+        let input = events(self.store.turn_of(id, EventId(1))?)?
             .into_iter()
             .find_map(|event| match event.detail {
                 Detail::ExecutionStarted(started) => Some(started.input),
                 _ => None,
             });
-        let last = self.store.last_turn(id)?.unwrap_or_default();
-        let output = read(id, &flow, &last)?
+        let output = events(self.store.last_turn(id)?)?
             .into_iter()
             .rev()
             .find_map(|event| match event.detail {
                 Detail::ExecutionSucceeded { output } => Some(output),
                 _ => None,
             });
-        Ok(Begun {
+        Ok(Snapshot {
             execution: Text::from(id),
             record,
             input: input.unwrap_or_default(),
@@ -86,7 +86,7 @@ impl Node {
         let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
         let mut events = Vec::new();
         for turn in self.store.turns(id, from, wanted, backwards)? {
-            let mut turn = read(id, &flow, &turn)?;
+            let mut turn = read_stored(&flow, id, &turn)?;
             if backwards {
                 turn.reverse();
                 turn.retain(|event| event.id <= from);
@@ -102,7 +102,7 @@ impl Node {
     /// Number of the last event.
     pub fn last_event(&self, id: &str) -> Looked<EventId> {
         let last = self.store.last_turn(id)?.ok_or(LookError::NoSuchExecution)?;
-        Ok(EventId(last.first.0 + u64::from(last.events) - 1))
+        Ok(last.last())
     }
 
     /// Where an execution stood at the end of the turn that has that event: status, input, local and open steps.
@@ -114,21 +114,14 @@ impl Node {
         if event > last || event == EventId(0) {
             return Err(LookError::NoSuchEvent(last));
         }
+        let end = self.store.turn_of(id, event)?.unwrap_or_default().last();
         let mut state = State::new(id, self.limits.clone());
-        let mut next = EventId(1);
-        while next <= event {
-            for turn in self.store.turns(id, next, EVENTS_AT_ONCE, false)? {
-                if turn.first > event {
-                    break;
-                }
-                for event in read(id, &flow, &turn)? {
-                    state.apply(&flow, &event);
-                }
-            }
-            if state.last_event() < next {
-                return Err(corrupt(id, "its history has a gap"));
-            }
-            next = state.last_event().next();
+        each_stored_event(self.store.as_ref(), &flow, id, |event| {
+            state.apply(&flow, event);
+            event.id < end
+        })?;
+        if state.last_event() != end {
+            return Err(corrupt(id, "its history has a gap"));
         }
         Ok(describe_state(&flow, &state))
     }
@@ -140,17 +133,11 @@ impl Node {
         if event > last || event == EventId(0) {
             return Err(LookError::NoSuchEvent(last));
         }
-        let end = self.store.turn_of(id, event)?.unwrap_or_default();
-        let mut events = Vec::new();
-        self.each_event(id, |_, event| {
-            let within = event.id < EventId(end.first.0 + u64::from(end.events));
-            events.extend(within.then(|| event.clone()));
-            within
-        })?;
+        let flow = self.flow_of(id, &record)?;
         Ok(ForkRequest {
             of: Text::from(id),
-            flow: self.flow_of(id, &record)?,
-            events,
+            events: stored_events(self.store.as_ref(), &flow, id, event.0)?,
+            flow,
             event,
             name,
         })
@@ -160,30 +147,9 @@ impl Node {
     pub fn each_event(&self, id: &str, mut see: impl FnMut(&Flow, &Event) -> bool) -> Looked<()> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
-        let mut next = EventId(1);
-        loop {
-            let turns = self.store.turns(id, next, EVENTS_AT_ONCE, false)?;
-            let before = next;
-            for turn in &turns {
-                for event in read(id, &flow, turn)? {
-                    next = event.id.next();
-                    if event.id >= before && !see(&flow, &event) {
-                        return Ok(());
-                    }
-                }
-            }
-            if next == before {
-                return Ok(());
-            }
-        }
+        each_stored_event(self.store.as_ref(), &flow, id, |event| see(&flow, event))?;
+        Ok(())
     }
-}
-
-fn read(id: &str, flow: &Flow, turn: &Turn) -> Looked<Vec<Event>> {
-    if turn.text.is_empty() {
-        return Ok(Vec::new());
-    }
-    read_turn(flow, turn.first, turn.time, &turn.text).map_err(|error| corrupt(id, &error.message))
 }
 
 fn corrupt(id: &str, why: &str) -> LookError {

@@ -1,17 +1,17 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
 
 use super::telling::tell;
-use super::{Counters, NodeError, NodeSettings, Refused, Watchers};
+use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
 use crate::system::{SystemClock, birth};
 use starbridge_command::{CommandConnector, CommandSettings};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_http::{HttpConnector, HttpSettings};
-use starbridge_ports::StoreError;
+use starbridge_ports::{StoreError, shard_of};
 use starbridge_runtime::{
     Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, Shard, StartRequest, TokenKeys, World,
-    Writer, shard_of,
+    Writer,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -80,22 +80,22 @@ impl Owners {
     }
 
     /// Hands a command to the owner of an execution.
-    pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), Refused<()>> {
+    pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
         let which = usize::from(shard_of(execution)) % self.inboxes.len();
         self.hand_to(which, command)
     }
 
     /// Hands a command to whoever is next.
-    pub(super) fn anyone(&self, command: Command) -> Result<(), Refused<()>> {
+    pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
         let which = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
         self.hand_to(which, command)
     }
 
-    fn hand_to(&self, which: usize, command: Command) -> Result<(), Refused<()>> {
+    fn hand_to(&self, which: usize, command: Command) -> Result<(), NotTaken> {
         match self.inboxes.get(which).map(|inbox| inbox.try_send(command)) {
             Some(Ok(())) => Ok(()),
-            Some(Err(TrySendError::Full(_))) => Err(Refused::Busy),
-            Some(Err(TrySendError::Closed(_))) | None => Err(Refused::Stopping),
+            Some(Err(TrySendError::Full(_))) => Err(NotTaken::Busy),
+            Some(Err(TrySendError::Closed(_))) | None => Err(NotTaken::Stopping),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What is started has a name made of the schedule's and of the instant, so a trigger looked at twice starts one execution.
 
-use super::{Node, Refused};
+use super::Node;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_ports::StoreError;
@@ -267,10 +267,10 @@ impl Node {
         };
         match self.begin(request, false).await {
             Ok(start) => Ok(Some(start.begun.execution)),
-            Err(Refused::Because(StartFailure::Exists(execution))) => Ok(Some(execution)),
+            Err(StartFailure::Exists(execution)) => Ok(Some(execution)),
+            Err(StartFailure::Busy | StartFailure::Stopping) => Err(()),
             // A flow that was hidden, an input its schema refuses: the next trigger may fare better.
-            Err(Refused::Because(_)) => Ok(None),
-            Err(Refused::Busy | Refused::Stopping) => Err(()),
+            Err(StartFailure::Refused(_) | StartFailure::NoFork(_)) => Ok(None),
         }
     }
 }

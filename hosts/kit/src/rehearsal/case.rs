@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
+use starbridge_machine::{EventId, Signal};
 use std::collections::BTreeMap;
 
 /// A test file.
@@ -100,6 +101,26 @@ pub struct Mock {
     /// The `Retry-After` of a failure.
     #[serde(default)]
     pub retry_after_seconds: Option<u64>,
+}
+
+impl Mock {
+    /// What this answer is to the call it answers.
+    pub fn into_signal(self, call: EventId) -> Signal {
+        match (self.result, self.error) {
+            (Some(result), _) => Signal::Succeeded {
+                call,
+                result,
+                worker: None,
+                held_time: None,
+            },
+            (None, error) => Signal::Failed {
+                call,
+                error: error.unwrap_or_default(),
+                cause: self.cause,
+                retry_after: self.retry_after_seconds,
+            },
+        }
+    }
 }
 
 /// `null` is a result too.

@@ -4,17 +4,15 @@ use super::case::{Case, Mock};
 use super::interruption::{Crash, Interruption, Moment};
 use super::mocks::Mocks;
 use super::outcome::Outcome;
+use crate::exported::stored_events;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::history::{HistoryError, read_turn};
 use starbridge_machine::{CallToSend, Detail, Event, EventId, Rejection, Signal, Started};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Append, Refusal, Store, StoreError, StoredHistory};
-use starbridge_runtime::{
-    Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest, flow_of, fold,
-};
+use starbridge_ports::{Append, Refusal, Store, StoreError};
+use starbridge_runtime::{Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest, load};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -387,33 +385,21 @@ impl Rehearsal {
 
     /// The events of an execution as the store has them.
     fn events(&self, id: &Text) -> Result<Vec<Event>, RehearsalError> {
-        let stored = self.store.load_whole(id).map_err(RehearsalError::Store)?;
-        let stored = stored.ok_or_else(|| RehearsalError::History(format!("the history of `{id}` is gone")))?;
-        let flow = self.flow_of(&stored)?;
-        let mut events = Vec::new();
-        for turn in &stored.turns {
-            events.extend(read_turn(&flow, turn.first, turn.time, &turn.text).map_err(unreadable)?);
-        }
-        Ok(events)
+        let gone = |what: &str| RehearsalError::History(format!("the {what} of `{id}` is gone"));
+        let record = self.store.record(id).map_err(RehearsalError::Store)?;
+        let record = record.ok_or_else(|| gone("record"))?;
+        let flow = self.shard.flows().running(&record.flow, record.version);
+        let flow = flow.ok_or_else(|| gone("flow"))?;
+        stored_events(self.store.as_ref(), &flow, id, u64::MAX).map_err(RehearsalError::Store)
     }
 
     /// Takes an execution up from the store. Answers whether it is there.
     fn load(&mut self, id: &Text) -> Result<bool, RehearsalError> {
-        let Some(mut stored) = self.store.load(id).map_err(RehearsalError::Store)? else {
+        let loaded = load(self.store.as_ref(), self.shard.flows(), &self.limits, id);
+        let Some(loaded) = loaded.map_err(RehearsalError::Store)? else {
             return Ok(false);
         };
-        let flow = self.flow_of(&stored)?;
-        let mut state = fold(id, &flow, &stored, &self.limits).map_err(unreadable)?;
-        if state.is_none() {
-            stored = self
-                .store
-                .load_whole(id)
-                .map_err(RehearsalError::Store)?
-                .unwrap_or_default();
-            state = fold(id, &flow, &stored, &self.limits).map_err(unreadable)?;
-        }
-        let state = state.ok_or_else(|| RehearsalError::History("a history can't be folded".to_owned()))?;
-        self.shard.recover(&flow, state, &stored);
+        self.shard.recover(loaded);
         Ok(true)
     }
 
@@ -423,18 +409,6 @@ impl Rehearsal {
             Some(_) => Ok(()),
             None => self.load(id).map(drop),
         }
-    }
-
-    fn flow_of(&self, stored: &StoredHistory) -> Result<Arc<Flow>, RehearsalError> {
-        let (name, _) = flow_of(stored);
-        if name.as_str() == self.flows.name {
-            return Ok(self.flows.flow.clone());
-        }
-        self.flows
-            .children
-            .get(name.as_str())
-            .cloned()
-            .ok_or_else(|| RehearsalError::History(format!("a history of an unknown flow `{name}`")))
     }
 
     fn send(&mut self, execution: &Text, call: &CallToSend) -> Result<(), RehearsalError> {
@@ -491,7 +465,7 @@ impl Rehearsal {
         if answer == Some(next) {
             if let Some(((_, execution, call), mock)) = self.answers.pop_first() {
                 self.heartbeats.retain(|due| !(due.1 == execution && due.2 == call));
-                self.give(&execution, signal_of(call, mock))?;
+                self.give(&execution, mock.into_signal(call))?;
             }
         } else if stop == Some(next) {
             self.stopped = true;
@@ -531,10 +505,6 @@ impl Rehearsal {
     }
 }
 
-fn unreadable(error: HistoryError) -> RehearsalError {
-    RehearsalError::History(error.message)
-}
-
 fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
     let mut table = FlowTable::default();
     table.put(&flows.name, flows.flow.clone());
@@ -556,23 +526,6 @@ fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
         mocks.key(child, call).is_some()
     });
     shard
-}
-
-fn signal_of(call: EventId, mock: Mock) -> Signal {
-    match (mock.result, mock.error) {
-        (Some(result), _) => Signal::Succeeded {
-            call,
-            result,
-            worker: None,
-            held_time: None,
-        },
-        (None, error) => Signal::Failed {
-            call,
-            error: error.unwrap_or_default(),
-            cause: mock.cause,
-            retry_after: mock.retry_after_seconds,
-        },
-    }
 }
 
 /// Seconds to milliseconds, rounded up.

@@ -2,17 +2,17 @@
 
 use super::flows::{bad_name, no_such_flow};
 use crate::App;
-use crate::problem::{Answer, Problem};
-use crate::reading::{Body, Query, whole};
+use crate::reading::{Body, Query};
 use crate::shapes;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::node::{Refused, is_name};
+use starbridge_kit::problem::{Answer, Problem, whole};
 use starbridge_machine::{Rejection, Status};
-use starbridge_runtime::{Begun, StartError, StartFailure, StartRequest};
+use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -80,7 +80,7 @@ pub async fn start(
 }
 
 /// Starts an execution, or finds the one that the same request has started before.
-async fn begin(app: &App, request: StartRequest, wait: u64) -> Answer<(StatusCode, Begun)> {
+async fn begin(app: &App, request: StartRequest, wait: u64) -> Answer<(StatusCode, Snapshot)> {
     let known = match &request.name {
         Some(name) => app.node.store().named(&request.flow, name)?,
         None => None,
@@ -96,49 +96,51 @@ async fn begin(app: &App, request: StartRequest, wait: u64) -> Answer<(StatusCod
             let patience = Duration::from_secs(wait);
             Ok((StatusCode::CREATED, ended(app, start.begun, start.end, patience).await?))
         }
-        Err(Refused::Because(StartFailure::Exists(known))) => same(app, &again, &known, wait)
+        Err(StartFailure::Exists(known)) => same(app, &again, &known, wait)
             .await
             .map(|begun| (StatusCode::OK, begun)),
-        Err(Refused::Because(failure)) => Err(not_started(&again, failure)),
-        Err(Refused::Busy) => Err(Problem::busy()),
-        Err(Refused::Stopping) => Err(Problem::stopping()),
+        Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match again.version {
+            None => no_such_flow(&again.flow),
+            Some(version) => {
+                let detail = format!("there is no version {version} of the flow `{}`", again.flow);
+                Problem::missing("NoSuchFlow", detail)
+            }
+        }),
+        Err(failure) => Err(not_started(&again.flow, again.name.as_ref(), failure)),
     }
 }
 
-fn not_started(request: &StartRequest, failure: StartFailure) -> Problem {
+/// Why an execution of that name did not begin.
+pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Problem {
     match failure {
-        StartFailure::Refused(StartError::NoSuchFlow) => match request.version {
-            None => no_such_flow(&request.flow),
-            Some(version) => Problem::missing(
-                "NoSuchFlow",
-                format!("there is no version {version} of the flow `{}`", request.flow),
-            ),
-        },
+        StartFailure::Refused(error @ StartError::NoSuchFlow) => Problem::missing("NoSuchFlow", error.to_string()),
         StartFailure::Refused(StartError::InvalidInput(misfits)) => Rejection::InvalidInput(misfits).into(),
         StartFailure::Refused(StartError::Refused(rejection)) => rejection.into(),
-        StartFailure::Exists(id) => taken(request, &id),
-        StartFailure::NoFork(_) | StartFailure::Stopping => Problem::stopping(),
+        StartFailure::Exists(id) => taken(flow, name, &id),
+        StartFailure::NoFork(error) => Problem::new(StatusCode::CONFLICT, "NotForkable", error.to_string()),
+        StartFailure::Busy => Problem::busy(),
+        StartFailure::Stopping => Problem::stopping(),
     }
 }
 
-fn taken(request: &StartRequest, id: &str) -> Problem {
-    let name = request.name.as_deref().unwrap_or_default();
-    let detail = format!("the flow `{}` has an execution named `{name}` already", request.flow);
+fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
+    let name = name.map(Text::as_str).unwrap_or_default();
+    let detail = format!("the flow `{flow}` has an execution named `{name}` already");
     Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail).with("execution", id.into())
 }
 
 /// The execution of that name, if it runs and was started by the same request.
-async fn same(app: &App, request: &StartRequest, id: &Text, wait: u64) -> Answer<Begun> {
+async fn same(app: &App, request: &StartRequest, id: &Text, wait: u64) -> Answer<Snapshot> {
     let begun = app.node.execution(id)?;
     let version = request.version.is_none_or(|version| version == begun.record.version);
     if begun.record.ended.is_some() || begun.input != request.input || !version {
-        return Err(taken(request, id));
+        return Err(taken(&request.flow, request.name.as_ref(), id));
     }
     wait_for_end(app, begun, Duration::from_secs(wait)).await
 }
 
 /// The execution once it has ended, or as it is when patience is over.
-async fn wait_for_end(app: &App, begun: Begun, patience: Duration) -> Answer<Begun> {
+async fn wait_for_end(app: &App, begun: Snapshot, patience: Duration) -> Answer<Snapshot> {
     if patience.is_zero() || begun.record.ended.is_some() {
         return Ok(begun);
     }
@@ -146,7 +148,12 @@ async fn wait_for_end(app: &App, begun: Begun, patience: Duration) -> Answer<Beg
     ended(app, begun, Some(end), patience).await
 }
 
-async fn ended(app: &App, begun: Begun, end: Option<oneshot::Receiver<Begun>>, patience: Duration) -> Answer<Begun> {
+async fn ended(
+    app: &App,
+    begun: Snapshot,
+    end: Option<oneshot::Receiver<Snapshot>>,
+    patience: Duration,
+) -> Answer<Snapshot> {
     let Some(end) = end else {
         return Ok(begun);
     };
@@ -184,24 +191,13 @@ pub async fn batch(State(app): State<App>, body: Result<Bytes, BytesRejection>) 
     Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
 }
 
-async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Begun)> {
-    const MEMBERS: &[&str] = &["flow", "input", "name", "version", "labels"];
+async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Snapshot)> {
     let entry = entry.ok_or_else(|| Problem::bad("an entry of a batch is an object"))?;
-    let body = Body::of(entry, MEMBERS)?;
-    let flow = body.text("flow")?;
-    let flow = flow.ok_or_else(|| Problem::bad("`flow` is missing"))?;
-    let request = StartRequest {
-        flow,
-        version: body.number("version")?,
-        input: body.object("input")?.unwrap_or_default(),
-        name: body.text("name")?,
-        labels: body.texts("labels")?.filter(|labels| !labels.is_empty()),
-        ..StartRequest::default()
-    };
-    if let Some(name) = request.name.as_ref().filter(|name| !is_name(name)) {
-        return Err(bad_name("execution", name));
-    }
-    begin(app, request, 0).await
+    let flow = entry.get("flow").and_then(Value::as_text).cloned();
+    let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
+    let others = entry.iter().filter(|(key, _)| key.as_str() != "flow");
+    let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+    begin(app, read_start(&flow, &Body::of(others, START)?)?, 0).await
 }
 
 fn outcome(status: StatusCode, body: Value) -> Value {

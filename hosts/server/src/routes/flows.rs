@@ -1,8 +1,7 @@
 //! Flows: putting, looking at, hiding.
 
 use crate::App;
-use crate::problem::{Answer, Problem};
-use crate::reading::{Query, whole};
+use crate::reading::Query;
 use crate::shapes;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -13,6 +12,7 @@ use starbridge_fdl::syntax::Format;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_kit::described::diagnosed;
 use starbridge_kit::node::PutError;
+use starbridge_kit::problem::{Answer, Problem, whole};
 use starbridge_ports::KeptFlow;
 
 /// `PUT /v1/flows/{name}`

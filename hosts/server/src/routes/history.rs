@@ -1,7 +1,6 @@
 //! Histories: pages, streams, states, steps.
 
 use crate::App;
-use crate::problem::{Answer, Problem};
 use crate::reading::Query;
 use crate::shapes;
 use axum::extract::{Path, State};
@@ -9,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event as Sse, KeepAlive, Sse as Stream};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::problem::{Answer, Problem};
 use starbridge_kit::visits::Visits;
 use starbridge_machine::EventId;
 use std::convert::Infallible;

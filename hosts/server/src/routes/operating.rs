@@ -1,18 +1,19 @@
 //! Operating executions: stop, and what comes to those that have ended.
 
+use super::executions::not_started;
 use super::flows::bad_name;
 use crate::App;
-use crate::problem::{Answer, Problem};
-use crate::reading::{Body, whole};
+use crate::reading::Body;
 use crate::shapes;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::Text;
-use starbridge_kit::node::{Refused, is_name};
+use starbridge_kit::problem::{Answer, Problem, whole};
 use starbridge_machine::{EventId, Signal};
-use starbridge_runtime::{Reply, StartFailure};
+use starbridge_runtime::Reply;
 
 /// `POST /v1/executions/{id}/stop`
 pub async fn stop(State(app): State<App>, Path(id): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
@@ -53,21 +54,12 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, body: Result<B
     if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
         return Err(bad_name("execution", name));
     }
+    let flow = app.node.execution(&id)?.record.flow;
     let named = name.clone();
     let request = super::aside(&app.node, move |node| node.fork_request(&id, EventId(event), named)).await??;
-    match app.node.fork(request).await {
-        Ok(start) => Ok(shapes::value(StatusCode::CREATED, &shapes::execution(&start.begun))),
-        Err(Refused::Because(StartFailure::Exists(known))) => {
-            let detail = format!("the flow has an execution named `{}` already", name.unwrap_or_default());
-            let problem = Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail);
-            Err(problem.with("execution", known.as_str().into()))
-        }
-        Err(Refused::Because(StartFailure::NoFork(error))) => {
-            Err(Problem::new(StatusCode::CONFLICT, "NotForkable", error.to_string()))
-        }
-        Err(Refused::Because(_) | Refused::Stopping) => Err(Problem::stopping()),
-        Err(Refused::Busy) => Err(Problem::busy()),
-    }
+    let start = app.node.fork(request).await;
+    let start = start.map_err(|failure| not_started(&flow, name.as_ref(), failure))?;
+    Ok(shapes::value(StatusCode::CREATED, &shapes::execution(&start.begun)))
 }
 
 /// Gives a signal, and answers with the execution as it is then.

@@ -1,8 +1,7 @@
 //! Schedules.
 
 use crate::App;
-use crate::problem::{Answer, Problem};
-use crate::reading::{Body, whole};
+use crate::reading::Body;
 use crate::shapes;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -10,6 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use starbridge_kit::node::ScheduleError;
+use starbridge_kit::problem::{Answer, Problem, whole};
 
 /// `PUT /v1/schedules/{name}`
 pub async fn put(State(app): State<App>, Path(name): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {

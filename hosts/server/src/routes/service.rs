@@ -1,10 +1,10 @@
 //! The server itself: does it live, does it take requests, what has it done.
 
 use crate::App;
-use crate::problem::{Answer, Problem};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use starbridge_kit::problem::{Answer, Problem};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 

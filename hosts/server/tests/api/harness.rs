@@ -46,12 +46,10 @@ impl Running {
             access,
             hosts: Vec::new(),
         };
-        let server = Server::bind("127.0.0.1:0".parse().unwrap(), node.clone(), settings)
-            .await
-            .unwrap();
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), settings).await.unwrap();
         let base = format!("http://{}", server.address().unwrap());
         let (end, ended) = oneshot::channel();
-        tokio::spawn(server.run(ended));
+        tokio::spawn(server.run(node.clone(), ended));
         Self {
             base,
             node,

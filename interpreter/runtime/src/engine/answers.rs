@@ -1,7 +1,7 @@
 //! Answers to those who asked something of an engine. None leaves before what it says is durable.
 
 use super::Engine;
-use super::commands::{Begun, Reply, Start, StartFailure};
+use super::commands::{Reply, Snapshot, Start, StartFailure};
 use starbridge_fdl::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::Refusal;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 #[derive(Default)]
 pub(super) struct Answers {
     starts: BTreeMap<Text, Starter>,
-    ends: BTreeMap<Text, Vec<oneshot::Sender<Begun>>>,
+    ends: BTreeMap<Text, Vec<oneshot::Sender<Snapshot>>>,
     marks: BTreeMap<u64, (oneshot::Sender<Reply>, Reply)>,
     next: u64,
 }
@@ -33,7 +33,7 @@ impl Answers {
         self.starts.insert(execution, Starter { reply, wait });
     }
 
-    pub(super) fn await_end(&mut self, execution: Text, reply: oneshot::Sender<Begun>) {
+    pub(super) fn await_end(&mut self, execution: Text, reply: oneshot::Sender<Snapshot>) {
         let waiting = self.ends.entry(execution).or_default();
         waiting.retain(|reply| !reply.is_closed());
         waiting.push(reply);
@@ -93,7 +93,7 @@ impl Engine {
     }
 
     /// What is to be said of an execution that is here; of one that has only begun, no more than that.
-    fn glimpse(&self, execution: &Text, only: Option<Status>) -> Option<Begun> {
+    fn glimpse(&self, execution: &Text, only: Option<Status>) -> Option<Snapshot> {
         let mut record = self.shard.record(execution)?;
         let state = self.shard.state(execution)?;
         let mut output = state.output().cloned();
@@ -105,7 +105,7 @@ impl Engine {
                 output = None;
             }
         }
-        Some(Begun {
+        Some(Snapshot {
             execution: execution.clone(),
             record,
             input: state.started()?.input.clone(),

@@ -32,7 +32,7 @@ pub enum Command {
         /// The execution.
         execution: Text,
         /// Who is told.
-        reply: oneshot::Sender<Begun>,
+        reply: oneshot::Sender<Snapshot>,
     },
     /// A report with a task token.
     Report {
@@ -92,9 +92,9 @@ pub enum Reply {
     Rejected(Rejection),
 }
 
-/// An execution as it is answered.
+/// An execution at a moment: what is known of it, and its data.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Begun {
+pub struct Snapshot {
     /// Its id.
     pub execution: Text,
     /// What is known of it.
@@ -109,9 +109,9 @@ pub struct Begun {
 #[derive(Debug)]
 pub struct Start {
     /// As it was when its first turn was durable.
-    pub begun: Begun,
+    pub begun: Snapshot,
     /// As it is when it has ended, where that is waited for and it has not ended already.
-    pub end: Option<oneshot::Receiver<Begun>>,
+    pub end: Option<oneshot::Receiver<Snapshot>>,
 }
 
 /// Why nothing was started.
@@ -123,6 +123,8 @@ pub enum StartFailure {
     NoFork(ForkError),
     /// The flow has an execution of that name: this one.
     Exists(Text),
+    /// Too many wait already: try again later.
+    Busy,
     /// No more is taken: the engine is coming to its end.
     Stopping,
 }

@@ -1,10 +1,9 @@
 //! Taking up executions from the store.
 
 use super::Engine;
-use crate::shard::{flow_of, fold};
-use crate::shards::shard_of;
+use crate::shard::load;
 use starbridge_fdl::value::Text;
-use starbridge_ports::StoreError;
+use starbridge_ports::{StoreError, shard_of};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -29,26 +28,12 @@ impl Engine {
 
     /// Takes up an execution. Answers whether it is anywhere.
     fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
-        let Some(mut stored) = self.world.history.load(execution)? else {
+        let limits = self.shard.shared_limits();
+        let loaded = load(self.world.history.as_ref(), self.shard.flows(), &limits, execution)?;
+        let Some(loaded) = loaded else {
             return Ok(false);
         };
-        let corrupt = |why: String| StoreError::Corrupt(why);
-        let (name, version) = flow_of(&stored);
-        let flow = self
-            .shard
-            .flows()
-            .running(name, version)
-            .ok_or_else(|| corrupt(format!("there is no version {version} of the flow `{name}`")))?;
-        let limits = self.shard.shared_limits();
-        let mut folded = fold(execution, &flow, &stored, &limits);
-        // A checkpoint is only ever a shortcut.
-        if !matches!(folded, Ok(Some(_))) && stored.checkpoint.is_some() {
-            stored = self.world.history.load_whole(execution)?.unwrap_or_default();
-            folded = fold(execution, &flow, &stored, &limits);
-        }
-        let state = folded.map_err(|error| corrupt(error.message))?;
-        let state = state.ok_or_else(|| corrupt("its history can't be folded".to_owned()))?;
-        self.shard.recover(&flow, state, &stored);
+        self.shard.recover(loaded);
         self.expect_heartbeats(execution);
         Ok(true)
     }

@@ -18,7 +18,8 @@ const TOGETHER: usize = 4096;
 /// Batches an engine may have on their way: one being flushed, one waiting for its turn.
 const UNDER_WAY: usize = 2;
 
-/// Hands batches to the thread that appends. The thread ends when the last handle is dropped, or when the store fails.
+/// Hands batches to the thread that appends. The thread ends when the last handle is dropped. Once the store has failed
+/// it appends nothing more: every later batch is answered with that failure, so that each engine tells the cause.
 #[derive(Clone)]
 pub struct Writer {
     jobs: mpsc::Sender<Job>,
@@ -49,7 +50,7 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>) {
         let append = AssertUnwindSafe(|| history.append(&batch));
         let written = catch_unwind(append)
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the thread that appends panicked".to_owned())));
-        let failed = written.is_err();
+        let failure = written.as_ref().err().cloned();
         let mut begin = 0;
         for (end, done) in jobs {
             let own = written.as_ref().map_err(StoreError::clone).map(|refusals| {
@@ -63,9 +64,15 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>) {
             let _ = done.send(own);
         }
         // After a failed flush nobody knows what is durable: nothing more is appended, and a new start recovers.
-        if failed {
-            return;
+        if let Some(failure) = failure {
+            return refuse_the_rest(&failure, inbox);
         }
+    }
+}
+
+fn refuse_the_rest(failure: &StoreError, inbox: &mpsc::Receiver<Job>) {
+    while let Ok(job) = inbox.recv() {
+        let _ = job.done.send(Err(failure.clone()));
     }
 }
 
@@ -123,7 +130,7 @@ impl Writing {
                 writer
                     .jobs
                     .send(job)
-                    .map_err(|_| StoreError::Unavailable("the writer has stopped".to_owned()))?;
+                    .map_err(|_| StoreError::Unavailable("the thread that appends is gone".to_owned()))?;
                 *under_way += 1;
                 Ok(None)
             }
@@ -154,5 +161,55 @@ impl Writing {
             }
             Self::Here(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starbridge_fdl::time::Timestamp;
+    use starbridge_fdl::value::Text;
+    use starbridge_ports::{Message, StoredHistory};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Says once what is the matter with its disk; nobody is to ask again.
+    #[derive(Default)]
+    struct Full {
+        appended: AtomicUsize,
+    }
+
+    impl History for Full {
+        fn append(&self, _: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+            self.appended.fetch_add(1, Ordering::SeqCst);
+            Err(StoreError::Unavailable("the disk is full".to_owned()))
+        }
+        fn load(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
+            Ok(None)
+        }
+        fn load_whole(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
+            Ok(None)
+        }
+        fn awake(&self) -> Result<Vec<Text>, StoreError> {
+            Ok(Vec::new())
+        }
+        fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+            Ok(Vec::new())
+        }
+        fn messages(&self) -> Result<Vec<Message>, StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn every_engine_is_told_why_nothing_is_written_any_more() {
+        let store = Arc::new(Full::default());
+        let writer = Writer::start(store.clone()).unwrap();
+        let full = Err(StoreError::Unavailable("the disk is full".to_owned()));
+        for _ in 0..3 {
+            let mut engine = Writing::through(&writer);
+            assert_eq!(engine.write(vec![Append::default()]), Ok(None));
+            assert_eq!(engine.written().await, full);
+        }
+        assert_eq!(store.appended.load(Ordering::SeqCst), 1);
     }
 }

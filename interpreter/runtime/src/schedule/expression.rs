@@ -46,7 +46,7 @@ pub struct ExpressionError {
 
 impl std::fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (at {})", self.message, self.place.start + 1)?;
+        write!(f, "{} (at character {})", self.message, self.place.start + 1)?;
         if self.help.is_empty() {
             return Ok(());
         }

@@ -1,13 +1,14 @@
 //! Which of an expression's instants lead to a start.
 
 use super::Expression;
+use starbridge_fdl::limits::is_name;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 
 /// How late a trigger may be looked at and still be on time; what is later was missed.
 pub const ON_TIME_MS: u64 = 60_000;
 /// Characters of a schedule's name: those of an execution's without the time behind it.
-const NAME: usize = 128 - "-20260101T000000Z".len();
+const NAME: usize = starbridge_fdl::limits::NAME_CHARS - "-20260101T000000Z".len();
 
 /// What happens when a trigger comes while an execution this schedule has started still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,9 +132,7 @@ impl std::error::Error for ScheduleNameError {}
 impl Schedule {
     /// A schedule that skips overlapping and missed triggers, with `null` as its payload.
     pub fn new(name: &str, expression: Expression, flow: &str) -> Result<Self, ScheduleNameError> {
-        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if !begins || name.len() > NAME || !name.chars().all(known) {
+        if !is_name(name) || name.len() > NAME {
             return Err(ScheduleNameError);
         }
         Ok(Self {

@@ -2,9 +2,10 @@
 
 use super::live::Live;
 use super::{Outgoing, Shard};
+use starbridge_fdl::graph::Flow;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{Detail, Event, EventId, history};
+use starbridge_machine::{CallToSend, Detail, Event, EventId, State, history};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
 
 /// Entries of the list of the idle that are not worth clearing.
@@ -17,6 +18,16 @@ pub(super) struct Flight {
     executions: Vec<Text>,
     /// What leaves once it is durable.
     held: Vec<Outgoing>,
+}
+
+/// The turn of these events, which follow on that one, as it is stored.
+pub(super) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Turn {
+    Turn {
+        first: before.next(),
+        events: u32::try_from(events.len()).unwrap_or(u32::MAX),
+        time: events.first().map(|event| event.time).unwrap_or_default(),
+        text: history::write_turn(flow, events),
+    }
 }
 
 impl Shard {
@@ -33,8 +44,8 @@ impl Shard {
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
-        let text = history::write_turn(&live.flow, &events);
-        let checkpoint = live.count(events.len() as u64, text.len(), every);
+        let turn = stored_turn(&live.flow, before, &events);
+        let checkpoint = live.count(events.len() as u64, turn.text.len(), every);
         let standing = live.standing();
         let changed = live.kept != Some(standing);
         live.kept = Some(standing);
@@ -48,16 +59,22 @@ impl Shard {
             checkpoint,
             sent: live.word_to_parent(ended).into_iter().collect(),
             received: message.into_iter().collect(),
-            turn: Some(Turn {
-                first: before.next(),
-                events: u32::try_from(events.len()).unwrap_or(u32::MAX),
-                time: events.first().map(|event| event.time).unwrap_or_default(),
-                text,
-            }),
+            turn: Some(turn),
         };
-        let must_continue = live.state.must_continue();
         append.sent.extend(self.words_to_children(id, &events));
         self.hold_what_follows(id, &append, events);
+        self.hold_calls(id, calls);
+        if ended {
+            self.held.push(Outgoing::Ended {
+                execution: id.clone(),
+                status: standing.status,
+            });
+        }
+        self.pending.push(append);
+    }
+
+    /// Calls that leave with the next batch, and what else is still to be done for an execution.
+    pub(super) fn hold_calls(&mut self, id: &Text, calls: Vec<CallToSend>) {
         for call in calls {
             self.note_sync(id, &call);
             self.held.push(Outgoing::Send {
@@ -65,16 +82,9 @@ impl Shard {
                 call: Box::new(call),
             });
         }
-        if ended {
-            self.held.push(Outgoing::Ended {
-                execution: id.clone(),
-                status: standing.status,
-            });
-        }
-        if must_continue {
+        if self.state(id).is_some_and(State::must_continue) {
             self.continuing.push_back(id.clone());
         }
-        self.pending.push(append);
         self.note_wakeup(id);
     }
 

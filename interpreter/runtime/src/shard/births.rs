@@ -1,6 +1,7 @@
 //! What a new execution gets from outside: its id and its seed.
 
 use super::StartRequest;
+use crate::hexadecimal;
 use sha2::{Digest, Sha256};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
@@ -27,7 +28,7 @@ pub fn child_id(parent: &Parent) -> Text {
     if digits.len() != 32 {
         digits = "0".repeat(32);
     }
-    let own: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let own = hexadecimal::write(&digest);
     let part = |text: &str, from: usize, to: usize| text.get(from..to).unwrap_or_default().to_owned();
     Text::from(format!(
         "{}-{}-7{}-8{}-{}{}",

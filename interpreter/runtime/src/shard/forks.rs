@@ -1,12 +1,13 @@
 //! Forks: an execution that begins in the middle of another one's history (section "operating executions").
 
+use super::batch::stored_turn;
 use super::live::Live;
 use super::{Outgoing, Shard, StartRequest};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{Event, EventId, Fork, ForkError, State, history};
-use starbridge_ports::{Append, Turn};
+use starbridge_machine::{Event, EventId, Fork, ForkError, State};
+use starbridge_ports::Append;
 use std::sync::Arc;
 
 /// What a fork is made of.
@@ -42,24 +43,17 @@ impl Shard {
         live.kept = Some(standing);
         let mut record = Some(live.record(standing));
         let calls: Vec<_> = live.state.calls_to_send_after(flow, EventId(0)).collect();
-        let must_continue = live.state.must_continue();
         let mut before = EventId(0);
         for events in forked.turns {
             live.unsettled += 1;
-            let text = history::write_turn(flow, &events);
-            let checkpoint = live.count(events.len() as u64, text.len(), self.checkpoint_events);
+            let turn = stored_turn(flow, before, &events);
             self.pending.push(Append {
                 execution: id.clone(),
                 expected: before,
-                turn: Some(Turn {
-                    first: before.next(),
-                    events: u32::try_from(events.len()).unwrap_or(u32::MAX),
-                    time: events.first().map(|event| event.time).unwrap_or_default(),
-                    text,
-                }),
                 record: record.take(),
-                // The state is that of the last turn: only there is a checkpoint of it true.
-                checkpoint: checkpoint.filter(|_| events.last().map(|last| last.id) == Some(live.state.last_event())),
+                // Its next turn brings one: the state here is that of the last of these.
+                checkpoint: None,
+                turn: Some(turn),
                 ..Append::default()
             });
             before = events.last().map_or(before, |last| last.id);
@@ -73,17 +67,7 @@ impl Shard {
             execution: id.clone(),
             status: standing.status,
         });
-        for call in calls {
-            self.note_sync(&id, &call);
-            self.held.push(Outgoing::Send {
-                execution: id.clone(),
-                call: Box::new(call),
-            });
-        }
-        if must_continue {
-            self.continuing.push_back(id.clone());
-        }
-        self.note_wakeup(&id);
+        self.hold_calls(&id, calls);
         Ok(id)
     }
 }

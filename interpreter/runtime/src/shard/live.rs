@@ -34,13 +34,13 @@ pub(super) struct Live {
 
 /// Where an execution stands, as far as a store keeps it apart from the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub(super) struct Standing {
     /// Its status.
-    pub status: Status,
+    pub(super) status: Status,
     /// Whether it has something to do or a call is out.
-    pub awake: bool,
+    pub(super) awake: bool,
     /// When it is to be woken, if it sleeps.
-    pub wake_at: Option<Timestamp>,
+    pub(super) wake_at: Option<Timestamp>,
 }
 
 impl Live {

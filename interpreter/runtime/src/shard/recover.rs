@@ -2,59 +2,85 @@
 
 use super::live::{Live, Standing};
 use super::{Outgoing, Shard};
+use crate::flows::FlowTable;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::Text;
-use starbridge_machine::history::HistoryError;
 use starbridge_machine::{EventId, State, history};
-use starbridge_ports::StoredHistory;
+use starbridge_ports::{History, Record, StoreError, StoredHistory};
 use std::sync::Arc;
 
-/// Folds what a store kept: the checkpoint if it is of use, then the turns after it.
-///
-/// A checkpoint that is of no use can't be replaced by the turns after it: `None` asks for the whole history.
-pub fn fold(
-    execution: &str,
-    flow: &Flow,
-    stored: &StoredHistory,
+/// An execution as a store has it.
+pub struct Loaded {
+    /// The flow it runs.
+    pub flow: Arc<Flow>,
+    /// Its folded history.
+    pub state: State,
+    /// What it was folded from.
+    pub stored: StoredHistory,
+}
+
+/// Loads an execution; nothing, if there is none. A history that can't be folded is corrupt.
+pub fn load(
+    history: &dyn History,
+    flows: &FlowTable,
     limits: &Arc<Limits>,
-) -> Result<Option<State>, HistoryError> {
+    execution: &str,
+) -> Result<Option<Loaded>, StoreError> {
+    let Some(mut stored) = history.load(execution)? else {
+        return Ok(None);
+    };
+    let corrupt = |why: String| StoreError::Corrupt(format!("execution {execution}: {why}"));
+    let Record {
+        flow: name, version, ..
+    } = &stored.record;
+    let flow = flows
+        .running(name, *version)
+        .ok_or_else(|| corrupt(format!("there is no version {version} of the flow `{name}`")))?;
+    let mut folded = fold(execution, &flow, &stored, limits);
+    // A checkpoint is only ever a shortcut.
+    if folded.is_err() && stored.checkpoint.is_some() {
+        stored = history.load_whole(execution)?.unwrap_or_default();
+        folded = fold(execution, &flow, &stored, limits);
+    }
+    let state = folded.map_err(corrupt)?;
+    Ok(Some(Loaded { flow, state, stored }))
+}
+
+/// Folds the checkpoint, if there is one, and the turns after it.
+fn fold(execution: &str, flow: &Flow, stored: &StoredHistory, limits: &Arc<Limits>) -> Result<State, String> {
     let mut state = match &stored.checkpoint {
         None => State::new(execution, limits.clone()),
-        Some((_, bytes)) => match State::from_checkpoint(flow, bytes, limits.clone()) {
-            Ok(state) => state,
-            Err(_) => return Ok(None),
-        },
+        Some((_, bytes)) => State::from_checkpoint(flow, bytes, limits.clone())
+            .map_err(|error| format!("its checkpoint is of no use: {error:?}"))?,
     };
     for turn in &stored.turns {
-        for event in history::read_turn(flow, turn.first, turn.time, &turn.text)? {
+        let events = history::read_turn(flow, turn.first, turn.time, &turn.text);
+        for event in events.map_err(|error| error.message)? {
             if event.id > state.last_event() {
                 state.apply(flow, &event);
             }
         }
     }
     match state.broken_at() {
-        None => Ok(Some(state)),
-        Some(at) => Err(HistoryError {
-            message: format!("event {at} does not fit the flow"),
-        }),
+        None => Ok(state),
+        Some(at) => Err(format!("event {at} does not fit the flow")),
     }
 }
 
 impl Shard {
     /// Takes up an execution from its folded history. What is outstanding leaves again under the same keys.
-    pub fn recover(&mut self, flow: &Arc<Flow>, state: State, stored: &StoredHistory) {
+    pub fn recover(&mut self, loaded: Loaded) {
+        let Loaded { flow, state, stored } = loaded;
         let id = state.execution().clone();
         let record = &stored.record;
         let family = [&id].into_iter().chain(&record.ancestors).cloned().collect();
-        let sends: Vec<_> = state.calls_to_send_after(flow, EventId(0)).collect();
+        let sends: Vec<_> = state.calls_to_send_after(&flow, EventId(0)).collect();
         let waiting: Vec<_> = state
             .calls_in_flight()
-            .filter_map(|call| state.call_to_send(flow, call))
+            .filter_map(|call| state.call_to_send(&flow, call))
             .collect();
         let given_up: Vec<_> = state.given_up().collect();
-        let must_continue = state.must_continue();
-        let mut live = Live::new(flow.clone(), state, family, record.awaited);
+        let mut live = Live::new(flow, state, family, record.awaited);
         live.kept = Some(Standing {
             status: record.status,
             awake: record.awake,
@@ -74,26 +100,7 @@ impl Shard {
                 call,
             });
         }
-        for call in sends {
-            self.held.push(Outgoing::Send {
-                execution: id.clone(),
-                call: Box::new(call),
-            });
-        }
-        if must_continue {
-            self.continuing.push_back(id.clone());
-        }
-        self.note_wakeup(&id);
+        self.hold_calls(&id, sends);
         self.note_idle(id);
     }
-
-    /// Where an execution stands, as the store was told.
-    pub fn standing(&self, execution: &str) -> Option<Standing> {
-        self.executions.get(execution)?.kept
-    }
-}
-
-/// The name and version of the flow of an execution.
-pub fn flow_of(stored: &StoredHistory) -> (&Text, u64) {
-    (&stored.record.flow, stored.record.version)
 }

@@ -9,7 +9,6 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_kit::exported::ExportedHistory;
 use starbridge_kit::replaying::replay;
-use starbridge_machine::history::read_turn;
 use starbridge_machine::{Detail, Event};
 use starbridge_ports::{History, Listing, Query, Record};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,26 +65,9 @@ fn starts(world: &World, records: &BTreeMap<Text, Record>, findings: &mut Findin
 }
 
 fn events(world: &World, id: &Text, record: &Record) -> Result<ExportedHistory, String> {
-    let stored = world
-        .store
-        .store()
-        .load_whole(id)
-        .ok()
-        .flatten()
-        .ok_or("it has no history")?;
-    let flow = world
-        .flows
-        .running(&record.flow, record.version)
-        .ok_or("it has no flow")?;
-    let mut events: Vec<Event> = Vec::new();
-    for turn in &stored.turns {
-        events.extend(read_turn(&flow, turn.first, turn.time, &turn.text).map_err(|error| error.message)?);
-    }
-    Ok(ExportedHistory {
-        execution: id.clone(),
-        flow,
-        events,
-    })
+    let flow = world.flows.running(&record.flow, record.version);
+    let flow = flow.ok_or("it has no flow")?;
+    ExportedHistory::of_execution(world.store.store(), flow, id).map_err(|error| error.to_string())
 }
 
 fn one(world: &World, history: &ExportedHistory, record: &Record, known: &mut BTreeSet<Key>, findings: &mut Findings) {

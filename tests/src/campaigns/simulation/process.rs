@@ -5,8 +5,8 @@ use super::shelter::{Refusals, Shelter};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::Append;
-use starbridge_runtime::{Birth, FlowTable, ResourceMap, Shard, StartRequest, child_id, flow_of, fold, shard_of};
+use starbridge_ports::{Append, History, StoreError, shard_of};
+use starbridge_runtime::{Birth, FlowTable, ResourceMap, Shard, StartRequest, child_id, load};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,36 +62,29 @@ impl Process {
 
     /// Takes up what the store says is to be done, as a host does when it starts.
     pub(super) fn take_up(&mut self, seat: usize, store: &Shelter) -> Result<(), String> {
-        for execution in store.awake() {
+        let failed = |error: StoreError| error.to_string();
+        for execution in store.awake().map_err(failed)? {
             if seat_of(&execution) == seat {
                 self.load(&execution, store)?;
             }
         }
-        let mut messages = store.messages();
+        let mut messages = store.messages().map_err(failed)?;
         messages.retain(|message| seat_of(&message.id.to) == seat);
         self.shard.redeliver(messages);
-        let sleepers = store.sleepers().into_iter();
+        let sleepers = store.due(Timestamp(i64::MAX), usize::MAX).map_err(failed)?.into_iter();
         self.sleepers = sleepers.filter(|(_, execution)| seat_of(execution) == seat).collect();
         Ok(())
     }
 
     /// Takes up an execution. Answers whether it is there.
     pub(super) fn load(&mut self, execution: &str, store: &Shelter) -> Result<bool, String> {
-        let Some(mut stored) = store.load(execution, false) else {
+        let limits = self.shard.shared_limits();
+        let loaded =
+            load(store, self.shard.flows(), &limits, execution).map_err(|error: StoreError| error.to_string())?;
+        let Some(loaded) = loaded else {
             return Ok(false);
         };
-        let (name, version) = flow_of(&stored);
-        let flow = self.shard.flows().running(name, version);
-        let flow = flow.ok_or_else(|| format!("{execution}: there is no flow `{name}`"))?;
-        let limits = self.shard.shared_limits();
-        let unreadable = |why: &dyn std::fmt::Display| format!("{execution} can't be taken up: {why}");
-        let mut state = fold(execution, &flow, &stored, &limits).map_err(|error| unreadable(&error.message))?;
-        if state.is_none() {
-            stored = store.load(execution, true).unwrap_or_default();
-            state = fold(execution, &flow, &stored, &limits).map_err(|error| unreadable(&error.message))?;
-        }
-        let state = state.ok_or_else(|| unreadable(&"it can't be folded"))?;
-        self.shard.recover(&flow, state, &stored);
+        self.shard.recover(loaded);
         Ok(true)
     }
 

@@ -5,7 +5,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Append, History, Listing, Message, Refusal, StoredHistory, Turn};
+use starbridge_ports::{Append, History, Listing, Message, Refusal, StoreError, StoredHistory, Turn};
 
 /// A refusal of an append by its position.
 pub(super) type Refusals = Vec<(usize, Refusal)>;
@@ -29,13 +29,22 @@ impl Shelter {
         &self.store
     }
 
-    pub(super) fn append(&self, mut batch: Vec<Append>) -> Refusals {
+    pub(super) fn keep(&self, mut batch: Vec<Append>) -> Refusals {
         if self.planted == Some(Bug::IgnoresExpected) {
             for append in &mut batch {
                 self.move_to_the_end(append);
             }
         }
         self.store.append(&batch).unwrap_or_default()
+    }
+
+    /// What was read, as the planted bug lets it be seen.
+    fn seen(&self, loaded: Option<StoredHistory>) -> Option<StoredHistory> {
+        let mut stored = loaded?;
+        if self.planted == Some(Bug::ReadsBehind) && stored.turns.len() > 1 {
+            stored.turns.pop();
+        }
+        Some(stored)
     }
 
     fn move_to_the_end(&self, append: &mut Append) {
@@ -56,47 +65,48 @@ impl Shelter {
                 append.sent.clear();
                 append.record = append.record.take().filter(|_| append.expected == EventId(0));
             }
-            self.append(batch);
-        }
-    }
-
-    pub(super) fn load(&self, execution: &str, whole: bool) -> Option<StoredHistory> {
-        let loaded = if whole {
-            self.store.load_whole(execution)
-        } else {
-            self.store.load(execution)
-        };
-        let mut stored = loaded.ok().flatten()?;
-        if self.planted == Some(Bug::ReadsBehind) && stored.turns.len() > 1 {
-            stored.turns.pop();
-        }
-        Some(stored)
-    }
-
-    pub(super) fn awake(&self) -> Vec<Text> {
-        let mut awake = self.store.awake().unwrap_or_default();
-        if self.planted == Some(Bug::ForgetsAwake) {
-            awake.pop();
-        }
-        awake
-    }
-
-    pub(super) fn sleepers(&self) -> Vec<(Timestamp, Text)> {
-        match self.planted {
-            Some(Bug::ForgetsSleepers) => Vec::new(),
-            _ => self.store.due(Timestamp(i64::MAX), 1_000_000).unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn messages(&self) -> Vec<Message> {
-        match self.planted {
-            Some(Bug::ForgetsMessages) => Vec::new(),
-            _ => self.store.messages().unwrap_or_default(),
+            self.keep(batch);
         }
     }
 
     /// The turn that holds an event, if it is durable.
     pub(super) fn turn_of(&self, execution: &str, event: EventId) -> Option<Turn> {
         self.store.turn_of(execution, event).ok().flatten()
+    }
+}
+
+impl History for Shelter {
+    fn append(&self, batch: &[Append]) -> Result<Refusals, StoreError> {
+        Ok(self.keep(batch.to_vec()))
+    }
+
+    fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.store.load(execution).map(|loaded| self.seen(loaded))
+    }
+
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.store.load_whole(execution).map(|loaded| self.seen(loaded))
+    }
+
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        let mut awake = self.store.awake()?;
+        if self.planted == Some(Bug::ForgetsAwake) {
+            awake.pop();
+        }
+        Ok(awake)
+    }
+
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        match self.planted {
+            Some(Bug::ForgetsSleepers) => Ok(Vec::new()),
+            _ => self.store.due(before, limit),
+        }
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        match self.planted {
+            Some(Bug::ForgetsMessages) => Ok(Vec::new()),
+            _ => self.store.messages(),
+        }
     }
 }

@@ -197,7 +197,7 @@ impl World {
             Happening::Start(name) => self.start(name),
             Happening::Write(seat, life) => self.write(seat, life),
             Happening::Written(seat, life) => self.written(seat, life),
-            Happening::Late(batch) => drop(self.store.append(batch)),
+            Happening::Late(batch) => drop(self.store.keep(batch)),
             Happening::Flush(seat) => self.flush(seat),
             Happening::Answer(seat, life, (execution, _), signal) => {
                 let now = self.now();
@@ -310,7 +310,7 @@ impl World {
             return self.die(seat);
         }
         if self.may(Fault::AppendUnsure) {
-            self.store.append(batch);
+            self.store.keep(batch);
             return self.die(seat);
         }
         let refusals = if self.planted == Some(Bug::AcknowledgesEarly) {
@@ -319,7 +319,7 @@ impl World {
             self.within(200, 400, Happening::Flush(seat));
             Vec::new()
         } else {
-            self.store.append(batch)
+            self.store.keep(batch)
         };
         if refusals.iter().any(|(_, refusal)| *refusal == Refusal::Conflict) {
             // Somebody else has written: what this process holds is no longer true.
@@ -349,7 +349,7 @@ impl World {
 
     fn flush(&mut self, seat: usize) {
         if let Some(batch) = self.seats[seat].unflushed.take() {
-            self.store.append(batch);
+            self.store.keep(batch);
         }
     }
 

@@ -1,12 +1,13 @@
 //! `validate --fix`: what can be mended mechanically, mended in the file.
 
 use crate::exit::Exit;
-use crate::output::{Output, reason};
+use crate::output::Output;
 use crate::render::Report;
 use starbridge_fdl::Checked;
 use starbridge_fdl::diagnostics::{Code, Fix, Severity};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{LineColumn, Source};
+use starbridge_kit::system::reason;
 use std::fs;
 use std::io::Write;
 use std::path::Path;

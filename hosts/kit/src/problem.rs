@@ -1,9 +1,11 @@
 //! Errors as RFC 9457 has them, with a stable code.
 
+use crate::node::{LookError, NotTaken};
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::value::Value;
-use starbridge_kit::node::{LookError, Refused};
 use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
 
@@ -57,6 +59,11 @@ impl Problem {
     pub fn with(mut self, key: &str, value: serde_json::Value) -> Self {
         self.more.insert(key.to_owned(), value);
         self
+    }
+
+    /// Its code: what programs go by.
+    pub fn code(&self) -> &'static str {
+        self.code
     }
 
     /// Its status.
@@ -122,11 +129,11 @@ impl From<LookError> for Problem {
     }
 }
 
-impl From<Refused<()>> for Problem {
-    fn from(refused: Refused<()>) -> Self {
-        match refused {
-            Refused::Stopping => Self::stopping(),
-            Refused::Busy | Refused::Because(()) => Self::busy(),
+impl From<NotTaken> for Problem {
+    fn from(not_taken: NotTaken) -> Self {
+        match not_taken {
+            NotTaken::Stopping => Self::stopping(),
+            NotTaken::Busy => Self::busy(),
         }
     }
 }
@@ -143,4 +150,16 @@ impl From<Rejection> for Problem {
         };
         Self::new(status, code, rejection.to_string())
     }
+}
+
+/// A body that came, or why it did not.
+pub fn whole(body: Result<Bytes, BytesRejection>) -> Answer<Bytes> {
+    body.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "BodyTooLarge",
+            "the body is larger than this server takes",
+        ),
+        _ => Problem::bad(format!("the body can't be read: {error}")),
+    })
 }

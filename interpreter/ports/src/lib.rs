@@ -8,6 +8,7 @@ mod connector;
 mod history;
 mod listing;
 mod message;
+mod replies;
 mod secrets;
 mod shards;
 
@@ -17,5 +18,6 @@ pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, Via};
 pub use history::{Append, History, Record, RecordedFailure, Refusal, StoreError, StoredHistory, Turn};
 pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
 pub use message::{Message, MessageBody, MessageId};
+pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, shard_of};

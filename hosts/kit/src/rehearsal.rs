@@ -5,6 +5,7 @@ mod compare;
 mod interruption;
 mod mocks;
 mod outcome;
+mod silence;
 mod world;
 
 pub use case::{Case, Expect, FlowSource, LimitsGiven, Mock, Stop, TestFile, TestFileError};
@@ -12,4 +13,5 @@ pub use compare::compare;
 pub use interruption::{Crash, Interruption, Moment};
 pub use mocks::Mocks;
 pub use outcome::Outcome;
+pub use silence::Silence;
 pub use world::{Flows, Observer, Rehearsal, RehearsalError};

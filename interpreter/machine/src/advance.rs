@@ -161,7 +161,7 @@ impl State {
             TimerFor::Call => {
                 let error = turn.flow.fault_names.name(&FaultKind::Timeout);
                 let place = self.call_place(timer.set_by).ok_or(Rejection::Unknown)?;
-                self.emit(turn, place, Detail::TaskTimedOut { error });
+                self.emit(turn, place, Detail::TaskTimedOut { error, redeliver: None });
             }
             TimerFor::Frame(frame) => {
                 let place = Place {
@@ -219,9 +219,10 @@ impl State {
                 let failure = failure(&error, &cause);
                 (call, Detail::TaskFailed { failure, retry_after })
             }
-            Signal::HeartbeatMissed { call } => {
-                let error = turn.flow.fault_names.name(&FaultKind::Heartbeat);
-                (call, Detail::TaskTimedOut { error })
+            Signal::HeartbeatMissed { call } => (call, timed_out(turn.flow, &FaultKind::Heartbeat, None)),
+            Signal::TimedOut { call } => (call, timed_out(turn.flow, &FaultKind::Timeout, None)),
+            Signal::LeaseEnded { call, redeliver } => {
+                (call, timed_out(turn.flow, &FaultKind::Heartbeat, Some(redeliver)))
             }
             _ => return Err(Rejection::Unknown),
         };
@@ -307,4 +308,9 @@ impl State {
             self.begin_undo(turn, ROOT);
         }
     }
+}
+
+fn timed_out(flow: &Flow, fault: &FaultKind, redeliver: Option<u32>) -> Detail {
+    let error = flow.fault_names.name(fault);
+    Detail::TaskTimedOut { error, redeliver }
 }

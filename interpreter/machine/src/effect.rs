@@ -73,10 +73,17 @@ pub struct CallToSend {
     pub visit: EventId,
     /// When the attempt times out.
     pub timeout_at: Option<Timestamp>,
+    /// How long a worker of a queue may have it, in milliseconds.
+    pub timeout_ms: Option<u64>,
     /// Longest silence, in milliseconds.
     pub heartbeat: Option<u64>,
     /// Longest waiting in a queue, in milliseconds.
     pub wait: Option<u64>,
     /// 0–9, 9 first.
     pub priority: u8,
+}
+
+/// Whether a resource is a queue that workers take tasks from (section "tasks").
+pub(crate) fn is_queue(resource: &str) -> bool {
+    resource.starts_with("queue:")
 }

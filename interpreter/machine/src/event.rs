@@ -145,8 +145,11 @@ pub struct Scheduled {
     pub call: u32,
     /// Service parameters, paths resolved, secrets not.
     pub params: Option<Value>,
-    /// When the attempt times out.
+    /// When the attempt times out; nothing where the time counts from when a worker takes it.
     pub timeout_at: Option<Timestamp>,
+    /// How long a worker may have a task of a queue, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 mod pattern_word {
@@ -251,8 +254,9 @@ pub enum Detail {
     },
     /// † The call failed.
     TaskFailed { failure: Failure, retry_after: Option<u64> },
-    /// † The call took too long, or its worker fell silent.
-    TaskTimedOut { error: Text },
+    /// † The call took too long, or its worker fell silent; `redeliver` is how many retries the queue gives it where no
+    /// policy names that.
+    TaskTimedOut { error: Text, redeliver: Option<u32> },
     /// The step is tried again later.
     RetryScheduled {
         policy: u32,

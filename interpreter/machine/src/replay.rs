@@ -66,9 +66,17 @@ impl State {
                 cause: failure.cause.to_string(),
                 retry_after: *retry_after,
             },
-            Detail::TaskTimedOut { error } if *error == flow.fault_names.name(&FaultKind::Heartbeat) => {
+            Detail::TaskTimedOut {
+                redeliver: Some(redeliver),
+                ..
+            } => Signal::LeaseEnded {
+                call,
+                redeliver: *redeliver,
+            },
+            Detail::TaskTimedOut { error, .. } if *error == flow.fault_names.name(&FaultKind::Heartbeat) => {
                 Signal::HeartbeatMissed { call }
             }
+            Detail::TaskTimedOut { .. } if self.is_queued(call) => Signal::TimedOut { call },
             Detail::TaskTimedOut { .. } => self.recorded_timer(event, call)?,
             Detail::ExecutionTimedOut => self.recorded_timer(event, call)?,
             Detail::TimerFired { of } => self.recorded_timer(event, *of)?,

@@ -58,6 +58,18 @@ pub enum Signal {
         /// The call.
         call: EventId,
     },
+    /// A task of a queue had its time: waiting for a worker, or in the hands of one.
+    TimedOut {
+        /// The call.
+        call: EventId,
+    },
+    /// The worker that held a task of a queue fell silent.
+    LeaseEnded {
+        /// The call.
+        call: EventId,
+        /// How many retries the queue gives it where no policy names that.
+        redeliver: u32,
+    },
     /// A timer is due.
     TimerDue(Timer),
     /// Somebody stops the execution.

@@ -140,6 +140,9 @@ pub(crate) struct Book {
     pub(crate) flow_input: Option<Object>,
     /// How many rollbacks are in progress.
     pub(crate) undoing: u32,
+    /// How many calls are still to be sent. Rebuilt on loading.
+    #[serde(skip)]
+    pub(crate) unsent: usize,
 }
 
 /// A call that is not over.
@@ -150,6 +153,19 @@ pub(crate) struct InFlight {
     /// The send was acknowledged.
     pub(crate) submitted: bool,
     pub(crate) timeout_at: Option<Timestamp>,
+    /// It waits in a queue until a worker takes it: nobody sends it.
+    #[serde(default)]
+    pub(crate) queued: bool,
+    /// How long a worker may have it, in milliseconds.
+    #[serde(default)]
+    pub(crate) timeout_ms: Option<u64>,
+}
+
+impl InFlight {
+    /// Whether it is still to be sent.
+    pub(crate) fn is_unsent(&self) -> bool {
+        !self.submitted && !self.queued
+    }
 }
 
 /// What a timer is for.
@@ -252,12 +268,21 @@ impl State {
         self.book.calls.get(&call).is_some_and(|call| !call.submitted)
     }
 
-    /// Whether nothing is left but to wait: for a time, or for the end of calls whose sending was acknowledged.
+    /// Whether a call is known, not over, and waits in a queue or is in the hands of a worker.
+    pub fn is_queued(&self, call: EventId) -> bool {
+        self.book.calls.get(&call).is_some_and(|call| call.queued)
+    }
+
+    /// Whether nothing is left but to wait: for a time, for the end of calls whose sending was acknowledged, or for workers.
     pub fn is_asleep(&self) -> bool {
-        // The newest calls are the likeliest not to have been acknowledged.
         matches!(self.status(), Status::Running | Status::Manual | Status::RollingBack)
             && !self.must_continue()
-            && self.book.calls.values().rev().all(|call| call.submitted)
+            && self.book.unsent == 0
+    }
+
+    /// Counts anew what is still to be sent.
+    pub(crate) fn count_unsent(&mut self) {
+        self.book.unsent = self.book.calls.values().filter(|call| call.is_unsent()).count();
     }
 
     /// Whether a call was given up: cancelled, or out of time.

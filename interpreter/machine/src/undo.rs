@@ -11,6 +11,7 @@
 //! | failed | `RetryScheduled` or `RollbackFailed` |
 
 use crate::context::{StepView, View};
+use crate::effect::is_queue;
 use crate::event::{Detail, EventId, Failure, Scheduled};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
@@ -182,13 +183,18 @@ impl State {
                 (resource, Pattern::Sync, Some(Value::from(params)))
             }
         };
+        let (timeout_at, timeout_ms) = match rollback.timeout {
+            Some(millis) if is_queue(&resource) => (None, Some(millis)),
+            timeout => (timeout.map(|millis| turn.now.plus_millis(millis)), None),
+        };
         let detail = Detail::TaskScheduled(Box::new(Scheduled {
             resource,
             pattern,
             attempt: run.attempt,
             call: 1,
             params,
-            timeout_at: rollback.timeout.map(|millis| turn.now.plus_millis(millis)),
+            timeout_at,
+            timeout_ms,
         }));
         self.emit(turn, place, detail);
     }
@@ -209,6 +215,7 @@ impl State {
             retried: run.retried,
             failure,
             retry_after,
+            redeliver: run.redeliver,
         };
         let policies = Self::rollback_of(turn, run).map(|rollback| rollback.retry.as_slice());
         let next = self.next_retry(turn, id, policies.unwrap_or_default(), &tried, &|values| listed(values));

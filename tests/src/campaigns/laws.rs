@@ -69,10 +69,12 @@ pub fn broken(execution: &str, events: &[Event]) -> Vec<String> {
                 Some(at) if event.time < *at => problem(number, format!("fires before {at}")),
                 _ => {}
             },
-            Detail::TaskTimedOut { error } if error.as_str() == "FnF.TaskTimeout" => match due.get(&event.caused_by) {
-                Some(at) if event.time < *at => problem(number, format!("times out before {at}")),
-                _ => {}
-            },
+            Detail::TaskTimedOut { error, .. } if error.as_str() == "FnF.TaskTimeout" => {
+                match due.get(&event.caused_by) {
+                    Some(at) if event.time < *at => problem(number, format!("times out before {at}")),
+                    _ => {}
+                }
+            }
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_kit::rehearsal::{Case, Mock, Mocks, Outcome, Stop};
+use starbridge_kit::rehearsal::{Case, Mock, Mocks, Outcome, Silence, Stop};
 use starbridge_machine::{
     CallToSend, Detail, Event, EventId, Failure, Fork, Rejection, Resolution, Signal, Started, State, copied, history,
 };
@@ -40,7 +40,7 @@ pub struct Run {
     mocks: Mocks,
     /// Answers under way, by when they come.
     answers: BTreeMap<(Timestamp, EventId), Mock>,
-    silences: BTreeSet<(Timestamp, EventId)>,
+    silences: BTreeSet<(Timestamp, EventId, Silence)>,
     sent: BTreeSet<EventId>,
     stop: Option<(Timestamp, Stop)>,
 }
@@ -204,8 +204,8 @@ impl Run {
                 continue;
             }
             let mock = (self.mocks.key(None, &call)).and_then(|key| self.mocks.next(&key, &call.iterations));
-            if let Some(silence) = call.heartbeat {
-                self.silences.insert((self.now.plus_millis(silence), call.call));
+            for (millis, silence) in Silence::of(&call) {
+                self.silences.insert((self.now.plus_millis(millis), call.call, silence));
             }
             if let Some(mock) = mock.filter(|mock| !mock.never) {
                 let due = self.now.plus_millis(millis(mock.delay_seconds));
@@ -218,7 +218,7 @@ impl Run {
     fn happen(&mut self) -> bool {
         let answer = self.answers.first_key_value().map(|((due, _), _)| *due);
         let stop = self.stop.as_ref().map(|(due, _)| *due);
-        let silence = self.silences.first().map(|(due, _)| *due);
+        let silence = self.silences.first().map(|(due, ..)| *due);
         let timer = self.state.next_wakeup();
         let Some(next) = [answer, stop, silence, timer].into_iter().flatten().min() else {
             return false;
@@ -236,7 +236,7 @@ impl Run {
         } else if silence == Some(next) {
             self.silences
                 .pop_first()
-                .map(|(_, call)| Signal::HeartbeatMissed { call })
+                .map(|(_, call, silence)| silence.into_signal(call))
         } else {
             self.state.due(self.now).next().map(Signal::TimerDue)
         };
@@ -275,7 +275,7 @@ impl Run {
             }
         }
         self.answers.retain(|(_, call), _| self.state.is_in_flight(*call));
-        self.silences.retain(|(_, call)| self.state.is_in_flight(*call));
+        self.silences.retain(|(_, call, _)| self.state.is_in_flight(*call));
     }
 
     /// The state that the written history leads to.

@@ -88,7 +88,7 @@ impl History {
         let fired = match &event.detail {
             Detail::TimerFired { of } => self.due.get(of),
             // Without a due time it was a heartbeat that was missed.
-            Detail::TaskTimedOut { error } if error == "FnF.TaskTimeout" => self.due.get(&event.caused_by),
+            Detail::TaskTimedOut { error, .. } if error == "FnF.TaskTimeout" => self.due.get(&event.caused_by),
             _ => None,
         };
         match fired {

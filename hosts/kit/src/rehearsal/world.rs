@@ -4,6 +4,7 @@ use super::case::{Case, Mock};
 use super::interruption::{Crash, Interruption, Moment};
 use super::mocks::Mocks;
 use super::outcome::Outcome;
+use super::silence::Silence;
 use crate::exported::stored_events;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
@@ -97,7 +98,7 @@ pub struct Rehearsal {
     answers: BTreeMap<Due, Mock>,
     /// Calls the world has seen: the same call sent again is the same call.
     seen: BTreeSet<(Text, EventId)>,
-    heartbeats: BTreeSet<Due>,
+    silences: BTreeSet<(Due, Silence)>,
     histories: BTreeMap<Text, Vec<Event>>,
     /// All executions that were ever started.
     known: BTreeSet<Text>,
@@ -130,7 +131,7 @@ impl Rehearsal {
             begun,
             answers: BTreeMap::new(),
             seen: BTreeSet::new(),
-            heartbeats: BTreeSet::new(),
+            silences: BTreeSet::new(),
             histories: BTreeMap::new(),
             known: BTreeSet::new(),
             sleepers: BTreeSet::new(),
@@ -428,9 +429,9 @@ impl Rehearsal {
         let Some(mock) = self.mocks.next(&key, &call.iterations) else {
             return Ok(());
         };
-        if let Some(millis) = call.heartbeat {
-            let silent = self.now.plus_millis(millis);
-            self.heartbeats.insert((silent, execution.clone(), call.call));
+        for (millis, silence) in Silence::of(call) {
+            let due = (self.now.plus_millis(millis), execution.clone(), call.call);
+            self.silences.insert((due, silence));
         }
         if !mock.never {
             let due = self.now.plus_millis(millis_of(mock.delay_seconds));
@@ -442,7 +443,7 @@ impl Rehearsal {
     fn give_up(&mut self, execution: &Text, call: EventId) {
         let this = |due: &Due| due.1 == *execution && due.2 == call;
         self.answers.retain(|due, _| !this(due));
-        self.heartbeats.retain(|due| !this(due));
+        self.silences.retain(|(due, _)| !this(due));
     }
 
     /// Goes to the next instant at which something happens, and lets one thing happen: answers come before timers.
@@ -454,7 +455,7 @@ impl Rehearsal {
             .as_ref()
             .filter(|_| !self.stopped)
             .map(|stop| self.begun.plus_millis(millis_of(stop.at_seconds)));
-        let silent = self.heartbeats.first().map(|due| due.0);
+        let silent = self.silences.first().map(|(due, _)| due.0);
         let timer = self.shard.next_wakeup();
         let sleeper = self.sleepers.first().map(|(due, _)| *due);
         let next = [answer, stop, silent, timer, sleeper].into_iter().flatten().min();
@@ -464,7 +465,7 @@ impl Rehearsal {
         self.now = self.now.max(next);
         if answer == Some(next) {
             if let Some(((_, execution, call), mock)) = self.answers.pop_first() {
-                self.heartbeats.retain(|due| !(due.1 == execution && due.2 == call));
+                self.silences.retain(|(due, _)| !(due.1 == execution && due.2 == call));
                 self.give(&execution, mock.into_signal(call))?;
             }
         } else if stop == Some(next) {
@@ -479,8 +480,8 @@ impl Rehearsal {
                 self.give(&Text::from(EXECUTION), signal)?;
             }
         } else if silent == Some(next) {
-            if let Some((_, execution, call)) = self.heartbeats.pop_first() {
-                self.give(&execution, Signal::HeartbeatMissed { call })?;
+            if let Some(((_, execution, call), silence)) = self.silences.pop_first() {
+                self.give(&execution, silence.into_signal(call))?;
             }
         } else if sleeper == Some(next) {
             if let Some((_, execution)) = self.sleepers.pop_first() {

@@ -1,5 +1,6 @@
 //! Calls of resources: scheduled, acknowledged, answered, given up.
 
+use crate::effect::is_queue;
 use crate::event::{Detail, Event, EventId, Failure, Scheduled};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
@@ -24,12 +25,13 @@ impl State {
                 self.fold_call_failed(flow, event, id, failure, retry_after.unwrap_or(0))?;
             }
             Detail::TaskSubmitFailed(failure) => self.fold_call_failed(flow, event, id, failure, 0)?,
-            Detail::TaskTimedOut { error } => {
+            Detail::TaskTimedOut { error, redeliver } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Faulted {
                     failure: timed_out(flow, error),
                     retry_after: 0,
                 };
+                self.book.frames.get_mut(&id)?.active()?.redeliver = redeliver.unwrap_or(0);
                 self.close_call(event.caused_by);
                 self.book.abandoned.insert(event.caused_by);
             }
@@ -64,7 +66,7 @@ impl State {
         run.called = true;
         run.timeout_at = scheduled.timeout_at;
         run.phase = TaskPhase::InFlight { call: event };
-        self.open_call(event, id, false, scheduled.timeout_at);
+        self.open_call(event, id, false, scheduled);
         Some(())
     }
 
@@ -76,7 +78,7 @@ impl State {
         receipt: Option<&Value>,
         execution: Option<&Text>,
     ) -> Option<()> {
-        self.book.calls.get_mut(&event.caused_by)?.submitted = true;
+        self.submit_call(event.caused_by)?;
         let step = event.step.and_then(|step| flow.step(step)).map(|step| &step.kind);
         let polls = matches!(step, Some(StepKind::Task(task)) if task.poll.is_some());
         let pending = pending_of(receipt).filter(|_| polls);
@@ -135,26 +137,36 @@ impl State {
             .filter(|run| matches!(run.phase, TaskPhase::InFlight { call: waiting } if waiting == call))
     }
 
-    pub(super) fn open_call(&mut self, call: EventId, frame: FrameId, rollback: bool, timeout_at: Option<Timestamp>) {
-        self.book.calls.insert(
-            call,
-            InFlight {
-                frame,
-                rollback,
-                submitted: false,
-                timeout_at,
-            },
-        );
-        if let Some(due) = timeout_at {
+    pub(super) fn open_call(&mut self, call: EventId, frame: FrameId, rollback: bool, scheduled: &Scheduled) {
+        let in_flight = InFlight {
+            frame,
+            rollback,
+            submitted: false,
+            timeout_at: scheduled.timeout_at,
+            queued: is_queue(&scheduled.resource),
+            timeout_ms: scheduled.timeout_ms,
+        };
+        self.book.unsent += usize::from(in_flight.is_unsent());
+        self.book.calls.insert(call, in_flight);
+        if let Some(due) = scheduled.timeout_at {
             self.book.timers.insert((due, call), TimerFor::Call);
         }
     }
 
+    /// The sending of a call was acknowledged.
+    pub(super) fn submit_call(&mut self, call: EventId) -> Option<()> {
+        let in_flight = self.book.calls.get_mut(&call)?;
+        self.book.unsent = self.book.unsent.saturating_sub(usize::from(in_flight.is_unsent()));
+        in_flight.submitted = true;
+        Some(())
+    }
+
     pub(super) fn close_call(&mut self, call: EventId) {
-        if let Some(InFlight {
-            timeout_at: Some(due), ..
-        }) = self.book.calls.remove(&call)
-        {
+        let Some(in_flight) = self.book.calls.remove(&call) else {
+            return;
+        };
+        self.book.unsent = self.book.unsent.saturating_sub(usize::from(in_flight.is_unsent()));
+        if let Some(due) = in_flight.timeout_at {
             self.book.timers.remove(&(due, call));
         }
     }

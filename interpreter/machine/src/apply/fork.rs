@@ -23,6 +23,7 @@ impl State {
         for frame in self.book.frames.values_mut() {
             postpone(flow, frame, left);
         }
+        self.count_unsent();
         let bounded = self.book.timers.values().any(|what| *what == TimerFor::Execution);
         let timers = std::mem::take(&mut self.book.timers);
         for ((due, set_by), what) in timers {

@@ -1,5 +1,6 @@
 //! Steps: entered, started, ended, left.
 
+use crate::effect::is_queue;
 use crate::event::{Child, Detail, Event, EventId, Failure, Resolution};
 use crate::state::{
     ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
@@ -60,6 +61,7 @@ impl State {
             calls: 0,
             input: Overlay::default(),
             retries: Vec::new(),
+            redeliver: 0,
             retried: 0,
             deadline: None,
             phase: Phase::Entered,
@@ -86,6 +88,7 @@ impl State {
         visit.attempt = attempt;
         visit.calls = 0;
         visit.late = None;
+        visit.redeliver = 0;
         visit.undone = false;
         visit.started = event.id;
         visit.input = step_input(step, mapped.as_ref(), shown, plain);
@@ -493,11 +496,12 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> Inside {
     match &step.kind {
         StepKind::Pass | StepKind::Succeed | StepKind::Fail(_) => Inside::Simple,
         StepKind::Wait(_) => Inside::Wait(WaitRun::New),
-        StepKind::Task(_) => Inside::Task(Box::new(TaskRun {
+        StepKind::Task(task) => Inside::Task(Box::new(TaskRun {
             calls: 0,
             last_call: EventId::default(),
             called: false,
             timeout_at: match &step.timeout {
+                _ if is_queue(&task.call.resource) => None,
                 Some(Amount::Fixed(millis)) => Some(event.time.plus_millis(*millis)),
                 _ => None,
             },

@@ -54,6 +54,7 @@ impl State {
             started: event,
             attempt: 0,
             retries: Vec::new(),
+            redeliver: 0,
             retried: 0,
             phase: UndoPhase::Entered,
         });
@@ -144,13 +145,12 @@ impl State {
                 UndoPhase::Started
             }
             Detail::TaskScheduled(scheduled) => {
-                let timeout_at = scheduled.timeout_at;
                 run.phase = UndoPhase::InFlight { call: event.id };
-                self.open_call(event.id, id, true, timeout_at);
+                self.open_call(event.id, id, true, scheduled);
                 return Some(());
             }
             Detail::TaskSubmitted { .. } => {
-                self.book.calls.get_mut(&event.caused_by)?.submitted = true;
+                self.submit_call(event.caused_by)?;
                 return Some(());
             }
             Detail::StepFailed { failure, attempt } => {
@@ -182,6 +182,9 @@ impl State {
             },
             _ => {
                 let phase = undo_answer(flow, event)?;
+                if let Detail::TaskTimedOut { redeliver, .. } = event.detail {
+                    run.redeliver = redeliver.unwrap_or(0);
+                }
                 if matches!(event.detail, Detail::TaskTimedOut { .. }) {
                     self.book.abandoned.insert(event.caused_by);
                 }
@@ -344,7 +347,7 @@ fn undo_answer(flow: &Flow, event: &Event) -> Option<UndoPhase> {
         Detail::TaskSucceeded { .. } => return Some(UndoPhase::Answered),
         Detail::TaskFailed { failure, retry_after } => (failure.clone(), retry_after.unwrap_or(0)),
         Detail::TaskSubmitFailed(failure) => (failure.clone(), 0),
-        Detail::TaskTimedOut { error } => (timed_out(flow, error), 0),
+        Detail::TaskTimedOut { error, .. } => (timed_out(flow, error), 0),
         _ => return None,
     };
     Some(UndoPhase::Faulted { failure, retry_after })

@@ -82,6 +82,8 @@ short! {
     "call" "l"
     "params" "q"
     "timeoutAt" "ta"
+    "timeoutMs" "tq"
+    "redeliver" "rv"
     "receipt" "rc"
     "executionId" "xi"
     "version" "vn"

@@ -306,6 +306,7 @@ impl<'a> Members<'a> {
                 call: self.small("call")?,
                 params: self.maybe("params", Self::any)?,
                 timeout_at: self.maybe("timeoutAt", Self::time)?,
+                timeout_ms: self.maybe("timeoutMs", Self::number)?,
             })),
             "TaskSubmitted" => Detail::TaskSubmitted {
                 receipt: self.maybe("receipt", Self::any)?,
@@ -324,6 +325,7 @@ impl<'a> Members<'a> {
             },
             "TaskTimedOut" => Detail::TaskTimedOut {
                 error: self.text("error")?,
+                redeliver: self.maybe("redeliver", Self::small)?,
             },
             "TaskCancelled" => Detail::TaskCancelled {
                 of: self.event("of")?,

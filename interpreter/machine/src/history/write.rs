@@ -219,6 +219,7 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set(o, "call", scheduled.call);
             set_some(o, "params", scheduled.params.clone());
             set_some(o, "timeoutAt", scheduled.timeout_at.map(|at| at.to_string()));
+            set_some(o, "timeoutMs", scheduled.timeout_ms);
         }
         Detail::TaskSubmitted {
             receipt,
@@ -242,7 +243,10 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set_failure(o, failure);
             set_some(o, "retryAfter", *retry_after);
         }
-        Detail::TaskTimedOut { error } => set(o, "error", error.clone()),
+        Detail::TaskTimedOut { error, redeliver } => {
+            set(o, "error", error.clone());
+            set_some(o, "redeliver", *redeliver);
+        }
         Detail::TaskCancelled { of, reason } => {
             set(o, "of", of.0);
             set(o, "reason", reason.clone());

@@ -71,6 +71,7 @@ impl State {
             book: written.book,
             recent: None,
         };
+        state.count_unsent();
         state
             .sound(flow)
             .and_then(|()| state.rebuild(flow))

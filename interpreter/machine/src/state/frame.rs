@@ -121,6 +121,9 @@ pub(crate) struct Visit {
     pub(crate) undone: bool,
     /// Retries used of each policy.
     pub(crate) retries: Vec<u32>,
+    /// Retries that the queue gives the failure of the latest attempt, where no policy names it.
+    #[serde(default)]
+    pub(crate) redeliver: u32,
     /// Retries so far, whatever the policy: what counts the `values` of a policy.
     pub(crate) retried: u32,
     /// The attempt's time was over while something inside was being undone: it takes effect when that has ended.

@@ -1,6 +1,6 @@
 //! What is outstanding: effects and timers, as they follow from the state.
 
-use super::{Frame, State, TimerFor, UndoPhase};
+use super::{Frame, InFlight, State, TimerFor, UndoPhase};
 use crate::effect::{CallToSend, Effect, EffectKind};
 use crate::event::{Child, EventId};
 use crate::signal::Timer;
@@ -88,13 +88,13 @@ impl State {
         let in_flight = self.book.calls.get(&call)?;
         let frame = self.book.frames.get(&in_flight.frame)?;
         if in_flight.rollback {
-            self.undo_to_send(flow, frame, call)
+            self.undo_to_send(flow, frame, call, in_flight)
         } else {
-            forward_to_send(flow, frame, call)
+            forward_to_send(flow, frame, call, in_flight)
         }
     }
 
-    fn undo_to_send(&self, flow: &Flow, frame: &Frame, call: EventId) -> Option<CallToSend> {
+    fn undo_to_send(&self, flow: &Flow, frame: &Frame, call: EventId, in_flight: &InFlight) -> Option<CallToSend> {
         let run = frame.undoing.as_ref()?.current.as_ref()?;
         if !matches!(run.phase, UndoPhase::InFlight { call: waiting } if waiting == call) {
             return None;
@@ -129,7 +129,8 @@ impl State {
             rollback: true,
             child,
             visit: run.started,
-            timeout_at: self.book.calls.get(&call).and_then(|call| call.timeout_at),
+            timeout_at: in_flight.timeout_at,
+            timeout_ms: in_flight.timeout_ms,
             heartbeat: None,
             wait: None,
             priority: task.priority,
@@ -137,7 +138,7 @@ impl State {
     }
 }
 
-fn forward_to_send(flow: &Flow, frame: &Frame, call: EventId) -> Option<CallToSend> {
+fn forward_to_send(flow: &Flow, frame: &Frame, call: EventId, in_flight: &InFlight) -> Option<CallToSend> {
     let visit = frame.visit()?;
     let step = flow.step(visit.step)?;
     let StepKind::Task(task) = &step.kind else {
@@ -165,6 +166,7 @@ fn forward_to_send(flow: &Flow, frame: &Frame, call: EventId) -> Option<CallToSe
         child: None,
         visit: visit.entered,
         timeout_at: run.timeout_at,
+        timeout_ms: in_flight.timeout_ms,
         heartbeat: task.heartbeat,
         wait: task.wait,
         priority: task.priority,

@@ -54,6 +54,9 @@ pub(crate) struct UndoRun {
     /// The attempt, from 1; 0 before the first.
     pub(crate) attempt: u32,
     pub(crate) retries: Vec<u32>,
+    /// Retries that the queue gives the failure of the latest attempt, where no policy names it.
+    #[serde(default)]
+    pub(crate) redeliver: u32,
     pub(crate) retried: u32,
     /// The input of the undoing call.
     #[serde(serialize_with = "as_object", deserialize_with = "from_object")]

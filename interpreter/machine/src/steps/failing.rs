@@ -18,6 +18,8 @@ pub(crate) struct Tried<'a> {
     pub(crate) failure: &'a Failure,
     /// Seconds the resource asks to wait.
     pub(crate) retry_after: u64,
+    /// Retries that the queue gives where no policy names the failure.
+    pub(crate) redeliver: u32,
 }
 
 /// A retry that is to be made.
@@ -52,6 +54,7 @@ impl State {
             retried: visit.retried,
             failure: &failure,
             retry_after,
+            redeliver: visit.redeliver,
         };
         if let Some(next) = self.next_retry(turn, id, &step.retry, &tried, &resolve) {
             let attempt = visit.attempt + 1;
@@ -72,7 +75,8 @@ impl State {
         }
     }
 
-    /// The retry that a failure leads to; the first policy that matches decides alone.
+    /// The retry that a failure leads to; the first policy that matches decides alone. Where none does, the queue whose
+    /// worker fell silent does: it counts as a policy after those of the step.
     pub(crate) fn next_retry(
         &self,
         turn: &Turn<'_>,
@@ -82,21 +86,25 @@ impl State {
         resolve: &dyn Fn(&Values) -> Option<Vec<Value>>,
     ) -> Option<NextRetry> {
         let names = &turn.flow.fault_names;
-        let (index, policy) = policies.iter().enumerate().find(|(_, policy)| {
+        let found = policies.iter().enumerate().find(|(_, policy)| {
             policy
                 .errors
                 .iter()
                 .any(|matcher| matcher.matches(&tried.failure.error, names))
-        })?;
+        });
+        let (index, policy, most) = match found {
+            Some((index, policy)) => (index, Some(policy), policy.max_attempts),
+            None => (policies.len(), None, u64::from(tried.redeliver)),
+        };
         let k = tried.retries.get(index).copied().unwrap_or(0) + 1;
-        if u64::from(k) > policy.max_attempts {
+        if u64::from(k) > most {
             return None;
         }
         let value = match policies.iter().find_map(|policy| policy.values.as_ref()) {
             None => None,
             Some(values) => {
                 let next = resolve(values).and_then(|values| values.get(tried.retried as usize + 1).cloned());
-                if policy.values.is_some() && next.is_none() {
+                if policy.is_some_and(|policy| policy.values.is_some()) && next.is_none() {
                     return None;
                 }
                 next
@@ -105,7 +113,9 @@ impl State {
         let chance = chance(self.seed(), self.book.last.next().0, id);
         Some(NextRetry {
             policy: u32::try_from(index).unwrap_or(u32::MAX),
-            delay_ms: delay(policy, k, chance).max(tried.retry_after.saturating_mul(1000)),
+            delay_ms: policy
+                .map_or(0, |policy| delay(policy, k, chance))
+                .max(tried.retry_after.saturating_mul(1000)),
             value,
         })
     }

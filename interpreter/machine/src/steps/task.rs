@@ -9,12 +9,12 @@
 //! | faulted | `StepFailed` |
 //! | sleeping | waits for its timer |
 
+use crate::effect::is_queue;
 use crate::event::{Detail, Scheduled};
 use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{Amount, FaultKind, Poll, Root, Scope, Step, Task};
-use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Value;
 
 impl State {
@@ -72,9 +72,12 @@ impl State {
         let Some(run) = visit.task() else {
             return;
         };
-        let timeout_at = match run.timeout_at {
-            Some(timeout_at) => Some(timeout_at),
-            None => self.computed_timeout(turn, id, step),
+        let resource = run.location.clone().unwrap_or_else(|| task.call.resource.clone());
+        let bound = |millis| turn.now.plus_millis(millis);
+        let (timeout_at, timeout_ms) = match run.timeout_at {
+            Some(timeout_at) => (Some(timeout_at), None),
+            None if is_queue(&resource) => (None, self.queue_timeout(turn, id, step)),
+            None => (self.computed_timeout(turn, id, step).map(bound), None),
         };
         let params = task
             .call
@@ -82,18 +85,27 @@ impl State {
             .as_ref()
             .map(|params| params.resolve(Root::Overlay(&visit.input)));
         let detail = Detail::TaskScheduled(Box::new(Scheduled {
-            resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
+            resource,
             pattern: task.call.pattern,
             attempt: visit.attempt,
             call: run.calls + 1,
             params,
             timeout_at,
+            timeout_ms,
         }));
         self.emit(turn, self.place(id), detail);
     }
 
-    /// The bound of an attempt where a program gives it.
-    fn computed_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<Timestamp> {
+    /// How long a worker may have a task: its time counts from when it takes it.
+    fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<u64> {
+        match &step.timeout {
+            Some(Amount::Fixed(millis)) => Some(*millis),
+            _ => self.computed_timeout(turn, id, step),
+        }
+    }
+
+    /// The bound of an attempt where a program gives it, in milliseconds.
+    fn computed_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<u64> {
         let Some(Amount::Program(program)) = &step.timeout else {
             return None;
         };
@@ -106,8 +118,7 @@ impl State {
             now: turn.now,
             seed: self.seed(),
         });
-        let millis = made.ok()?.value.get("value")?.as_number()?.as_u64()?;
-        Some(turn.now.plus_millis(millis))
+        made.ok()?.value.get("value")?.as_number()?.as_u64()
     }
 
     fn poll_again(&mut self, turn: &mut Turn<'_>, id: FrameId, poll: &Poll, retry_after: u64) {

@@ -4,8 +4,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, History, KeptFlow, Listing, Message, Page, Query, Record, Refusal, Retention, Shelf, Store,
-    StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
+    Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -181,6 +181,37 @@ impl<S: Store> Listing for Faulty<S> {
 impl<S: Store> Retention for Faulty<S> {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.run(|store| store.clear(before, limit))
+    }
+}
+
+impl<S: Store> Queueing for Faulty<S> {
+    fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.run(|store| store.next_tasks(queue, limit))
+    }
+
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+        self.run(|store| store.leased_tasks())
+    }
+
+    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        self.run(|store| store.depths())
+    }
+
+    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.run(|store| store.overdue_tasks(before, limit))
+    }
+
+    fn dead_tasks(
+        &self,
+        queue: &str,
+        after: Option<(&str, EventId)>,
+        limit: usize,
+    ) -> Result<Vec<DeadTask>, StoreError> {
+        self.run(|store| store.dead_tasks(queue, after, limit))
+    }
+
+    fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.run(|store| store.dead_counts())
     }
 }
 

@@ -160,6 +160,7 @@ impl LocalRun {
             );
         }
         let world = World {
+            queues: None,
             history: match &kept {
                 None => Arc::new(MemoryStore::new()),
                 Some(kept) => kept.history(),

@@ -5,6 +5,7 @@ mod flows;
 mod keys;
 mod looking;
 mod owners;
+mod queues;
 mod schedules;
 mod telling;
 mod tidying;
@@ -16,6 +17,7 @@ pub use flows::{PutError, PutFlow};
 pub use keys::rotate as rotate_token_keys;
 pub(crate) use keys::token_keys;
 pub use looking::{LookError, Looked};
+pub use queues::{Buried, ShownQueue};
 pub use schedules::{ScheduleError, Scheduled};
 pub use watching::{Watch, Watchers};
 
@@ -29,7 +31,8 @@ use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Secrets, Store, StoreError};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    Command, FlowTable, ForkRequest, Reply, Report, ResourceMap, Snapshot, StartFailure, StartRequest, TokenKeys,
+    Command, FlowTable, ForkRequest, QueueCommand, QueueDoor, Reply, Report, ResourceMap, Snapshot, StartFailure,
+    StartRequest, TokenKeys,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,6 +73,8 @@ pub struct Node {
     watchers: Watchers,
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
+    queues: QueueDoor,
+    secrets: Arc<dyn Secrets>,
     clock: SystemClock,
 }
 
@@ -126,14 +131,19 @@ impl Node {
         let tokens = token_keys(store.as_ref())?;
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
-        let owners = Owners::start(&Start {
-            settings,
-            flows: flows.clone(),
-            limits: limits.clone(),
-            tokens: tokens.clone(),
-            watchers: watchers.clone(),
-            counters: counters.clone(),
-        })?;
+        let shared = queues::Shared::new();
+        let (door, secrets) = (shared.door.clone(), settings.secrets.clone());
+        let owners = Owners::start(
+            shared,
+            &Start {
+                settings,
+                flows: flows.clone(),
+                limits: limits.clone(),
+                tokens: tokens.clone(),
+                watchers: watchers.clone(),
+                counters: counters.clone(),
+            },
+        )?;
         let node = Self {
             store,
             flows,
@@ -143,6 +153,8 @@ impl Node {
             watchers,
             counters,
             schedules: schedules::Schedules::default(),
+            queues: door,
+            secrets,
             clock: SystemClock,
         };
         node.take_up_schedules()?;
@@ -181,13 +193,18 @@ impl Node {
     }
 
     /// Hands in a report. What became of it comes once that is durable.
-    pub fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
+    pub async fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
         let (reply, answer) = oneshot::channel();
-        let Ok((execution, _)) = self.tokens.verify(&token) else {
+        let Ok((execution, call)) = self.tokens.verify(&token) else {
             // The receiver is still here.
             let _ = reply.send(Reply::InvalidToken);
             return Ok(answer);
         };
+        // Leases are no events: their queue knows who has the task.
+        if report == Report::Heartbeat && self.beat((Text::from(execution.as_str()), call)).await {
+            let _ = reply.send(Reply::Taken);
+            return Ok(answer);
+        }
         let command = Command::Report { token, report, reply };
         self.owners.owner_of(&execution, command)?;
         Ok(answer)
@@ -208,7 +225,8 @@ impl Node {
     /// Takes no more, gives calls in flight so long to end, and stops. What is not over goes on at the next start.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
         let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        self.owners.drain(self.now().plus_millis(millis)).await
+        self.queues.tell(QueueCommand::Drain);
+        self.owners.drain(self.now().plus_millis(millis), &self.queues).await
     }
 
     /// Becomes something when the node has come to its end: why, if it failed.

@@ -126,6 +126,14 @@ fn schemas() -> Value {
         ("version", number()),
         ("labels", labels()),
     ];
+    let hold = [
+        ("worker!", text()),
+        ("limit", number()),
+        ("leaseSeconds", number()),
+        ("waitSeconds", number()),
+    ];
+    let mut hold_several = hold.to_vec();
+    hold_several.push(("queues!", list(text())));
     let mut one = start.to_vec();
     one.push(("flow!", text()));
     json!({
@@ -151,6 +159,20 @@ fn schemas() -> Value {
         "Reports": shape(&[("reports!", list(shape(&[("token!", text()), ("output", object()), ("error", text()), ("cause", text()),
             ("heartbeat", json!({"type": "boolean"}))])))]),
         "ReportAnswers": shape(&[("results!", list(shape(&[("status!", number()), ("code", text())])))]),
+        "Hold": shape(&hold),
+        "HoldSeveral": shape(&hold_several),
+        "HeldTasks": shape(&[("tasks!", list(shape(&[("token!", text()), ("queue!", text()), ("execution!", text()), ("flow!", text()),
+            ("step!", text()), ("path!", list(object())), ("type!", text()), ("attempt!", number()), ("key!", text()), ("stepKey!", text()),
+            ("priority!", number()), ("input!", json!({})), ("leaseSeconds!", number()), ("leaseUntil!", time()),
+            ("timeoutSeconds", number()), ("deadline", time())])))]),
+        "Queue": shape(&[("name!", text()), ("waiting!", number()), ("held!", number()), ("dead!", number()), ("workers!", number()),
+            ("ageSeconds", number()), ("maxConcurrent", number()), ("ratePerSecond", json!({"type": "number"})),
+            ("paused", json!({"type": "boolean"})), ("redeliver", number())]),
+        "QueueSettings": shape(&[("maxConcurrent", number()), ("ratePerSecond", json!({"type": "number"})),
+            ("paused", json!({"type": "boolean"})), ("redeliver", number())]),
+        "Bury": shape(&[("action!", json!({"enum": ["requeue", "drop"]})), ("tasks", list(shape(&[("execution!", text()), ("call!", number())]))),
+            ("cursor", text()), ("by", text())]),
+        "Buried": shape(&[("done!", number()), ("notDone!", number()), ("next", json!({}))]),
         "Schedule": shape(&[("name", text()), ("flow!", text()), ("cron!", text()), ("payload", json!({})), ("overlap", text()),
             ("catchUp", text()), ("paused", json!({"type": "boolean"})), ("nextTime", time()), ("latestExecution", text())]),
     })

@@ -4,6 +4,7 @@ mod executions;
 mod flows;
 mod history;
 mod operating;
+mod queues;
 mod schedules;
 mod service;
 
@@ -47,7 +48,7 @@ const REPORT: usize = 1024 * 1024;
 
 impl Reports for App {
     async fn hand_in(&self, token: String, report: Report) -> HandedIn {
-        self.node.report(token, report)
+        self.node.report(token, report).await
     }
 }
 
@@ -390,6 +391,90 @@ pub const ROUTES: &[Route] = &[
         body: None,
         answers: &[(204, "done", None), (404, "there is none", Some("Problem"))],
         handler: Some(|| delete(schedules::discard)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/queues/hold",
+        scope: Some(Scope::Worker),
+        summary: "Gives a worker tasks of several queues, as soon as there are some",
+        query: &[],
+        body: Some("HoldSeveral"),
+        answers: &[(
+            200,
+            "tasks the worker has now; none, if it waited in vain",
+            Some("HeldTasks"),
+        )],
+        handler: Some(|| post(queues::hold_several)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/queues/{queue}/hold",
+        scope: Some(Scope::Worker),
+        summary: "Gives a worker tasks of a queue, as soon as there are some",
+        query: &[],
+        body: Some("Hold"),
+        answers: &[(
+            200,
+            "tasks the worker has now; none, if it waited in vain",
+            Some("HeldTasks"),
+        )],
+        handler: Some(|| post(queues::hold_one)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/queues",
+        scope: Some(Scope::Read),
+        summary: "The queues",
+        query: &[],
+        body: None,
+        answers: &[(200, "all of them", Some("Page"))],
+        handler: Some(|| get(queues::list)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/queues/{queue}",
+        scope: Some(Scope::Read),
+        summary: "A queue: what waits, and what is set",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the queue", Some("Queue")),
+            (404, "nothing is known of it", Some("Problem")),
+        ],
+        handler: Some(|| get(queues::get)),
+    },
+    Route {
+        method: "PUT",
+        path: "/v1/queues/{queue}",
+        scope: Some(Scope::Operate),
+        summary: "Sets a queue; what is left out is as if nothing was set",
+        query: &[],
+        body: Some("QueueSettings"),
+        answers: &[
+            (200, "what is set now", Some("QueueSettings")),
+            (422, "these are no settings", Some("Problem")),
+        ],
+        handler: Some(|| put(queues::put)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/queues/{queue}/dead",
+        scope: Some(Scope::Read),
+        summary: "Tasks that failed for good, in the order of their executions",
+        query: PAGE,
+        body: None,
+        answers: &[(200, "a page of them", Some("Page"))],
+        handler: Some(|| get(queues::dead)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/queues/{queue}/dead",
+        scope: Some(Scope::Operate),
+        summary: "Queues dead tasks anew, or lists them no longer: those named, or up to 1000",
+        query: &[],
+        body: Some("Bury"),
+        answers: &[(200, "for how many it was done", Some("Buried"))],
+        handler: Some(|| post(queues::bury)),
     },
     Route {
         method: "GET",

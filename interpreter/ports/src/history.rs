@@ -1,6 +1,7 @@
 //! Where histories are kept.
 
 use crate::message::{Message, MessageId};
+use crate::queueing::{DeadTask, LeaseChange, QueuedTask};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
@@ -23,6 +24,39 @@ pub struct Append {
     pub sent: Vec<Message>,
     /// Messages dealt with: kept no longer.
     pub received: Vec<MessageId>,
+    /// Tasks of this execution that go into queues; one that is there already stays as it is.
+    pub queued: Vec<QueuedTask>,
+    /// Calls of this execution whose tasks leave their queues.
+    pub unqueued: Vec<EventId>,
+    /// Tasks of this execution that failed for good.
+    pub dead: Vec<DeadTask>,
+    /// Calls of this execution that are dead no longer; all of them, where it goes on.
+    pub buried: Buried,
+    /// Tasks taken or given back, of whatever executions; a task that is gone is passed over. An append that is nothing else
+    /// names no execution.
+    pub leases: Vec<LeaseChange>,
+}
+
+/// Which dead tasks of an execution are no longer listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Buried {
+    /// None.
+    #[default]
+    None,
+    /// Those of these calls.
+    Calls(Vec<EventId>),
+    /// All.
+    All,
+}
+
+impl Append {
+    /// An append that only takes tasks or gives them back.
+    pub fn of_leases(leases: Vec<LeaseChange>) -> Self {
+        Self {
+            leases,
+            ..Self::default()
+        }
+    }
 }
 
 /// The events of one turn, in the form `history::write_turn` of the machine makes.

@@ -84,6 +84,6 @@ pub trait Shelf: Send + Sync {
 }
 
 /// All that a durable runtime asks of a store.
-pub trait Store: crate::History + crate::Catalogue + Listing + Retention + Shelf {}
+pub trait Store: crate::History + crate::Catalogue + crate::Queueing + Listing + Retention + Shelf {}
 
-impl<S: crate::History + crate::Catalogue + Listing + Retention + Shelf> Store for S {}
+impl<S: crate::History + crate::Catalogue + crate::Queueing + Listing + Retention + Shelf> Store for S {}

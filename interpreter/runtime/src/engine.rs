@@ -6,11 +6,12 @@ mod dispatch;
 mod heartbeats;
 mod loading;
 mod sleepers;
-mod writer;
+pub(crate) mod writer;
 
 pub use commands::{Command, Reply, Report, Snapshot, Start, StartFailure};
 pub use writer::Writer;
 
+use crate::queues::QueueDoor;
 use crate::shard::{Outgoing, Shard, Step};
 use crate::tokens::TokenKeys;
 use answers::Answers;
@@ -43,6 +44,8 @@ pub struct World {
     pub secrets: Arc<dyn Secrets>,
     /// What tokens are signed with.
     pub tokens: TokenKeys,
+    /// Where tasks for workers go, if there are queues.
+    pub queues: Option<QueueDoor>,
 }
 
 /// How an engine goes about it.

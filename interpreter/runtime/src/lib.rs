@@ -6,8 +6,10 @@
 mod engine;
 mod flows;
 pub mod hexadecimal;
+mod queues;
 mod resources;
 pub mod schedule;
+mod secrets;
 mod shard;
 mod tokens;
 
@@ -15,7 +17,12 @@ pub use engine::{
     Command, Connectors, Engine, EngineSettings, Reply, Report, Snapshot, Start, StartFailure, World, Writer,
 };
 pub use flows::FlowTable;
+pub use queues::{
+    Grant, HeldTask, HoldRequest, Order, Pumped, QueueCommand, QueueDoor, QueueEngine, QueueSettings,
+    QueueSettingsError, QueueView, QueueWorld, Queues, Rounds, TaskKey, Ticks, Verdict,
+};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
+pub use secrets::reveal_secrets;
 pub use shard::{
     Birth, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, Step as ShardStep, child_id, load,
 };

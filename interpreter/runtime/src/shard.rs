@@ -14,12 +14,14 @@ mod children;
 mod forks;
 mod live;
 mod recover;
+mod tasks;
 
 pub use births::{Birth, child_id};
 pub use forks::ForkRequest;
 pub use recover::{Loaded, load};
 
 use crate::flows::FlowTable;
+use crate::queues::Rounds;
 use crate::resources::ResourceMap;
 use births::Births;
 use children::Post;
@@ -29,7 +31,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{CallToSend, Event, EventId, Parent, Rejection, Signal, Started, State, Status};
-use starbridge_ports::{Append, Message, MessageId, Record, Refusal};
+use starbridge_ports::{Append, Message, MessageId, QueuedTask, Record, Refusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -42,6 +44,8 @@ pub struct Shard {
     resources: ResourceMap,
     limits: Arc<Limits>,
     births: Births,
+    /// Where tasks of queues get their rounds, if there are queues.
+    rounds: Option<Arc<Rounds>>,
     /// Calls of child flows that are answered from outside all the same.
     outside: Option<Outside>,
     checkpoint_events: u64,
@@ -93,6 +97,17 @@ pub enum Outgoing {
     },
     /// A call is given up.
     Cancel {
+        /// The execution it belongs to.
+        execution: Text,
+        /// The call.
+        call: EventId,
+    },
+    /// A task stands in its queue.
+    Queued(Box<QueuedTask>),
+    /// A task has left its queue.
+    Unqueued {
+        /// The queue.
+        queue: Text,
         /// The execution it belongs to.
         execution: Text,
         /// The call.
@@ -184,6 +199,7 @@ impl Shard {
             resources,
             limits,
             births: Box::new(births),
+            rounds: None,
             outside: None,
             checkpoint_events: live::CHECKPOINT_EVENTS,
             executions: BTreeMap::new(),

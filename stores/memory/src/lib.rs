@@ -1,14 +1,15 @@
 //! A store in memory: gone with the process. For `exec`, for tests, and as the model other stores are compared with.
 
 mod list;
+mod queueing;
 mod write;
 
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, History, KeptFlow, Listing, Message, Page, Query, Record, Refusal, Retention, Shelf, StoreError,
-    StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
+    Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,7 @@ struct Kept {
     flows: BTreeMap<(Text, u64), KeptFlow>,
     /// By kind and name.
     shelf: BTreeMap<(String, String), String>,
+    tasks: queueing::Tasks,
 }
 
 #[derive(Debug, Default)]
@@ -209,6 +211,37 @@ impl Listing for MemoryStore {
 impl Retention for MemoryStore {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         Ok(self.lock().clear(before, limit))
+    }
+}
+
+impl Queueing for MemoryStore {
+    fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        Ok(self.lock().next_tasks(queue, limit))
+    }
+
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+        Ok(self.lock().leased_tasks())
+    }
+
+    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        Ok(self.lock().depths())
+    }
+
+    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        Ok(self.lock().overdue_tasks(before, limit))
+    }
+
+    fn dead_tasks(
+        &self,
+        queue: &str,
+        after: Option<(&str, EventId)>,
+        limit: usize,
+    ) -> Result<Vec<DeadTask>, StoreError> {
+        Ok(self.lock().dead_tasks(queue, after, limit))
+    }
+
+    fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        Ok(self.lock().dead_counts())
     }
 }
 

@@ -62,6 +62,7 @@ impl Kept {
                 execution.checkpoint = Some((execution.last(), state.clone()));
             }
         }
+        self.change_tasks(append);
         if !append.received.is_empty() {
             self.messages.retain(|message| !append.received.contains(&message.id));
         }
@@ -122,6 +123,7 @@ impl Kept {
                 continue;
             };
             self.messages.retain(|message| message.id.to != id);
+            self.tasks.clear(*number);
             self.numbers.remove(&id);
             self.names.remove(&(record.flow, record.name));
         }

@@ -1,6 +1,7 @@
 //! Appending: a batch is one transaction.
 
 use crate::head::{Head, MOST_EVENTS, place};
+use crate::queueing;
 use crate::record::code;
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -27,6 +28,9 @@ pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<
 
 /// INVARIANT: whatever refuses stands before the first thing written, so that a refusal leaves nothing behind.
 fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>> {
+    if append.execution.is_empty() {
+        return queueing::lease(work, &append.leases).map(|()| None);
+    }
     if append.turn.as_ref().is_some_and(|turn| !follows(append, turn)) {
         return Ok(Some(Refusal::Conflict));
     }
@@ -48,6 +52,10 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
             .prepare_cached("INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2, ?3)")?
             .execute(params![head.number, head.last, state])?;
     }
+    if let Some(head) = head {
+        queueing::change(work.connection, head, append)?;
+    }
+    queueing::lease(work, &append.leases)?;
     for message in &append.received {
         discard(work.connection, message)?;
     }

@@ -12,6 +12,7 @@ mod load;
 mod migrate;
 mod open;
 mod owner;
+mod queueing;
 mod readers;
 mod record;
 mod retention;
@@ -27,8 +28,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, History, KeptFlow, Listing, Message, Page, Query, Record, Refusal, Retention, Shelf, StoreError,
-    StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
+    Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -158,6 +159,37 @@ impl Listing for SqliteStore {
 impl Retention for SqliteStore {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.writer().transaction(|work| retention::clear(work, before, limit))
+    }
+}
+
+impl Queueing for SqliteStore {
+    fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.read(|connection| queueing::next(connection, queue, limit))
+    }
+
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+        self.read(queueing::leased)
+    }
+
+    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        self.read(queueing::depths)
+    }
+
+    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.read(|connection| queueing::overdue(connection, before, limit))
+    }
+
+    fn dead_tasks(
+        &self,
+        queue: &str,
+        after: Option<(&str, EventId)>,
+        limit: usize,
+    ) -> Result<Vec<DeadTask>, StoreError> {
+        self.read(|connection| queueing::dead(connection, queue, after, limit))
+    }
+
+    fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.read(queueing::dead_counts)
     }
 }
 

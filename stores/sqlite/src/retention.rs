@@ -1,6 +1,7 @@
 //! Clearing away, a little at a time.
 
 use crate::head::{MOST_EVENTS, place};
+use crate::queueing;
 use crate::write::Work;
 use rusqlite::{Connection, params};
 use starbridge_fdl::time::Timestamp;
@@ -51,6 +52,7 @@ fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rus
             )?
             .execute([number])?;
     }
+    queueing::clear(connection, number)?;
     for sql in [
         "DELETE FROM checkpoints WHERE number = ?1",
         "DELETE FROM executions WHERE number = ?1",

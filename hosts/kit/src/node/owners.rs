@@ -1,5 +1,6 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
 
+use super::queues::Shared;
 use super::telling::tell;
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
 use crate::system::{SystemClock, birth};
@@ -10,8 +11,8 @@ use starbridge_fdl::value::Text;
 use starbridge_http::{HttpConnector, HttpSettings};
 use starbridge_ports::{StoreError, shard_of};
 use starbridge_runtime::{
-    Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, Shard, StartRequest, TokenKeys, World,
-    Writer,
+    Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, QueueCommand, QueueDoor, Shard,
+    StartRequest, TokenKeys, World, Writer,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,41 +38,76 @@ pub(super) struct Owners {
     inboxes: Vec<mpsc::Sender<Command>>,
     next: AtomicUsize,
     ended: watch::Receiver<End>,
+    queues_over: watch::Receiver<bool>,
+}
+
+fn no_thread(error: std::io::Error) -> NodeError {
+    NodeError::System(format!("a thread can't be started: {error}"))
+}
+
+fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> Result<(), NodeError> {
+    let own = name.to_owned();
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(move || work(own)).map(drop).map_err(no_thread)
+}
+
+/// A thread that panics takes the node with it: a new start goes on from what is durable.
+fn unless_it_panics(name: &str, work: impl FnOnce() -> Result<(), NodeError>) -> Result<(), NodeError> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(NodeError::System(format!("the thread {name} panicked"))))
+}
+
+/// The first end is the node's.
+fn note(end: &watch::Sender<End>, over: Result<(), NodeError>) {
+    end.send_modify(|end| {
+        end.get_or_insert(over);
+    });
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, NodeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| NodeError::System(format!("a runtime can't be started: {error}")))
+}
+
+fn block_on(work: impl Future<Output = Result<(), StoreError>>) -> Result<(), NodeError> {
+    runtime()?.block_on(work).map_err(NodeError::Store)
 }
 
 impl Owners {
-    pub(super) fn start(start: &Start) -> Result<Self, NodeError> {
-        let system = |error: std::io::Error| NodeError::System(format!("a thread can't be started: {error}"));
-        let writer = Writer::start(start.settings.store.clone()).map_err(system)?;
+    pub(super) fn start(shared: Shared, start: &Start) -> Result<Self, NodeError> {
+        let writer = Writer::start(start.settings.store.clone()).map_err(no_thread)?;
         let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
         let (end, ended) = watch::channel(None);
         let left = Arc::new(AtomicUsize::new(usize::from(of)));
-        let mut inboxes = Vec::new();
-        for which in 0..of {
-            let (commands, inbox) = mpsc::channel(start.settings.inbox.max(1));
-            inboxes.push(commands);
-            let owner = owner(start, (which, of));
+        let channels = (0..of).map(|_| mpsc::channel(start.settings.inbox.max(1)));
+        let (inboxes, ends): (Vec<_>, Vec<_>) = channels.unzip();
+        let owners = (0..of).map(|which| owner(start, &shared, (which, of)));
+        let owners: Vec<Owner> = owners.collect();
+        // The queues begin where the store is before anybody changes that.
+        let queues = shared.engine(&start.settings.store, &writer, inboxes.clone())?;
+        for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
             let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
-            std::thread::Builder::new()
-                .name(format!("owner-{which}"))
-                .spawn(move || {
-                    // An owner that panics takes the node with it: a new start goes on from what is durable.
-                    let owning = AssertUnwindSafe(|| run(owner, inbox, &writer));
-                    let over = catch_unwind(owning)
-                        .unwrap_or_else(|_| Err(NodeError::System(format!("the thread owner-{which} panicked"))));
-                    let last = left.fetch_sub(1, Ordering::SeqCst) == 1;
-                    if over.is_err() || last {
-                        end.send_modify(|end| {
-                            end.get_or_insert(over);
-                        });
-                    }
-                })
-                .map_err(system)?;
+            spawn(&format!("owner-{which}"), move |name| {
+                let over = unless_it_panics(&name, || run(owner, inbox, &writer));
+                let last = left.fetch_sub(1, Ordering::SeqCst) == 1;
+                if over.is_err() || last {
+                    note(&end, over);
+                }
+            })?;
         }
+        let (queues_end, queues_over) = watch::channel(false);
+        spawn("queues", move |name| {
+            let over = unless_it_panics(&name, || block_on(queues.serve()));
+            if over.is_err() {
+                note(&end, over);
+            }
+            let _ = queues_end.send(true);
+        })?;
         Ok(Self {
             inboxes,
             next: AtomicUsize::new(0),
             ended,
+            queues_over,
         })
     }
 
@@ -81,8 +117,12 @@ impl Owners {
 
     /// Hands a command to the owner of an execution.
     pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
-        let which = usize::from(shard_of(execution)) % self.inboxes.len();
-        self.hand_to(which, command)
+        self.hand_to(Self::which(execution, self.inboxes.len()), command)
+    }
+
+    /// Which of so many owners has an execution.
+    pub(super) fn which(execution: &str, of: usize) -> usize {
+        usize::from(shard_of(execution)) % of.max(1)
     }
 
     /// Hands a command to whoever is next.
@@ -99,14 +139,18 @@ impl Owners {
         }
     }
 
-    pub(super) async fn drain(&self, until: Timestamp) -> Result<(), NodeError> {
+    /// Owners come to their end first, then the queues: workers are answered until then.
+    pub(super) async fn drain(&self, until: Timestamp, queues: &QueueDoor) -> Result<(), NodeError> {
         for inbox in &self.inboxes {
             // An owner that is gone is drained.
             let _ = inbox.send(Command::Drain { until }).await;
         }
         let mut ended = self.ended.clone();
-        let end = ended.wait_for(Option::is_some).await;
-        end.map_or(Ok(()), |end| end.clone().unwrap_or(Ok(())))
+        let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
+        queues.tell(QueueCommand::Stop);
+        // Nobody sends where the thread is gone already.
+        let _ = self.queues_over.clone().wait_for(|over| *over).await;
+        end.map_or(Ok(()), |end| end.unwrap_or(Ok(())))
     }
 }
 
@@ -120,7 +164,7 @@ struct Owner {
     counters: Arc<Counters>,
 }
 
-fn owner(start: &Start, share: (u8, u8)) -> Owner {
+fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
     let settings = &start.settings;
     let births = move |request: &StartRequest, _: Timestamp| of_share(birth(request), share);
     let mut connectors = Connectors::new();
@@ -128,19 +172,22 @@ fn owner(start: &Start, share: (u8, u8)) -> Owner {
         let commands = CommandConnector::new(CommandSettings::in_folder(folder.clone()));
         connectors.insert("cmd", Arc::new(commands));
     }
+    let mut shard = Shard::new(
+        start.flows.clone(),
+        settings.resources.clone(),
+        start.limits.clone(),
+        births,
+    );
+    shard.queue_tasks(shared.rounds.clone());
     Owner {
-        shard: Shard::new(
-            start.flows.clone(),
-            settings.resources.clone(),
-            start.limits.clone(),
-            births,
-        ),
+        shard,
         world: World {
             history: settings.store.clone(),
             connectors,
             clock: Arc::new(SystemClock),
             secrets: settings.secrets.clone(),
             tokens: start.tokens.clone(),
+            queues: Some(shared.door.clone()),
         },
         http: settings.http.clone(),
         settings: EngineSettings {
@@ -167,10 +214,7 @@ fn of_share(mut birth: Birth, (which, of): (u8, u8)) -> Birth {
 }
 
 fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<(), NodeError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| NodeError::System(format!("a runtime can't be started: {error}")))?;
+    let runtime = runtime()?;
     let Owner {
         shard,
         mut world,

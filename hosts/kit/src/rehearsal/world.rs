@@ -329,6 +329,8 @@ impl Rehearsal {
                 | Outgoing::Refused { .. }
                 | Outgoing::Ended { .. }
                 | Outgoing::Post(_)
+                | Outgoing::Queued(_)
+                | Outgoing::Unqueued { .. }
                 | Outgoing::Mark(_) => {}
                 Outgoing::Send { execution, call } => {
                     self.dispatches += 1;

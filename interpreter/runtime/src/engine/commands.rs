@@ -52,6 +52,15 @@ pub enum Command {
         /// Who is told what became of it.
         reply: Option<oneshot::Sender<Reply>>,
     },
+    /// These tasks are listed as dead no longer.
+    Bury {
+        /// The execution.
+        execution: Text,
+        /// Their calls.
+        calls: Vec<EventId>,
+        /// Who is told when that is durable.
+        reply: oneshot::Sender<Reply>,
+    },
     /// No more commands are taken; calls in flight are waited for until then.
     Drain {
         /// The end of patience.
@@ -169,6 +178,21 @@ impl Engine {
                     self.shard.mark(number);
                 }
             }
+            Command::Bury {
+                execution,
+                calls,
+                reply,
+            } => {
+                let answer = match self.bring(&execution)? {
+                    false => Reply::NoSuchExecution,
+                    true => {
+                        self.shard.bury(&execution, calls);
+                        Reply::Taken
+                    }
+                };
+                let number = self.answers.await_mark(reply, answer);
+                self.shard.mark(number);
+            }
             Command::Drain { until } => {
                 self.draining = Some(until);
                 self.calls.hand_back();
@@ -188,11 +212,14 @@ impl Engine {
             Report::Heartbeat => self.take_heartbeat(&execution, call, now),
             Report::Succeed(output) => {
                 let result = Value::Object(output);
+                let holder = self.world.queues.as_ref();
+                let holder = holder.and_then(|queues| queues.holder(&Text::from(execution.as_str()), call));
+                let (worker, held_time) = holder.unzip();
                 let signal = Signal::Succeeded {
                     call,
                     result,
-                    worker: None,
-                    held_time: None,
+                    worker,
+                    held_time,
                 };
                 self.take_result(&execution, call, signal, now)
             }
@@ -211,6 +238,8 @@ impl Engine {
     fn take_heartbeat(&mut self, execution: &str, call: EventId, now: Timestamp) -> Reply {
         match self.shard.state(execution) {
             None => Reply::InvalidToken,
+            // Queues were asked before: its worker has it no longer.
+            Some(_) if self.shard.is_in_queue(execution, call) => Reply::TimedOut,
             Some(state) if state.is_in_flight(call) => {
                 self.heartbeats.beat(&Text::from(execution), call, now);
                 Reply::Taken

@@ -1,17 +1,17 @@
 //! Carrying out what leaves: calls to connectors, and giving them up.
 
 use super::Engine;
+use crate::queues::QueueCommand;
+use crate::secrets::reveal_secrets;
 use crate::shard::Outgoing;
 use crate::tokens::sign_references;
 use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{CallToSend, EventId, Signal};
 use starbridge_ports::{Keys, Outcome, Request};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
-
-const SECRET: &str = "secret://";
 
 /// What became of a call.
 pub(super) struct Done {
@@ -65,7 +65,17 @@ impl Engine {
             Outgoing::Refused { execution, refusal } => self.answers.refused(&execution, &refusal),
             Outgoing::Ended { execution, .. } => self.answer_ended(&execution),
             Outgoing::Mark(number) => self.answers.marked(number),
+            Outgoing::Queued(task) => self.tell_queues(QueueCommand::Come(task)),
+            Outgoing::Unqueued { execution, call, queue } => {
+                self.tell_queues(QueueCommand::Gone(queue, (execution, call)));
+            }
             Outgoing::Turn { .. } | Outgoing::Post(_) => {}
+        }
+    }
+
+    fn tell_queues(&self, command: QueueCommand) {
+        if let Some(queues) = &self.world.queues {
+            queues.tell(command);
         }
     }
 
@@ -157,7 +167,7 @@ impl Engine {
         let params = match call.params {
             None => None,
             Some(params) => Some(
-                self.reveal(&sign(params))
+                reveal_secrets(&sign(params), self.world.secrets.as_ref())
                     .map_err(|name| no_such(format!("there is no secret `{name}`")))?,
             ),
         };
@@ -190,32 +200,6 @@ impl Engine {
             answer_limit: limits.step_data_bytes,
         };
         Ok((connector, request))
-    }
-
-    /// Service parameters with secrets in place of their references; the name of one that is not there otherwise.
-    fn reveal(&self, value: &Value) -> Result<Value, String> {
-        match value {
-            Value::String(text) => match text.strip_prefix(SECRET) {
-                None => Ok(value.clone()),
-                Some(name) => {
-                    let secret = self.world.secrets.get(name).ok_or_else(|| name.to_owned())?;
-                    Ok(Value::from(secret.reveal()))
-                }
-            },
-            Value::Array(array) => {
-                let values: Result<Vec<Value>, String> =
-                    array.values().iter().map(|value| self.reveal(value)).collect();
-                Ok(Array::from(values?).into())
-            }
-            Value::Object(object) => {
-                let members: Result<Vec<(Text, Value)>, String> = object
-                    .iter()
-                    .map(|(key, value)| Ok((key.clone(), self.reveal(value)?)))
-                    .collect();
-                Ok(members?.into_iter().collect::<Object>().into())
-            }
-            other => Ok(other.clone()),
-        }
     }
 
     /// The signal an outcome is to the machine.

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use tokio::sync::mpsc as channel;
 
 /// What became of a batch: the refusals by position.
-pub(super) type Written = Result<Vec<(usize, Refusal)>, StoreError>;
+pub(crate) type Written = Result<Vec<(usize, Refusal)>, StoreError>;
 
 struct Job {
     batch: Vec<Append>,
@@ -77,7 +77,7 @@ fn refuse_the_rest(failure: &StoreError, inbox: &mpsc::Receiver<Job>) {
 }
 
 /// How an engine appends.
-pub(super) enum Writing {
+pub(crate) enum Writing {
     /// By itself, waiting for it.
     Here(Arc<dyn History>),
     /// Through a writer.
@@ -89,11 +89,11 @@ pub(super) enum Writing {
 }
 
 impl Writing {
-    pub(super) fn here(history: Arc<dyn History>) -> Self {
+    pub(crate) fn here(history: Arc<dyn History>) -> Self {
         Self::Here(history)
     }
 
-    pub(super) fn through(writer: &Writer) -> Self {
+    pub(crate) fn through(writer: &Writer) -> Self {
         Self::Through {
             writer: writer.clone(),
             done: channel::unbounded_channel(),
@@ -102,7 +102,7 @@ impl Writing {
     }
 
     /// Whether another batch may go on its way.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         match self {
             Self::Here(_) => true,
             Self::Through { under_way, .. } => *under_way < UNDER_WAY,
@@ -110,12 +110,12 @@ impl Writing {
     }
 
     /// Whether something is on its way.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Through { under_way: 1.., .. })
     }
 
     /// Appends a batch: at once, with the refusals as the answer, or on its way.
-    pub(super) fn write(&mut self, batch: Vec<Append>) -> Result<Option<Vec<(usize, Refusal)>>, StoreError> {
+    pub(crate) fn write(&mut self, batch: Vec<Append>) -> Result<Option<Vec<(usize, Refusal)>>, StoreError> {
         match self {
             Self::Here(history) => history.append(&batch).map(Some),
             Self::Through {
@@ -138,7 +138,7 @@ impl Writing {
     }
 
     /// The answer to the batch sent longest ago; never, where batches are written at once.
-    pub(super) async fn written(&mut self) -> Written {
+    pub(crate) async fn written(&mut self) -> Written {
         match self {
             Self::Through { done, under_way, .. } => match done.1.recv().await {
                 Some(written) => {
@@ -152,7 +152,7 @@ impl Writing {
     }
 
     /// The same, if it is there.
-    pub(super) fn try_written(&mut self) -> Option<Written> {
+    pub(crate) fn try_written(&mut self) -> Option<Written> {
         match self {
             Self::Through { done, under_way, .. } => {
                 let written = done.1.try_recv().ok()?;

@@ -44,6 +44,12 @@ impl Shard {
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
+        let calls: Vec<_> = live.state.calls_to_send_after(&live.flow, before).collect();
+        let now = events.first().map(|event| event.time).unwrap_or_default();
+        let (calls, queued) = self.split_calls(id, calls, &events, now);
+        let Some(live) = self.executions.get_mut(id) else {
+            return;
+        };
         let turn = stored_turn(&live.flow, before, &events);
         let checkpoint = live.count(events.len() as u64, turn.text.len(), every);
         let standing = live.standing();
@@ -51,7 +57,6 @@ impl Shard {
         live.kept = Some(standing);
         live.unsettled += 1;
         let ended = standing.status.is_ended() && !was_ended;
-        let calls: Vec<_> = live.state.calls_to_send_after(&live.flow, before).collect();
         let mut append = Append {
             execution: id.clone(),
             expected: before,
@@ -60,7 +65,10 @@ impl Shard {
             sent: live.word_to_parent(ended).into_iter().collect(),
             received: message.into_iter().collect(),
             turn: Some(turn),
+            queued,
+            ..Append::default()
         };
+        self.end_tasks(id, &events, &mut append);
         append.sent.extend(self.words_to_children(id, &events));
         self.hold_what_follows(id, &append, events);
         self.hold_calls(id, calls);
@@ -71,6 +79,28 @@ impl Shard {
             });
         }
         self.pending.push(append);
+    }
+
+    /// The same for calls of an execution that is taken up: those that stand in queues are there already, unless the
+    /// resource map has led them there since.
+    pub(super) fn take_up_calls(&mut self, id: &Text, calls: Vec<CallToSend>, now: Timestamp, new: bool) {
+        let stands = |call: &CallToSend| !new && self.state(id).is_some_and(|state| state.is_queued(call.call));
+        let (standing, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| stands(call));
+        let lost = self.note_queued(id, standing);
+        let (mut leaving, queued) = self.split_calls(id, calls, &[], now);
+        leaving.extend(lost);
+        if let Some(live) = self.executions.get_mut(id).filter(|_| !queued.is_empty()) {
+            live.unsettled += 1;
+            let append = Append {
+                execution: id.clone(),
+                expected: live.state.last_event(),
+                queued,
+                ..Append::default()
+            };
+            self.hold_tasks(&append);
+            self.pending.push(append);
+        }
+        self.hold_calls(id, leaving);
     }
 
     /// Calls that leave with the next batch, and what else is still to be done for an execution.
@@ -100,6 +130,7 @@ impl Shard {
                 call: given_up,
             });
         }
+        self.hold_tasks(append);
         self.held.push(Outgoing::Turn {
             execution: id.clone(),
             events,
@@ -329,7 +360,9 @@ impl Outgoing {
             | Self::Send { execution, .. }
             | Self::Cancel { execution, .. }
             | Self::Turn { execution, .. }
+            | Self::Unqueued { execution, .. }
             | Self::Ended { execution, .. } => Some(execution),
+            Self::Queued(task) => Some(&task.execution),
             Self::Post(message) => Some(&message.id.from),
             Self::Mark(_) => None,
         }

@@ -67,7 +67,7 @@ impl Shard {
             execution: id.clone(),
             status: standing.status,
         });
-        self.hold_calls(&id, calls);
+        self.take_up_calls(&id, calls, now, true);
         Ok(id)
     }
 }

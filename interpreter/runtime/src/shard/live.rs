@@ -3,8 +3,9 @@
 use starbridge_fdl::graph::{Flow, StepKind};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{State, Status};
+use starbridge_machine::{EventId, State, Status};
 use starbridge_ports::{Record, RecordedFailure};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where nobody says otherwise, a checkpoint is due when so many events came since the last one, and as many bytes of them
@@ -23,6 +24,8 @@ pub(super) struct Live {
     pub(super) kept: Option<Standing>,
     /// Appends that are not durable yet.
     pub(super) unsettled: u32,
+    /// Its calls that stand in queues, and in which.
+    pub(super) queued: BTreeMap<EventId, Text>,
     /// Whether it stands in the list of the idle.
     pub(super) listed_idle: bool,
     /// Whether a step of the flow expects heartbeats.
@@ -55,6 +58,7 @@ impl Live {
             awaited,
             kept: None,
             unsettled: 0,
+            queued: BTreeMap::new(),
             listed_idle: false,
             events_since: 0,
             bytes_since: 0,
@@ -67,7 +71,7 @@ impl Live {
         let status = self.state.status();
         let expects = |call| {
             let call = self.state.call_to_send(&self.flow, call);
-            call.is_some_and(|call| call.heartbeat.is_some())
+            call.is_some_and(|call| call.heartbeat.is_some() && !self.queued.contains_key(&call.call))
         };
         let awake = !status.is_ended()
             && !(self.state.is_asleep() && !(self.heartbeats && self.state.calls_in_flight().any(expects)));

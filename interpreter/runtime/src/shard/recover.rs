@@ -80,6 +80,7 @@ impl Shard {
             .filter_map(|call| state.call_to_send(&flow, call))
             .collect();
         let given_up: Vec<_> = state.given_up().collect();
+        let since = state.last_time();
         let mut live = Live::new(flow, state, family, record.awaited);
         live.kept = Some(Standing {
             status: record.status,
@@ -100,7 +101,7 @@ impl Shard {
                 call,
             });
         }
-        self.hold_calls(&id, sends);
+        self.take_up_calls(&id, sends, since, false);
         self.note_idle(id);
     }
 }

@@ -1,0 +1,255 @@
+//! Worker queues: tasks for workers, what is set for queues, and what failed in them for good.
+
+use crate::App;
+use crate::reading::{Body, Query};
+use crate::shapes;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, Query as Parameters, State};
+use axum::http::StatusCode;
+use starbridge_fdl::limits::is_name;
+use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_kit::node::ShownQueue;
+use starbridge_kit::problem::{Answer, Problem, whole};
+use starbridge_machine::EventId;
+use starbridge_ports::DeadTask;
+use starbridge_runtime::{HoldRequest, QueueSettings};
+use std::time::Duration;
+
+/// Tasks in one answer, and queues in one request.
+const MOST_TASKS: u64 = 1_000;
+const MOST_QUEUES: usize = 100;
+/// Characters of a worker's name.
+const WORKER: usize = 128;
+/// Seconds a worker waits for tasks, where it does not say, and at most.
+const PATIENCE: u64 = 20;
+const MOST_PATIENCE: u64 = 60;
+/// Seconds of the longest lease.
+const LEASE: u64 = 24 * 60 * 60;
+/// Dead tasks dealt with in one request.
+const AT_ONCE: usize = 1_000;
+
+const HOLD: &[&str] = &["worker", "limit", "leaseSeconds", "waitSeconds"];
+const HOLD_SEVERAL: &[&str] = &["worker", "queues", "limit", "leaseSeconds", "waitSeconds"];
+
+/// `POST /v1/queues/hold`
+pub async fn hold_several(State(app): State<App>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let body = Body::read(&whole(body)?, HOLD_SEVERAL)?;
+    let queues = match body.get("queues") {
+        Some(Value::Array(queues)) => names(queues)?,
+        _ => return Err(Problem::bad("`queues` must be a list of queues")),
+    };
+    hold(&app, &body, queues).await
+}
+
+/// `POST /v1/queues/{queue}/hold`
+pub async fn hold_one(
+    State(app): State<App>,
+    Path(queue): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let body = Body::read(&whole(body)?, HOLD)?;
+    hold(&app, &body, vec![queue_name(&queue)?]).await
+}
+
+fn names(queues: &Array) -> Answer<Vec<Text>> {
+    let mut names: Vec<Text> = Vec::new();
+    for name in queues.values() {
+        let name = name
+            .as_str()
+            .ok_or_else(|| Problem::bad("`queues` must be a list of names"))?;
+        let name = queue_name(name)?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match names.len() {
+        0 => Err(Problem::bad("`queues` names no queue")),
+        1..=MOST_QUEUES => Ok(names),
+        _ => Err(Problem::bad(format!(
+            "at most {MOST_QUEUES} queues can be asked at once"
+        ))),
+    }
+}
+
+fn queue_name(name: &str) -> Answer<Text> {
+    if is_name(name) {
+        return Ok(Text::from(name));
+    }
+    Err(Problem::bad(format!(
+        "`{name}` is no name of a queue: 1 to 128 letters, digits, `_` and `-`, a letter or `_` first"
+    )))
+}
+
+async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
+    let worker = body.text("worker")?.filter(|worker| !worker.is_empty());
+    let worker = worker.ok_or_else(|| Problem::bad("`worker` is missing: who asks, in a word people understand"))?;
+    if worker.chars().count() > WORKER || worker.chars().any(char::is_control) {
+        return Err(Problem::bad(format!(
+            "`worker` must be at most {WORKER} characters, none of them control"
+        )));
+    }
+    let within = |key: &str, usual: Option<u64>, least: u64, most: u64| match body.number(key)?.or(usual) {
+        Some(number) if !(least..=most).contains(&number) => Err(Problem::bad(format!(
+            "`{key}` must be a whole number from {least} to {most}"
+        ))),
+        number => Ok(number),
+    };
+    let limit = within("limit", Some(1), 1, MOST_TASKS)?.unwrap_or(1);
+    let lease = within("leaseSeconds", None, 1, LEASE)?;
+    let patience = within("waitSeconds", Some(PATIENCE), 0, MOST_PATIENCE)?.unwrap_or(0);
+    let request = HoldRequest {
+        worker,
+        queues,
+        limit: usize::try_from(limit).unwrap_or(1),
+        lease_ms: lease.map(|seconds| seconds * 1000),
+        patience: Duration::from_secs(patience),
+    };
+    let tasks = app.node.hold(request).await?;
+    let answer: Object = [("tasks".into(), Value::from(tasks))].into_iter().collect();
+    Ok(shapes::value(StatusCode::OK, &answer.into()))
+}
+
+/// `GET /v1/queues`
+pub async fn list(State(app): State<App>) -> Answer {
+    let shown = app.node.shown_queues().await?;
+    let items = shown.iter().map(|queue| shape(&app, queue)).collect();
+    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+}
+
+/// `GET /v1/queues/{queue}`
+pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
+    let name = queue_name(&queue)?;
+    let shown = app.node.shown_queues().await?;
+    let found = shown.iter().find(|shown| shown.view.name == name);
+    let found = found.ok_or_else(|| {
+        let detail = format!("nothing is known of a queue `{name}`: it has no task, and nothing is set for it");
+        Problem::missing("NoSuchQueue", detail)
+    })?;
+    Ok(shapes::value(StatusCode::OK, &shape(&app, found)))
+}
+
+/// `PUT /v1/queues/{queue}`
+pub async fn put(State(app): State<App>, Path(queue): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let name = queue_name(&queue)?;
+    let body = Body::read(
+        &whole(body)?,
+        &["maxConcurrent", "ratePerSecond", "paused", "redeliver"],
+    )?;
+    let settings = QueueSettings::read(body.members())
+        .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidQueue", error.to_string()))?;
+    let kept = settings.clone();
+    let kept_name = name.clone();
+    super::aside(&app.node, move |node| node.set_queue(&kept_name, &kept)).await??;
+    let mut shape = settings.write();
+    shape.insert("name".into(), name.into());
+    Ok(shapes::value(StatusCode::OK, &shape.into()))
+}
+
+fn shape(app: &App, queue: &ShownQueue) -> Value {
+    let ShownQueue { view, dead } = queue;
+    let mut shape: Object = [
+        ("name".into(), Value::from(view.name.clone())),
+        ("waiting".into(), view.waiting.into()),
+        ("held".into(), view.held.into()),
+        ("dead".into(), (*dead).into()),
+        ("workers".into(), (view.workers as u64).into()),
+    ]
+    .into_iter()
+    .collect();
+    let age = view.oldest.map(|since| app.node.now().millis_since(since) / 1000);
+    shape.insert("ageSeconds".into(), age.map_or(Value::Null, Value::from));
+    for (name, value) in view.settings.write().iter() {
+        shape.insert(name.clone(), value.clone());
+    }
+    shape.into()
+}
+
+/// `GET /v1/queues/{queue}/dead`
+pub async fn dead(
+    State(app): State<App>,
+    Path(queue): Path<String>,
+    Parameters(given): Parameters<Vec<(String, String)>>,
+) -> Answer {
+    let name = queue_name(&queue)?;
+    let query = Query::of(given, &["cursor", "limit"])?;
+    let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
+    let after = query.get("cursor").map(cursor).transpose()?;
+    let tasks = dead_after(&app, name, after, limit).await?;
+    let next = tasks.last().filter(|_| tasks.len() == limit).map(written_cursor);
+    let items = tasks.iter().map(dead_shape).collect();
+    Ok(shapes::value(StatusCode::OK, &shapes::page(items, next)))
+}
+
+async fn dead_after(app: &App, queue: Text, after: Option<(Text, EventId)>, limit: usize) -> Answer<Vec<DeadTask>> {
+    let tasks = super::aside(&app.node, move |node| {
+        let after = after.as_ref().map(|(execution, call)| (execution.as_str(), *call));
+        node.store().dead_tasks(&queue, after, limit)
+    });
+    Ok(tasks.await??)
+}
+
+fn cursor(text: &str) -> Answer<(Text, EventId)> {
+    let read = text.rsplit_once('/');
+    let read = read.and_then(|(execution, call)| Some((Text::from(execution), EventId(call.parse().ok()?))));
+    read.ok_or_else(|| Problem::bad("`cursor` is not one of ours"))
+}
+
+fn written_cursor(task: &DeadTask) -> Value {
+    format!("{}/{}", task.execution, task.call).into()
+}
+
+fn dead_shape(task: &DeadTask) -> Value {
+    let shape: Object = [
+        ("queue".into(), Value::from(task.queue.clone())),
+        ("execution".into(), task.execution.clone().into()),
+        ("call".into(), task.call.0.into()),
+        ("step".into(), task.step.clone().into()),
+        ("attempt".into(), task.attempt.into()),
+        ("error".into(), task.error.clone().into()),
+        ("cause".into(), task.cause.clone().into()),
+        ("time".into(), task.time.to_string().into()),
+    ]
+    .into_iter()
+    .collect();
+    shape.into()
+}
+
+/// `POST /v1/queues/{queue}/dead`
+pub async fn bury(State(app): State<App>, Path(queue): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+    let name = queue_name(&queue)?;
+    let body = Body::read(&whole(body)?, &["action", "tasks", "cursor", "by"])?;
+    let after = body.text("cursor")?.map(|text| cursor(&text)).transpose()?;
+    let wanted = body.get("tasks").map(wanted).transpose()?;
+    let mut tasks = dead_after(&app, name, after, AT_ONCE).await?;
+    let next = tasks.last().filter(|_| tasks.len() == AT_ONCE).map(written_cursor);
+    if let Some(wanted) = &wanted {
+        tasks.retain(|task| wanted.contains(&(task.execution.clone(), task.call)));
+    }
+    let buried = match body.text("action")?.as_deref() {
+        Some("requeue") => app.node.requeue(&tasks, body.text("by")?.as_deref()).await?,
+        Some("drop") => app.node.drop_dead(&tasks).await?,
+        _ => return Err(Problem::bad("`action` must be `requeue` or `drop`")),
+    };
+    let shape: Object = [
+        ("done".into(), Value::from(buried.done)),
+        ("notDone".into(), buried.not_done.into()),
+        ("next".into(), next.unwrap_or(Value::Null)),
+    ]
+    .into_iter()
+    .collect();
+    Ok(shapes::value(StatusCode::OK, &shape.into()))
+}
+
+fn wanted(tasks: &Value) -> Answer<Vec<(Text, EventId)>> {
+    let read = |task: &Value| {
+        let task = task.as_object()?;
+        let call = task.get("call")?.as_number()?.as_u64()?;
+        Some((task.get("execution")?.as_text()?.clone(), EventId(call)))
+    };
+    let tasks = tasks.as_array().map(|tasks| tasks.values().iter().map(read).collect());
+    let tasks: Option<Option<Vec<_>>> = tasks;
+    tasks
+        .flatten()
+        .ok_or_else(|| Problem::bad("`tasks` must be a list of `{\"execution\", \"call\"}`"))
+}

@@ -1,0 +1,25 @@
+//! Worker queues (section "worker queues"): which tasks wait, who has which, and until when.
+//!
+//! [`Queues`] decide and do no I/O: what they decide is durable before anybody is told, and what must happen to an
+//! execution is a signal that its owner takes. [`QueueEngine`] drives them in real time, as an engine does a shard.
+
+mod engine;
+mod holding;
+mod many;
+mod queue;
+mod rounds;
+mod settings;
+mod waiting;
+
+pub use engine::{HeldTask, HoldRequest, QueueCommand, QueueDoor, QueueEngine, QueueView, QueueWorld};
+pub use many::{Grant, Order, Pumped, Queues, Verdict};
+pub use rounds::Rounds;
+pub use settings::{QueueSettings, QueueSettingsError};
+
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+
+/// A task's key: its execution and its call.
+pub type TaskKey = (Text, EventId);
+/// Milliseconds of a clock that only goes forward: what leases and rates are measured with.
+pub type Ticks = u64;

@@ -1,0 +1,435 @@
+//! Drives queues in real time, with a store, and answers workers.
+
+use super::many::{Grant, Order, Queues, Verdict};
+use super::settings::QueueSettings;
+use super::{TaskKey, Ticks};
+use crate::engine::writer::{Writer, Writing};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, Clock, Lease, LeaseChange, QueuedTask, Queueing, StoreError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// How far ahead the ends of waits are known, and how often that is renewed, in milliseconds.
+const AHEAD: u64 = 60_000;
+const RENEWED: u64 = 30_000;
+/// Ends of waits known at once.
+const KNOWN: usize = 100_000;
+/// Commands taken before anybody is served: what comes together is given out together.
+const BATCH: usize = 4096;
+/// How soon an owner that had no room is told again, in milliseconds.
+const TELL_AGAIN: u64 = 20;
+/// Times in a row the store is asked for more before others have their turn.
+const REFILLS: usize = 4;
+
+/// A worker asks for tasks.
+#[derive(Clone, Debug)]
+pub struct HoldRequest {
+    /// Who.
+    pub worker: Text,
+    /// Of which queues.
+    pub queues: Vec<Text>,
+    /// At most so many.
+    pub limit: usize,
+    /// How often it will be heard of, in milliseconds.
+    pub lease_ms: Option<u64>,
+    /// How long it waits.
+    pub patience: Duration,
+}
+
+/// A task that a worker has from now on.
+#[derive(Clone, Debug)]
+pub struct HeldTask {
+    /// The task.
+    pub task: QueuedTask,
+    /// Since when, and how often the worker must be heard of.
+    pub lease: Lease,
+}
+
+/// How a queue stands.
+#[derive(Clone, Debug)]
+pub struct QueueView {
+    /// Its name.
+    pub name: Text,
+    /// What is set for it.
+    pub settings: QueueSettings,
+    /// Tasks that nobody has.
+    pub waiting: u64,
+    /// Tasks that workers have.
+    pub held: u64,
+    /// Since when the oldest of the next ones waits.
+    pub oldest: Option<Timestamp>,
+    /// Workers that wait for tasks.
+    pub workers: usize,
+}
+
+/// What queues are told and asked.
+#[derive(Debug)]
+pub enum QueueCommand {
+    /// A task stands in its queue.
+    Come(Box<QueuedTask>),
+    /// A task has left this queue.
+    Gone(Text, TaskKey),
+    /// A worker asks for tasks. No tasks: it waited in vain.
+    Hold(HoldRequest, oneshot::Sender<Vec<HeldTask>>),
+    /// A worker is still at it; the answer is for how many milliseconds it has the task now.
+    Beat(TaskKey, oneshot::Sender<Option<u64>>),
+    /// What is set for a queue.
+    Configure(Text, QueueSettings),
+    /// How all queues stand.
+    View(oneshot::Sender<Vec<QueueView>>),
+    /// Nothing is given out any more.
+    Drain,
+    /// The end.
+    Stop,
+}
+
+/// Who has which task, for those who write down its end.
+type Holders = Arc<Mutex<HashMap<TaskKey, (Text, Timestamp)>>>;
+
+/// The way to the queues.
+#[derive(Clone, Debug)]
+pub struct QueueDoor {
+    commands: mpsc::UnboundedSender<QueueCommand>,
+    holders: Holders,
+}
+
+impl QueueDoor {
+    /// A door, and what comes in by it.
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<QueueCommand>) {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let holders = Holders::default();
+        (Self { commands, holders }, inbox)
+    }
+
+    /// Tells the queues; nobody is there any more once the node has stopped.
+    pub fn tell(&self, command: QueueCommand) {
+        let _ = self.commands.send(command);
+    }
+
+    /// Who has a task, and since when.
+    pub fn holder(&self, execution: &Text, call: EventId) -> Option<(Text, Timestamp)> {
+        let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        holders.get(&(execution.clone(), call)).cloned()
+    }
+}
+
+/// What queues meet the world with.
+pub struct QueueWorld {
+    /// Where tasks are kept.
+    pub store: Arc<dyn Queueing>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Tells the owner of an execution; false, where it has no room just now.
+    pub tell: Box<dyn Fn(&Verdict) -> bool + Send>,
+}
+
+/// Drives queues in real time.
+pub struct QueueEngine {
+    queues: Queues,
+    world: QueueWorld,
+    inbox: mpsc::UnboundedReceiver<QueueCommand>,
+    holders: Holders,
+    writing: Writing,
+    /// What is to be written next.
+    decided: Decided,
+    /// What is on its way to the store, the longest ago first.
+    under_way: VecDeque<Decided>,
+    workers: HashMap<u64, oneshot::Sender<Vec<HeldTask>>>,
+    /// Owners to be told, or told again.
+    untold: VecDeque<Verdict>,
+    orders: u64,
+    began: Instant,
+    look_again: Ticks,
+    draining: bool,
+    stopped: bool,
+}
+
+/// Leases that begin or end with one append.
+#[derive(Default)]
+struct Decided {
+    grants: Vec<Grant>,
+    returned: Vec<TaskKey>,
+}
+
+impl Decided {
+    fn is_empty(&self) -> bool {
+        self.grants.is_empty() && self.returned.is_empty()
+    }
+
+    fn changes(&self) -> Vec<LeaseChange> {
+        let granted = self.grants.iter().flat_map(|grant| &grant.tasks);
+        let granted = granted.map(|(task, lease)| LeaseChange {
+            execution: task.execution.clone(),
+            call: task.call,
+            lease: Some(lease.clone()),
+        });
+        let returned = self.returned.iter().map(|(execution, call)| LeaseChange {
+            execution: execution.clone(),
+            call: *call,
+            lease: None,
+        });
+        granted.chain(returned).collect()
+    }
+}
+
+impl QueueEngine {
+    /// An engine of queues that go on where the store is.
+    pub fn new(
+        mut queues: Queues,
+        world: QueueWorld,
+        door: &QueueDoor,
+        inbox: mpsc::UnboundedReceiver<QueueCommand>,
+        writer: &Writer,
+    ) -> Result<Self, StoreError> {
+        let leased = world.store.leased_tasks()?;
+        let mut holders = door.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        for (task, lease) in &leased {
+            let key = (task.execution.clone(), task.call);
+            holders.insert(key, (lease.worker.clone(), lease.held));
+        }
+        drop(holders);
+        queues.resume(&world.store.depths()?, leased, 0, world.clock.now());
+        Ok(Self {
+            queues,
+            world,
+            inbox,
+            holders: door.holders.clone(),
+            writing: Writing::through(writer),
+            decided: Decided::default(),
+            under_way: VecDeque::new(),
+            workers: HashMap::new(),
+            untold: VecDeque::new(),
+            orders: 0,
+            began: Instant::now(),
+            look_again: 0,
+            draining: false,
+            stopped: false,
+        })
+    }
+
+    fn now(&self) -> Ticks {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(Ticks::MAX)
+    }
+
+    /// Serves until it is stopped.
+    pub async fn serve(mut self) -> Result<(), StoreError> {
+        loop {
+            self.settle()?;
+            if self.stopped && self.under_way.is_empty() {
+                return Ok(());
+            }
+            let pause = self.pause();
+            tokio::select! {
+                biased;
+                written = self.writing.written() => { self.take_written(written?); }
+                command = self.inbox.recv() => match command {
+                    Some(command) => self.take(command),
+                    None => self.stopped = true,
+                },
+                () = tokio::time::sleep(pause) => {}
+            }
+            for _ in 0..BATCH {
+                match self.inbox.try_recv() {
+                    Ok(command) => self.take(command),
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let now = self.now();
+        let until = |at: Ticks| at.saturating_sub(now);
+        let overdue = self.queues.next_overdue();
+        let waits = [
+            self.queues.next().map(until),
+            Some(until(self.look_again)),
+            overdue.map(|at| at.millis_since(self.world.clock.now())),
+            (!self.untold.is_empty() || self.queues.is_stirred()).then_some(TELL_AGAIN),
+        ];
+        Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(RENEWED))
+    }
+
+    /// Decides what can be decided now, has it written, and tells whom it concerns.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        self.look_ahead()?;
+        for _ in 0..REFILLS {
+            let pumped = self.queues.pump(self.now(), self.world.clock.now());
+            self.untold.extend(pumped.verdicts);
+            for id in pumped.empty {
+                // Whoever asked may have gone.
+                self.workers.remove(&id).map(|reply| reply.send(Vec::new()));
+            }
+            for grant in pumped.grants {
+                match self.workers.get(&grant.order).is_some_and(|reply| !reply.is_closed()) {
+                    true => self.decided.grants.push(grant),
+                    // Nobody is there any more, and nothing was written: the tasks wait again at once.
+                    false => self.take_back(&grant),
+                }
+            }
+            if pumped.short.is_empty() {
+                break;
+            }
+            for (name, asked) in pumped.short {
+                let tasks = self.world.store.next_tasks(&name, asked)?;
+                self.queues.refill(&name, tasks, asked);
+            }
+        }
+        self.tell_owners();
+        self.write()
+    }
+
+    fn take_back(&mut self, grant: &Grant) {
+        self.workers.remove(&grant.order);
+        for (task, _) in &grant.tasks {
+            self.queues.give_back(&(task.execution.clone(), task.call));
+        }
+    }
+
+    fn write(&mut self) -> Result<(), StoreError> {
+        if self.decided.is_empty() || !self.writing.has_room() {
+            return Ok(());
+        }
+        let decided = std::mem::take(&mut self.decided);
+        let batch = vec![Append::of_leases(decided.changes())];
+        self.under_way.push_back(decided);
+        self.writing.write(batch).map(drop)
+    }
+
+    /// Leases are durable: the workers are told.
+    fn take_written(&mut self, _: Vec<(usize, starbridge_ports::Refusal)>) {
+        let Some(written) = self.under_way.pop_front() else {
+            return;
+        };
+        for key in &written.returned {
+            self.queues.give_back(key);
+        }
+        for grant in written.grants {
+            self.answer(grant);
+        }
+    }
+
+    fn answer(&mut self, grant: Grant) {
+        let now = self.now();
+        let reply = self.workers.remove(&grant.order).filter(|reply| !reply.is_closed());
+        let Some(reply) = reply else {
+            let keys = grant.tasks.iter().map(|(task, _)| (task.execution.clone(), task.call));
+            self.decided.returned.extend(keys);
+            return;
+        };
+        let held = self.queues.confirm(&grant, now);
+        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = Vec::new();
+        for (task, lease) in grant.tasks {
+            let key = (task.execution.clone(), task.call);
+            // One that was given up meanwhile is nobody's.
+            if held.contains(&key) {
+                holders.insert(key, (lease.worker.clone(), lease.held));
+                tasks.push(HeldTask { task, lease });
+            }
+        }
+        drop(holders);
+        // Who has gone at this very moment loses the tasks when their leases end.
+        let _ = reply.send(tasks);
+    }
+
+    fn tell_owners(&mut self) {
+        for _ in 0..self.untold.len() {
+            let Some(verdict) = self.untold.pop_front() else {
+                break;
+            };
+            if !(self.world.tell)(&verdict) {
+                self.untold.push_back(verdict);
+            }
+        }
+    }
+
+    fn look_ahead(&mut self) -> Result<(), StoreError> {
+        let now = self.now();
+        if now < self.look_again {
+            return Ok(());
+        }
+        let horizon = self.world.clock.now().plus_millis(AHEAD);
+        let tasks = self.world.store.overdue_tasks(horizon, KNOWN)?;
+        let last = tasks.last().and_then(|task| task.wait_until);
+        let horizon = last
+            .filter(|_| tasks.len() >= KNOWN)
+            .map_or(horizon, |last| last.plus_millis(1));
+        self.queues.look_ahead(horizon, &tasks);
+        self.look_again = now + RENEWED;
+        Ok(())
+    }
+
+    fn take(&mut self, command: QueueCommand) {
+        match command {
+            QueueCommand::Come(task) => self.queues.come(*task),
+            QueueCommand::Gone(queue, key) => {
+                self.queues.gone(&queue, &key);
+                let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+                holders.remove(&key);
+            }
+            // Nobody is there to be told of tasks: the answer is that there are none.
+            QueueCommand::Hold(_, reply) if self.draining => drop(reply.send(Vec::new())),
+            QueueCommand::Hold(request, reply) => self.take_order(request, reply),
+            QueueCommand::Beat(key, reply) => {
+                let beat = self.queues.beat(&key, self.now());
+                let _ = reply.send(beat);
+            }
+            QueueCommand::Configure(name, settings) => {
+                let now = self.now();
+                self.queues.configure(&name, settings, now);
+            }
+            QueueCommand::View(reply) => drop(reply.send(self.view())),
+            QueueCommand::Drain => {
+                self.draining = true;
+                for (id, reply) in std::mem::take(&mut self.workers) {
+                    self.queues.withdraw(id);
+                    // Those who have been given something are told when that is durable.
+                    let granted = |decided: &Decided| decided.grants.iter().any(|grant| grant.order == id);
+                    if granted(&self.decided) || self.under_way.iter().any(granted) {
+                        self.workers.insert(id, reply);
+                    } else {
+                        let _ = reply.send(Vec::new());
+                    }
+                }
+            }
+            QueueCommand::Stop => self.stopped = true,
+        }
+    }
+
+    fn take_order(&mut self, request: HoldRequest, reply: oneshot::Sender<Vec<HeldTask>>) {
+        self.orders += 1;
+        let patience = u64::try_from(request.patience.as_millis()).unwrap_or(Ticks::MAX);
+        self.workers.insert(self.orders, reply);
+        self.queues.order(Order {
+            id: self.orders,
+            worker: request.worker,
+            queues: request.queues,
+            limit: request.limit,
+            lease_ms: request.lease_ms,
+            until: self.now().saturating_add(patience),
+        });
+    }
+
+    fn view(&self) -> Vec<QueueView> {
+        let names = self.queues.names();
+        names
+            .map(|(name, settings)| {
+                let (waiting, held, oldest) = self.queues.standing(name);
+                QueueView {
+                    name: name.clone(),
+                    settings: settings.clone(),
+                    waiting,
+                    held,
+                    oldest,
+                    workers: self.queues.waiting_workers(name),
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! The tasks that workers have, and when that ends.
+
+use super::{TaskKey, Ticks};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::QueuedTask;
+use std::collections::{BTreeSet, HashMap};
+
+/// How far a task that is not waiting has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It was given to somebody, which is not durable yet.
+    Granting,
+    /// Somebody has it.
+    Held,
+    /// Its time is over; the execution has yet to hear of it.
+    Over,
+}
+
+/// A task that is not waiting.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Without what the worker is told, once it was.
+    pub(super) task: QueuedTask,
+    pub(super) worker: Text,
+    pub(super) since: Timestamp,
+    pub(super) lease_ms: u64,
+    pub(super) phase: Phase,
+    /// Whether it counts as one that a worker has.
+    pub(super) counted: bool,
+    lease_ends: Ticks,
+    times_out: Option<Ticks>,
+    /// Where it stands in the list of ends.
+    listed: Ticks,
+}
+
+/// What happens to a task that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The worker was not heard of.
+    Lease,
+    /// The worker had it long enough.
+    Timeout,
+}
+
+/// The tasks that are not waiting.
+#[derive(Debug, Default)]
+pub(super) struct Holding {
+    tasks: HashMap<TaskKey, Held>,
+    ends: BTreeSet<(Ticks, TaskKey)>,
+}
+
+impl Holding {
+    /// Somebody gets a task; its time begins when that is durable.
+    pub(super) fn grant(&mut self, task: QueuedTask, worker: Text, lease_ms: u64, since: Timestamp) {
+        let key = (task.execution.clone(), task.call);
+        let held = Held {
+            task,
+            worker,
+            since,
+            lease_ms,
+            phase: Phase::Granting,
+            counted: true,
+            lease_ends: Ticks::MAX,
+            times_out: None,
+            listed: Ticks::MAX,
+        };
+        self.tasks.insert(key, held);
+    }
+
+    /// A task that nobody took has waited too long.
+    pub(super) fn overdue(&mut self, queue: &Text, key: &TaskKey) {
+        let task = QueuedTask {
+            queue: queue.clone(),
+            execution: key.0.clone(),
+            call: key.1,
+            ..QueuedTask::default()
+        };
+        self.grant(task, Text::default(), 0, Timestamp::default());
+        if let Some(held) = self.tasks.get_mut(key) {
+            held.phase = Phase::Over;
+            held.counted = false;
+        }
+    }
+
+    /// The worker is told now: its lease and its time begin. `spent` is how long it has had it already.
+    pub(super) fn begin(&mut self, key: &TaskKey, now: Ticks, spent: u64) -> Option<&Held> {
+        let held = self.tasks.get_mut(key).filter(|held| held.phase == Phase::Granting)?;
+        held.phase = Phase::Held;
+        held.lease_ends = now.saturating_add(held.lease_ms);
+        held.times_out = held
+            .task
+            .timeout_ms
+            .map(|millis| now.saturating_add(millis.saturating_sub(spent)));
+        held.listed = held.first_end();
+        self.ends.insert((held.listed, key.clone()));
+        self.tasks.get(key)
+    }
+
+    /// The worker was heard of. Answers until when the lease runs, in milliseconds from now.
+    pub(super) fn beat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
+        let held = self.tasks.get_mut(key).filter(|held| held.phase == Phase::Held)?;
+        // One that is over and not seen to be yet is over.
+        if held.lease_ends < now {
+            return None;
+        }
+        held.lease_ends = now.saturating_add(held.lease_ms);
+        Some(held.lease_ms)
+    }
+
+    pub(super) fn get(&self, key: &TaskKey) -> Option<&Held> {
+        self.tasks.get(key)
+    }
+
+    pub(super) fn remove(&mut self, key: &TaskKey) -> Option<Held> {
+        let held = self.tasks.remove(key)?;
+        self.ends.remove(&(held.listed, key.clone()));
+        Some(held)
+    }
+
+    /// When something ends next. A heartbeat moves a lease without moving this: then it is looked at once in vain.
+    pub(super) fn next(&self) -> Option<Ticks> {
+        // A sign of life at exactly the end counts, so silence begins a millisecond later.
+        self.ends.first().map(|(end, _)| end.saturating_add(1))
+    }
+
+    /// Takes what has ended before now.
+    pub(super) fn ended(&mut self, now: Ticks) -> Vec<(TaskKey, End)> {
+        let mut ended = Vec::new();
+        while let Some((end, key)) = self.ends.first().filter(|(end, _)| *end < now).cloned() {
+            self.ends.remove(&(end, key.clone()));
+            let Some(held) = self.tasks.get_mut(&key) else {
+                continue;
+            };
+            let times_out = held.times_out.filter(|out| *out < now);
+            if times_out.is_none() && held.lease_ends >= now {
+                held.listed = held.first_end();
+                self.ends.insert((held.listed, key));
+                continue;
+            }
+            held.phase = Phase::Over;
+            ended.push((key, if times_out.is_some() { End::Timeout } else { End::Lease }));
+        }
+        ended
+    }
+}
+
+impl Held {
+    fn first_end(&self) -> Ticks {
+        self.times_out.map_or(self.lease_ends, |out| out.min(self.lease_ends))
+    }
+}

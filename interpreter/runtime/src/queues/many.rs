@@ -1,0 +1,388 @@
+//! All queues together: who asks for tasks, who gets which.
+
+use super::holding::{End, Holding, Phase};
+use super::queue::Queue;
+use super::rounds::Rounds;
+use super::settings::QueueSettings;
+use super::waiting::PAGE;
+use super::{TaskKey, Ticks};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Depth, Lease, QueuedTask};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// How often a worker must be heard of where nobody says otherwise, in milliseconds.
+const LEASE: u64 = 30_000;
+/// Bytes of what is told at once; a single task may have more.
+const TOLD_BYTES: usize = 4 << 20;
+
+/// A worker asks for tasks.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Its number; larger than those before.
+    pub id: u64,
+    /// Who.
+    pub worker: Text,
+    /// Of which queues: those named first are asked first.
+    pub queues: Vec<Text>,
+    /// At most so many.
+    pub limit: usize,
+    /// It will be heard of that often, in milliseconds, where that is less than what a task asks for.
+    pub lease_ms: Option<u64>,
+    /// It waits until then.
+    pub until: Ticks,
+}
+
+/// A worker gets tasks, once that is durable.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// The number of its order.
+    pub order: u64,
+    /// The tasks, and the leases they are given under.
+    pub tasks: Vec<(QueuedTask, Lease)>,
+}
+
+/// What an execution is to be told of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its worker fell silent.
+    LeaseEnded {
+        /// The task.
+        key: TaskKey,
+        /// Retries where no policy names that.
+        redeliver: u32,
+    },
+    /// It waited too long, or its worker had it too long.
+    TimedOut {
+        /// The task.
+        key: TaskKey,
+    },
+}
+
+/// What is to be done now.
+#[derive(Debug, Default)]
+pub struct Pumped {
+    /// Who gets what.
+    pub grants: Vec<Grant>,
+    /// Orders that waited in vain.
+    pub empty: Vec<u64>,
+    /// What executions are to be told.
+    pub verdicts: Vec<Verdict>,
+    /// Queues of which the store is to be asked for so many tasks: [`Queues::refill`].
+    pub short: Vec<(Text, usize)>,
+}
+
+/// The queues of a node.
+#[derive(Debug, Default)]
+pub struct Queues {
+    rounds: Arc<Rounds>,
+    queues: BTreeMap<Text, Queue>,
+    holding: Holding,
+    /// Who waits, the longest ago first.
+    orders: BTreeMap<u64, Order>,
+    /// Until when each does.
+    patience: BTreeSet<(Ticks, u64)>,
+    /// The same by queue.
+    waiting_for: BTreeMap<Text, BTreeSet<u64>>,
+    /// Queues in which something has changed for those who wait.
+    stirred: BTreeSet<Text>,
+    /// Until when tasks wait, as far ahead as that is known.
+    overdue: BTreeSet<(Timestamp, TaskKey)>,
+    overdue_of: HashMap<TaskKey, (Timestamp, Text)>,
+    horizon: Timestamp,
+}
+
+impl Queues {
+    /// No tasks yet.
+    pub fn new(rounds: Arc<Rounds>) -> Self {
+        Self {
+            rounds,
+            ..Self::default()
+        }
+    }
+
+    /// Goes on where a store is. Who had a task keeps it for a whole lease: nobody knows when it was last heard of.
+    pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, Lease)>, now: Ticks, time: Timestamp) {
+        self.rounds.resume(depths);
+        for depth in depths {
+            self.queue(&depth.queue).waiting.resume(depth.waiting);
+        }
+        for (task, lease) in leased {
+            let key = (task.execution.clone(), task.call);
+            self.queue(&task.queue).held += 1;
+            self.holding.grant(task, lease.worker, lease.millis, lease.held);
+            self.holding.begin(&key, now, time.millis_since(lease.held));
+        }
+    }
+
+    fn queue(&mut self, name: &Text) -> &mut Queue {
+        self.queues.entry(name.clone()).or_default()
+    }
+
+    /// What is set for a queue.
+    pub fn configure(&mut self, name: &Text, settings: QueueSettings, now: Ticks) {
+        self.queue(name).configure(settings, now);
+        self.stirred.insert(name.clone());
+    }
+
+    /// A task stands in its queue.
+    pub fn come(&mut self, task: QueuedTask) {
+        let key = (task.execution.clone(), task.call);
+        // The store was asked between the commit and the word of it, and somebody has the task already.
+        if self.holding.get(&key).is_some() {
+            self.queue(&task.queue).waiting.count += 1;
+            return;
+        }
+        self.know_overdue(&task);
+        self.stirred.insert(task.queue.clone());
+        self.queue(&task.queue.clone()).waiting.come(task);
+    }
+
+    fn know_overdue(&mut self, task: &QueuedTask) {
+        let key = (task.execution.clone(), task.call);
+        if let Some(until) = task.wait_until.filter(|until| *until < self.horizon)
+            && self.holding.get(&key).is_none()
+        {
+            self.overdue_of.insert(key.clone(), (until, task.queue.clone()));
+            self.overdue.insert((until, key));
+        }
+    }
+
+    fn forget_overdue(&mut self, key: &TaskKey) -> Option<Text> {
+        let (until, queue) = self.overdue_of.remove(key)?;
+        self.overdue.remove(&(until, key.clone()));
+        Some(queue)
+    }
+
+    /// A task has left its queue: its call is over. `name` is the queue's.
+    pub fn gone(&mut self, name: &Text, key: &TaskKey) {
+        self.forget_overdue(key);
+        match self.holding.remove(key) {
+            Some(held) if held.counted => {
+                let queue = self.queue(name);
+                queue.held = queue.held.saturating_sub(1);
+            }
+            Some(_) => {}
+            None => self.queue(name).waiting.leave(key),
+        }
+        self.stirred.insert(name.clone());
+    }
+
+    /// A worker asks for tasks; the next [`Queues::pump`] answers if it can.
+    pub fn order(&mut self, order: Order) {
+        for queue in &order.queues {
+            self.waiting_for.entry(queue.clone()).or_default().insert(order.id);
+            self.stirred.insert(queue.clone());
+        }
+        self.patience.insert((order.until, order.id));
+        self.orders.insert(order.id, order);
+    }
+
+    /// Nobody waits for an order any more.
+    pub fn withdraw(&mut self, id: u64) {
+        let Some(order) = self.orders.remove(&id) else {
+            return;
+        };
+        self.patience.remove(&(order.until, id));
+        for queue in &order.queues {
+            if let Some(ids) = self.waiting_for.get_mut(queue) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    self.waiting_for.remove(queue);
+                }
+            }
+        }
+    }
+
+    /// A worker is still at it. Answers for how many milliseconds it has the task now; nothing, if it has it no longer.
+    pub fn beat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
+        self.holding.beat(key, now)
+    }
+
+    /// Tasks of an order are its worker's now. Answers which of them still are tasks.
+    pub fn confirm(&mut self, grant: &Grant, now: Ticks) -> Vec<TaskKey> {
+        let keys = grant.tasks.iter().map(|(task, _)| (task.execution.clone(), task.call));
+        keys.filter(|key| self.holding.begin(key, now, 0).is_some()).collect()
+    }
+
+    /// Nobody was there to take this task: it waits again, once that is durable.
+    pub fn give_back(&mut self, key: &TaskKey) {
+        if let Some(held) = self.holding.remove(key) {
+            let queue = self.queue(&held.task.queue.clone());
+            queue.held = queue.held.saturating_sub(1);
+            self.stirred.insert(held.task.queue.clone());
+            self.know_overdue(&held.task);
+            self.queue(&held.task.queue.clone()).waiting.come(held.task);
+        }
+    }
+
+    /// Who has a task, and since when.
+    pub fn holder(&self, key: &TaskKey) -> Option<(&Text, Timestamp)> {
+        let held = self.holding.get(key).filter(|held| held.phase == Phase::Held)?;
+        Some((&held.worker, held.since))
+    }
+
+    /// The store's answer to a queue that was short: what it has next, of so many asked for.
+    pub fn refill(&mut self, name: &Text, tasks: Vec<QueuedTask>, asked: usize) {
+        let all = tasks.len() < asked;
+        let holding = &self.holding;
+        let free = |task: &QueuedTask| holding.get(&(task.execution.clone(), task.call)).is_none();
+        let tasks = tasks.into_iter().filter(free).collect();
+        self.queue(name).waiting.refill(tasks, all);
+        self.stirred.insert(name.clone());
+    }
+
+    /// Which tasks wait too long at a time before that, as the store has it.
+    pub fn look_ahead(&mut self, horizon: Timestamp, tasks: &[QueuedTask]) {
+        self.horizon = horizon;
+        tasks.iter().for_each(|task| self.know_overdue(task));
+    }
+
+    /// Gives tasks to those who wait, and sees what has ended. `time` is the wall's.
+    pub fn pump(&mut self, now: Ticks, time: Timestamp) -> Pumped {
+        let mut done = Pumped::default();
+        for (key, end) in self.holding.ended(now) {
+            let redeliver = self.redeliver_of(&key);
+            done.verdicts.push(match end {
+                End::Lease => Verdict::LeaseEnded { key, redeliver },
+                End::Timeout => Verdict::TimedOut { key },
+            });
+        }
+        self.end_waits(time, &mut done);
+        self.stir_rated(now);
+        while let Some(name) = self.stirred.pop_first() {
+            self.serve(&name, now, time, &mut done);
+        }
+        for (name, _) in &done.short {
+            self.stirred.insert(name.clone());
+        }
+        while let Some((_, id)) = self.patience.first().filter(|(until, _)| *until <= now).copied() {
+            done.empty.push(id);
+            self.withdraw(id);
+        }
+        done
+    }
+
+    /// Tasks that have waited too long are given to nobody any more.
+    fn end_waits(&mut self, time: Timestamp, done: &mut Pumped) {
+        while let Some((_, key)) = self.overdue.first().filter(|(until, _)| *until <= time).cloned() {
+            if let Some(queue) = self.forget_overdue(&key) {
+                self.queue(&queue).waiting.leave(&key);
+                self.holding.overdue(&queue, &key);
+                done.verdicts.push(Verdict::TimedOut { key });
+            }
+        }
+    }
+
+    fn redeliver_of(&self, key: &TaskKey) -> u32 {
+        let held = self.holding.get(key);
+        let queue = held.and_then(|held| self.queues.get(&held.task.queue));
+        queue.map_or(QueueSettings::default().redeliver, |queue| queue.settings.redeliver)
+    }
+
+    /// Queues whose rate lets somebody go on.
+    fn stir_rated(&mut self, now: Ticks) {
+        for name in self.waiting_for.keys() {
+            let queue = self.queues.get(name);
+            if queue.and_then(Queue::free_at).is_some_and(|at| at <= now) {
+                self.stirred.insert(name.clone());
+            }
+        }
+    }
+
+    /// Serves those who wait for a queue, the longest waiting first, until it has nothing more to give.
+    fn serve(&mut self, name: &Text, now: Ticks, time: Timestamp, done: &mut Pumped) {
+        loop {
+            let first = self.waiting_for.get(name).and_then(BTreeSet::first).copied();
+            let Some(order) = first.and_then(|id| self.orders.get(&id)).cloned() else {
+                return;
+            };
+            if self.queue(name).waiting.is_short() {
+                let asked = PAGE + usize::try_from(self.queue(name).held).unwrap_or(0);
+                if !done.short.iter().any(|(short, _)| short == name) {
+                    done.short.push((name.clone(), asked));
+                }
+                return;
+            }
+            let tasks = self.take(&order, now, time);
+            if tasks.is_empty() {
+                return;
+            }
+            self.withdraw(order.id);
+            done.grants.push(Grant { order: order.id, tasks });
+        }
+    }
+
+    fn take(&mut self, order: &Order, now: Ticks, time: Timestamp) -> Vec<(QueuedTask, Lease)> {
+        let mut taken = Vec::new();
+        let mut bytes = 0;
+        for name in &order.queues {
+            let Some(queue) = self.queues.get_mut(name) else {
+                continue;
+            };
+            let mut free = queue.free(now);
+            while free > 0 && taken.len() < order.limit {
+                if !taken.is_empty() && bytes + queue.waiting.next_bytes() > TOLD_BYTES {
+                    return taken;
+                }
+                let Some(task) = queue.waiting.pop() else {
+                    break;
+                };
+                free -= 1;
+                queue.took();
+                bytes += task.message.len();
+                self.rounds.reached(name, task.priority, task.round);
+                let key = (task.execution.clone(), task.call);
+                if let Some((until, _)) = self.overdue_of.remove(&key) {
+                    self.overdue.remove(&(until, key));
+                }
+                let asked = task.heartbeat_ms.unwrap_or(LEASE);
+                let lease = Lease {
+                    worker: order.worker.clone(),
+                    held: time,
+                    millis: order.lease_ms.map_or(asked, |wanted| wanted.min(asked)),
+                };
+                self.holding
+                    .grant(task.clone(), lease.worker.clone(), lease.millis, time);
+                taken.push((task, lease));
+            }
+        }
+        taken
+    }
+
+    /// When there is something to do by the clock that only goes forward.
+    pub fn next(&self) -> Option<Ticks> {
+        let orders = self.patience.first().map(|(until, _)| *until);
+        let rated = self.waiting_for.keys();
+        let rated = rated.filter_map(|name| self.queues.get(name)?.free_at()).min();
+        [self.holding.next(), orders, rated].into_iter().flatten().min()
+    }
+
+    /// The same by the wall's.
+    pub fn next_overdue(&self) -> Option<Timestamp> {
+        self.overdue.first().map(|(until, _)| *until)
+    }
+
+    /// Whether there is something to do at once.
+    pub fn is_stirred(&self) -> bool {
+        !self.stirred.is_empty()
+    }
+
+    /// All queues anybody knows of, with what is set for them.
+    pub fn names(&self) -> impl Iterator<Item = (&Text, &QueueSettings)> {
+        self.queues.iter().map(|(name, queue)| (name, &queue.settings))
+    }
+
+    /// How many tasks of a queue wait, how many somebody has, and since when the oldest of the next ones waits.
+    pub fn standing(&self, name: &str) -> (u64, u64, Option<Timestamp>) {
+        self.queues.get(name).map_or((0, 0, None), |queue| {
+            (queue.waiting.count, queue.held, queue.waiting.oldest())
+        })
+    }
+
+    /// How many workers wait for a queue.
+    pub fn waiting_workers(&self, name: &str) -> usize {
+        self.waiting_for.get(name).map_or(0, BTreeSet::len)
+    }
+}

@@ -1,0 +1,83 @@
+//! One queue: what waits, and how much may be taken now.
+
+use super::Ticks;
+use super::settings::QueueSettings;
+use super::waiting::Waiting;
+
+/// A queue.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    pub(super) settings: QueueSettings,
+    pub(super) waiting: Waiting,
+    /// Tasks that workers have.
+    pub(super) held: u64,
+    /// Tasks that may be taken by the rate, and when that was counted.
+    allowance: f64,
+    counted: Ticks,
+}
+
+impl Queue {
+    pub(super) fn configure(&mut self, settings: QueueSettings, now: Ticks) {
+        self.settings = settings;
+        // A rate begins with one task, not with what had been saved up.
+        self.allowance = 1.0;
+        self.counted = now;
+    }
+
+    /// How many tasks may be taken now.
+    pub(super) fn free(&mut self, now: Ticks) -> u64 {
+        if self.settings.paused {
+            return 0;
+        }
+        let most = self.settings.max_concurrent.unwrap_or(u64::MAX);
+        let room = most.saturating_sub(self.held);
+        match self.settings.rate_per_second {
+            None => room,
+            Some(rate) => {
+                self.count_rate(rate, now);
+                room.min(whole(self.allowance))
+            }
+        }
+    }
+
+    fn count_rate(&mut self, rate: f64, now: Ticks) {
+        let passed = now.saturating_sub(self.counted);
+        // A second's worth may be saved up.
+        let gained = rate * millis(passed) / 1000.0;
+        self.allowance = (self.allowance + gained).min(rate.max(1.0));
+        self.counted = now;
+    }
+
+    /// A task was taken.
+    pub(super) fn took(&mut self) {
+        self.held += 1;
+        if self.settings.rate_per_second.is_some() {
+            self.allowance -= 1.0;
+        }
+    }
+
+    /// When the rate lets the next one go, if nothing else is in the way.
+    pub(super) fn free_at(&self) -> Option<Ticks> {
+        let rate = self.settings.rate_per_second?;
+        let room = self.settings.max_concurrent.is_none_or(|most| self.held < most);
+        if self.settings.paused || !room || self.waiting.count == 0 {
+            return None;
+        }
+        let missing = (1.0 - self.allowance).max(0.0);
+        Some(self.counted + whole((missing * 1000.0 / rate).ceil()))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds between two looks are few")]
+fn millis(passed: Ticks) -> f64 {
+    passed as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is negative counts as nothing, and rates are bounded"
+)]
+fn whole(number: f64) -> u64 {
+    number as u64
+}

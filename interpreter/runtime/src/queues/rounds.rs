@@ -1,0 +1,106 @@
+//! Rounds: how executions share a queue.
+//!
+//! A task's round says when its turn comes within its priority. An execution's tasks come in rounds that follow on one
+//! another, beginning with the one the queue has reached: so one with a hundred thousand tasks has one in each round, and
+//! whoever comes later with a single one is served in the present round. (Start-time fair queueing with equal weights:
+//! Goyal, Vin, Cheng 1996.)
+
+use starbridge_fdl::value::Text;
+use starbridge_ports::Depth;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+/// The rounds of all queues, shared by those who put tasks in and those who take them out.
+#[derive(Debug, Default)]
+pub struct Rounds {
+    lanes: Mutex<BTreeMap<(Text, u8), Lane>>,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    /// The round that is being served.
+    reached: u64,
+    /// The last round of each execution that has tasks ahead of that.
+    ahead: HashMap<Text, u64>,
+    /// Entries at which those that are no longer ahead are dropped.
+    sweep_at: usize,
+}
+
+/// Executions remembered before any is dropped.
+const REMEMBERED: usize = 10_000;
+
+impl Rounds {
+    /// Goes on where the queues of a store are.
+    pub fn resume(&self, depths: &[Depth]) {
+        for depth in depths {
+            self.reached(&depth.queue, depth.priority, depth.round);
+        }
+    }
+
+    /// The round of an execution's next task.
+    pub fn give(&self, queue: &Text, priority: u8, execution: &Text) -> u64 {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lane = lanes.entry((queue.clone(), priority)).or_default();
+        let round = match lane.ahead.get(execution) {
+            Some(last) => (last + 1).max(lane.reached),
+            None => lane.reached,
+        };
+        lane.ahead.insert(execution.clone(), round);
+        if lane.ahead.len() > lane.sweep_at.max(REMEMBERED) {
+            let reached = lane.reached;
+            lane.ahead.retain(|_, last| *last > reached);
+            // Sweeping costs what it goes through: not again before as many have come.
+            lane.sweep_at = lane.ahead.len() * 2;
+        }
+        round
+    }
+
+    /// A task of this round was taken.
+    pub fn reached(&self, queue: &Text, priority: u8, round: u64) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lane = lanes.entry((queue.clone(), priority)).or_default();
+        lane.reached = lane.reached.max(round);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_task_does_not_wait_for_many() {
+        let rounds = Rounds::default();
+        let (queue, many, few) = (Text::from("q"), Text::from("many"), Text::from("few"));
+        let given: Vec<u64> = (0..5).map(|_| rounds.give(&queue, 5, &many)).collect();
+        assert_eq!(given, [0, 1, 2, 3, 4]);
+        rounds.reached(&queue, 5, 2);
+        assert_eq!(rounds.give(&queue, 5, &few), 2);
+        assert_eq!(rounds.give(&queue, 5, &few), 3);
+        assert_eq!(rounds.give(&queue, 5, &many), 5);
+        assert_eq!(rounds.give(&queue, 9, &many), 0, "each priority counts by itself");
+    }
+
+    #[test]
+    fn who_has_waited_is_not_overtaken_after_a_restart() {
+        let rounds = Rounds::default();
+        let queue = Text::from("q");
+        rounds.resume(&[Depth {
+            queue: queue.clone(),
+            priority: 5,
+            waiting: 7,
+            round: 40,
+        }]);
+        assert_eq!(rounds.give(&queue, 5, &Text::from("new")), 40);
+    }
+
+    #[test]
+    fn those_that_have_had_their_turn_are_forgotten() {
+        let rounds = Rounds::default();
+        let queue = Text::from("q");
+        for number in 0..3 * REMEMBERED {
+            rounds.give(&queue, 5, &Text::from(format!("e{number}")));
+        }
+        let lanes = rounds.lanes.lock().unwrap();
+        assert!(lanes.values().all(|lane| lane.ahead.len() <= REMEMBERED + 1));
+    }
+}

@@ -1,0 +1,131 @@
+//! What an operator sets for a queue.
+
+use starbridge_fdl::value::{Object, Value};
+
+/// Retries that a lease which ended gets where neither the step nor the queue says otherwise.
+const REDELIVER: u32 = 3;
+/// Most that may be set.
+const MOST_REDELIVER: u64 = 1_000;
+
+/// What an operator sets for a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueSettings {
+    /// Tasks that workers may have at a time; none: as many as they like.
+    pub max_concurrent: Option<u64>,
+    /// Tasks taken in a second, on the average.
+    pub rate_per_second: Option<f64>,
+    /// Nothing is taken.
+    pub paused: bool,
+    /// Retries of a task whose worker fell silent, where no policy of its step names that.
+    pub redeliver: u32,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self {
+            max_concurrent: None,
+            rate_per_second: None,
+            paused: false,
+            redeliver: REDELIVER,
+        }
+    }
+}
+
+/// Why settings can't be taken, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSettingsError(pub String);
+
+impl std::fmt::Display for QueueSettingsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for QueueSettingsError {}
+
+impl QueueSettings {
+    /// Reads `{maxConcurrent?, ratePerSecond?, paused?, redeliver?}`; what is missing or null is as if nothing was set.
+    pub fn read(object: &Object) -> Result<Self, QueueSettingsError> {
+        let mut settings = Self::default();
+        for (name, value) in object.iter().filter(|(_, value)| **value != Value::Null) {
+            let wrong = |what: &str| QueueSettingsError(format!("`{name}` is not {what}"));
+            let whole = |least: u64, most: u64, what: &str| {
+                let number = value.as_number().and_then(|number| number.as_u64());
+                let number = number.filter(|number| (least..=most).contains(number));
+                number.ok_or_else(|| wrong(what))
+            };
+            match name.as_str() {
+                "maxConcurrent" => settings.max_concurrent = Some(whole(1, u64::MAX, "a whole number from 1")?),
+                "ratePerSecond" => {
+                    let rate = value.as_number().and_then(|number| number.as_f64());
+                    let rate = rate.filter(|rate| (0.001..=1e6).contains(rate));
+                    settings.rate_per_second = Some(rate.ok_or_else(|| wrong("a number from 0.001 to 1000000"))?);
+                }
+                "paused" => match value {
+                    Value::Bool(paused) => settings.paused = *paused,
+                    _ => return Err(wrong("true or false")),
+                },
+                "redeliver" => {
+                    let redeliver = whole(0, MOST_REDELIVER, "a whole number from 0 to 1000")?;
+                    settings.redeliver = u32::try_from(redeliver).unwrap_or(REDELIVER);
+                }
+                _ => {
+                    let known = "maxConcurrent, ratePerSecond, paused, redeliver";
+                    return Err(QueueSettingsError(format!(
+                        "there is no setting `{name}`: there are {known}"
+                    )));
+                }
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The same as it is read.
+    pub fn write(&self) -> Object {
+        let mut object = Object::new();
+        object.insert(
+            "maxConcurrent".into(),
+            self.max_concurrent.map_or(Value::Null, Value::from),
+        );
+        object.insert(
+            "ratePerSecond".into(),
+            self.rate_per_second.map_or(Value::Null, Value::from),
+        );
+        object.insert("paused".into(), self.paused.into());
+        object.insert("redeliver".into(), self.redeliver.into());
+        object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<QueueSettings, QueueSettingsError> {
+        QueueSettings::read(&serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for text in [
+            "{}",
+            r#"{"maxConcurrent": 3, "ratePerSecond": 0.5, "paused": true, "redeliver": 0}"#,
+        ] {
+            let settings = read(text).unwrap();
+            assert_eq!(QueueSettings::read(&settings.write()), Ok(settings));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, word) in [
+            (r#"{"maxConcurrent": 0}"#, "from 1"),
+            (r#"{"ratePerSecond": "fast"}"#, "a number"),
+            (r#"{"paused": 1}"#, "true or false"),
+            (r#"{"redeliver": -1}"#, "0 to 1000"),
+            (r#"{"pause": true}"#, "no setting `pause`"),
+        ] {
+            assert!(read(text).unwrap_err().0.contains(word), "{text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The tasks of a queue that nobody has: the next ones in memory, however many more the store has.
+
+use super::TaskKey;
+use starbridge_fdl::time::Timestamp;
+use starbridge_ports::QueuedTask;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// Tasks asked of the store at a time.
+pub(super) const PAGE: usize = 1024;
+/// Tasks kept in memory, and bytes of what workers are told.
+const MOST: usize = 4 * PAGE;
+const MOST_BYTES: usize = 8 << 20;
+
+/// Priority, round, order, key: the smaller is taken first.
+type Place = (Reverse<u8>, u64, Timestamp, TaskKey);
+
+fn place(task: &QueuedTask) -> Place {
+    let key = (task.execution.clone(), task.call);
+    (Reverse(task.priority), task.round, task.order, key)
+}
+
+/// The tasks that nobody has.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    tasks: BTreeMap<Place, QueuedTask>,
+    places: HashMap<TaskKey, Place>,
+    bytes: usize,
+    /// Whether the store may have tasks that come after those here.
+    more: bool,
+    /// How many there are, here and in the store.
+    pub(super) count: u64,
+}
+
+impl Waiting {
+    /// So many wait in the store, and none is here.
+    pub(super) fn resume(&mut self, count: u64) {
+        self.count += count;
+        self.more |= count > 0;
+    }
+
+    /// A task waits: it is kept here if it comes before the last one here, or nothing else is in the store.
+    pub(super) fn come(&mut self, task: QueuedTask) {
+        self.count += 1;
+        let place = place(&task);
+        let here = !self.more || self.tasks.last_key_value().is_some_and(|(last, _)| place < *last);
+        if here {
+            self.put(place, task);
+            self.shrink();
+        }
+    }
+
+    fn put(&mut self, place: Place, task: QueuedTask) {
+        let bytes = task.message.len();
+        if self.places.insert(place.3.clone(), place.clone()).is_none() {
+            self.bytes += bytes;
+            self.tasks.insert(place, task);
+        }
+    }
+
+    fn shrink(&mut self) {
+        while self.tasks.len() > MOST || self.bytes > MOST_BYTES && self.tasks.len() > 1 {
+            let Some((place, task)) = self.tasks.pop_last() else {
+                break;
+            };
+            self.places.remove(&place.3);
+            self.bytes -= task.message.len();
+            self.more = true;
+        }
+    }
+
+    /// A task waits no longer.
+    pub(super) fn leave(&mut self, key: &TaskKey) {
+        self.count = self.count.saturating_sub(1);
+        if let Some(place) = self.places.remove(key)
+            && let Some(task) = self.tasks.remove(&place)
+        {
+            self.bytes -= task.message.len();
+        }
+    }
+
+    /// Whether none is here while the store has some.
+    pub(super) fn is_short(&self) -> bool {
+        self.tasks.is_empty() && self.more
+    }
+
+    /// Takes in what the store has next: `all`, if that is all it has.
+    pub(super) fn refill(&mut self, tasks: Vec<QueuedTask>, all: bool) {
+        self.more = !all;
+        for task in tasks {
+            self.put(place(&task), task);
+        }
+        self.shrink();
+    }
+
+    /// Takes the next one that is here.
+    pub(super) fn pop(&mut self) -> Option<QueuedTask> {
+        let (place, task) = self.tasks.pop_first()?;
+        self.places.remove(&place.3);
+        self.bytes -= task.message.len();
+        self.count = self.count.saturating_sub(1);
+        Some(task)
+    }
+
+    /// Since when the one of those here that has waited longest has.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        self.tasks.values().map(|task| task.since).min()
+    }
+
+    /// Bytes of the next one.
+    pub(super) fn next_bytes(&self) -> usize {
+        self.tasks.first_key_value().map_or(0, |(_, task)| task.message.len())
+    }
+}

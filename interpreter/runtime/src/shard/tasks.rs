@@ -1,0 +1,211 @@
+//! Tasks of worker queues (section "worker queues"): a call to `queue:NAME` is a row that is written with its turn, and
+//! leaves with the turn that ends it. Nobody sends it: workers come for it.
+
+use super::{Outgoing, Shard};
+use crate::queues::Rounds;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::is_name;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::history::write_path;
+use starbridge_machine::{CallToSend, Detail, Event, EventId, Path};
+use starbridge_ports::{Append, Buried, DeadTask, QueuedTask};
+use std::sync::Arc;
+
+impl Shard {
+    /// Puts calls to `queue:NAME` into queues; without, they leave like any other call.
+    pub fn queue_tasks(&mut self, rounds: Arc<Rounds>) {
+        self.rounds = Some(rounds);
+    }
+
+    /// The queue a call goes to, if it goes to one.
+    pub(super) fn queue_of(&self, call: &CallToSend) -> Option<Text> {
+        self.rounds.as_ref()?;
+        if call.child.is_some() {
+            return None;
+        }
+        let resolved = self.resources.resolve(&call.resource)?;
+        let name = resolved.target.strip_prefix("queue:")?;
+        is_name(name).then(|| Text::from(name))
+    }
+
+    /// Splits calls into those that leave and the tasks that go into queues.
+    pub(super) fn split_calls(
+        &mut self,
+        id: &Text,
+        calls: Vec<CallToSend>,
+        events: &[Event],
+        now: Timestamp,
+    ) -> (Vec<CallToSend>, Vec<QueuedTask>) {
+        if self.rounds.is_none() {
+            return (calls, Vec::new());
+        }
+        let (mut leaving, mut queued) = (Vec::new(), Vec::new());
+        for call in calls {
+            match self.queue_of(&call) {
+                None => leaving.push(call),
+                Some(queue) => queued.extend(self.task(id, queue, call, events, now)),
+            }
+        }
+        (leaving, queued)
+    }
+
+    /// Notes calls that stand in queues. Answers those that don't, since there are no queues here.
+    pub(super) fn note_queued(&mut self, id: &Text, calls: Vec<CallToSend>) -> Vec<CallToSend> {
+        let mut lost = Vec::new();
+        for call in calls {
+            match (self.queue_of(&call), self.executions.get_mut(id)) {
+                (Some(queue), Some(live)) => drop(live.queued.insert(call.call, queue)),
+                _ => lost.push(call),
+            }
+        }
+        lost
+    }
+
+    fn task(
+        &mut self,
+        id: &Text,
+        queue: Text,
+        call: CallToSend,
+        events: &[Event],
+        now: Timestamp,
+    ) -> Option<QueuedTask> {
+        let rounds = self.rounds.clone()?;
+        let live = self.executions.get_mut(id)?;
+        live.queued.insert(call.call, queue.clone());
+        let started = live.state.started()?;
+        let path = events.iter().find(|event| event.id == call.call);
+        let path = path.map_or_else(Path::default, |event| event.path.clone());
+        let task = QueuedTask {
+            round: rounds.give(&queue, call.priority, id),
+            execution: id.clone(),
+            call: call.call,
+            priority: call.priority,
+            order: live.state.started_time(),
+            since: now,
+            wait_until: call.wait.map(|millis| now.plus_millis(millis)),
+            timeout_ms: call.timeout_ms,
+            heartbeat_ms: call.heartbeat,
+            message: message(&live.flow, &started.flow, &live.family, &queue, path, call),
+            queue,
+        };
+        Some(task)
+    }
+
+    /// Takes down which tasks are over with these events, and which of those failed for good.
+    pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
+        if events
+            .iter()
+            .any(|event| matches!(event.detail, Detail::ExecutionRedriven { .. }))
+        {
+            append.buried = Buried::All;
+        }
+        let Some(live) = self.executions.get_mut(id).filter(|live| !live.queued.is_empty()) else {
+            return;
+        };
+        let mut gone = Vec::new();
+        for (position, event) in events.iter().enumerate() {
+            let call = match &event.detail {
+                Detail::TaskSucceeded { .. }
+                | Detail::TaskFailed { .. }
+                | Detail::TaskSubmitFailed(_)
+                | Detail::TaskTimedOut { .. } => event.caused_by,
+                Detail::TaskCancelled { of, .. } => *of,
+                _ => continue,
+            };
+            let Some(queue) = live.queued.remove(&call) else {
+                continue;
+            };
+            append.unqueued.push(call);
+            gone.push(Outgoing::Unqueued {
+                queue: queue.clone(),
+                execution: id.clone(),
+                call,
+            });
+            let later = events.get(position..).unwrap_or_default();
+            append.dead.extend(dead(&live.flow, queue, id, call, event, later));
+        }
+        self.held.extend(gone);
+    }
+
+    /// Whether a call stands in a queue.
+    pub(crate) fn is_in_queue(&self, execution: &str, call: EventId) -> bool {
+        let live = self.executions.get(execution);
+        live.is_some_and(|live| live.queued.contains_key(&call))
+    }
+
+    /// These tasks are listed as dead no longer. The execution must be here.
+    pub fn bury(&mut self, execution: &Text, calls: Vec<EventId>) {
+        let Some(live) = self.executions.get_mut(execution) else {
+            return;
+        };
+        live.unsettled += 1;
+        self.pending.push(Append {
+            execution: execution.clone(),
+            expected: live.state.last_event(),
+            buried: Buried::Calls(calls),
+            ..Append::default()
+        });
+    }
+
+    /// Tasks that have come are told of once that is durable.
+    pub(super) fn hold_tasks(&mut self, append: &Append) {
+        let come = append
+            .queued
+            .iter()
+            .cloned()
+            .map(|task| Outgoing::Queued(Box::new(task)));
+        self.held.extend(come);
+    }
+}
+
+/// The task as dead, if this event is its failure and nothing that follows is a retry or catches it.
+fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event, later: &[Event]) -> Option<DeadTask> {
+    let mut failed = None;
+    for next in later
+        .iter()
+        .filter(|next| next.step == event.step && next.path == event.path)
+    {
+        match &next.detail {
+            Detail::StepFailed { failure, attempt } => failed = Some((failure.clone(), *attempt)),
+            Detail::RollbackFailed { failure, .. } => failed = Some((failure.clone(), 0)),
+            Detail::RetryScheduled { .. } | Detail::StepExited { .. } | Detail::ManualRequested(_) => return None,
+            _ => {}
+        }
+    }
+    let (failure, attempt) = failed?;
+    let step = event.step.and_then(|step| flow.step(step));
+    Some(DeadTask {
+        queue,
+        execution: execution.clone(),
+        call,
+        step: step.map(|step| step.name.clone()).unwrap_or_default(),
+        attempt,
+        error: failure.error,
+        cause: failure.cause,
+        time: event.time,
+    })
+}
+
+/// What a worker is told, but for what is known only when it takes the task.
+fn message(flow: &Flow, name: &Text, family: &[Text], queue: &Text, path: Path, call: CallToSend) -> String {
+    let execution = family.first().cloned().unwrap_or_default();
+    let mut message = Object::new();
+    let mut set = |key: &str, value: Value| drop(message.insert(key.into(), value));
+    set("queue", queue.clone().into());
+    set("execution", execution.clone().into());
+    set("flow", name.clone().into());
+    set("step", call.step.into());
+    set("path", write_path(flow, &path));
+    set("type", if call.rollback { "rollback" } else { "normal" }.into());
+    set("attempt", call.attempt.into());
+    set("key", format!("{execution}/{}", call.call).into());
+    set("stepKey", format!("{execution}/{}", call.visit).into());
+    set("priority", u32::from(call.priority).into());
+    if family.len() > 1 {
+        let ancestors = family.iter().skip(1).cloned().map(Value::from);
+        set("ancestors", Value::from(ancestors.collect::<Vec<_>>()));
+    }
+    set("input", call.params.unwrap_or_else(|| Value::Object(call.input)));
+    Value::Object(message).to_json()
+}

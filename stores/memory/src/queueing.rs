@@ -1,0 +1,125 @@
+//! Queues: tasks that wait for workers, and those that failed for good.
+
+use crate::Kept;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, Buried, DeadTask, Depth, Lease, LeaseChange, QueuedTask};
+use std::collections::BTreeMap;
+
+/// Tasks by the number of their execution and their call.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    queued: BTreeMap<(u64, EventId), (QueuedTask, Option<Lease>)>,
+    dead: BTreeMap<(u64, EventId), DeadTask>,
+}
+
+impl Tasks {
+    /// Nothing of an execution is in a queue any more.
+    pub(crate) fn clear(&mut self, number: u64) {
+        self.queued.retain(|(of, _), _| *of != number);
+        self.dead.retain(|(of, _), _| *of != number);
+    }
+}
+
+impl Kept {
+    /// What an append says of tasks of its execution.
+    pub(crate) fn change_tasks(&mut self, append: &Append) {
+        if let Some(number) = self.numbers.get(&append.execution).copied() {
+            let tasks = &mut self.tasks;
+            for call in &append.unqueued {
+                tasks.queued.remove(&(number, *call));
+            }
+            for task in &append.queued {
+                let entry = tasks.queued.entry((number, task.call));
+                entry.or_insert_with(|| (task.clone(), None));
+            }
+            match &append.buried {
+                Buried::None => {}
+                Buried::Calls(calls) => tasks
+                    .dead
+                    .retain(|(of, call), _| *of != number || !calls.contains(call)),
+                Buried::All => tasks.dead.retain(|(of, _), _| *of != number),
+            }
+            for dead in &append.dead {
+                tasks.dead.insert((number, dead.call), dead.clone());
+            }
+        }
+        for change in &append.leases {
+            self.lease(change);
+        }
+    }
+
+    fn lease(&mut self, change: &LeaseChange) {
+        let number = self.numbers.get(&change.execution);
+        let kept = number.and_then(|number| self.tasks.queued.get_mut(&(*number, change.call)));
+        if let Some((_, lease)) = kept {
+            lease.clone_from(&change.lease);
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = (&(u64, EventId), &QueuedTask)> {
+        let queued = self.tasks.queued.iter();
+        queued.filter_map(|(place, (task, lease))| lease.is_none().then_some((place, task)))
+    }
+
+    pub(crate) fn next_tasks(&self, queue: &str, limit: usize) -> Vec<QueuedTask> {
+        let mut found: Vec<_> = self.waiting().filter(|(_, task)| task.queue == queue).collect();
+        found.sort_by_key(|(place, task)| (9 - task.priority.min(9), task.round, task.order, **place));
+        found.into_iter().take(limit).map(|(_, task)| task.clone()).collect()
+    }
+
+    pub(crate) fn leased_tasks(&self) -> Vec<(QueuedTask, Lease)> {
+        let queued = self.tasks.queued.values();
+        queued
+            .filter_map(|(task, lease)| Some((task.clone(), lease.clone()?)))
+            .collect()
+    }
+
+    pub(crate) fn depths(&self) -> Vec<Depth> {
+        let mut depths: BTreeMap<(Text, u8), Depth> = BTreeMap::new();
+        for (_, task) in self.waiting() {
+            let depth = depths.entry((task.queue.clone(), task.priority));
+            let depth = depth.or_insert_with(|| Depth {
+                queue: task.queue.clone(),
+                priority: task.priority,
+                waiting: 0,
+                round: task.round,
+            });
+            depth.waiting += 1;
+            depth.round = depth.round.min(task.round);
+        }
+        depths.into_values().collect()
+    }
+
+    pub(crate) fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Vec<QueuedTask> {
+        let overdue = |task: &QueuedTask| task.wait_until.filter(|until| *until < before);
+        let waiting = self.waiting();
+        let mut found: Vec<_> = waiting
+            .filter_map(|(place, task)| Some((overdue(task)?, *place, task)))
+            .collect();
+        found.sort_by_key(|(until, place, _)| (*until, *place));
+        found.into_iter().take(limit).map(|(_, _, task)| task.clone()).collect()
+    }
+
+    pub(crate) fn dead_tasks(&self, queue: &str, after: Option<(&str, EventId)>, limit: usize) -> Vec<DeadTask> {
+        let after = after.and_then(|(execution, call)| Some((*self.numbers.get(execution)?, call)));
+        let dead = self.tasks.dead.iter();
+        dead.filter(|(place, dead)| after.is_none_or(|after| **place > after) && dead.queue == queue)
+            .map(|(_, dead)| dead.clone())
+            .take(limit)
+            .collect()
+    }
+
+    pub(crate) fn dead_counts(&self) -> Vec<(Text, u64)> {
+        counted(self.tasks.dead.values().map(|dead| &dead.queue))
+    }
+}
+
+fn counted<'a>(names: impl Iterator<Item = &'a Text>) -> Vec<(Text, u64)> {
+    let mut counts: BTreeMap<Text, u64> = BTreeMap::new();
+    for name in names {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    counts.into_iter().collect()
+}

@@ -1,0 +1,223 @@
+//! Queues: tasks that wait for workers, and those that failed for good.
+
+use crate::head::{Head, event_at, place};
+use crate::write::Work;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, Buried, DeadTask, Depth, Lease, LeaseChange, QueuedTask};
+
+/// What an append says of tasks of its execution.
+pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> rusqlite::Result<()> {
+    for call in &append.unqueued {
+        connection
+            .prepare_cached("DELETE FROM tasks WHERE place = ?1")?
+            .execute([place(head.number, call.0)])?;
+    }
+    for task in &append.queued {
+        queue(connection, head.number, task)?;
+    }
+    match &append.buried {
+        Buried::None => {}
+        Buried::Calls(calls) => {
+            for call in calls {
+                connection
+                    .prepare_cached("DELETE FROM dead_tasks WHERE place = ?1")?
+                    .execute([place(head.number, call.0)])?;
+            }
+        }
+        Buried::All => bury_all(connection, head.number)?,
+    }
+    for dead in &append.dead {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO dead_tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
+            .execute(params![
+                place(head.number, dead.call.0),
+                dead.queue.as_str(),
+                dead.step.as_str(),
+                dead.attempt,
+                dead.error.as_str(),
+                dead.cause.as_str(),
+                dead.time.0,
+            ])?;
+    }
+    Ok(())
+}
+
+fn bury_all(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM dead_tasks WHERE place BETWEEN ?1 AND ?2")?
+        .execute([place(number, 0), place(number + 1, 0) - 1])
+        .map(drop)
+}
+
+/// Nothing of an execution is in a queue any more.
+pub(crate) fn clear(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM tasks WHERE place BETWEEN ?1 AND ?2")?
+        .execute([place(number, 0), place(number + 1, 0) - 1])?;
+    bury_all(connection, number)
+}
+
+fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO tasks (place, queue, priority, round, ordered, since, wait_until, timeout_ms, heartbeat_ms, message)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            place(number, task.call.0),
+            task.queue.as_str(),
+            task.priority,
+            task.round,
+            task.order.0,
+            task.since.0,
+            task.wait_until.map(|until| until.0),
+            task.timeout_ms,
+            task.heartbeat_ms,
+            task.message,
+        ])
+        .map(drop)
+}
+
+/// Takes tasks or gives them back. What is gone meanwhile is passed over.
+pub(crate) fn lease(work: &mut Work<'_>, changes: &[LeaseChange]) -> rusqlite::Result<()> {
+    for change in changes {
+        let Some(head) = work.heads.get(work.connection, &change.execution)? else {
+            continue;
+        };
+        let lease = change.lease.as_ref();
+        work.connection
+            .prepare_cached("UPDATE tasks SET worker = ?2, held = ?3, lease_ms = ?4 WHERE place = ?1")?
+            .execute(params![
+                place(head.number, change.call.0),
+                lease.map(|lease| lease.worker.as_str()),
+                lease.map(|lease| lease.held.0),
+                lease.map(|lease| lease.millis),
+            ])?;
+    }
+    Ok(())
+}
+
+const TASK: &str = "t.place, e.id, t.queue, t.priority, t.round, t.ordered, t.since, t.wait_until, t.timeout_ms, t.heartbeat_ms, t.message";
+
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Text> {
+    Ok(Text::from(row.get_ref(column)?.as_str()?))
+}
+
+fn task(row: &Row<'_>) -> rusqlite::Result<QueuedTask> {
+    Ok(QueuedTask {
+        call: event_at(row.get(0)?),
+        execution: text(row, 1)?,
+        queue: text(row, 2)?,
+        priority: row.get(3)?,
+        round: row.get(4)?,
+        order: Timestamp(row.get(5)?),
+        since: Timestamp(row.get(6)?),
+        wait_until: row.get::<_, Option<i64>>(7)?.map(Timestamp),
+        timeout_ms: row.get(8)?,
+        heartbeat_ms: row.get(9)?,
+        message: row.get(10)?,
+    })
+}
+
+fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn next(connection: &Connection, queue: &str, limit: usize) -> rusqlite::Result<Vec<QueuedTask>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
+             WHERE t.queue = ?1 AND t.worker IS NULL ORDER BY t.priority DESC, t.round, t.ordered, t.place LIMIT ?2"
+        ))?
+        .query_map(params![queue, most(limit)], task)?
+        .collect()
+}
+
+pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTask, Lease)>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {TASK}, t.worker, t.held, t.lease_ms FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
+             WHERE t.worker IS NOT NULL ORDER BY t.place"
+        ))?
+        .query_map([], |row| {
+            let lease = Lease {
+                worker: text(row, 11)?,
+                held: Timestamp(row.get(12)?),
+                millis: row.get(13)?,
+            };
+            Ok((task(row)?, lease))
+        })?
+        .collect()
+}
+
+pub(crate) fn depths(connection: &Connection) -> rusqlite::Result<Vec<Depth>> {
+    connection
+        .prepare_cached(
+            "SELECT queue, priority, count(*), min(round) FROM tasks WHERE worker IS NULL
+             GROUP BY queue, priority ORDER BY queue, priority",
+        )?
+        .query_map([], |row| {
+            Ok(Depth {
+                queue: text(row, 0)?,
+                priority: row.get(1)?,
+                waiting: row.get(2)?,
+                round: row.get(3)?,
+            })
+        })?
+        .collect()
+}
+
+pub(crate) fn overdue(connection: &Connection, before: Timestamp, limit: usize) -> rusqlite::Result<Vec<QueuedTask>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
+             WHERE t.wait_until IS NOT NULL AND t.worker IS NULL AND t.wait_until < ?1 ORDER BY t.wait_until, t.place LIMIT ?2"
+        ))?
+        .query_map(params![before.0, most(limit)], task)?
+        .collect()
+}
+
+pub(crate) fn dead(
+    connection: &Connection,
+    queue: &str,
+    after: Option<(&str, EventId)>,
+    limit: usize,
+) -> rusqlite::Result<Vec<DeadTask>> {
+    let after = match after {
+        None => -1,
+        Some((execution, call)) => connection
+            .prepare_cached("SELECT number FROM executions WHERE id = ?1")?
+            .query_row([execution], |row| row.get(0))
+            .optional()?
+            .map_or(-1, |number| place(number, call.0)),
+    };
+    connection
+        .prepare_cached(
+            "SELECT d.place, e.id, d.queue, d.step, d.attempt, d.error, d.cause, d.time
+             FROM dead_tasks AS d JOIN executions AS e ON e.number = d.place >> 24
+             WHERE d.queue = ?1 AND d.place > ?2 ORDER BY d.place LIMIT ?3",
+        )?
+        .query_map(params![queue, after, most(limit)], |row| {
+            Ok(DeadTask {
+                call: event_at(row.get(0)?),
+                execution: text(row, 1)?,
+                queue: text(row, 2)?,
+                step: text(row, 3)?,
+                attempt: row.get(4)?,
+                error: text(row, 5)?,
+                cause: text(row, 6)?,
+                time: Timestamp(row.get(7)?),
+            })
+        })?
+        .collect()
+}
+
+pub(crate) fn dead_counts(connection: &Connection) -> rusqlite::Result<Vec<(Text, u64)>> {
+    connection
+        .prepare_cached("SELECT queue, count(*) FROM dead_tasks GROUP BY queue ORDER BY queue")?
+        .query_map([], |row| Ok((text(row, 0)?, row.get(1)?)))?
+        .collect()
+}

@@ -66,18 +66,7 @@ impl State {
                 cause: failure.cause.to_string(),
                 retry_after: *retry_after,
             },
-            Detail::TaskTimedOut {
-                redeliver: Some(redeliver),
-                ..
-            } => Signal::LeaseEnded {
-                call,
-                redeliver: *redeliver,
-            },
-            Detail::TaskTimedOut { error, .. } if *error == flow.fault_names.name(&FaultKind::Heartbeat) => {
-                Signal::HeartbeatMissed { call }
-            }
-            Detail::TaskTimedOut { .. } if self.is_queued(call) => Signal::TimedOut { call },
-            Detail::TaskTimedOut { .. } => self.recorded_timer(event, call)?,
+            Detail::TaskTimedOut { error, redeliver } => self.recorded_silence(flow, event, error, *redeliver)?,
             Detail::ExecutionTimedOut => self.recorded_timer(event, call)?,
             Detail::TimerFired { of } => self.recorded_timer(event, *of)?,
             Detail::LateResultIgnored { of, .. } => Signal::Failed {
@@ -107,6 +96,16 @@ impl State {
             },
             _ => return None,
         })
+    }
+
+    fn recorded_silence(&self, flow: &Flow, event: &Event, error: &str, redeliver: Option<u32>) -> Option<Signal> {
+        let call = event.caused_by;
+        match redeliver {
+            Some(redeliver) => Some(Signal::LeaseEnded { call, redeliver }),
+            None if *error == *flow.fault_names.name(&FaultKind::Heartbeat) => Some(Signal::HeartbeatMissed { call }),
+            None if self.is_queued(call) => Some(Signal::TimedOut { call }),
+            None => self.recorded_timer(event, call),
+        }
     }
 
     fn recorded_timer(&self, event: &Event, set_by: EventId) -> Option<Signal> {

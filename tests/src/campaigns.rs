@@ -5,6 +5,7 @@ pub mod failing;
 pub mod full_disk;
 pub mod kills;
 pub mod laws;
+pub mod leases;
 pub mod planted;
 pub mod simulation;
 pub mod torn;

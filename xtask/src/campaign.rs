@@ -4,18 +4,20 @@ use crate::process::{self, cargo};
 use std::path::PathBuf;
 
 /// Of each campaign, how much is run before a change goes in.
-pub const SLICES: [(&str, &[&str]); 6] = [
+pub const SLICES: [(&str, &[&str]); 7] = [
     ("crashes", &[]),
     ("simulate", &["--seeds", "1000"]),
+    ("leases", &["--count", "100000"]),
     ("failing", &[]),
     ("torn", &["--count", "100"]),
     ("full-disk", &[]),
     ("kills", &["--count", "10"]),
 ];
 /// All of them.
-pub const ALL: [&str; 7] = [
+pub const ALL: [&str; 8] = [
     "crashes",
     "simulate",
+    "leases",
     "planted",
     "failing",
     "torn",

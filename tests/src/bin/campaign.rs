@@ -1,6 +1,6 @@
 //! Runs a campaign and prints its figures.
 
-use starbridge_tests::campaigns::{Findings, crashes, failing, full_disk, kills, planted, simulation, torn};
+use starbridge_tests::campaigns::{Findings, crashes, failing, full_disk, kills, leases, planted, simulation, torn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ usage: campaign crashes [--full]
        campaign planted
        campaign failing [--full]
        campaign torn [--count N] [--seed S]
+       campaign leases [--count N] [--seed S]
        campaign full-disk --program FILE";
 
 fn main() -> ExitCode {
@@ -72,6 +73,10 @@ fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
             let program = options.get("program").ok_or("`--program` is missing")?;
             runtime()?.block_on(full_disk::run(Path::new(program)))
         }
+        "leases" => match options.contains_key("seed") {
+            true => Ok(leases::simulate(number(options, "seed", 1)?)),
+            false => Ok(leases::run(1, number(options, "count", 1_000_000)?)),
+        },
         "kills" => run_kills(options),
         other => Err(format!("there is no campaign `{other}`")),
     }

@@ -193,7 +193,7 @@ impl QueueEngine {
             holders.insert(key, (lease.worker.clone(), lease.held));
         }
         drop(holders);
-        queues.resume(&world.store.depths()?, leased, 0, world.clock.now());
+        queues.resume(&world.store.depths()?, leased, 0);
         Ok(Self {
             queues,
             world,

@@ -83,15 +83,12 @@ impl Holding {
         }
     }
 
-    /// The worker is told now: its lease and its time begin. `spent` is how long it has had it already.
-    pub(super) fn begin(&mut self, key: &TaskKey, now: Ticks, spent: u64) -> Option<&Held> {
+    /// The worker is told now: its lease and its time begin.
+    pub(super) fn begin(&mut self, key: &TaskKey, now: Ticks) -> Option<&Held> {
         let held = self.tasks.get_mut(key).filter(|held| held.phase == Phase::Granting)?;
         held.phase = Phase::Held;
         held.lease_ends = now.saturating_add(held.lease_ms);
-        held.times_out = held
-            .task
-            .timeout_ms
-            .map(|millis| now.saturating_add(millis.saturating_sub(spent)));
+        held.times_out = held.task.timeout_ms.map(|millis| now.saturating_add(millis));
         held.listed = held.first_end();
         self.ends.insert((held.listed, key.clone()));
         self.tasks.get(key)

@@ -102,8 +102,9 @@ impl Queues {
         }
     }
 
-    /// Goes on where a store is. Who had a task keeps it for a whole lease: nobody knows when it was last heard of.
-    pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, Lease)>, now: Ticks, time: Timestamp) {
+    /// Goes on where a store is. Who had a task keeps it for a whole lease and a whole timeout: nobody knows when it was last
+    /// heard of, and the wall's clock may have jumped, so that both end rather late than early.
+    pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, Lease)>, now: Ticks) {
         self.rounds.resume(depths);
         for depth in depths {
             self.queue(&depth.queue).waiting.resume(depth.waiting);
@@ -112,7 +113,7 @@ impl Queues {
             let key = (task.execution.clone(), task.call);
             self.queue(&task.queue).held += 1;
             self.holding.grant(task, lease.worker, lease.millis, lease.held);
-            self.holding.begin(&key, now, time.millis_since(lease.held));
+            self.holding.begin(&key, now);
         }
     }
 
@@ -203,7 +204,7 @@ impl Queues {
     /// Tasks of an order are its worker's now. Answers which of them still are tasks.
     pub fn confirm(&mut self, grant: &Grant, now: Ticks) -> Vec<TaskKey> {
         let keys = grant.tasks.iter().map(|(task, _)| (task.execution.clone(), task.call));
-        keys.filter(|key| self.holding.begin(key, now, 0).is_some()).collect()
+        keys.filter(|key| self.holding.begin(key, now).is_some()).collect()
     }
 
     /// Nobody was there to take this task: it waits again, once that is durable.
@@ -221,6 +222,11 @@ impl Queues {
     pub fn holder(&self, key: &TaskKey) -> Option<(&Text, Timestamp)> {
         let held = self.holding.get(key).filter(|held| held.phase == Phase::Held)?;
         Some((&held.worker, held.since))
+    }
+
+    /// The queue of a task that somebody has or that has waited too long.
+    pub fn queue_of(&self, key: &TaskKey) -> Option<&Text> {
+        self.holding.get(key).map(|held| &held.task.queue)
     }
 
     /// The store's answer to a queue that was short: what it has next, of so many asked for.

@@ -1,0 +1,72 @@
+//! Queues with workers that die, fall silent and come late, on a node that crashes and whose wall clock jumps, in simulated
+//! time. What is proved: no task is ever two workers' under valid leases, and every task is done in the end.
+
+mod desk;
+mod disk;
+mod workers;
+mod world;
+
+use super::Findings;
+use std::sync::atomic::{AtomicU64, Ordering};
+use world::World;
+
+/// Simulates seeds from one on until so many holds were made.
+pub fn run(first: u64, holds: u64) -> Findings {
+    let next = AtomicU64::new(first);
+    let made = AtomicU64::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let work = || {
+        let mut findings = Findings::default();
+        while made.load(Ordering::Relaxed) < holds && findings.problems.len() < 20 {
+            let found = simulate(next.fetch_add(1, Ordering::Relaxed));
+            made.fetch_add(found.of(HOLDS), Ordering::Relaxed);
+            findings.add(found);
+        }
+        findings
+    };
+    let mut findings = Findings::default();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            match thread.join() {
+                Ok(found) => findings.add(found),
+                Err(_) => findings.problem("a simulation panicked"),
+            }
+        }
+    });
+    for kind in KINDS {
+        if findings.of(kind) == 0 {
+            findings.problem(format!("it never came to this: {kind}"));
+        }
+    }
+    findings
+}
+
+/// Simulates one seed.
+pub fn simulate(seed: u64) -> Findings {
+    let mut world = World::new(seed);
+    world.run();
+    let mut findings = world.findings;
+    for problem in &mut findings.problems {
+        *problem = format!("{problem}\n    again with: cargo xtask leases --seed {seed}");
+    }
+    findings.count("seeds", 1);
+    findings
+}
+
+const HOLDS: &str = "tasks held";
+/// What must happen sometimes.
+const KINDS: [&str; 12] = [
+    HOLDS,
+    "crashes",
+    "writes lost in a crash",
+    "writes kept whose word was lost",
+    "jumps of the wall clock",
+    "workers that died",
+    "answers to holds lost",
+    "tasks given back",
+    "leases that ended",
+    "tasks that took too long",
+    "tasks that waited too long",
+    "heartbeats refused",
+];

@@ -1,0 +1,113 @@
+//! The node's side: queues driven as their engine drives them, but for time and the disk, which are simulated.
+
+use super::disk::{Disk, Word, Write};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Append, LeaseChange, QueuedTask, Queueing};
+use starbridge_runtime::{Grant, QueueSettings, Queues, Rounds, TaskKey, Verdict};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The queues of a process.
+pub(super) struct Desk {
+    pub(super) queues: Queues,
+    pub(super) rounds: Arc<Rounds>,
+    /// When the process was started: its clock begins at 0 then.
+    pub(super) began: u64,
+    look_again: u64,
+}
+
+/// What a look at the queues brought.
+#[derive(Default)]
+pub(super) struct Settled {
+    pub(super) verdicts: Vec<Verdict>,
+    pub(super) empty: Vec<u64>,
+    pub(super) grants: Vec<Grant>,
+}
+
+const AHEAD: u64 = 60_000;
+const RENEWED: u64 = 30_000;
+
+impl Desk {
+    /// A process starts.
+    pub(super) fn start(disk: &Disk, settings: &BTreeMap<Text, QueueSettings>, now: u64) -> Self {
+        let rounds: Arc<Rounds> = Arc::default();
+        let mut queues = Queues::new(rounds.clone());
+        for (name, settings) in settings {
+            queues.configure(name, settings.clone(), 0);
+        }
+        let depths = disk.store.depths().unwrap_or_default();
+        queues.resume(&depths, disk.store.leased_tasks().unwrap_or_default(), 0);
+        Self {
+            queues,
+            rounds,
+            began: now,
+            look_again: 0,
+        }
+    }
+
+    /// The process' clock.
+    pub(super) fn ticks(&self, now: u64) -> u64 {
+        now - self.began
+    }
+
+    /// Decides what can be decided now.
+    pub(super) fn settle(&mut self, disk: &Disk, now: u64, time: Timestamp) -> Settled {
+        let ticks = self.ticks(now);
+        if ticks >= self.look_again {
+            let horizon = time.plus_millis(AHEAD);
+            let tasks = disk.store.overdue_tasks(horizon, usize::MAX).unwrap_or_default();
+            self.queues.look_ahead(horizon, &tasks);
+            self.look_again = ticks + RENEWED;
+        }
+        let mut settled = Settled::default();
+        for _ in 0..4 {
+            let pumped = self.queues.pump(ticks, time);
+            settled.verdicts.extend(pumped.verdicts);
+            settled.empty.extend(pumped.empty);
+            settled.grants.extend(pumped.grants);
+            if pumped.short.is_empty() {
+                break;
+            }
+            for (name, asked) in pumped.short {
+                let tasks = disk.store.next_tasks(&name, asked).unwrap_or_default();
+                self.queues.refill(&name, tasks, asked);
+            }
+        }
+        settled
+    }
+
+    /// When there is something to do by itself.
+    pub(super) fn next(&self, time: Timestamp, now: u64) -> u64 {
+        let ticks = self.ticks(now);
+        let next = self.queues.next().unwrap_or(self.look_again).min(self.look_again);
+        let overdue = self.queues.next_overdue().map(|at| now + at.millis_since(time));
+        (now + next.saturating_sub(ticks))
+            .min(overdue.unwrap_or(u64::MAX))
+            .max(now + 1)
+    }
+}
+
+/// The write that begins and ends leases.
+pub(super) fn leases(grants: Vec<Grant>, returned: Vec<TaskKey>) -> Write {
+    let granted = grants.iter().flat_map(|grant| &grant.tasks);
+    let granted = granted.map(|(task, lease)| change(&key_of(task), Some(lease.clone())));
+    let changes = granted.chain(returned.iter().map(|key| change(key, None))).collect();
+    Write {
+        append: Append::of_leases(changes),
+        word: Word::Leases(grants, returned),
+    }
+}
+
+fn change(key: &TaskKey, lease: Option<starbridge_ports::Lease>) -> LeaseChange {
+    LeaseChange {
+        execution: key.0.clone(),
+        call: key.1,
+        lease,
+    }
+}
+
+/// A task's key.
+pub(super) fn key_of(task: &QueuedTask) -> TaskKey {
+    (task.execution.clone(), task.call)
+}

@@ -10,5 +10,7 @@ mod flows;
 mod harness;
 #[path = "api/histories.rs"]
 mod histories;
+#[path = "api/queues.rs"]
+mod queues;
 #[path = "api/secrets.rs"]
 mod secrets;

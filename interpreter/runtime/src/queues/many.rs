@@ -263,11 +263,23 @@ impl Queues {
         for (name, _) in &done.short {
             self.stirred.insert(name.clone());
         }
-        while let Some((_, id)) = self.patience.first().filter(|(until, _)| *until <= now).copied() {
+        self.end_patience(now, &mut done);
+        done
+    }
+
+    /// Who has waited long enough is told that there is nothing, unless the store is still to be asked.
+    fn end_patience(&mut self, now: Ticks, done: &mut Pumped) {
+        let late = self.patience.iter().take_while(|(until, _)| *until <= now);
+        let asked = |id: &u64| {
+            let order = self.orders.get(id);
+            let short = |name: &Text| done.short.iter().any(|(short, _)| short == name);
+            order.is_some_and(|order| order.queues.iter().any(short))
+        };
+        let late: Vec<u64> = late.map(|(_, id)| *id).filter(|id| !asked(id)).collect();
+        for id in late {
             done.empty.push(id);
             self.withdraw(id);
         }
-        done
     }
 
     /// Tasks that have waited too long are given to nobody any more.

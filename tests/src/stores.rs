@@ -2,6 +2,7 @@
 
 mod appending;
 mod looking;
+mod queueing;
 pub mod random;
 
 use starbridge_fdl::time::Timestamp;
@@ -53,7 +54,7 @@ pub type Case = (&'static str, fn(&mut Tried<'_>));
 
 /// All cases. Each wants a store of its own.
 pub fn cases() -> Vec<Case> {
-    [appending::CASES, looking::CASES].concat()
+    [appending::CASES, looking::CASES, queueing::CASES].concat()
 }
 
 /// A turn of so many events.

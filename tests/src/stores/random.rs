@@ -1,11 +1,12 @@
 //! Random runs: whatever is asked of two stores, both answer the same.
 
+use super::queueing;
 use super::{Tried, message, more, record, start_as};
 use crate::chance::Chance;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, Message, Query, Record, RecordedFailure, Store};
+use starbridge_ports::{Append, Buried, Message, Query, Record, RecordedFailure, Store};
 use std::collections::BTreeMap;
 
 /// Executions there are. Names are taken from among their ids too.
@@ -138,12 +139,44 @@ impl Run {
                 append.checkpoint = Some(expected.to_le_bytes().to_vec());
             }
             self.add_messages(&waiting, &mut append);
+            self.add_tasks(&id, expected, &mut append);
             if let Some(turn) = &append.turn {
                 ends.insert(id, turn.first.0 + u64::from(turn.events) - 1);
             }
             batch.push(append);
         }
         batch
+    }
+
+    /// Tasks that come and go, are taken and given back, die and are buried.
+    fn add_tasks(&mut self, id: &str, expected: u64, append: &mut Append) {
+        let call = |run: &mut Self| expected + u64::from(run.chance.below(4));
+        if self.chance.of(30) {
+            let queue = self.chance.pick(&["q", "r"]);
+            let mut task = queueing::task(queue, id, call(self));
+            task.priority = self.chance.pick(&[0, 5, 9]);
+            task.round = u64::from(self.chance.below(4));
+            task.order = self.time();
+            task.wait_until = self.chance.of(30).then(|| self.time());
+            append.queued.push(task);
+        }
+        if self.chance.of(20) {
+            append.unqueued.push(EventId(call(self)));
+        }
+        if self.chance.of(10) {
+            append
+                .dead
+                .push(queueing::dead(self.chance.pick(&["q", "r"]), id, call(self)));
+        }
+        match self.chance.below(20) {
+            0 => append.buried = Buried::All,
+            1 => append.buried = Buried::Calls(vec![EventId(call(self))]),
+            _ => {}
+        }
+        if self.chance.of(20) {
+            let worker = self.chance.of(70).then_some("w");
+            append.leases.push(queueing::lease(&self.id(), call(self), worker));
+        }
     }
 
     fn add_messages(&mut self, waiting: &[Message], append: &mut Append) {
@@ -249,6 +282,19 @@ impl Run {
         self.same("messages", &model.messages(), &tried.messages());
         self.same("counts", &model.counts(), &tried.counts());
         self.same("flows", &model.flows(), &tried.flows());
+        self.same("leased_tasks", &model.leased_tasks(), &tried.leased_tasks());
+        self.same("depths", &model.depths(), &tried.depths());
+        self.same("dead_counts", &model.dead_counts(), &tried.dead_counts());
+        for queue in ["q", "r"] {
+            self.same("next_tasks", &model.next_tasks(queue, 9), &tried.next_tasks(queue, 9));
+            self.same(
+                "dead_tasks",
+                &model.dead_tasks(queue, None, 9),
+                &tried.dead_tasks(queue, None, 9),
+            );
+        }
+        let overdue = |store: &dyn Store| store.overdue_tasks(Timestamp(150), 9);
+        self.same("overdue_tasks", &overdue(model), &overdue(tried));
         let names: Vec<String> = (0..IDS).map(|number| format!("e{number}")).collect();
         for id in &names {
             for whole in [false, true] {

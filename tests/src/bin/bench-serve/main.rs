@@ -5,6 +5,7 @@
 
 mod disk;
 mod load;
+mod queues;
 mod scenes;
 mod server;
 

@@ -2,6 +2,7 @@
 
 use crate::disk;
 use crate::load::{self, Load};
+use crate::queues;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -34,6 +35,13 @@ pub async fn run(wanted: &[String]) -> Result<(), String> {
     if is_wanted("recovery") {
         recovery().await?;
     }
+    if is_wanted("queue") {
+        queues::throughput().await?;
+        queues::latency().await?;
+    }
+    if is_wanted("depth") {
+        queues::depth().await?;
+    }
     if is_wanted("sleepers") {
         sleepers().await?;
     }
@@ -41,7 +49,7 @@ pub async fn run(wanted: &[String]) -> Result<(), String> {
 }
 
 /// A folder on a real disk: beside the program.
-fn folder() -> Result<TempDir, String> {
+pub fn folder() -> Result<TempDir, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let beside = program.parent().map(PathBuf::from).unwrap_or_default();
     TempDir::new_in(beside).map_err(|error| error.to_string())
@@ -53,7 +61,7 @@ async fn server(folder: &TempDir, name: &str, steps: Value) -> Result<Server, St
     Ok(server)
 }
 
-async fn put(server: &Server, name: &str, steps: Value) -> Result<(), String> {
+pub async fn put(server: &Server, name: &str, steps: Value) -> Result<(), String> {
     let flow = json!({"version": "v1", "type": "flow", "steps": steps});
     server
         .ask("PUT", &format!("/v1/flows/{name}"), &flow.to_string())

@@ -143,6 +143,9 @@ pub(crate) struct Book {
     /// How many calls are still to be sent. Rebuilt on loading.
     #[serde(skip)]
     pub(crate) unsent: usize,
+    /// How many calls are to wait in queues. Rebuilt on loading.
+    #[serde(skip)]
+    pub(crate) queued: usize,
 }
 
 /// A call that is not over.
@@ -273,16 +276,19 @@ impl State {
         self.book.calls.get(&call).is_some_and(|call| call.queued)
     }
 
-    /// Whether nothing is left but to wait: for a time, for the end of calls whose sending was acknowledged, or for workers.
-    pub fn is_asleep(&self) -> bool {
+    /// Whether nothing is left but to wait: for a time, for the end of calls whose sending was acknowledged, or for workers
+    /// where there are queues; without, a call to one is still to be sent.
+    pub fn is_asleep(&self, queues: bool) -> bool {
         matches!(self.status(), Status::Running | Status::Manual | Status::RollingBack)
             && !self.must_continue()
             && self.book.unsent == 0
+            && (queues || self.book.queued == 0)
     }
 
     /// Counts anew what is still to be sent.
     pub(crate) fn count_unsent(&mut self) {
         self.book.unsent = self.book.calls.values().filter(|call| call.is_unsent()).count();
+        self.book.queued = self.book.calls.values().filter(|call| call.queued).count();
     }
 
     /// Whether a call was given up: cancelled, or out of time.

@@ -256,12 +256,13 @@ impl Shard {
             labels: request.labels,
             parent: request.parent,
         };
-        let live = Live::new(
+        let mut live = Live::new(
             flow,
             State::new(id.clone(), self.limits.clone()),
             family,
             request.awaited,
         );
+        live.queues = self.rounds.is_some();
         self.executions.insert(id.clone(), live);
         match self.signal(&id, Signal::Start(Box::new(started)), now) {
             Ok(()) => Ok(id),

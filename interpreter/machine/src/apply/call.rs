@@ -147,6 +147,7 @@ impl State {
             timeout_ms: scheduled.timeout_ms,
         };
         self.book.unsent += usize::from(in_flight.is_unsent());
+        self.book.queued += usize::from(in_flight.queued);
         self.book.calls.insert(call, in_flight);
         if let Some(due) = scheduled.timeout_at {
             self.book.timers.insert((due, call), TimerFor::Call);
@@ -166,6 +167,7 @@ impl State {
             return;
         };
         self.book.unsent = self.book.unsent.saturating_sub(usize::from(in_flight.is_unsent()));
+        self.book.queued = self.book.queued.saturating_sub(usize::from(in_flight.queued));
         if let Some(due) = in_flight.timeout_at {
             self.book.timers.remove(&(due, call));
         }

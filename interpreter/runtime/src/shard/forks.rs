@@ -39,6 +39,7 @@ impl Shard {
         let flow = &request.flow;
         let forked = State::fork(flow, flow, &request.events, &fork, self.limits.clone(), now)?;
         let mut live = Live::new(flow.clone(), forked.state, vec![id.clone()], false);
+        live.queues = self.rounds.is_some();
         let standing = live.standing();
         live.kept = Some(standing);
         let mut record = Some(live.record(standing));

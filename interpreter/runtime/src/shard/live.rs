@@ -24,6 +24,8 @@ pub(super) struct Live {
     pub(super) kept: Option<Standing>,
     /// Appends that are not durable yet.
     pub(super) unsettled: u32,
+    /// Whether calls to queues go into them.
+    pub(super) queues: bool,
     /// Its calls that stand in queues, and in which.
     pub(super) queued: BTreeMap<EventId, Text>,
     /// Whether it stands in the list of the idle.
@@ -58,6 +60,7 @@ impl Live {
             awaited,
             kept: None,
             unsettled: 0,
+            queues: false,
             queued: BTreeMap::new(),
             listed_idle: false,
             events_since: 0,
@@ -74,7 +77,7 @@ impl Live {
             call.is_some_and(|call| call.heartbeat.is_some() && !self.queued.contains_key(&call.call))
         };
         let awake = !status.is_ended()
-            && !(self.state.is_asleep() && !(self.heartbeats && self.state.calls_in_flight().any(expects)));
+            && !(self.state.is_asleep(self.queues) && !(self.heartbeats && self.state.calls_in_flight().any(expects)));
         Standing {
             status,
             awake,

@@ -82,6 +82,7 @@ impl Shard {
         let given_up: Vec<_> = state.given_up().collect();
         let since = state.last_time();
         let mut live = Live::new(flow, state, family, record.awaited);
+        live.queues = self.rounds.is_some();
         live.kept = Some(Standing {
             status: record.status,
             awake: record.awake,

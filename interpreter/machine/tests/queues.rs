@@ -1,0 +1,175 @@
+//! Tasks of worker queues: whose time counts from the hold, and what follows when a worker falls silent.
+
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Object;
+use starbridge_machine::history::{read_turn, write_turn};
+use starbridge_machine::{Detail, Event, EventId, Signal, Started, State, Status};
+use std::sync::Arc;
+
+/// A run that writes down each turn, reads it again and replays it.
+struct Run {
+    flow: Arc<Flow>,
+    state: State,
+    replayed: State,
+    now: Timestamp,
+}
+
+impl Run {
+    fn new(steps: &str) -> Self {
+        let text = format!(r#"{{"version": "v1", "type": "flow", "steps": [{steps}]}}"#);
+        let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
+        let limits = Arc::new(Limits::default());
+        let mut run = Self {
+            flow: checked.flow.unwrap(),
+            state: State::new("e", limits.clone()),
+            replayed: State::new("e", limits),
+            now: Timestamp(0),
+        };
+        let start = Started {
+            flow: "f".into(),
+            version: 1,
+            definition_hash: "".into(),
+            machine: 0,
+            name: "n".into(),
+            input: Object::new(),
+            seed: 1,
+            labels: None,
+            parent: None,
+        };
+        run.give(Signal::Start(Box::new(start)));
+        run
+    }
+
+    fn give(&mut self, signal: Signal) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.state.advance(&self.flow, signal, self.now, &mut events).unwrap();
+        let text = write_turn(&self.flow, &events);
+        let read = read_turn(&self.flow, events[0].id, self.now, &text).unwrap();
+        assert_eq!(read, events);
+        let recorded = self.replayed.recorded_signal(&self.flow, &events[0]).unwrap();
+        let mut again = Vec::new();
+        self.replayed
+            .advance(&self.flow, recorded, self.now, &mut again)
+            .unwrap();
+        assert_eq!(again, events);
+        let taken_up = State::from_checkpoint(&self.flow, &self.state.checkpoint(&self.flow), Arc::default()).unwrap();
+        assert_eq!(taken_up.is_asleep(true), self.state.is_asleep(true));
+        self.state = taken_up;
+        events
+    }
+
+    fn call(&self) -> EventId {
+        self.state.calls_in_flight().next().unwrap()
+    }
+
+    /// The worker falls silent; the retry, if there is one, begins. Answers after how many milliseconds.
+    fn lose_lease(&mut self, redeliver: u32) -> Option<u64> {
+        let call = self.call();
+        self.give(Signal::LeaseEnded { call, redeliver });
+        let due = self.state.next_wakeup()?;
+        let delay = due.millis_since(self.now);
+        self.now = due;
+        let timer = self.state.due(self.now).next().unwrap();
+        self.give(Signal::TimerDue(timer));
+        Some(delay)
+    }
+}
+
+fn task(more: &str) -> String {
+    format!(r#"{{"type": "task", "name": "t", "resourceArn": "queue:q"{more}}}"#)
+}
+
+#[test]
+fn the_queue_gives_as_many_retries_as_it_says() {
+    let mut run = Run::new(&task(""));
+    let first = run.call();
+    assert_eq!(run.lose_lease(2), Some(0));
+    assert_eq!(run.lose_lease(2), Some(0));
+    assert_ne!(run.call(), first);
+    assert_eq!(run.lose_lease(2), None);
+    assert_eq!(run.state.status(), Status::Failed);
+    assert_eq!(run.state.failure().unwrap().error, "FnF.HeartbeatTimeout");
+}
+
+#[test]
+fn a_policy_that_names_it_decides_alone() {
+    let retry = r#", "retry": [{"errors": ["FnF.HeartbeatTimeout"], "maxAttempts": 1, "intervalSeconds": 9}]"#;
+    let mut run = Run::new(&task(retry));
+    assert_eq!(run.lose_lease(100), Some(9_000));
+    assert_eq!(run.lose_lease(100), None);
+    assert_eq!(run.state.status(), Status::Failed);
+}
+
+#[test]
+fn a_policy_for_something_else_and_the_queue_count_apart() {
+    let retry = r#", "retry": [{"errors": ["Busy"], "maxAttempts": 1, "intervalSeconds": 5}]"#;
+    let mut run = Run::new(&task(retry));
+    assert_eq!(run.lose_lease(1), Some(0));
+    let busy = Signal::Failed {
+        call: run.call(),
+        error: "Busy".into(),
+        cause: String::new(),
+        retry_after: None,
+    };
+    run.give(busy);
+    assert_eq!(run.state.next_wakeup().unwrap().millis_since(run.now), 5_000);
+    run.now = run.state.next_wakeup().unwrap();
+    let timer = run.state.due(run.now).next().unwrap();
+    run.give(Signal::TimerDue(timer));
+    assert_eq!(run.lose_lease(1), None);
+}
+
+#[test]
+fn only_a_lost_lease_is_retried_by_the_queue() {
+    let mut run = Run::new(&task(""));
+    run.lose_lease(3);
+    let failed = Signal::Failed {
+        call: run.call(),
+        error: "Paper.Jam".into(),
+        cause: String::new(),
+        retry_after: None,
+    };
+    run.give(failed);
+    assert_eq!(run.state.status(), Status::Failed);
+}
+
+#[test]
+fn time_counts_from_when_a_worker_takes_it() {
+    let mut run = Run::new(&task(r#", "timeoutSeconds": 5"#));
+    let first = run.state.next_wakeup().unwrap();
+    assert!(
+        first > Timestamp(5_000),
+        "the machine has no timer for it but the flow's own"
+    );
+    assert!(run.state.is_asleep(true));
+    let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
+    assert_eq!((call.timeout_at, call.timeout_ms), (None, Some(5_000)));
+    let call = run.call();
+    let events = run.give(Signal::TimedOut { call });
+    assert!(matches!(&events[0].detail, Detail::TaskTimedOut { error, redeliver: None } if error == "FnF.TaskTimeout"));
+    assert_eq!(run.state.failure().unwrap().error, "FnF.TaskTimeout");
+}
+
+#[test]
+fn what_undoes_a_task_may_lose_its_worker_too() {
+    let first = task(r#", "rollback": {"resourceArn": "queue:undo", "timeoutSeconds": 4}"#);
+    let mut run = Run::new(&format!(
+        r#"{first}, {{"type": "fail", "name": "no", "error": "Nope"}}"#
+    ));
+    let done = Signal::Succeeded {
+        call: run.call(),
+        result: Object::new().into(),
+        worker: None,
+        held_time: None,
+    };
+    run.give(done);
+    assert!(run.state.is_asleep(true));
+    let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
+    assert_eq!((call.rollback, call.timeout_ms), (true, Some(4_000)));
+    assert_eq!(run.lose_lease(1), Some(0));
+    assert_eq!(run.lose_lease(1), None);
+    assert_eq!(run.state.status(), Status::RollbackFailed);
+}

@@ -19,6 +19,10 @@ pub struct Counters {
     pub failures: AtomicU64,
     /// Retries scheduled.
     pub retries: AtomicU64,
+    /// Tasks given to workers.
+    pub held: AtomicU64,
+    /// Tasks whose worker fell silent.
+    pub leases_ended: AtomicU64,
     /// Late reports that were ignored.
     pub late: AtomicU64,
     /// By the place of the status in the list of all.
@@ -44,6 +48,7 @@ impl Counters {
                         Detail::StepFailed { .. } => add(&self.failures, 1),
                         Detail::RetryScheduled { .. } => add(&self.retries, 1),
                         Detail::LateResultIgnored { .. } => add(&self.late, 1),
+                        Detail::TaskTimedOut { redeliver: Some(_), .. } => add(&self.leases_ended, 1),
                         _ => {}
                     }
                 }

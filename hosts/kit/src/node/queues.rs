@@ -12,6 +12,7 @@ use starbridge_runtime::{
     Reply, Rounds, TaskKey, TokenKeys, Verdict, Writer, reveal_secrets, sign_references,
 };
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
 
 /// Where settings of queues stand on the store's shelf.
@@ -113,6 +114,7 @@ impl Node {
         let (reply, answer) = oneshot::channel();
         self.queues.tell(QueueCommand::Hold(request, reply));
         let held = answer.await.map_err(|_| NotTaken::Stopping)?;
+        self.counters.held.fetch_add(held.len() as u64, Ordering::Relaxed);
         Ok(held
             .iter()
             .map(|held| told(held, &self.tokens, self.secrets.as_ref()))

@@ -4,6 +4,8 @@ use crate::App;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use starbridge_fdl::time::Timestamp;
+use starbridge_kit::node::ShownQueue;
 use starbridge_kit::problem::{Answer, Problem};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +53,12 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
         &counters.failures,
     );
     counter("starbridge_retries_total", "Retries scheduled.", &counters.retries);
+    counter("starbridge_tasks_held_total", "Tasks given to workers.", &counters.held);
+    counter(
+        "starbridge_leases_ended_total",
+        "Tasks whose worker fell silent.",
+        &counters.leases_ended,
+    );
     counter(
         "starbridge_late_reports_total",
         "Reports that came too late.",
@@ -71,10 +79,39 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
     for (status, count) in counts {
         line(&mut text, kept, &format!("{{status=\"{}\"}}", status.as_str()), count);
     }
+    queues(&mut text, &app.node.shown_queues().await?, app.node.now());
     let watched = "starbridge_watched_executions";
     head(&mut text, watched, "Executions whose history is streamed.", "gauge");
     line(&mut text, watched, "", app.node.watchers().len() as u64);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+fn queues(text: &mut String, queues: &[ShownQueue], now: Timestamp) {
+    let tasks = "starbridge_queue_tasks";
+    head(text, tasks, "Tasks of queues, by where they stand.", "gauge");
+    for ShownQueue { view, dead } in queues {
+        for (standing, count) in [("waiting", view.waiting), ("held", view.held), ("dead", *dead)] {
+            let labels = format!("{{queue=\"{}\",standing=\"{standing}\"}}", view.name);
+            line(text, tasks, &labels, count);
+        }
+    }
+    let age = "starbridge_queue_age_seconds";
+    let help = "How long the task that has waited longest among the next ones of a queue has.";
+    head(text, age, help, "gauge");
+    for ShownQueue { view, .. } in queues {
+        let waited = view.oldest.map_or(0, |since| now.millis_since(since) / 1000);
+        line(text, age, &format!("{{queue=\"{}\"}}", view.name), waited);
+    }
+    let workers = "starbridge_queue_workers";
+    head(text, workers, "Workers that wait for tasks of a queue.", "gauge");
+    for ShownQueue { view, .. } in queues {
+        line(
+            text,
+            workers,
+            &format!("{{queue=\"{}\"}}", view.name),
+            view.workers as u64,
+        );
+    }
 }
 
 fn head(text: &mut String, name: &str, help: &str, kind: &str) {

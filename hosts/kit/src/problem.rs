@@ -66,6 +66,11 @@ impl Problem {
         self.code
     }
 
+    /// What is the matter, in words.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Its status.
     pub fn status(&self) -> StatusCode {
         self.status

@@ -1,0 +1,98 @@
+use crate::harness::{Answer, Running};
+use crate::held::Held;
+use crate::mailbox::ended;
+use reqwest::Method;
+use serde_json::{Value, json};
+use starbridge_kit::stores::in_memory;
+use starbridge_server::Access;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// More than an owner decides ahead of its store: 4,096 turns wait, a batch or two are on their way, and one request waits
+/// at the door.
+const MANY: usize = 12_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_too_many_is_turned_away_and_nobody_is_lost() {
+    let store = Held::over(in_memory());
+    let kept = store.clone();
+    let server = Running::with(Access::default(), |settings| {
+        settings.store = kept;
+        settings.inbox = 1;
+        settings.owners = 1;
+    })
+    .await;
+    let server = Arc::new(server);
+    server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
+    store.hold(true);
+    let mut under_way = Vec::new();
+    for batch in 0..MANY / 1_000 {
+        let entries: Vec<Value> = (0..1_000)
+            .map(|number| json!({"flow": "f", "name": format!("n{}", batch * 1_000 + number)}))
+            .collect();
+        let server = server.clone();
+        under_way.push(tokio::spawn(async move {
+            server.post("/v1/executions/batch", entries.into()).await
+        }));
+    }
+    let refused = turned_away(&server).await;
+    store.hold(false);
+    let mut began = Vec::new();
+    let mut busy = vec![refused];
+    for (batch, answer) in under_way.into_iter().enumerate() {
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status, 200);
+        for (number, item) in answer.body["items"].as_array().unwrap().iter().enumerate() {
+            let name = format!("n{}", batch * 1_000 + number);
+            match item["status"].as_u64().unwrap() {
+                201 => began.push(name),
+                429 => {
+                    assert_eq!(item["problem"]["code"], "Busy");
+                    busy.push(name);
+                }
+                other => panic!("{name}: {other}: {item}"),
+            }
+        }
+    }
+    assert!(
+        !began.is_empty() && busy.len() > 1,
+        "{} began, {} did not",
+        began.len(),
+        busy.len()
+    );
+    for name in began.iter().step_by(97) {
+        assert_eq!(ended(&server, "f", name).await["status"], "Succeeded", "{name}");
+    }
+    let counts = server.node.store().counts().unwrap();
+    let count: u64 = counts.iter().map(|(_, count)| count).sum();
+    // Of those that came one by one, who was taken has begun as well, though nobody stayed for the answer.
+    let late = server.get("/v1/executions?name=late&limit=1000").await;
+    let taken = late.body["items"].as_array().unwrap().len();
+    assert_eq!(count, (began.len() + taken) as u64, "{counts:?}");
+    // Who was turned away has left nothing behind, and may come again.
+    for name in busy.iter().step_by(busy.len().div_ceil(50)) {
+        let path = format!("/v1/flows/f/executions/{name}");
+        assert_eq!(server.get(&path).await.code(), (404, "NoSuchExecution"), "{name}");
+        let again = server
+            .post("/v1/flows/f/executions?wait=10", json!({"name": name}))
+            .await;
+        assert_eq!((again.status, &again.body["status"]), (201, &json!("Succeeded")));
+    }
+}
+
+/// Starts one after the other until one is turned away; its name.
+async fn turned_away(server: &Running) -> String {
+    for number in 0..1_000 {
+        let name = format!("late{number}");
+        let body = Some(json!({"name": name}).to_string());
+        let asked = server.raw(Method::POST, "/v1/flows/f/executions", body);
+        // Who is taken waits for the store.
+        let Ok(response) = tokio::time::timeout(Duration::from_millis(200), asked).await else {
+            continue;
+        };
+        assert_eq!(response.headers()["retry-after"], "1");
+        assert_eq!(Answer::of(response).await.code(), (429, "Busy"));
+        return name;
+    }
+    panic!("nobody was turned away");
+}

@@ -122,6 +122,12 @@ impl Query {
             .collect()
     }
 
+    /// All values of a parameter, each as it stands.
+    pub fn each(&self, key: &str) -> impl Iterator<Item = &str> {
+        let given = self.parameters.get(key).into_iter().flatten();
+        given.map(String::as_str).filter(|value| !value.is_empty())
+    }
+
     /// A parameter.
     pub fn get(&self, key: &str) -> Option<&str> {
         let given = self.parameters.get(key)?.last()?;

@@ -61,7 +61,7 @@ impl Body {
 
     /// A member that is a whole number.
     pub fn number(&self, key: &str) -> Answer<Option<u64>> {
-        self.typed(key, "a whole number", |value| value.as_number()?.as_u64())
+        self.typed(key, "a whole number from 0", |value| value.as_number()?.as_u64())
     }
 
     /// A member that is true or false.
@@ -86,7 +86,11 @@ impl Body {
             None => Ok(None),
             Some(value) => match read(value) {
                 Some(read) => Ok(Some(read)),
-                None => Err(Problem::bad(format!("`{key}` must be {wanted}, not {}", value.kind()))),
+                None => {
+                    let given = value.as_number().map(|number| format!("`{number}`"));
+                    let given = given.unwrap_or_else(|| value.kind().to_owned());
+                    Err(Problem::bad(format!("`{key}` must be {wanted}, not {given}")))
+                }
             },
         }
     }

@@ -4,8 +4,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, History, KeptFlow, Listing, Message, Page, Query, Record, Refusal, Retention, Shelf, Store,
-    StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
+    Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -116,6 +116,37 @@ impl Listing for Held {
 impl Retention for Held {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.store.clear(before, limit)
+    }
+}
+
+impl Queueing for Held {
+    fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.store.next_tasks(queue, limit)
+    }
+
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+        self.store.leased_tasks()
+    }
+
+    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        self.store.depths()
+    }
+
+    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.store.overdue_tasks(before, limit)
+    }
+
+    fn dead_tasks(
+        &self,
+        queue: &str,
+        after: Option<(&str, EventId)>,
+        limit: usize,
+    ) -> Result<Vec<DeadTask>, StoreError> {
+        self.store.dead_tasks(queue, after, limit)
+    }
+
+    fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.store.dead_counts()
     }
 }
 

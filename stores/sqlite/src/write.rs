@@ -82,7 +82,7 @@ impl Writer {
         let Some(missing) = self.whereabouts.missing() else {
             return Ok(());
         };
-        let why = "was taken away while it was in use: what is written to it from then on is lost";
+        let why = "was taken away while it was in use: what was kept is in it, wherever it is now";
         let error = StoreError::Unavailable(format!("{} {why}", missing.display()));
         self.broken = Some(error.clone());
         Err(error)

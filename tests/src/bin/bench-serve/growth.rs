@@ -26,8 +26,8 @@ pub async fn measure(folder: &Path, hot: bool) -> Result<[(u64, Duration); 2], S
     let kept = if hot { "10000" } else { "0" };
     let server = Server::start_with(folder, &[("STARBRIDGE_RUNTIME_HOT_EXECUTIONS", kept)])?;
     let flow = json!({"version": "v1", "type": "flow", "steps": [
-        each("rows", "$.items", json!([each("columns", "$.items", json!([{"type": "pass", "name": "p"}]))])),
-        each("asked", "$.asks", json!([{
+        each("rows", "$.items", &json!([each("columns", "$.items", &json!([{"type": "pass", "name": "p"}]))])),
+        each("asked", "$.asks", &json!([{
             "type": "task", "name": "ask", "resourceArn": format!("http://{function}/"), "pattern": "waitForCallback",
             "inputMappings": [{"target": "token", "source": "$context.task.token"}]}]))]});
     server.ask("PUT", "/v1/flows/grown", &flow.to_string()).await?;
@@ -38,7 +38,7 @@ pub async fn measure(folder: &Path, hot: bool) -> Result<[(u64, Duration); 2], S
 }
 
 /// A foreach, one iteration after the other.
-fn each(name: &str, collection: &str, steps: Value) -> Value {
+fn each(name: &str, collection: &str, steps: &Value) -> Value {
     json!({"type": "foreach", "name": name, "iterationMapping": {"collection": collection, "item": name},
         "concurrency": 1, "steps": steps})
 }

@@ -54,6 +54,11 @@ pub const ERROR_CAUSE_CHARS: usize = 4096;
 /// Characters of a step's name, and of other names.
 pub const NAME_CHARS: usize = 128;
 
+/// Labels of an execution.
+pub const LABELS: usize = 64;
+/// Characters of what a label says.
+pub const LABEL_CHARS: usize = 256;
+
 /// Whether flows, executions, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
 /// (section "limits").
 pub fn is_name(text: &str) -> bool {

@@ -4,6 +4,7 @@ use crate::commands::{Command, GROUPS};
 use clap::builder::StyledStr;
 use clap::{CommandFactory, Parser};
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 /// Runs flows: JSON or YAML files that say which tasks to call, in which order, and what to do when one fails
 #[derive(Debug, Parser)]
@@ -27,6 +28,12 @@ pub struct Arguments {
     /// What to do
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// An address to listen on.
+pub fn read_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse();
+    address.map_err(|_| "an IP address and a port are expected, for example 127.0.0.1:7878".to_owned())
 }
 
 /// The whole command line as clap has it, commands listed in groups.

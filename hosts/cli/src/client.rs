@@ -106,6 +106,10 @@ impl Client {
             (None, Some(file)) => Some(Token::read(file, output)?),
             (None, None) => set("STARBRIDGE_TOKEN").map(Token::from),
         };
+        if token.as_ref().is_some_and(|token| !token.can_be_sent()) {
+            let help = "a token has letters, digits and signs of ASCII, and no spaces";
+            return Err(bad(output, "what was given as the token is none", help));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
         let http = http_client(&server);

@@ -95,8 +95,16 @@ pub fn read_object(text: &str, place: &str, what: &str, output: Output) -> Resul
 /// A value that was given as JSON, `place` says where.
 pub fn read_json(text: &str, place: &str, output: Output) -> Result<Value, Exit> {
     serde_json::from_str(text).map_err(|error| {
-        let message = format!("{place} is no JSON: {error}");
-        bad(output, &message, "write JSON, for example `{\"id\": 7}`")
+        let message = match text.trim() {
+            "" => format!("{place} is empty, but should be JSON"),
+            _ => format!("{place} is no JSON: {error}"),
+        };
+        let is_place = text == STDIN || text.starts_with('@');
+        let help = match place {
+            "`--input`" if is_place => "`--input-file FILE` reads a file, `--input-file -` reads stdin",
+            _ => "write JSON, for example `{\"id\": 7}`",
+        };
+        bad(output, &message, help)
     })
 }
 

@@ -140,29 +140,23 @@ async fn batch<R: Reports>(State(reports): State<R>, body: Result<Bytes, BytesRe
     }
     let mut under_way = Vec::new();
     for entry in entries.values() {
-        let entry = entry.as_object();
-        let token = entry.and_then(|entry| entry.get("token")?.as_str().map(str::to_owned));
-        under_way.push(match token.zip(entry.and_then(read_entry)) {
-            Some((token, report)) => Some(reports.hand_in(token, report).await),
-            None => None,
+        under_way.push(match read_entry(entry) {
+            Ok((token, report)) => Ok(reports.hand_in(token, report).await),
+            Err(detail) => Err(detail),
         });
     }
     let mut results = Vec::new();
     for report in under_way {
         let answered = match report {
-            None => Err(bad_report(
-                "a report has a token, and an output, an error or a heartbeat",
-            )),
-            Some(handed_in) => answer(reply(handed_in).await),
-        };
-        let (status, code) = match &answered {
-            Ok(status) => (*status, None),
-            Err(problem) => (problem.status(), Some(problem.code())),
+            Err(detail) => Err(bad_report(detail)),
+            Ok(handed_in) => answer(reply(handed_in).await),
         };
         let mut result = Object::new();
+        let status = answered.as_ref().map_or_else(Problem::status, |status| *status);
         result.insert("status".into(), u32::from(status.as_u16()).into());
-        if let Some(code) = code {
-            result.insert("code".into(), code.into());
+        if let Err(problem) = answered {
+            result.insert("code".into(), problem.code().into());
+            result.insert("detail".into(), problem.detail().into());
         }
         results.push(Value::Object(result));
     }

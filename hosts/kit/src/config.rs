@@ -4,6 +4,7 @@
 use crate::node::NodeSettings;
 use crate::system::{DirectorySecrets, EnvironmentSecrets, SystemClock};
 use serde::{Deserialize, Serialize};
+use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::limits::Limits;
 use starbridge_http::{Allowed, Guard, HttpSettings};
 use starbridge_ports::{Secrets, Store};
@@ -244,11 +245,12 @@ impl Config {
             let Some((section, setting)) = place.split_once('_') else {
                 continue;
             };
-            let known = usual.get(section).and_then(toml::Value::as_table);
-            let Some(usual) = known.and_then(|known| known.get(setting)) else {
+            let Some(known) = usual.get(section).and_then(toml::Value::as_table) else {
                 // Secrets and what other programs read are no settings.
                 continue;
             };
+            let usual = known.get(setting);
+            let usual = usual.ok_or_else(|| no_setting(&variable, section, setting, known))?;
             let value = of_kind(usual, &value)
                 .ok_or_else(|| format!("`{variable}` must be {}, not `{value}`", usual.type_str()))?;
             let section = table
@@ -351,6 +353,15 @@ impl Config {
     }
 }
 
+fn no_setting(variable: &str, section: &str, setting: &str, known: &toml::Table) -> String {
+    let meant = nearest(setting, known.keys().map(String::as_str));
+    let meant = meant.map(|meant| format!("{PREFIX}{section}_{meant}").to_uppercase());
+    let hint = meant
+        .map(|meant| format!(": did you mean `{meant}`?"))
+        .unwrap_or_default();
+    format!("`{variable}` sets nothing, `{section}` has no such setting{hint}")
+}
+
 /// A value from the environment, of the kind its setting has.
 fn of_kind(usual: &toml::Value, text: &str) -> Option<toml::Value> {
     Some(match usual {
@@ -393,6 +404,8 @@ mod tests {
         assert_eq!(config.server.listen.port(), 9);
         assert_eq!(config.retention.days, 3);
         assert_eq!(config.http.allow.len(), 2);
+        let slip = Config::read("", [set("STARBRIDGE_RETENTION_DAY", "3")].into_iter());
+        assert!(slip.is_err_and(|error| error.contains("did you mean `STARBRIDGE_RETENTION_DAYS`?")));
         let wrong = Config::read("", [set("STARBRIDGE_RETENTION_DAYS", "few")].into_iter());
         assert_eq!(
             wrong,

@@ -66,6 +66,11 @@ impl Problem {
         self.code
     }
 
+    /// What is the matter, in words.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Its status.
     pub fn status(&self) -> StatusCode {
         self.status
@@ -144,6 +149,7 @@ impl From<Rejection> for Problem {
             Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
             Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
             Rejection::InvalidInput(_) => (StatusCode::UNPROCESSABLE_ENTITY, "InvalidInput"),
+            Rejection::InputTooDeep { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "InputTooDeep"),
             Rejection::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "InputTooLarge"),
             Rejection::Broken { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "Corrupt"),
             _ => (StatusCode::CONFLICT, "Rejected"),

@@ -170,6 +170,9 @@ pub async fn check(
         let detail = "too many requests from here were refused: wait a little";
         return Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyFailures", detail).into_response();
     }
+    if !is_utf8(request.uri().path()) {
+        return Problem::bad("the path is not UTF-8").into_response();
+    }
     if let Err(problem) = admit(&app, path.as_str(), &request) {
         app.limiter.failed(from.ip());
         return problem.into_response();
@@ -180,6 +183,23 @@ pub async fn check(
         app.limiter.failed(from.ip());
     }
     response
+}
+
+/// Whether a path is text once its `%xx` are read.
+fn is_utf8(path: &str) -> bool {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut parts = path.split('%');
+    bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(part.as_bytes().get(2..).unwrap_or_default());
+            }
+            None => bytes.extend_from_slice(part.as_bytes()),
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {

@@ -158,7 +158,7 @@ fn schemas() -> Value {
         "Report": shape(&[("output", object()), ("error", text()), ("cause", text())]),
         "Reports": shape(&[("reports!", list(shape(&[("token!", text()), ("output", object()), ("error", text()), ("cause", text()),
             ("heartbeat", json!({"type": "boolean"}))])))]),
-        "ReportAnswers": shape(&[("results!", list(shape(&[("status!", number()), ("code", text())])))]),
+        "ReportAnswers": shape(&[("results!", list(shape(&[("status!", number()), ("code", text()), ("detail", text())])))]),
         "Hold": shape(&hold),
         "HoldSeveral": shape(&hold_several),
         "HeldTasks": shape(&[("tasks!", list(shape(&[("token!", text()), ("queue!", text()), ("execution!", text()), ("flow!", text()),

@@ -61,7 +61,7 @@ impl Body {
 
     /// A member that is a whole number.
     pub fn number(&self, key: &str) -> Answer<Option<u64>> {
-        self.typed(key, "a whole number", |value| value.as_number()?.as_u64())
+        self.typed(key, "a whole number from 0", |value| value.as_number()?.as_u64())
     }
 
     /// A member that is true or false.
@@ -86,7 +86,11 @@ impl Body {
             None => Ok(None),
             Some(value) => match read(value) {
                 Some(read) => Ok(Some(read)),
-                None => Err(Problem::bad(format!("`{key}` must be {wanted}, not {}", value.kind()))),
+                None => {
+                    let given = value.as_number().map(|number| format!("`{number}`"));
+                    let given = given.unwrap_or_else(|| value.kind().to_owned());
+                    Err(Problem::bad(format!("`{key}` must be {wanted}, not {given}")))
+                }
             },
         }
     }
@@ -120,6 +124,12 @@ impl Query {
             .flat_map(|value| value.split(','))
             .filter(|value| !value.is_empty())
             .collect()
+    }
+
+    /// All values of a parameter, each as it stands.
+    pub fn each(&self, key: &str) -> impl Iterator<Item = &str> {
+        let given = self.parameters.get(key).into_iter().flatten();
+        given.map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// A parameter.

@@ -211,7 +211,10 @@ pub const ROUTES: &[Route] = &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
             ("name", "whose name begins so"),
-            ("label", "with this label, as `key:value`; several must all be there"),
+            (
+                "label",
+                "with this label, as `key:value`; given several times, all must be there",
+            ),
             ("from", "started at this time or after (RFC 3339)"),
             ("to", "started before this time (RFC 3339)"),
             PAGE[0],

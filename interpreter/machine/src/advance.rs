@@ -117,8 +117,12 @@ impl State {
     fn take_start(&mut self, turn: &mut Turn<'_>, mut started: Box<Started>) -> Result<(), Rejection> {
         let bytes = started.input.json_len();
         let limit = self.limits.collection_bytes;
-        if bytes > limit || started.input.depth() > self.limits.data_depth {
+        if bytes > limit {
             return Err(Rejection::InputTooLarge { bytes, limit });
+        }
+        let limit = self.limits.data_depth;
+        if started.input.depth() > limit {
+            return Err(Rejection::InputTooDeep { limit });
         }
         if let Some(schema) = &turn.flow.input_schema {
             let misfits = schema.misfits(&started.input.clone().into());

@@ -128,6 +128,11 @@ pub enum Rejection {
     Finished,
     /// The input does not fit the flow's `inputSchema`.
     InvalidInput(Vec<Misfit>),
+    /// Too many containers stand inside each other in the input.
+    InputTooDeep {
+        /// The limit in levels.
+        limit: usize,
+    },
     /// The input is larger than allowed.
     InputTooLarge {
         /// Its size in bytes.
@@ -172,6 +177,12 @@ impl std::fmt::Display for Rejection {
             }
             Self::InputTooLarge { bytes, limit } => {
                 write!(f, "the input has {bytes} bytes, more than the limit of {limit}")
+            }
+            Self::InputTooDeep { limit } => {
+                write!(
+                    f,
+                    "the input has more than {limit} objects and arrays inside each other"
+                )
             }
             Self::AlreadyCompleted => f.write_str("the call has its result already"),
             Self::Superseded => f.write_str("the call was given up before"),

@@ -17,6 +17,7 @@ mod readers;
 mod record;
 mod retention;
 mod shelf;
+mod whereabouts;
 mod write;
 
 pub use head::MOST_EVENTS;

@@ -3,6 +3,7 @@
 use crate::fault::store_error;
 use crate::head::Heads;
 use crate::record::STATUSES;
+use crate::whereabouts::Whereabouts;
 use rusqlite::Connection;
 use starbridge_ports::StoreError;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) struct Work<'a> {
 pub(crate) struct Writer {
     connection: Connection,
     path: PathBuf,
+    whereabouts: Whereabouts,
     heads: Heads,
     next: i64,
     /// Why nothing is written any more.
@@ -37,6 +39,7 @@ impl Writer {
         )?;
         Ok(Self {
             connection,
+            whereabouts: Whereabouts::of(&path),
             path,
             heads: Heads::default(),
             next,
@@ -61,7 +64,7 @@ impl Writer {
         }
         let error = match self.attempt(work) {
             Ok(done) => match self.run("COMMIT") {
-                Ok(()) => return Ok(done),
+                Ok(()) => return self.still_there().map(|()| done),
                 Err(error) => {
                     let error = store_error(&self.path, &error);
                     self.broken = Some(error.clone());
@@ -71,6 +74,17 @@ impl Writer {
             Err(error) => store_error(&self.path, &error),
         };
         self.undo();
+        Err(error)
+    }
+
+    /// What was just written is durable only if the next to open the store will find it.
+    fn still_there(&mut self) -> Result<(), StoreError> {
+        let Some(missing) = self.whereabouts.missing() else {
+            return Ok(());
+        };
+        let why = "was taken away while it was in use: what was kept is in it, wherever it is now";
+        let error = StoreError::Unavailable(format!("{} {why}", missing.display()));
+        self.broken = Some(error.clone());
         Err(error)
     }
 

@@ -309,3 +309,34 @@ fn small_things_survive() {
         Some("b")
     );
 }
+
+/// What is written to a file that nobody will find again is lost.
+#[cfg(unix)]
+#[test]
+fn a_store_whose_file_was_taken_away_says_so() {
+    type Take = fn(&Path);
+    let wal = |path: &Path| path.with_extension("db-wal");
+    let gone: Take = |path| std::fs::remove_file(path).unwrap();
+    let moved: Take = |path| std::fs::rename(path, path.with_extension("old")).unwrap();
+    let replaced: Take = |path| {
+        std::fs::copy(path, path.with_extension("copy")).unwrap();
+        std::fs::rename(path.with_extension("copy"), path).unwrap();
+    };
+    for take in [gone, moved, replaced] {
+        for of in [Path::to_path_buf, wal] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store.db");
+            let store = SqliteStore::open(&path).unwrap();
+            store.append(&[start("a")]).unwrap();
+            take(&of(&path));
+            for id in ["b", "c"] {
+                let refused = store.append(&[start(id)]);
+                let why = "was taken away";
+                assert!(
+                    matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains(why)),
+                    "{refused:?}"
+                );
+            }
+        }
+    }
+}

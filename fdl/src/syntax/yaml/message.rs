@@ -91,7 +91,10 @@ fn of_structure(kind: &ErrorKind) -> Option<Words> {
         ),
         ErrorKind::MappingKeyNotAllowed => ("a key where none can be", None),
         ErrorKind::ExpectedNodeContent => ("a value is missing here", None),
-        ErrorKind::ExpectedDocumentStart => ("a line that begins with `%` is followed by `---`", None),
+        ErrorKind::ExpectedDocumentStart => (
+            "a `---` is missing before this",
+            Some("a flow is one value; what follows it, or follows a line that begins with `%`, begins with `---`"),
+        ),
         ErrorKind::InvalidDocumentEnd => ("text after `...`", None),
         _ => return None,
     })

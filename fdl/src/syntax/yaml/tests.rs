@@ -361,3 +361,12 @@ fn tabs_are_mended_in_all_lines() {
         assert_eq!(read(mended).diagnostics, [], "{mended}");
     }
 }
+
+#[test]
+fn a_second_document_has_a_beginning() {
+    for text in ["[runtime]\nowners: 1\n", "%YAML 1.2\na: 1\n"] {
+        let parsed = read(text);
+        let said = parsed.diagnostics.iter().map(|found| found.message.as_str());
+        assert_eq!(said.collect::<Vec<_>>(), ["a `---` is missing before this"], "{text}");
+    }
+}

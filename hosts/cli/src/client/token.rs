@@ -22,6 +22,11 @@ impl Token {
         }
     }
 
+    /// Whether a header can hold it.
+    pub(super) fn can_be_sent(&self) -> bool {
+        self.0.bytes().all(|byte| byte.is_ascii_graphic())
+    }
+
     /// The token itself.
     pub(super) fn reveal(&self) -> &str {
         &self.0

@@ -5,6 +5,7 @@ mod listening;
 mod progress;
 mod rehearse;
 
+use crate::arguments::read_address;
 use crate::definitions::{flow_name, load_flow, read_input};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault, finish};
@@ -75,7 +76,7 @@ pub struct Options {
     #[arg(long)]
     pub allow_commands: bool,
     /// Where to listen for callbacks
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = read_address)]
     pub callback_listen: SocketAddr,
 }
 

@@ -2,6 +2,7 @@
 
 mod logging;
 
+use crate::arguments::read_address;
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
 use clap::Args;
@@ -34,7 +35,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
     /// Where to listen
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = read_address)]
     pub listen: Option<SocketAddr>,
     /// Signs task tokens with a new key from now on; those signed with the key before stay good
     #[arg(long)]

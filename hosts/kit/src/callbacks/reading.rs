@@ -1,42 +1,74 @@
-//! Reading reports.
+//! Reading reports. One that is not understood to the last member is refused: what a worker meant to say must not get lost.
 
+use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_runtime::Report;
 
 /// A report from its verb and body.
 pub(super) fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
+    let known: &[&str] = match verb {
+        "heartbeat" => &[],
+        "succeed" => &["output"],
+        "fail" => &["error", "cause"],
+        other => {
+            return Err(format!(
+                "there is no report `{other}`: use `succeed`, `fail` or `heartbeat`"
+            ));
+        }
+    };
     let body: Object = match body {
         [] => Object::new(),
         body => serde_json::from_slice(body).map_err(|error| format!("the body is no JSON object: {error}"))?,
     };
+    check_members(&body, known)?;
     match verb {
         "heartbeat" => Ok(Report::Heartbeat),
-        "succeed" => match body.get("output") {
-            None => Ok(Report::Succeed(Object::new())),
-            Some(Value::Object(output)) => Ok(Report::Succeed(output.clone())),
-            Some(other) => Err(format!("`output` must be an object, not {}", other.kind())),
-        },
-        "fail" => read_failure(&body).ok_or_else(|| "`error` must be a string".to_owned()),
-        other => Err(format!(
-            "there is no report `{other}`: use `succeed`, `fail` or `heartbeat`"
-        )),
+        "succeed" => body
+            .get("output")
+            .map_or(Ok(Report::Succeed(Object::new())), read_output),
+        _ => read_failure(&body),
     }
 }
 
-/// A report from an entry of a batch.
-pub(super) fn read_entry(entry: &Object) -> Option<Report> {
-    if entry.contains_key("heartbeat") {
-        return Some(Report::Heartbeat);
-    }
-    match entry.get("output") {
-        Some(output) => output.as_object().cloned().map(Report::Succeed),
-        None => read_failure(entry),
-    }
+/// A token and its report from an entry of a batch.
+pub(super) fn read_entry(entry: &Value) -> Result<(String, Report), String> {
+    let entry = entry
+        .as_object()
+        .ok_or_else(|| format!("a report is an object, not {}", entry.kind()))?;
+    check_members(entry, &["token", "output", "error", "cause", "heartbeat"])?;
+    let token = entry.get("token").and_then(Value::as_str);
+    let token = token.ok_or("`token` must be a string")?;
+    let report = match (entry.get("output"), entry.get("error"), entry.get("heartbeat")) {
+        (Some(output), None, None) => read_output(output),
+        (None, Some(_), None) => read_failure(entry),
+        (None, None, Some(Value::Bool(true))) => Ok(Report::Heartbeat),
+        (None, None, Some(_)) => Err("`heartbeat` can only be true".to_owned()),
+        _ => Err("a report has one of `output`, `error` and `heartbeat`".to_owned()),
+    };
+    Ok((token.to_owned(), report?))
 }
 
-fn read_failure(body: &Object) -> Option<Report> {
-    Some(Report::Fail {
-        error: body.get("error")?.as_str()?.to_owned(),
+fn check_members(body: &Object, known: &[&str]) -> Result<(), String> {
+    let Some((key, _)) = body.iter().find(|(key, _)| !known.contains(&key.as_str())) else {
+        return Ok(());
+    };
+    let hint = match (nearest(key, known.iter().copied()), known) {
+        (Some(meant), _) => format!("did you mean `{meant}`?"),
+        (None, []) => "a heartbeat has none".to_owned(),
+        (None, known) => format!("known are {}", known.join(", ")),
+    };
+    Err(format!("there is no member `{key}` here: {hint}"))
+}
+
+fn read_output(output: &Value) -> Result<Report, String> {
+    let object = output.as_object().cloned().map(Report::Succeed);
+    object.ok_or_else(|| format!("`output` must be an object, not {}", output.kind()))
+}
+
+fn read_failure(body: &Object) -> Result<Report, String> {
+    let error = body.get("error").and_then(Value::as_str);
+    Ok(Report::Fail {
+        error: error.ok_or("`error` must be a string")?.to_owned(),
         cause: body.get("cause").map(Value::to_plain_text).unwrap_or_default(),
     })
 }

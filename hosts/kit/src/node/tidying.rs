@@ -2,6 +2,7 @@
 
 use super::Node;
 use starbridge_fdl::time::Timestamp;
+use starbridge_ports::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,18 +19,23 @@ impl Node {
         loop {
             let age = i64::try_from(days.saturating_mul(DAY)).unwrap_or(i64::MAX);
             let before = Timestamp(self.now().0.saturating_sub(age));
-            let store = self.store.clone();
-            let cleared = tokio::task::spawn_blocking(move || store.clear(before, TOGETHER)).await;
-            let pause = match cleared {
-                Ok(Ok(0)) => PAUSE,
-                Ok(Ok(_)) => BREATH,
-                Ok(Err(error)) => {
+            let pause = match self.clear_before(before).await {
+                Ok(0) => PAUSE,
+                Ok(_) => BREATH,
+                Err(error) => {
                     tracing::warn!(%error, "what has ended can't be cleared away");
                     PAUSE
                 }
-                Err(_) => return,
             };
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Deletes a few of those that ended before that time, the earliest first. Answers on how many it worked; 0 says that
+    /// nothing is left.
+    pub async fn clear_before(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let store = self.store.clone();
+        let cleared = tokio::task::spawn_blocking(move || store.clear(before, TOGETHER)).await;
+        cleared.unwrap_or_else(|_| Err(StoreError::Unavailable("clearing away was broken off".to_owned())))
     }
 }

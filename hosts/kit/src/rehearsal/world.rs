@@ -171,9 +171,10 @@ impl Rehearsal {
     pub fn run(&mut self) -> Result<Outcome, RehearsalError> {
         match self.start() {
             Ok(()) => {}
-            Err(error @ (StartError::InvalidInput(_) | StartError::Refused(Rejection::InputTooLarge { .. }))) => {
-                return Ok(Outcome::refused(error.to_string()));
-            }
+            Err(
+                error @ (StartError::InvalidInput(_)
+                | StartError::Refused(Rejection::InputTooLarge { .. } | Rejection::InputTooDeep { .. })),
+            ) => return Ok(Outcome::refused(error.to_string())),
             Err(error) => return Err(RehearsalError::History(error.to_string())),
         }
         for _ in 0..TURNS {

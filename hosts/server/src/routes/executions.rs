@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use starbridge_fdl::limits::is_name;
+use starbridge_fdl::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_name};
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_kit::problem::{Answer, Problem, whole};
 use starbridge_machine::{Rejection, Status};
@@ -61,9 +61,30 @@ fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
         version: body.number("version")?,
         input: body.object("input")?.unwrap_or_default(),
         name,
-        labels: body.texts("labels")?.filter(|labels| !labels.is_empty()),
+        labels: read_labels(body)?,
         ..StartRequest::default()
     })
+}
+
+fn read_labels(body: &Body) -> Answer<Option<Object>> {
+    let labels = body.texts("labels")?.filter(|labels| !labels.is_empty());
+    let Some(labels) = labels else {
+        return Ok(None);
+    };
+    if labels.len() > LABELS {
+        return Err(Problem::bad(format!("an execution has at most {LABELS} labels")));
+    }
+    for (key, value) in &labels {
+        if key.is_empty() || key.contains(':') || key.chars().count() > NAME_CHARS {
+            let detail = format!("a label's name has 1 to {NAME_CHARS} characters and no colon");
+            return Err(Problem::bad(detail));
+        }
+        if value.as_str().is_some_and(|value| value.chars().count() > LABEL_CHARS) {
+            let detail = format!("the label `{key}` says more than {LABEL_CHARS} characters");
+            return Err(Problem::bad(detail));
+        }
+    }
+    Ok(Some(labels))
 }
 
 /// `POST /v1/flows/{name}/executions`
@@ -236,7 +257,7 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         statuses.push(status_of(word)?);
     }
     let mut labels = Vec::new();
-    for label in query.all("label") {
+    for label in query.each("label") {
         let (key, value) = label
             .split_once(':')
             .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not `{label}`")))?;

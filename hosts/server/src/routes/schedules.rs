@@ -15,6 +15,10 @@ use starbridge_kit::problem::{Answer, Problem, whole};
 pub async fn put(State(app): State<App>, Path(name): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
     const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
     let body = Body::read(&whole(body)?, MEMBERS)?;
+    for member in ["flow", "cron", "overlap", "catchUp"] {
+        body.text(member)?;
+    }
+    body.flag("paused")?;
     let put = app.node.put_schedule(&name, body.members());
     let scheduled = put.map_err(|error| match error {
         ScheduleError::Bad(why) => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidSchedule", why),

@@ -162,6 +162,20 @@ async fn rubbish_is_refused_with_words() {
             "{body}: {answer:?}"
         );
     }
+    let negative = server.post("/v1/flows/f/executions", json!({"version": -1})).await;
+    assert_eq!(
+        negative.body["detail"],
+        "`version` must be a whole number from 0, not `-1`"
+    );
+    for path in [
+        "/v1/flows/%ff",
+        "/v1/flows/f/executions/%c3%28",
+        "/v1/executions/%fe/history",
+    ] {
+        assert_eq!(server.get(path).await.code(), (400, "BadRequest"), "{path}");
+    }
+    let umlaut = server.get("/v1/flows/%C3%A4").await;
+    assert_eq!(umlaut.code(), (404, "NoSuchFlow"));
     let schema = json!({"version": "v1", "type": "flow", "steps": asleep(),
         "inputSchema": {"type": "object", "required": ["id"]}});
     server.put("/v1/flows/s", schema).await;

@@ -154,8 +154,8 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
     assert_eq!(second["attempt"], 2);
     assert_ne!(second["key"], first["key"]);
     assert_eq!(second["stepKey"], first["stepKey"]);
-    for verb in ["heartbeat", "succeed"] {
-        let late = report(&server, &first, verb, json!({"output": {}})).await;
+    for (verb, body) in [("heartbeat", json!({})), ("succeed", json!({"output": {}}))] {
+        let late = report(&server, &first, verb, body).await;
         assert_eq!(late.code(), (410, "TaskTimedOut"), "{verb}");
     }
     // One retry is what the queue gives: after it the task is dead.

@@ -1,9 +1,10 @@
 //! A server under load, with the flush on: flows of ten `pass` steps, flows of ten HTTP tasks, a foreach, sleepers, timers,
-//! recovery, and beside them the disk's own flush.
+//! recovery, long histories, and beside them the disk's own flush.
 //!
 //! `cargo build --release && cargo run --release -p starbridge-tests --bin bench-serve [-- NAME…]`
 
 mod disk;
+mod growth;
 mod load;
 mod queues;
 mod scenes;

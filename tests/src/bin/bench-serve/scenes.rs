@@ -1,6 +1,7 @@
 //! What is measured.
 
 use crate::disk;
+use crate::growth;
 use crate::load::{self, Load};
 use crate::queues;
 use crate::server::Server;
@@ -31,6 +32,9 @@ pub async fn run(wanted: &[String]) -> Result<(), String> {
     }
     if is_wanted("history") {
         history().await?;
+    }
+    if is_wanted("growth") {
+        growth().await?;
     }
     if is_wanted("recovery") {
         recovery().await?;
@@ -241,6 +245,24 @@ async fn history() -> Result<(), String> {
         last["items"][0]["id"],
         times.get(25).copied().unwrap_or_default().as_secs_f64() * 1000.0
     );
+    Ok(())
+}
+
+/// Reports to an execution with few events and to one with many, in memory and not.
+async fn growth() -> Result<(), String> {
+    for (hot, place) in [(true, "in memory"), (false, "left to the store")] {
+        let folder = folder()?;
+        let [few, many] = growth::measure(folder.path(), hot).await?;
+        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+        println!(
+            "a report to an execution {place}: {:.2} ms at the median with {} events, {:.2} ms with {}: {:.2} times that",
+            millis(few.1),
+            few.0,
+            millis(many.1),
+            many.0,
+            millis(many.1) / millis(few.1)
+        );
+    }
     Ok(())
 }
 

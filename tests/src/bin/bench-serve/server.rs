@@ -20,6 +20,11 @@ pub struct Server {
 impl Server {
     /// Starts a server over the store in that folder.
     pub fn start(folder: &Path) -> Result<Self, String> {
+        Self::start_with(folder, &[])
+    }
+
+    /// The same, with these settings.
+    pub fn start_with(folder: &Path, settings: &[(&str, &str)]) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let program = program.with_file_name("starbridge");
         if !program.is_file() {
@@ -31,6 +36,7 @@ impl Server {
             .arg(folder.join("bench.db"))
             .env("STARBRIDGE_HTTP_PRIVATE_ADDRESSES", "true")
             .env("STARBRIDGE_LOG_LEVEL", "warn")
+            .envs(settings.iter().copied())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())?;

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad};
 use starbridge_kit::config::{LogConfig, LogFormat};
 use std::io::IsTerminal;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
@@ -21,10 +22,17 @@ type Layers = Vec<Box<dyn Layer<Registry> + Send + Sync>>;
 
 /// From here on what happens is written as the configuration says.
 pub fn begin(config: &LogConfig, output: Output) -> Result<Logging, Exit> {
-    let filter = EnvFilter::try_new(&config.level).map_err(|error| {
+    let unknown = |why: String| {
         let help = "for example `info`, or `info,starbridge_runtime=debug`";
-        bad(output, &format!("`log.level`: {error}"), help)
-    })?;
+        bad(output, &format!("`log.level`: {why}"), help)
+    };
+    // A word that is no level would be taken for a part of the program, and all the rest would be silent.
+    let words = config.level.split(',').map(str::trim);
+    let mut plain = words.filter(|word| !word.contains(['=', '[', ':']));
+    if let Some(word) = plain.find(|word| word.parse::<LevelFilter>().is_err()) {
+        return Err(unknown(format!("`{word}` is no level")));
+    }
+    let filter = EnvFilter::try_new(&config.level).map_err(|error| unknown(error.to_string()))?;
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

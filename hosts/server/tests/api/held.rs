@@ -1,0 +1,169 @@
+//! A store that can be made to wait, and counts what is loaded from it.
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
+    Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
+};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// A store whose appends wait while they are held back, and that counts the executions loaded from it.
+pub struct Held {
+    store: Arc<dyn Store>,
+    holding: Mutex<bool>,
+    released: Condvar,
+    loaded: AtomicUsize,
+}
+
+impl Held {
+    pub fn over(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            holding: Mutex::new(false),
+            released: Condvar::new(),
+            loaded: AtomicUsize::new(0),
+        })
+    }
+
+    /// Appends wait from now on, or go on.
+    pub fn hold(&self, holding: bool) {
+        *self.holding.lock().unwrap() = holding;
+        self.released.notify_all();
+    }
+
+    /// How many executions were loaded.
+    pub fn loaded(&self) -> usize {
+        self.loaded.load(Ordering::SeqCst)
+    }
+}
+
+impl History for Held {
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+        let holding = self.holding.lock().unwrap();
+        drop(self.released.wait_while(holding, |holding| *holding).unwrap());
+        self.store.append(batch)
+    }
+
+    fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.loaded.fetch_add(1, Ordering::SeqCst);
+        self.store.load(execution)
+    }
+
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.store.load_whole(execution)
+    }
+
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        self.store.awake()
+    }
+
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.store.due(before, limit)
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        self.store.messages()
+    }
+}
+
+impl Catalogue for Held {
+    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
+        self.store.put_flow(name, definition, hash, now)
+    }
+
+    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+        self.store.hide_flow(name)
+    }
+
+    fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
+        self.store.flows()
+    }
+}
+
+impl Listing for Held {
+    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+        self.store.record(execution)
+    }
+
+    fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
+        self.store.named(flow, name)
+    }
+
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        self.store.list(query)
+    }
+
+    fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {
+        self.store.counts()
+    }
+
+    fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
+        self.store.turn_of(execution, event)
+    }
+
+    fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
+        self.store.last_turn(execution)
+    }
+
+    fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
+        self.store.turns(execution, from, events, backwards)
+    }
+}
+
+impl Retention for Held {
+    fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.store.clear(before, limit)
+    }
+}
+
+impl Queueing for Held {
+    fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.store.next_tasks(queue, limit)
+    }
+
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+        self.store.leased_tasks()
+    }
+
+    fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        self.store.depths()
+    }
+
+    fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {
+        self.store.overdue_tasks(before, limit)
+    }
+
+    fn dead_tasks(
+        &self,
+        queue: &str,
+        after: Option<(&str, EventId)>,
+        limit: usize,
+    ) -> Result<Vec<DeadTask>, StoreError> {
+        self.store.dead_tasks(queue, after, limit)
+    }
+
+    fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.store.dead_counts()
+    }
+}
+
+impl Shelf for Held {
+    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+        self.store.keep(kind, name, text)
+    }
+
+    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.fetch(kind, name)
+    }
+
+    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.all(kind)
+    }
+
+    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+        self.store.discard(kind, name)
+    }
+}

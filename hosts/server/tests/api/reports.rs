@@ -1,0 +1,195 @@
+use crate::harness::{Answer, Running};
+use crate::mailbox::{Mailbox, ended, eventually};
+use serde_json::{Value, json};
+
+async fn asked(names: &[&str]) -> (Running, Mailbox) {
+    let server = Running::start().await;
+    let mailbox = Mailbox::open().await;
+    server.flow("f", json!([mailbox.ask("ask")])).await;
+    for name in names {
+        start(&server, name).await;
+    }
+    (server, mailbox)
+}
+
+async fn start(server: &Running, name: &str) {
+    let started = server.post("/v1/flows/f/executions", json!({"name": name})).await;
+    assert_eq!(started.status, 201, "{started:?}");
+}
+
+async fn report(server: &Running, reports: Vec<Value>) -> Answer {
+    server.post("/v1/callbacks", json!({"reports": reports})).await
+}
+
+/// Status and code of each, in order.
+fn results(answer: &Answer) -> Vec<(u64, &str)> {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let results = answer.body["results"].as_array().unwrap();
+    results
+        .iter()
+        .map(|result| {
+            (
+                result["status"].as_u64().unwrap(),
+                result["code"].as_str().unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_in_order_each_by_itself() {
+    let (server, mailbox) = asked(&["a", "b", "c", "d"]).await;
+    let [a, b, c, d] = [
+        mailbox.token("a").await,
+        mailbox.token("b").await,
+        mailbox.token("c").await,
+        mailbox.token("d").await,
+    ];
+    let forged = format!("{}x", d.get(..d.len() - 1).unwrap());
+    let answer = report(
+        &server,
+        vec![
+            json!({"token": b, "output": {"n": 1}}),
+            json!({"token": "guess", "output": {}}),
+            json!({"token": c, "heartbeat": true}),
+            json!({"token": a, "error": "No.Thanks", "cause": "rain"}),
+            json!({"token": b, "output": {"n": 2}}),
+            json!({"token": forged, "output": {}}),
+            json!({"token": d}),
+            json!(7),
+            json!({"output": {}}),
+            json!({"token": c, "output": {"n": 3}}),
+            json!({"token": c, "heartbeat": true}),
+        ],
+    )
+    .await;
+    assert_eq!(
+        results(&answer),
+        [
+            (204, ""),
+            (404, "InvalidToken"),
+            (204, ""),
+            (204, ""),
+            (409, "TaskAlreadyCompleted"),
+            (404, "InvalidToken"),
+            (400, "BadReport"),
+            (400, "BadReport"),
+            (400, "BadReport"),
+            (204, ""),
+            (409, "TaskAlreadyCompleted"),
+        ]
+    );
+    let failed = ended(&server, "f", "a").await;
+    assert_eq!(
+        (&failed["error"], &failed["cause"]),
+        (&json!("No.Thanks"), &json!("rain"))
+    );
+    assert_eq!(ended(&server, "f", "b").await["output"], json!({"n": 1}));
+    assert_eq!(ended(&server, "f", "c").await["output"], json!({"n": 3}));
+    assert_eq!(server.get("/v1/flows/f/executions/d").await.body["status"], "Running");
+}
+
+#[tokio::test]
+async fn an_entry_that_says_two_things_says_nothing() {
+    let (server, mailbox) = asked(&["a"]).await;
+    let token = mailbox.token("a").await;
+    let answer = report(
+        &server,
+        vec![
+            json!({"token": token, "output": {"n": 1}, "heartbeat": false}),
+            json!({"token": token, "output": {"n": 1}, "error": "Both"}),
+            json!({"token": token, "heartbeat": true, "error": "Both"}),
+            json!({"token": token, "heartbeat": false}),
+            json!({"token": token, "output": 7}),
+            json!({"token": token, "error": 7}),
+            json!({"token": token, "output": {}, "ouput": {}}),
+        ],
+    )
+    .await;
+    assert_eq!(results(&answer), [(400, "BadReport"); 7]);
+    let hint = answer.body["results"][6]["detail"].as_str().unwrap();
+    assert!(hint.contains("did you mean `output`?"), "{hint}");
+    assert_eq!(server.get("/v1/flows/f/executions/a").await.body["status"], "Running");
+    for (verb, body, word) in [
+        ("succeed", json!({"approved": true}), "output"),
+        ("succeed", json!({"output": 1}), "object"),
+        ("fail", json!({"eror": "E"}), "did you mean `error`?"),
+        ("fail", json!({}), "error"),
+        ("finish", json!({}), "heartbeat"),
+    ] {
+        let answer = server.post(&format!("/v1/callbacks/{token}/{verb}"), body).await;
+        assert_eq!(answer.code(), (400, "BadReport"), "{verb}: {answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains(word), "{answer:?}");
+    }
+    assert_eq!(server.get("/v1/flows/f/executions/a").await.body["status"], "Running");
+}
+
+#[tokio::test]
+async fn a_report_may_come_before_the_call_has_answered() {
+    let (server, mailbox) = asked(&[]).await;
+    mailbox.close_door();
+    start(&server, "early").await;
+    let token = mailbox.token("early").await;
+    let answer = report(&server, vec![json!({"token": token, "output": {"n": 1}})]).await;
+    assert_eq!(results(&answer), [(204, "")]);
+    assert_eq!(ended(&server, "f", "early").await["output"], json!({"n": 1}));
+    mailbox.open_door();
+    let answer = report(&server, vec![json!({"token": token, "error": "Late"})]).await;
+    assert_eq!(results(&answer), [(409, "TaskAlreadyCompleted")]);
+    assert_eq!(
+        server.get("/v1/flows/f/executions/early").await.body["status"],
+        "Succeeded"
+    );
+}
+
+#[tokio::test]
+async fn who_reports_for_a_call_that_was_given_up_is_told() {
+    let server = Running::start().await;
+    let mailbox = Mailbox::open().await;
+    let mut ask = mailbox.ask("ask");
+    ask["timeoutSeconds"] = json!(1);
+    ask["retry"] = json!([{"errors": ["FnF.TaskTimeout"], "intervalSeconds": 1, "maxAttempts": 1}]);
+    server.flow("f", json!([ask])).await;
+    start(&server, "a").await;
+    let first = mailbox.token("a").await;
+    let second = eventually("a second token", async || {
+        let token = mailbox.token("a").await;
+        (token != first).then_some(token)
+    })
+    .await;
+    let answer = report(
+        &server,
+        vec![
+            json!({"token": first, "heartbeat": true}),
+            json!({"token": first, "output": {"n": 1}}),
+            json!({"token": first, "output": {"n": 1}}),
+            json!({"token": second, "output": {"n": 2}}),
+        ],
+    )
+    .await;
+    let expected = [
+        (410, "TaskTimedOut"),
+        (410, "TaskTimedOut"),
+        // The late one is noted once.
+        (409, "TaskAlreadyCompleted"),
+        (204, ""),
+    ];
+    assert_eq!(results(&answer), expected);
+    assert_eq!(ended(&server, "f", "a").await["output"], json!({"n": 2}));
+}
+
+#[tokio::test]
+async fn a_batch_has_an_end() {
+    let (server, mailbox) = asked(&["a"]).await;
+    let token = mailbox.token("a").await;
+    let beat = json!({"token": token, "heartbeat": true});
+    let answer = report(&server, vec![beat.clone(); 1_001]).await;
+    assert_eq!(answer.code(), (413, "TooManyReports"));
+    let answer = report(&server, vec![beat; 1_000]).await;
+    assert_eq!(results(&answer), vec![(204, ""); 1_000]);
+    assert_eq!(report(&server, Vec::new()).await.body, json!({"results": []}));
+    for body in [json!([]), json!({}), json!({"reports": {}}), json!({"report": []})] {
+        assert_eq!(server.post("/v1/callbacks", body).await.code(), (400, "BadReport"));
+    }
+    assert_eq!(mailbox.count(), 1);
+}

@@ -1,0 +1,143 @@
+use crate::harness::{Running, asleep, definition};
+use crate::mailbox::eventually;
+use reqwest::Method;
+use serde_json::{Value, json};
+use starbridge_fdl::time::Timestamp;
+
+async fn names(server: &Running) -> Vec<String> {
+    let list = server.get("/v1/executions?limit=1000").await;
+    let items = list.body["items"].as_array().unwrap();
+    let mut names: Vec<String> = items
+        .iter()
+        .map(|item| item["name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+async fn begin(server: &Running, flow: &str, name: &str) -> Value {
+    let start = json!({"name": name, "labels": {"of": name}});
+    let began = server.post(&format!("/v1/flows/{flow}/executions?wait=2"), start).await;
+    assert_eq!(began.status, 201, "{began:?}");
+    began.body
+}
+
+/// After everything that has ended so far.
+async fn a_moment_later(server: &Running) -> Timestamp {
+    let now = server.node.now();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    now.plus_millis(10)
+}
+
+#[tokio::test]
+async fn what_ended_long_ago_is_gone_and_its_name_is_free() {
+    let server = Running::start().await;
+    server.flow("short", json!([{"type": "pass", "name": "p"}])).await;
+    server.flow("long", asleep()).await;
+    server
+        .put("/v1/flows/long", definition(json!([{"type": "pass", "name": "other"}])))
+        .await;
+    let runs = json!({"name": "runs", "version": 1});
+    assert_eq!(server.post("/v1/flows/long/executions", runs).await.status, 201);
+    let mut old = Vec::new();
+    for number in 0..200 {
+        old.push(begin(&server, "short", &format!("old{number:03}")).await);
+    }
+    let before = a_moment_later(&server).await;
+    begin(&server, "short", "young").await;
+    // A little at a time.
+    let mut together = Vec::new();
+    loop {
+        match server.node.clear_before(before).await.unwrap() {
+            0 => break,
+            cleared => together.push(cleared),
+        }
+    }
+    assert_eq!(
+        (together.len(), together.iter().sum::<usize>()),
+        (4, 200),
+        "{together:?}"
+    );
+    assert_eq!(names(&server).await, ["runs", "young"]);
+    for gone in [&old[0], &old[199]] {
+        let path = format!("/v1/executions/{}", gone["id"].as_str().unwrap());
+        for part in ["", "/history", "/state", "/steps"] {
+            assert_eq!(
+                server.get(&format!("{path}{part}")).await.code(),
+                (404, "NoSuchExecution"),
+                "{part}"
+            );
+        }
+        for verb in ["stop", "redrive"] {
+            assert_eq!(
+                server.post(&format!("{path}/{verb}"), json!({})).await.code(),
+                (404, "NoSuchExecution")
+            );
+        }
+        let fork = server.post(&format!("{path}/fork"), json!({"event": 1})).await;
+        assert_eq!(fork.code(), (404, "NoSuchExecution"));
+    }
+    assert_eq!(
+        server.get("/v1/executions?label=of:old000").await.body["items"],
+        json!([])
+    );
+    let again = begin(&server, "short", "old000").await;
+    assert_ne!(again["id"], old[0]["id"]);
+    let runs = server.get("/v1/flows/long/executions/runs").await;
+    assert_eq!(runs.body["status"], "Running");
+    let path = format!("/v1/executions/{}", runs.body["id"].as_str().unwrap());
+    assert_eq!(
+        server.get(&format!("{path}/state")).await.body["steps"][0]["step"],
+        "sleep"
+    );
+    let stopped = server.post(&format!("{path}/stop"), json!({})).await;
+    assert_eq!(stopped.body["status"], "Stopped", "{stopped:?}");
+}
+
+#[tokio::test]
+async fn a_node_tidies_by_itself() {
+    let server = Running::start().await;
+    server.flow("short", json!([{"type": "pass", "name": "p"}])).await;
+    begin(&server, "short", "e").await;
+    a_moment_later(&server).await;
+    let tidying = tokio::spawn(server.node.clone().keep_tidy(0));
+    eventually("an empty list", async || names(&server).await.is_empty().then_some(())).await;
+    tidying.abort();
+}
+
+#[tokio::test]
+async fn a_parent_outlives_its_child_that_was_cleared_away() {
+    let server = Running::start().await;
+    server.flow("child", json!([{"type": "pass", "name": "p"}])).await;
+    let steps = json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"},
+        {"type": "wait", "name": "w", "duration": 1}]);
+    server.flow("parent", steps).await;
+    let began = server.post("/v1/flows/parent/executions", json!({"name": "p"})).await;
+    let ended = async || {
+        let list = server.get("/v1/executions?flow=child&status=Succeeded").await;
+        list.body["items"][0].is_object().then_some(())
+    };
+    eventually("a child that has ended", ended).await;
+    let before = a_moment_later(&server).await;
+    assert_eq!(server.node.clear_before(before).await, Ok(1));
+    let path = format!("/v1/executions/{}?wait=10", began.body["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.body["status"], "Succeeded");
+}
+
+#[tokio::test]
+async fn the_definition_of_a_hidden_flow_stays_for_what_runs() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let began = server.post("/v1/flows/f/executions", json!({})).await;
+    assert_eq!(server.ask(Method::DELETE, "/v1/flows/f", None).await.status, 204);
+    let before = a_moment_later(&server).await;
+    assert_eq!(server.node.clear_before(before).await, Ok(0));
+    let path = format!("/v1/executions/{}", began.body["id"].as_str().unwrap());
+    let state = server.get(&format!("{path}/state")).await;
+    assert_eq!((state.status, &state.body["steps"][0]["step"]), (200, &json!("sleep")));
+    assert_eq!(server.get("/v1/flows/f?version=1").await.status, 200);
+    assert_eq!(
+        server.post(&format!("{path}/stop"), json!({})).await.body["status"],
+        "Stopped"
+    );
+}

@@ -4,6 +4,7 @@ pub mod callbacks;
 pub mod config;
 pub mod described;
 pub mod exported;
+pub mod further;
 pub mod local;
 pub mod node;
 pub mod picture;

@@ -1,0 +1,128 @@
+//! Which Redis `redis:` streams are of.
+
+use crate::further::Further;
+use serde::{Deserialize, Serialize};
+use starbridge_ports::{ReplySource, Secrets};
+use std::sync::Arc;
+
+/// Which Redis `redis:` streams are of, and how it is used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RedisConfig {
+    /// `redis://[user@]host[:port][/database]`, or `rediss://…`; empty: there is none.
+    pub url: String,
+    /// Its password: `secret://NAME`; empty: none, or the one in the URL.
+    pub password: String,
+    /// Bytes a message may have.
+    pub message_bytes: usize,
+    /// Entries from which on a stream loses those that all its groups have acknowledged; 0: never.
+    pub trim_above: u64,
+    /// The stream that reports are taken from; empty: none.
+    pub reply_stream: String,
+}
+
+impl Default for RedisConfig {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            password: String::new(),
+            message_bytes: 1 << 20,
+            trim_above: 100_000,
+            reply_stream: String::new(),
+        }
+    }
+}
+
+impl RedisConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.url.is_empty() {
+            let idle = [("password", &self.password), ("reply_stream", &self.reply_stream)];
+            return match idle.into_iter().find(|(_, value)| !value.is_empty()) {
+                Some((setting, _)) => Err(format!("`redis.{setting}` says nothing without `redis.url`")),
+                None => Ok(()),
+            };
+        }
+        if !self.password.is_empty() && self.secret().is_none() {
+            return Err("`redis.password` must be `secret://NAME`".to_owned());
+        }
+        address(&self.url).map(drop)
+    }
+
+    fn secret(&self) -> Option<&str> {
+        self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
+    }
+
+    /// The same, to be shown: without a password.
+    pub(super) fn shown(&self) -> Self {
+        let mut shown = self.clone();
+        if let Some((scheme, rest)) = self.url.split_once("://")
+            && let Some((login, place)) = rest.rsplit_once('@')
+            && let Some((user, _)) = login.split_once(':')
+        {
+            shown.url = format!("{scheme}://{user}:…@{place}");
+        }
+        shown
+    }
+
+    /// Adds what calls `redis:` streams, if there is a Redis.
+    #[cfg(feature = "redis")]
+    pub(super) fn add_to(&self, further: &mut Further, secrets: &dyn Secrets) -> Result<(), String> {
+        if let Some(settings) = self.settings(secrets)? {
+            further.add("redis", move || {
+                Arc::new(starbridge_redis::RedisConnector::new(settings.clone()))
+            });
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "redis"))]
+    pub(super) fn add_to(&self, _: &mut Further, _: &dyn Secrets) -> Result<(), String> {
+        self.check()
+    }
+
+    /// The reply stream, if there is one.
+    #[cfg(feature = "redis")]
+    pub(super) fn replies(&self, secrets: &dyn Secrets) -> Result<Option<Arc<dyn ReplySource>>, String> {
+        let stream = &self.reply_stream;
+        let settings = self.settings(secrets)?.filter(|_| !stream.is_empty());
+        let plan = starbridge_redis::ReplyStream::new(stream);
+        let replies = settings.map(|settings| starbridge_redis::RedisReplies::new(&settings, plan));
+        Ok(replies.map(|replies| Arc::new(replies) as Arc<dyn ReplySource>))
+    }
+
+    #[cfg(not(feature = "redis"))]
+    pub(super) fn replies(&self, _: &dyn Secrets) -> Result<Option<Arc<dyn ReplySource>>, String> {
+        self.check().map(|()| None)
+    }
+
+    #[cfg(feature = "redis")]
+    fn settings(&self, secrets: &dyn Secrets) -> Result<Option<starbridge_redis::RedisSettings>, String> {
+        self.check()?;
+        if self.url.is_empty() {
+            return Ok(None);
+        }
+        let mut address = address(&self.url)?;
+        if let Some(name) = self.secret() {
+            let password = secrets.get(name);
+            let password = password.ok_or_else(|| format!("`redis.password`: there is no secret `{name}`"))?;
+            address = address.with_password(password.reveal());
+        }
+        Ok(Some(starbridge_redis::RedisSettings {
+            clock: Some(Arc::new(crate::system::SystemClock)),
+            message_bytes: self.message_bytes,
+            trim_above: self.trim_above,
+            ..starbridge_redis::RedisSettings::new(address)
+        }))
+    }
+}
+
+#[cfg(feature = "redis")]
+fn address(url: &str) -> Result<starbridge_redis::Address, String> {
+    starbridge_redis::Address::parse(url).map_err(|error| format!("`redis.url` is {error}"))
+}
+
+/// This program was built without Redis.
+#[cfg(not(feature = "redis"))]
+fn address(_: &str) -> Result<(), String> {
+    Err("`redis.url` is set, but this program was built without the feature `redis`".to_owned())
+}

@@ -126,3 +126,46 @@ fn address(url: &str) -> Result<starbridge_redis::Address, String> {
 fn address(_: &str) -> Result<(), String> {
     Err("`redis.url` is set, but this program was built without the feature `redis`".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn read(text: &str) -> Result<Config, String> {
+        Config::read(text, std::iter::empty())
+    }
+
+    #[test]
+    fn settings_that_need_a_redis_say_so() {
+        for setting in ["password = \"secret://P\"", "reply_stream = \"replies\""] {
+            let error = read(&format!("[redis]\n{setting}")).unwrap_err();
+            assert!(error.contains("without `redis.url`"), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "redis"))]
+    #[test]
+    fn a_redis_needs_the_feature() {
+        let error = read("[redis]\nurl = \"redis://localhost\"").unwrap_err();
+        assert!(error.contains("the feature `redis`"), "{error}");
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn a_password_is_a_secret_and_never_shown() {
+        let error = read("[redis]\nurl = \"redis://h\"\npassword = \"open-sesame\"").unwrap_err();
+        assert_eq!(error, "`redis.password` must be `secret://NAME`");
+        let error = read("[redis]\nurl = \"redis://:open-sesame@\"").unwrap_err();
+        assert!(
+            error.starts_with("`redis.url` is") && !error.contains("sesame"),
+            "{error}"
+        );
+        let config = read("[redis]\nurl = \"rediss://me:open@sesame@h:1/2\"").unwrap();
+        assert!(config.to_toml().contains("rediss://me:…@h:1/2"), "{}", config.to_toml());
+        let config = read("[redis]\nurl = \"redis://h\"\npassword = \"secret://NOBODY_HAS_IT\"").unwrap();
+        let error = config.replies().err().unwrap();
+        assert_eq!(error, "`redis.password`: there is no secret `NOBODY_HAS_IT`");
+        let config = read("[redis]\nurl = \"redis://h:7\"\nreply_stream = \"replies\"").unwrap();
+        assert_eq!(config.replies().unwrap()[0].name(), "redis:replies at h:7");
+    }
+}

@@ -7,6 +7,7 @@ pub mod exported;
 pub mod further;
 pub mod local;
 pub mod node;
+pub mod notify;
 pub mod picture;
 pub mod problem;
 pub mod rehearsal;

@@ -102,7 +102,8 @@ impl Failure {
             cause: format!("`{server}`: {reason}{quoted}"),
             code: Some(code.to_owned()),
             passing: matches!(code, "LOADING" | "BUSY" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN"),
-            lost: false,
+            // Under the same name there may be a primary by now, and who is not logged in is cut off.
+            lost: matches!(code, "READONLY" | "NOAUTH"),
         }
     }
 

@@ -99,7 +99,8 @@ impl RedisReplies {
             command.arg("BLOCK").arg(block.as_millis().max(1).to_string());
         }
         command.arg("STREAMS").arg(&plan.stream).arg(after);
-        let within = block.unwrap_or_default() + self.patience.max(LATE);
+        // A reading that was dropped may still be waiting, and comes before.
+        let within = self.plan.block + self.patience.max(LATE);
         let answer = self.of_group(&self.reading, &command, within).await?;
         Ok(entry::of_reading(&answer))
     }

@@ -1,6 +1,6 @@
 //! Connectors that are there only when they are configured.
 
-use starbridge_ports::Connector;
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
 use starbridge_runtime::Connectors;
 use std::sync::Arc;
 
@@ -17,10 +17,25 @@ impl Further {
         self.0.push((scheme, Arc::new(make)));
     }
 
+    /// Says of resources of this kind why they can't be called.
+    pub fn lack(&mut self, scheme: &'static str, why: &'static str) {
+        self.add(scheme, move || Arc::new(Lacking(why)));
+    }
+
     /// Makes all of them, for one runtime.
     pub fn insert_into(&self, connectors: &mut Connectors) {
         for (scheme, make) in &self.0 {
             connectors.insert(scheme, make());
         }
+    }
+}
+
+/// Stands where a connector would.
+struct Lacking(&'static str);
+
+impl Connector for Lacking {
+    fn call(&self, request: Request) -> OutcomeFuture<'_> {
+        let cause = format!("`{}` can't be called here: {}", request.target, self.0);
+        Box::pin(std::future::ready(Outcome::failed("FnF.NoSuchResource", cause)))
     }
 }

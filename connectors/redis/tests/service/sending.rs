@@ -1,6 +1,6 @@
 //! What arrives, and what comes back.
 
-use super::setting::{ask, call, call_within, connector, entries, failed, only_entry, sent, settings, start};
+use super::setting::{call, call_within, connector, entries, failed, only_entry, opened, sent, settings, start};
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Value;
 use starbridge_ports::{Connector, Outcome, Request};
@@ -114,7 +114,7 @@ async fn a_message_over_the_limit_is_not_sent() {
 #[tokio::test]
 async fn calls_share_one_connection() {
     let service = start(&[]);
-    let before: String = ask(&service, "INFO stats").await;
+    let before = opened(&service).await;
     let connector = Arc::new(connector(&service));
     let calls: Vec<_> = (0..1000)
         .map(|number| {
@@ -126,13 +126,6 @@ async fn calls_share_one_connection() {
         call.await.unwrap();
     }
     assert_eq!(entries(&service, "orders").await.len(), 1000);
-    let after: String = ask(&service, "INFO stats").await;
     // Beside the connector's own: those of the two questions since the first.
-    assert_eq!(opened(&after) - opened(&before), 3);
-}
-
-fn opened(info: &str) -> u64 {
-    let mut lines = info.lines();
-    let number = lines.find_map(|line| line.strip_prefix("total_connections_received:"));
-    number.unwrap().trim().parse().unwrap()
+    assert_eq!(opened(&service).await - before, 3);
 }

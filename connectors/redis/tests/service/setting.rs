@@ -131,6 +131,14 @@ pub async fn ask<T: FromRedisValue>(service: &Service, words: &str) -> T {
     command.query_async(&mut asking(service).await).await.unwrap()
 }
 
+/// Connections that were ever opened, this one included.
+pub async fn opened(service: &Service) -> u64 {
+    let info: String = ask(service, "INFO stats").await;
+    let mut lines = info.lines();
+    let number = lines.find_map(|line| line.strip_prefix("total_connections_received:"));
+    number.unwrap().trim().parse().unwrap()
+}
+
 /// An entry: its id, and its fields in order.
 pub type Entry = (String, Vec<(String, String)>);
 

@@ -64,19 +64,21 @@ impl RedisConfig {
         shown
     }
 
-    /// Adds what calls `redis:` streams, if there is a Redis.
+    /// Adds what calls `redis:` streams, or says why nothing does.
     #[cfg(feature = "redis")]
     pub(super) fn add_to(&self, further: &mut Further, secrets: &dyn Secrets) -> Result<(), String> {
-        if let Some(settings) = self.settings(secrets)? {
-            further.add("redis", move || {
+        match self.settings(secrets)? {
+            None => further.lack("redis", "no Redis is configured (`redis.url`, or STARBRIDGE_REDIS_URL)"),
+            Some(settings) => further.add("redis", move || {
                 Arc::new(starbridge_redis::RedisConnector::new(settings.clone()))
-            });
+            }),
         }
         Ok(())
     }
 
     #[cfg(not(feature = "redis"))]
-    pub(super) fn add_to(&self, _: &mut Further, _: &dyn Secrets) -> Result<(), String> {
+    pub(super) fn add_to(&self, further: &mut Further, _: &dyn Secrets) -> Result<(), String> {
+        further.lack("redis", "this program was built without the feature `redis`");
         self.check()
     }
 
@@ -130,6 +132,9 @@ fn address(_: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
+    use starbridge_fdl::graph::Pattern;
+    use starbridge_fdl::value::Object;
+    use starbridge_ports::{Keys, Outcome, Request, Via};
 
     fn read(text: &str) -> Result<Config, String> {
         Config::read(text, std::iter::empty())
@@ -141,6 +146,34 @@ mod tests {
             let error = read(&format!("[redis]\n{setting}")).unwrap_err();
             assert!(error.contains("without `redis.url`"), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_call_without_redis_says_what_is_missing() {
+        let mut connectors = starbridge_runtime::Connectors::new();
+        let further = Config::further_of(std::iter::empty()).unwrap();
+        further.insert_into(&mut connectors);
+        let request = Request {
+            target: "redis:orders".to_owned(),
+            via: Via::Direct,
+            pattern: Pattern::RequestResponse,
+            input: Object::new(),
+            params: None,
+            keys: Keys::default(),
+            attempt: 1,
+            rollback: false,
+            polling: false,
+            follow: false,
+            timeout_at: None,
+            answer_limit: 1,
+        };
+        let outcome = connectors["redis"].call(request).await;
+        let missing = match cfg!(feature = "redis") {
+            true => "no Redis is configured (`redis.url`, or STARBRIDGE_REDIS_URL)",
+            false => "this program was built without the feature `redis`",
+        };
+        let cause = format!("`redis:orders` can't be called here: {missing}");
+        assert_eq!(outcome, Outcome::failed("FnF.NoSuchResource", cause));
     }
 
     #[cfg(not(feature = "redis"))]

@@ -1,13 +1,18 @@
 //! The configuration of a server: one TOML file, each setting with a default, each to be overridden from the environment
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
+mod redis;
+
+pub use redis::RedisConfig;
+
+use crate::further::Further;
 use crate::node::NodeSettings;
 use crate::system::{DirectorySecrets, EnvironmentSecrets, SystemClock};
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::limits::Limits;
 use starbridge_http::{Allowed, Guard, HttpSettings};
-use starbridge_ports::{Secrets, Store};
+use starbridge_ports::{ReplySource, Secrets, Store};
 use starbridge_runtime::ResourceMap;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -30,6 +35,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Local programs.
     pub commands: CommandsConfig,
+    /// Which Redis `redis:` streams are of.
+    pub redis: RedisConfig,
     /// Secrets.
     pub secrets: SecretsConfig,
     /// How long what has ended is kept.
@@ -268,6 +275,7 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         self.guard()?;
         self.resource_map()?;
+        self.redis.check()?;
         if self.limits.history_events > MOST_EVENTS {
             return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));
         }
@@ -280,9 +288,13 @@ impl Config {
         Ok(())
     }
 
-    /// All of it as TOML, with what is not set as it is without being set.
+    /// All of it as TOML, with what is not set as it is without being set, and without passwords.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).unwrap_or_default()
+        let shown = Self {
+            redis: self.redis.shown(),
+            ..self.clone()
+        };
+        toml::to_string(&shown).unwrap_or_default()
     }
 
     /// The limits in force.
@@ -322,14 +334,34 @@ impl Config {
         Ok(map)
     }
 
+    fn secrets(&self) -> Arc<dyn Secrets> {
+        match self.secrets.folder.as_os_str().is_empty() {
+            true => Arc::new(EnvironmentSecrets),
+            false => Arc::new(DirectorySecrets::new(self.secrets.folder.clone())),
+        }
+    }
+
+    /// The connectors there are because something is configured.
+    fn further(&self) -> Result<Further, String> {
+        let mut further = Further::default();
+        self.redis.add_to(&mut further, &*self.secrets())?;
+        Ok(further)
+    }
+
+    /// The same for a run in this process, which has no configuration but the environment.
+    pub fn further_of(environment: impl Iterator<Item = (String, String)>) -> Result<Further, String> {
+        let environment = environment.filter(|(variable, _)| variable.starts_with("STARBRIDGE_REDIS_"));
+        Self::read("", environment)?.further()
+    }
+
+    /// The queues of others that reports are taken from.
+    pub fn replies(&self) -> Result<Vec<Arc<dyn ReplySource>>, String> {
+        Ok(self.redis.replies(&*self.secrets())?.into_iter().collect())
+    }
+
     /// What a node is made of, over a store.
     pub fn node(&self, store: Arc<dyn Store>) -> Result<NodeSettings, String> {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let secrets: Arc<dyn Secrets> = if self.secrets.folder.as_os_str().is_empty() {
-            Arc::new(EnvironmentSecrets)
-        } else {
-            Arc::new(DirectorySecrets::new(self.secrets.folder.clone()))
-        };
         let folder = &self.commands.folder;
         Ok(NodeSettings {
             store,
@@ -348,7 +380,8 @@ impl Config {
                 ..HttpSettings::default()
             },
             commands_in: (!folder.as_os_str().is_empty()).then(|| folder.clone()),
-            secrets,
+            further: self.further()?,
+            secrets: self.secrets(),
         })
     }
 }

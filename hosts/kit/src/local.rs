@@ -32,6 +32,8 @@ pub struct LocalSettings {
     pub fast_forward: bool,
     /// Local programs may be called, with paths from this folder.
     pub commands_in: Option<PathBuf>,
+    /// Connectors there are only when they are configured.
+    pub further: crate::further::Further,
     /// Where the run is kept; nothing: in memory, as long as it lasts.
     pub store: Option<Arc<dyn Store>>,
     /// States are kept every so many events; nothing: as usual.
@@ -159,6 +161,7 @@ impl LocalRun {
                 Arc::new(CommandConnector::new(CommandSettings::in_folder(folder))),
             );
         }
+        settings.further.insert_into(&mut connectors);
         let world = World {
             queues: None,
             history: match &kept {

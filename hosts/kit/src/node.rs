@@ -59,6 +59,8 @@ pub struct NodeSettings {
     pub http: HttpSettings,
     /// Local programs may be called, with paths from this folder.
     pub commands_in: Option<PathBuf>,
+    /// Connectors there are only when they are configured.
+    pub further: crate::further::Further,
     /// Where secrets come from.
     pub secrets: Arc<dyn Secrets>,
 }

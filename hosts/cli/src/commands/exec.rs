@@ -15,6 +15,7 @@ use progress::Progress;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_kit::callbacks::Listener;
+use starbridge_kit::config::Config;
 use starbridge_kit::exported::export_event;
 use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
 use starbridge_kit::stores::open_store;
@@ -200,6 +201,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         limits: Limits::default(),
         fast_forward: options.fast_forward,
         commands_in: options.allow_commands.then_some(folder),
+        further: Config::further_of(std::env::vars()).map_err(|error| bad(output, &error, ""))?,
         store,
         checkpoint_every: options.checkpoint_every,
     };

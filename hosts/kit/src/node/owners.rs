@@ -172,6 +172,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         let commands = CommandConnector::new(CommandSettings::in_folder(folder.clone()));
         connectors.insert("cmd", Arc::new(commands));
     }
+    settings.further.insert_into(&mut connectors);
     let mut shard = Shard::new(
         start.flows.clone(),
         settings.resources.clone(),

@@ -1,0 +1,153 @@
+//! A connection that many share, and that is opened anew when it is lost.
+
+use crate::RedisSettings;
+use crate::dial::{Dial, Open};
+use crate::failure::Failure;
+use redis::{Cmd, Pipeline, RedisError, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// The first pause after a failure; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is asked of Redis.
+#[derive(Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    /// A command. It may be done twice: where a connection is lost, nobody knows whether it was done.
+    Again(&'a Cmd),
+    /// A command that is not sent again once it may have been done.
+    Once(&'a Cmd),
+    /// Commands that are done all together or not at all; sent again as a command is.
+    Together(&'a Pipeline),
+}
+
+/// The connection, or why there is none.
+enum State {
+    Closed,
+    Open(Arc<Open>),
+    /// Nobody tries before `again`.
+    Failed {
+        failure: Failure,
+        again: Instant,
+        pause: Duration,
+    },
+}
+
+/// One connection to Redis: what is asked at once goes out together and is answered in order. It lives on the runtime
+/// on which it was first used.
+pub(crate) struct Link {
+    dial: Dial,
+    patience: Duration,
+    state: Mutex<State>,
+}
+
+/// What was last known of something asked when its time was over.
+#[derive(Default)]
+struct Progress {
+    failure: Option<Failure>,
+    unanswered: Option<Arc<Open>>,
+}
+
+impl Link {
+    pub(crate) fn new(settings: &RedisSettings) -> Self {
+        Self {
+            dial: Dial::new(settings.clone()),
+            patience: settings.patience,
+            state: Mutex::new(State::Closed),
+        }
+    }
+
+    /// Asks, and waits for the answer; while Redis is not there, until the time is over.
+    pub(crate) async fn ask(&self, asked: Asked<'_>, within: Duration) -> Result<Value, Failure> {
+        let mut progress = Progress::default();
+        let answer = timeout(within, self.tries(asked, &mut progress)).await;
+        answer.unwrap_or_else(|_| Err(self.too_late(progress, within)))
+    }
+
+    async fn tries(&self, asked: Asked<'_>, progress: &mut Progress) -> Result<Value, Failure> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let open = match self.open().await {
+                Ok(open) => open,
+                Err((failure, _)) if !failure.passing => return Err(failure),
+                Err((failure, again)) => {
+                    progress.failure = Some(failure);
+                    sleep_until(again).await;
+                    continue;
+                }
+            };
+            progress.unanswered = Some(open.clone());
+            let answer = asked.of(&open).await;
+            progress.unanswered = None;
+            let failure = match answer {
+                Ok(value) => return Ok(value),
+                Err(error) => Failure::of(&self.dial.server(), &error),
+            };
+            if failure.lost {
+                open.give_up();
+            }
+            if !failure.passing || (failure.lost && matches!(asked, Asked::Once(_))) {
+                return Err(failure);
+            }
+            progress.failure = Some(failure);
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn open(&self) -> Result<Arc<Open>, (Failure, Instant)> {
+        let mut state = self.state.lock().await;
+        let pause = match &*state {
+            State::Open(open) if !open.is_over() => return Ok(open.clone()),
+            State::Failed { failure, again, .. } if *again > Instant::now() => return Err((failure.clone(), *again)),
+            State::Failed { pause, .. } => (*pause * 2).min(LONGEST_PAUSE),
+            State::Open(_) | State::Closed => FIRST_PAUSE,
+        };
+        match self.dial.open().await {
+            Ok(open) => {
+                let open = Arc::new(open);
+                *state = State::Open(open.clone());
+                Ok(open)
+            }
+            Err(failure) => {
+                let again = Instant::now() + pause;
+                *state = State::Failed {
+                    failure: failure.clone(),
+                    again,
+                    pause,
+                };
+                Err((failure, again))
+            }
+        }
+    }
+
+    fn too_late(&self, progress: Progress, within: Duration) -> Failure {
+        if let Some(open) = progress.unanswered {
+            // A connection that is silent for so long may be one that only we still know of. Who has less time than that
+            // does not take it away from the others.
+            if within >= self.patience {
+                open.give_up();
+            }
+            return Failure::connection(
+                &self.dial.server(),
+                &format!("no answer within {:.1} s", within.as_secs_f64()),
+            );
+        }
+        progress
+            .failure
+            .unwrap_or_else(|| Failure::connection(&self.dial.server(), "no connection within the time for it"))
+    }
+}
+
+impl Asked<'_> {
+    async fn of(self, open: &Open) -> Result<Value, RedisError> {
+        let mut connection = open.connection.clone();
+        match self {
+            Self::Again(command) | Self::Once(command) => command.query_async(&mut connection).await,
+            Self::Together(commands) => commands.query_async(&mut connection).await,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Reports from a stream, read through a consumer group: at least once, deleted only when they are dealt with.
+//!
+//! What was handed out under this consumer's name and not acknowledged comes first: after a start, and whenever an
+//! answer of Redis may have been lost. What anybody has had for too long is claimed from time to time.
+
+mod entry;
+
+use crate::failure::Failure;
+use crate::link::{Asked, Link};
+use crate::{RedisSettings, ReplyStream};
+use entry::Entry;
+use redis::{Cmd, Value, cmd};
+use starbridge_ports::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// How long the answer to a reading may be late.
+const LATE: Duration = Duration::from_secs(2);
+/// Where the entries of a group or of a claim begin.
+const FIRST: &str = "0-0";
+
+/// A stream of reports.
+pub struct RedisReplies {
+    plan: ReplyStream,
+    name: String,
+    patience: Duration,
+    /// Blocked while it waits, so others don't go through it.
+    reading: Link,
+    writing: Link,
+    place: Mutex<Place>,
+}
+
+/// Where the reading stands.
+struct Place {
+    /// The last entry seen of those handed out and not acknowledged; nothing: all have been seen.
+    pending: Option<String>,
+    /// Where the next claim begins.
+    claim: String,
+    /// When it is due.
+    claim_at: Instant,
+}
+
+impl RedisReplies {
+    /// Reads this stream. Connections are opened when they are first needed, on the runtime of who asks.
+    pub fn new(settings: &RedisSettings, plan: ReplyStream) -> Self {
+        Self {
+            name: format!("redis:{} at {}", plan.stream, settings.address),
+            patience: settings.patience,
+            reading: Link::new(settings),
+            writing: Link::new(settings),
+            place: Mutex::new(Place {
+                pending: Some(FIRST.to_owned()),
+                claim: FIRST.to_owned(),
+                claim_at: Instant::now(),
+            }),
+            plan,
+        }
+    }
+
+    /// The stream for what can't be dealt with.
+    fn dead(&self) -> String {
+        format!("{}:dead", self.plan.stream)
+    }
+
+    async fn next(&self) -> Result<Vec<ReplyMessage>, Failure> {
+        let mut place = self.place.lock().await;
+        if place.claim_at <= Instant::now() {
+            // As below: what is claimed is handed out.
+            let pending = place.pending.replace(FIRST.to_owned());
+            let claimed = self.claim(&mut place).await?;
+            place.pending = pending;
+            if !claimed.is_empty() {
+                return Ok(claimed);
+            }
+        }
+        while let Some(after) = place.pending.clone() {
+            let read = self.read(&after, None).await?;
+            place.pending = read.last().map(|entry| entry.id.clone());
+            let messages = self.messages(read).await?;
+            if !messages.is_empty() {
+                return Ok(messages);
+            }
+        }
+        // Until the answer is here, entries may have been handed out that nobody has seen.
+        place.pending = Some(FIRST.to_owned());
+        let read = self.read(">", Some(self.plan.block)).await?;
+        place.pending = None;
+        self.messages(read).await
+    }
+
+    async fn read(&self, after: &str, block: Option<Duration>) -> Result<Vec<Entry>, Failure> {
+        let plan = &self.plan;
+        let mut command = cmd("XREADGROUP");
+        command.arg("GROUP").arg(&plan.group).arg(&plan.consumer);
+        command.arg("COUNT").arg(plan.count);
+        if let Some(block) = block {
+            // 0 would be for ever.
+            command.arg("BLOCK").arg(block.as_millis().max(1).to_string());
+        }
+        command.arg("STREAMS").arg(&plan.stream).arg(after);
+        // A reading that was dropped may still be waiting, and comes before.
+        let within = self.plan.block + self.patience.max(LATE);
+        let answer = self.of_group(&self.reading, &command, within).await?;
+        Ok(entry::of_reading(&answer))
+    }
+
+    async fn claim(&self, place: &mut Place) -> Result<Vec<ReplyMessage>, Failure> {
+        let plan = &self.plan;
+        let mut command = cmd("XAUTOCLAIM");
+        command.arg(&plan.stream).arg(&plan.group).arg(&plan.consumer);
+        command.arg(plan.claim_after.as_millis().to_string());
+        command.arg(&place.claim).arg("COUNT").arg(plan.count);
+        let answer = self.of_group(&self.writing, &command, self.patience).await?;
+        let (next, claimed) = entry::of_claiming(&answer);
+        place.claim = if next.is_empty() { FIRST.to_owned() } else { next };
+        if place.claim == FIRST {
+            place.claim_at = Instant::now() + plan.claim_after / 4;
+        }
+        self.messages(claimed).await
+    }
+
+    /// Asks something of the group, which is made where it is missing: at first, and after Redis has lost its data.
+    async fn of_group(&self, link: &Link, command: &Cmd, within: Duration) -> Result<Value, Failure> {
+        match link.ask(Asked::Once(command), within).await {
+            Err(failure) if failure.code.as_deref() == Some("NOGROUP") => {
+                let mut create = cmd("XGROUP");
+                create.arg("CREATE").arg(&self.plan.stream).arg(&self.plan.group);
+                create.arg("0").arg("MKSTREAM");
+                match self.writing.ask(Asked::Again(&create), self.patience).await {
+                    Err(failure) if failure.code.as_deref() != Some("BUSYGROUP") => return Err(failure),
+                    _ => {}
+                }
+                link.ask(Asked::Once(command), within).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// The reports in entries. Entries that are gone have nothing to tell: they are acknowledged.
+    async fn messages(&self, entries: Vec<Entry>) -> Result<Vec<ReplyMessage>, Failure> {
+        let mut messages = Vec::with_capacity(entries.len());
+        let mut gone = Vec::new();
+        for entry in entries {
+            let id = entry.id.clone();
+            match entry.into_message() {
+                Some(message) => messages.push(message),
+                None => gone.push(id),
+            }
+        }
+        if !gone.is_empty() {
+            let command = self.acknowledge(&gone);
+            self.writing.ask(Asked::Again(&command), self.patience).await?;
+        }
+        Ok(messages)
+    }
+
+    fn acknowledge(&self, ids: &[String]) -> Cmd {
+        let mut command = cmd("XACK");
+        command.arg(&self.plan.stream).arg(&self.plan.group).arg(ids);
+        command
+    }
+
+    fn delete(&self, ids: &[String]) -> Cmd {
+        let mut command = cmd("XDEL");
+        command.arg(&self.plan.stream).arg(ids);
+        command
+    }
+
+    /// Deletes first: an entry that is gone and still unacknowledged is found again, one that stays behind acknowledged
+    /// never is.
+    async fn finish(&self, ids: &[String]) -> Result<(), Failure> {
+        for command in [self.delete(ids), self.acknowledge(ids)] {
+            self.writing.ask(Asked::Again(&command), self.patience).await?;
+        }
+        Ok(())
+    }
+
+    async fn bury(&self, message: &ReplyMessage, reason: &str) -> Result<(), Failure> {
+        let ids = [message.handle.clone()];
+        let mut add = cmd("XADD");
+        add.arg(self.dead()).arg("*").arg("id").arg(&message.handle);
+        add.arg("reason").arg(reason).arg("body").arg(&message.body);
+        let mut together = redis::pipe();
+        together.atomic();
+        for command in [add, self.delete(&ids), self.acknowledge(&ids)] {
+            together.add_command(command);
+        }
+        self.writing.ask(Asked::Together(&together), self.patience).await?;
+        Ok(())
+    }
+}
+
+fn told(failure: &Failure) -> ReplyError {
+    ReplyError(format!("{}: {}", failure.error, failure.cause))
+}
+
+impl ReplySource for RedisReplies {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn receive(&self) -> ReplyFuture<'_, Vec<ReplyMessage>> {
+        Box::pin(async move { self.next().await.map_err(|failure| told(&failure)) })
+    }
+
+    fn done(&self, messages: Vec<ReplyMessage>) -> ReplyFuture<'_, ()> {
+        let ids: Vec<String> = messages.into_iter().map(|message| message.handle).collect();
+        Box::pin(async move {
+            if ids.is_empty() {
+                return Ok(());
+            }
+            self.finish(&ids).await.map_err(|failure| told(&failure))
+        })
+    }
+
+    fn reject(&self, message: ReplyMessage, reason: String) -> ReplyFuture<'_, ()> {
+        Box::pin(async move { self.bury(&message, &reason).await.map_err(|failure| told(&failure)) })
+    }
+}

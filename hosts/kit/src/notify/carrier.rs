@@ -1,0 +1,112 @@
+//! How a notice reaches a target: as a call of that target's connector.
+
+use super::{Notice, NotifyWorld, Target, signature};
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{Keys, Outcome, Request, Via};
+use std::time::Duration;
+
+/// Bytes of an answer that are read: what it says does not matter.
+const ANSWER: usize = 4_096;
+
+/// Why a notice could not be told.
+#[derive(Debug)]
+pub(super) struct Untold {
+    /// The error's name.
+    pub error: String,
+    /// Its cause.
+    pub cause: String,
+    /// Seconds the target asks to be left alone for.
+    pub retry_after: Option<u64>,
+}
+
+/// Tells a target, in that time.
+pub(super) async fn carry(
+    world: &NotifyWorld,
+    target: &Target,
+    notice: &Notice,
+    failures: u32,
+    time: Duration,
+) -> Result<(), Untold> {
+    let untold = |error: &str, cause: String| Untold {
+        error: error.to_owned(),
+        cause,
+        retry_after: None,
+    };
+    let scheme = target.scheme();
+    let no_connector = || untold("FnF.NoSuchResource", format!("there is no connector for `{scheme}:`"));
+    let connector = world.connectors.get(scheme).ok_or_else(no_connector)?;
+    let request = request(world, target, notice, failures, time)
+        .map_err(|name| untold("FnF.NoSuchResource", format!("there is no secret `{name}`")))?;
+    match tokio::time::timeout(time, connector.call(request)).await {
+        Ok(Outcome::Result(_) | Outcome::Accepted { .. }) => Ok(()),
+        Ok(Outcome::Failed {
+            error,
+            cause,
+            retry_after,
+        }) => Err(Untold {
+            error,
+            cause,
+            retry_after,
+        }),
+        Err(_) => Err(untold(
+            "FnF.TaskTimeout",
+            format!("no answer within {} s", time.as_secs()),
+        )),
+    }
+}
+
+/// The call; the name of a secret that is not there otherwise.
+fn request(
+    world: &NotifyWorld,
+    target: &Target,
+    notice: &Notice,
+    failures: u32,
+    time: Duration,
+) -> Result<Request, String> {
+    let now = world.clock.now();
+    let (id, message) = (notice.id(), notice.message());
+    let params = match &target.secret {
+        None => None,
+        Some(name) => {
+            let secret = world.secrets.get(name).ok_or_else(|| name.clone())?;
+            // Connectors send the compact JSON of the input, so this is what is sent.
+            let body = Value::from(message.clone()).to_json();
+            Some(signed(&signature(secret.reveal(), now, &body)))
+        }
+    };
+    let step = notice.failure.as_ref().map(|failure| failure.step.to_string());
+    Ok(Request {
+        target: target.to.clone(),
+        via: Via::Direct,
+        // Any 2xx will do, whatever the answer has in it. A message in a queue waits for nobody.
+        pattern: match target.is_webhook() {
+            true => Pattern::WaitForCallback,
+            false => Pattern::RequestResponse,
+        },
+        input: message,
+        params,
+        keys: Keys {
+            idempotency: id.clone(),
+            step_visit: id,
+            execution: notice.execution.clone(),
+            flow: notice.flow.clone(),
+            step: step.unwrap_or_default(),
+            traceparent: None,
+        },
+        attempt: failures.saturating_add(1),
+        rollback: false,
+        polling: false,
+        follow: false,
+        timeout_at: Some(now.plus_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))),
+        answer_limit: ANSWER,
+    })
+}
+
+/// `serviceParams` with the header.
+fn signed(signature: &str) -> Value {
+    let (mut headers, mut params) = (Object::new(), Object::new());
+    headers.insert("Starbridge-Signature".into(), signature.into());
+    params.insert("headers".into(), headers.into());
+    params.into()
+}

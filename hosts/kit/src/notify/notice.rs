@@ -1,0 +1,84 @@
+//! What is told.
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::RecordedFailure;
+
+/// A change of an execution's status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// The execution.
+    pub execution: String,
+    /// The event that made the change.
+    pub event: EventId,
+    /// The flow.
+    pub flow: String,
+    /// Its version.
+    pub version: u64,
+    /// The execution's name.
+    pub name: String,
+    /// What it is now.
+    pub status: Status,
+    /// Why, where something failed.
+    pub failure: Option<RecordedFailure>,
+    /// When.
+    pub time: Timestamp,
+}
+
+impl Notice {
+    /// Its id: the same however often it is told, so that who gets it twice can tell.
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.execution, self.event)
+    }
+
+    /// The message: `{id, execution, flow, name, version, status, error?, cause?, step?, time}`.
+    pub fn message(&self) -> Object {
+        let mut message = Object::new();
+        let mut put = |name: &str, value: Value| _ = message.insert(name.into(), value);
+        put("id", self.id().as_str().into());
+        put("execution", self.execution.as_str().into());
+        put("flow", self.flow.as_str().into());
+        put("name", self.name.as_str().into());
+        put("version", self.version.into());
+        put("status", self.status.as_str().into());
+        if let Some(failure) = &self.failure {
+            put("error", failure.error.as_str().into());
+            put("cause", failure.cause.as_str().into());
+            if !failure.step.is_empty() {
+                put("step", failure.step.as_str().into());
+            }
+        }
+        put("time", self.time.to_string().as_str().into());
+        message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_what_happened() {
+        let mut notice = Notice {
+            execution: "e".to_owned(),
+            event: EventId(7),
+            flow: "order".to_owned(),
+            version: 2,
+            name: "order-7".to_owned(),
+            status: Status::Failed,
+            failure: Some(RecordedFailure {
+                error: "Card.Declined".into(),
+                cause: "limit".into(),
+                step: "pay".into(),
+            }),
+            time: Timestamp(1_704_067_200_000),
+        };
+        let failed = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Failed","error":"Card.Declined","cause":"limit","step":"pay","time":"2024-01-01T00:00:00.000Z"}"#;
+        assert_eq!(Value::from(notice.message()).to_json(), failed);
+        notice.failure = None;
+        notice.status = Status::Succeeded;
+        let succeeded = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Succeeded","time":"2024-01-01T00:00:00.000Z"}"#;
+        assert_eq!(Value::from(notice.message()).to_json(), succeeded);
+    }
+}

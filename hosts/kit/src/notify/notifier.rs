@@ -1,0 +1,100 @@
+//! All targets at once.
+
+use super::outlet::{Outlet, Told};
+use super::{NextNotifications, Target};
+use starbridge_machine::Status;
+use starbridge_ports::{Clock, Secrets};
+use starbridge_runtime::Connectors;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+/// What a notifier meets the world through.
+#[derive(Clone)]
+pub struct NotifyWorld {
+    /// What is to be told.
+    pub notices: Arc<dyn NextNotifications>,
+    /// `http`, `sqs`, `redis`: used on the runtime [`Notifier::run`] is on, and by nobody on another.
+    pub connectors: Connectors,
+    /// What webhooks are signed with.
+    pub secrets: Arc<dyn Secrets>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// How notices are told.
+#[derive(Clone, Debug)]
+pub struct NotifierSettings {
+    /// Notices out at once, for each target. Default: 8.
+    pub at_once: usize,
+    /// How long a target may take for one. Default: 10 seconds.
+    pub timeout: Duration,
+    /// How long after what it tells of a notice is tried. Default: 3 days.
+    pub keep: Duration,
+}
+
+impl Default for NotifierSettings {
+    fn default() -> Self {
+        Self {
+            at_once: 8,
+            timeout: Duration::from_secs(10),
+            keep: Duration::from_hours(72),
+        }
+    }
+}
+
+/// Tells targets what is to be told.
+pub struct Notifier {
+    outlets: Vec<Arc<Outlet>>,
+}
+
+impl Notifier {
+    /// A notifier of these targets.
+    pub fn new(targets: Vec<Target>, world: &NotifyWorld, settings: &NotifierSettings) -> Self {
+        let outlets = targets.into_iter().map(|target| {
+            Arc::new(Outlet {
+                target,
+                world: world.clone(),
+                settings: settings.clone(),
+                told: Told::default(),
+                wake: Notify::new(),
+            })
+        });
+        Self {
+            outlets: outlets.collect(),
+        }
+    }
+
+    /// The targets that are to be told of a change to this status.
+    pub fn wanting(&self, status: Status) -> impl Iterator<Item = &str> {
+        let wanting = self.outlets.iter().filter(move |outlet| outlet.target.wants(status));
+        wanting.map(|outlet| outlet.target.name.as_str())
+    }
+
+    /// Says that there is something new to tell.
+    pub fn wake(&self) {
+        for outlet in &self.outlets {
+            outlet.wake.notify_one();
+        }
+    }
+
+    /// The targets, and what became of their notices.
+    pub fn told(&self) -> impl Iterator<Item = (&str, &Told)> {
+        self.outlets
+            .iter()
+            .map(|outlet| (outlet.target.name.as_str(), &outlet.told))
+    }
+
+    /// Tells for as long as it is waited for. It asks the store in between, so it belongs on a thread without others.
+    pub async fn run(&self) {
+        let mut running: JoinSet<()> = self.outlets.iter().map(|outlet| outlet.clone().run()).collect();
+        while let Some(ended) = running.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a target's notifications are told no more");
+            }
+        }
+        // Without targets there is nothing to tell, and no end either.
+        std::future::pending().await
+    }
+}

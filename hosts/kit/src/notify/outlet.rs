@@ -1,0 +1,157 @@
+//! One target's loop: takes what is due, tells it, a bounded number at once.
+
+use super::carrier::{Untold, carry};
+use super::{Due, NotifierSettings, NotifyWorld, Pending, Target, backoff};
+use starbridge_ports::StoreError;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::{Id, JoinSet};
+
+/// How long a target's loop waits after the store has failed.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// What became of a target's notices since the start of the process.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Told.
+    pub delivered: AtomicU64,
+    /// Tries that failed.
+    pub failed: AtomicU64,
+    /// Given up.
+    pub dropped: AtomicU64,
+}
+
+/// A target, and what it takes to tell it.
+pub(super) struct Outlet {
+    pub target: Target,
+    pub world: NotifyWorld,
+    pub settings: NotifierSettings,
+    pub told: Told,
+    pub wake: Notify,
+}
+
+/// How a try ended.
+type Tried = Result<(), Untold>;
+
+impl Outlet {
+    /// Tells until it is dropped. What is out then is told again at the next start.
+    pub(super) async fn run(self: Arc<Self>) {
+        let mut out = JoinSet::new();
+        let mut flying = BTreeMap::new();
+        loop {
+            match self.due() {
+                Ok(due) => {
+                    let next = due.next;
+                    self.send(due, &mut out, &mut flying);
+                    let wait = next.map(|next| next.millis_since(self.world.clock.now()).max(1));
+                    let timer = async {
+                        match wait {
+                            Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    let settled = tokio::select! {
+                        ended = out.join_next_with_id(), if !out.is_empty() => self.ended(ended, &mut flying),
+                        () = self.wake.notified() => Ok(()),
+                        () = timer => Ok(()),
+                    };
+                    if let Err(error) = settled {
+                        self.store_failed(&error).await;
+                    }
+                }
+                Err(error) => self.store_failed(&error).await,
+            }
+        }
+    }
+
+    fn due(&self) -> Result<Due, StoreError> {
+        let now = self.world.clock.now();
+        self.world.notices.due(&self.target.name, now, self.settings.at_once)
+    }
+
+    /// Sends what is due and not out already. What is out is among what is due, and there is room for all of it: a slow
+    /// target is asked for no more than it takes.
+    fn send(self: &Arc<Self>, due: Due, out: &mut JoinSet<Tried>, flying: &mut BTreeMap<Id, Pending>) {
+        for pending in due.notices {
+            let is_out = |other: &Pending| {
+                other.notice.execution == pending.notice.execution && other.notice.event == pending.notice.event
+            };
+            if flying.len() >= self.settings.at_once || flying.values().any(is_out) {
+                continue;
+            }
+            let (outlet, sent) = (self.clone(), pending.clone());
+            let task = out.spawn(async move {
+                let time = outlet.settings.timeout;
+                carry(&outlet.world, &outlet.target, &sent.notice, sent.failures, time).await
+            });
+            flying.insert(task.id(), pending);
+        }
+    }
+
+    fn ended(
+        &self,
+        ended: Option<Result<(Id, Tried), tokio::task::JoinError>>,
+        flying: &mut BTreeMap<Id, Pending>,
+    ) -> Result<(), StoreError> {
+        let (id, tried) = match ended {
+            None => return Ok(()),
+            Some(Ok(ended)) => ended,
+            Some(Err(error)) => {
+                let panicked = Untold {
+                    error: "FnF.RuntimeError".to_owned(),
+                    cause: "the connector panicked".to_owned(),
+                    retry_after: None,
+                };
+                (error.id(), Err(panicked))
+            }
+        };
+        match flying.remove(&id) {
+            None => Ok(()),
+            Some(pending) => self.settle(&pending, tried),
+        }
+    }
+
+    fn settle(&self, pending: &Pending, tried: Tried) -> Result<(), StoreError> {
+        let (target, id) = (self.target.name.as_str(), pending.notice.id());
+        let Err(untold) = tried else {
+            self.told.delivered.fetch_add(1, Ordering::Relaxed);
+            return self.world.notices.delivered(target, &id);
+        };
+        self.told.failed.fetch_add(1, Ordering::Relaxed);
+        let now = self.world.clock.now();
+        let failures = pending.failures.saturating_add(1);
+        let asked = untold.retry_after.unwrap_or(0).saturating_mul(1_000);
+        let again = now.plus_millis(backoff::delay(&id, failures).max(asked));
+        let keep = u64::try_from(self.settings.keep.as_millis()).unwrap_or(u64::MAX);
+        let (error, cause) = (untold.error.as_str(), untold.cause.as_str());
+        if again > pending.notice.time.plus_millis(keep) {
+            self.told.dropped.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                target_name = target,
+                notice = id,
+                failures,
+                error,
+                cause,
+                "a notification is given up"
+            );
+            return self.world.notices.delivered(target, &id);
+        }
+        tracing::debug!(
+            target_name = target,
+            notice = id,
+            failures,
+            error,
+            cause,
+            "a notification is tried again"
+        );
+        self.world.notices.postpone(target, &id, failures, again)
+    }
+
+    async fn store_failed(&self, error: &StoreError) {
+        tracing::warn!(target_name = self.target.name, %error, "notifications can't be read or kept");
+        tokio::time::sleep(STORE_PAUSE).await;
+    }
+}

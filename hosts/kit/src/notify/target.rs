@@ -1,0 +1,121 @@
+//! Where notices go.
+
+use serde::{Deserialize, Serialize};
+use starbridge_machine::Status;
+
+/// A target as it is configured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetConfig {
+    /// What it is called, for people, and in what is kept for it: under another name it is another target.
+    pub name: String,
+    /// Where notices go: an `http:` or `https:` URL, `sqs:QUEUE`, `redis:STREAM`.
+    pub to: String,
+    /// The statuses that are told; none: all.
+    #[serde(default)]
+    pub statuses: Vec<String>,
+    /// What webhooks are signed with: `secret://NAME`; empty: they are not.
+    #[serde(default)]
+    pub secret: String,
+}
+
+/// A target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// What it is called.
+    pub name: String,
+    /// Where notices go.
+    pub(super) to: String,
+    statuses: Vec<Status>,
+    /// The name of the secret webhooks are signed with.
+    pub(super) secret: Option<String>,
+}
+
+impl Target {
+    /// Reads a target. An error says what is wrong with it.
+    pub fn read(config: &TargetConfig) -> Result<Self, String> {
+        let wrong = |what: String| format!("the notifications `{}`: {what}", config.name);
+        if config.name.is_empty() {
+            return Err(wrong("they need a name".to_owned()));
+        }
+        let (scheme, place) = config.to.split_once(':').unwrap_or_default();
+        if !matches!(scheme, "http" | "https" | "sqs" | "redis") || place.is_empty() {
+            // It may have a password in it: it is not repeated.
+            return Err(wrong("`to` must be a URL, `sqs:QUEUE` or `redis:STREAM`".to_owned()));
+        }
+        let mut statuses = Vec::new();
+        for word in &config.statuses {
+            let status = Status::parse(word);
+            statuses.push(status.ok_or_else(|| wrong(format!("`{word}` is no status of an execution")))?);
+        }
+        let secret = config.secret.strip_prefix("secret://").filter(|name| !name.is_empty());
+        if !config.secret.is_empty() && secret.is_none() {
+            return Err(wrong("`secret` must be `secret://NAME`".to_owned()));
+        }
+        let target = Self {
+            name: config.name.clone(),
+            to: config.to.clone(),
+            statuses,
+            secret: secret.map(str::to_owned),
+        };
+        if target.secret.is_some() && !target.is_webhook() {
+            return Err(wrong("`secret` signs webhooks only".to_owned()));
+        }
+        Ok(target)
+    }
+
+    /// Whether changes to this status are told.
+    pub fn wants(&self, status: Status) -> bool {
+        self.statuses.is_empty() || self.statuses.contains(&status)
+    }
+
+    pub(super) fn is_webhook(&self) -> bool {
+        self.scheme() == "http"
+    }
+
+    /// The word that its connector is known by.
+    pub(super) fn scheme(&self) -> &str {
+        match self.to.split(':').next().unwrap_or_default() {
+            "https" => "http",
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(to: &str, statuses: &[&str], secret: &str) -> TargetConfig {
+        TargetConfig {
+            name: "ops".to_owned(),
+            to: to.to_owned(),
+            statuses: statuses.iter().map(|&word| word.to_owned()).collect(),
+            secret: secret.to_owned(),
+        }
+    }
+
+    #[test]
+    fn statuses_are_chosen() {
+        let all = Target::read(&config("https://h/x", &[], "secret://KEY")).unwrap();
+        assert!(Status::ALL.into_iter().all(|status| all.wants(status)));
+        assert_eq!((all.scheme(), all.secret.as_deref()), ("http", Some("KEY")));
+        let some = Target::read(&config("redis:alerts", &["Failed", "RollbackFailed"], "")).unwrap();
+        assert!(some.wants(Status::RollbackFailed) && !some.wants(Status::Succeeded));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (config, word) in [
+            (config("ftp://me:hidden@h", &[], ""), "`to`"),
+            (config("queue:x", &[], ""), "`to`"),
+            (config("http://h", &["Done"], ""), "`Done`"),
+            (config("http://h", &[], "hidden"), "secret://NAME"),
+            (config("sqs:x", &[], "secret://KEY"), "webhooks only"),
+        ] {
+            let error = Target::read(&config).unwrap_err();
+            assert!(error.contains(word) && error.contains("`ops`"), "{error}");
+            assert!(!error.contains("hidden"), "{error}");
+        }
+    }
+}

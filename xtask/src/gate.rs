@@ -3,6 +3,7 @@
 use crate::campaign;
 use crate::fuzz;
 use crate::process::{self, cargo, program, run_seeing};
+use crate::services;
 use crate::stage::{Outcome, Run, Tally};
 use crate::tools;
 
@@ -21,7 +22,9 @@ pub fn run(keep_going: bool) -> bool {
     stages.stage("wasm32", |_| wasm32());
     stages.stage("dependencies", |_| dependencies());
     stages.stage("fuzzing", |_| fuzzing());
-    // Suites that need a service (a database, a queue) belong here: a stage each, skipped where the service can't be had.
+    for suite in &services::SUITES {
+        stages.stage(suite.name, |tally| services::run(suite, keep_going, tally));
+    }
     let well = stages.finish();
     let Tally { passed, failed } = stages.tally();
     println!("{passed} passed, {failed} failed");
@@ -44,7 +47,7 @@ fn clippy() -> Outcome {
         "-D",
         "warnings",
     ];
-    process::run(&mut cargo(&all)).into()
+    process::run(&mut cargo(&all)).and_then(|()| services::clippy()).into()
 }
 
 fn tests(keep_going: bool, tally: &mut Tally) -> Outcome {

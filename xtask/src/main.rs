@@ -5,6 +5,7 @@ mod campaign;
 mod fuzz;
 mod gate;
 mod process;
+mod services;
 mod stage;
 mod tools;
 
@@ -16,6 +17,7 @@ usage: cargo xtask COMMAND
   test [--keep-going]               everything that is checked: stops at the first stage that fails, or goes on
   fuzz [TARGET]… [--seconds N]      fuzzes these targets, or all, for 60 or N seconds each
   bench [-- ARGUMENT…]              all benchmarks; the arguments go to each (`--quick`)
+  services [--only NAME]…           services for tests by hand, until interrupted: redis, ministack, moto
   generate                          writes the generated files anew
   conformance [PART OF A NAME]      the conformance cases whose file or name contains it, or all
   crashes [--full]                  a crash at each moment of each conformance case, and a second one on the way back
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => test(rest),
         Some((&"fuzz", rest)) => fuzz::command(rest),
         Some((&"bench", rest)) => bench::command(rest),
+        Some((&"services", rest)) => services::command(rest),
         Some((&"generate", [])) => Ok(generate()),
         Some((&"conformance", rest)) => Ok(conformance(rest)),
         Some((name, rest)) if campaign::ALL.contains(name) => Ok(campaign::command(name, rest)),

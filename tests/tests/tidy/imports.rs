@@ -6,14 +6,15 @@ use super::nothing_wrong;
 /// Where a package stands: it may use packages of lower floors only.
 fn floor(name: &str) -> Option<u32> {
     Some(match name {
-        "starbridge-fdl" => 0,
+        // What starts services for tests knows nothing of the project.
+        "starbridge-fdl" | "starbridge-services" => 0,
         "starbridge-machine" => 1,
         "starbridge-ports" => 2,
         "starbridge-runtime" => 3,
         // Stores and connectors know neither the runtime nor each other: `may_use` says so.
         "starbridge-memory" | "starbridge-sqlite" | "starbridge-postgres" | "starbridge-dynamodb" => 3,
         "starbridge-http" | "starbridge-queue" | "starbridge-sqs" | "starbridge-redis" | "starbridge-lambda"
-        | "starbridge-command" => 3,
+        | "starbridge-command" | "starbridge-aws" => 3,
         "starbridge-kit" => 4,
         "starbridge-server" => 5,
         "starbridge-cli" | "starbridge-bootstrap" => 6,
@@ -27,6 +28,9 @@ fn may_use(user: &str, used: &str) -> bool {
     let (Some(above), Some(below)) = (floor(user), floor(used)) else {
         return false;
     };
+    if used == "starbridge-aws" && matches!(user, "starbridge-sqs" | "starbridge-lambda") {
+        return true;
+    }
     let concrete = below == 3 && used != "starbridge-runtime";
     // Only the kit, and the tests, know which stores and connectors there are.
     above > below && (!concrete || matches!(user, "starbridge-kit" | "starbridge-tests"))
@@ -39,6 +43,9 @@ fn imports_point_down() {
     for (name, package) in &own {
         if floor(name).is_none() {
             wrong.push(format!("`{name}` has no place in this test's table"));
+        }
+        if package.uses.contains("starbridge-services") && *name != "xtask" {
+            wrong.push(format!("`{name}` may start services only in its tests"));
         }
         for used in package.uses.iter().chain(&package.tests_use) {
             if own.contains_key(used.as_str()) && !may_use(name, used) {
@@ -140,6 +147,7 @@ fn only_their_own_packages_know_aws() {
     let mut wrong = Vec::new();
     for (name, package) in own() {
         let may = [
+            "starbridge-aws",
             "starbridge-dynamodb",
             "starbridge-sqs",
             "starbridge-lambda",

@@ -1,0 +1,239 @@
+//! Private copies of the services that tests need: Redis, and stand-ins for SQS and Lambda.
+//!
+//! A copy listens on a free port of the loopback, keeps what it keeps in a folder of its own, can be killed and started again in
+//! the middle of a test, and is gone when the test is, however that ends. The programs are named by the environment
+//! ([`Kind::variable`]), as `cargo xtask test` and `cargo xtask services` do; a test that needs one that is not named fails.
+
+mod guarded;
+mod ready;
+
+use guarded::Guarded;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A service there are private copies of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Redis itself.
+    Redis,
+    /// SQS, Lambda and more, in one process.
+    Ministack,
+    /// SQS a second time, by others.
+    Moto,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Redis, Self::Ministack, Self::Moto];
+
+    /// What it is called on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "redis",
+            Self::Ministack => "ministack",
+            Self::Moto => "moto",
+        }
+    }
+
+    /// The variable that names its program.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Redis => "STARBRIDGE_REDIS_SERVER",
+            Self::Ministack => "STARBRIDGE_MINISTACK",
+            Self::Moto => "STARBRIDGE_MOTO",
+        }
+    }
+
+    /// Where a copy is reached: the scheme of its URL.
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::Redis => "redis",
+            Self::Ministack | Self::Moto => "http",
+        }
+    }
+}
+
+/// A copy of a service. Dropping it ends the copy and deletes its folder.
+#[derive(Debug)]
+pub struct Service {
+    kind: Kind,
+    program: PathBuf,
+    further: Vec<String>,
+    port: u16,
+    folder: PathBuf,
+    running: Option<Guarded>,
+}
+
+impl Service {
+    /// A copy of the service whose program the environment names.
+    ///
+    /// # Panics
+    ///
+    /// Where no program is named, and where it does not come up: a test that needs it can't go on.
+    pub fn start(kind: Kind) -> Self {
+        Self::start_with(kind, &[])
+    }
+
+    /// The same with further arguments for the program.
+    ///
+    /// # Panics
+    ///
+    /// As [`Service::start`].
+    pub fn start_with(kind: Kind, further: &[&str]) -> Self {
+        let Some(program) = std::env::var_os(kind.variable()) else {
+            panic!(
+                "{} names no program: run this through `cargo xtask test`, or with what `cargo xtask services` prints",
+                kind.variable()
+            );
+        };
+        Self::of_program(kind, Path::new(&program), further).unwrap_or_else(|problem| panic!("{problem}"))
+    }
+
+    /// A copy of a service with this program. An error says why it does not come up.
+    pub fn of_program(kind: Kind, program: &Path, further: &[&str]) -> Result<Self, String> {
+        const TRIES: u32 = 5;
+        let mut problem = String::new();
+        // Somebody else may take the port between our asking for it and the program's listening.
+        for _ in 0..TRIES {
+            let mut service = Self {
+                kind,
+                program: program.to_path_buf(),
+                further: further.iter().map(|&argument| argument.to_owned()).collect(),
+                port: free_port()?,
+                folder: new_folder()?,
+                running: None,
+            };
+            match service.run() {
+                Ok(()) => return Ok(service),
+                Err(why) => problem = why,
+            }
+        }
+        Err(problem)
+    }
+
+    /// The port it listens on, of the loopback; the same after it was started again.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("{}://127.0.0.1:{}", self.kind.scheme(), self.port)
+    }
+
+    /// The folder with what it keeps, and with what it says, in `log`.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Kills it, with all it has started: it has no time to save anything.
+    pub fn kill(&mut self) {
+        self.running = None;
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop();
+        }
+    }
+
+    /// Starts it again on the same port, with what it has kept.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not come up.
+    pub fn start_again(&mut self) {
+        self.running = None;
+        self.run().unwrap_or_else(|problem| panic!("{problem}"));
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        let log = self.folder.join("log");
+        let problem = |error: std::io::Error| format!("{}: {error}", self.program.display());
+        let out = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .map_err(problem)?;
+        let mut command = self.command();
+        command
+            .stdin(Stdio::null())
+            .stderr(out.try_clone().map_err(problem)?)
+            .stdout(out);
+        let mut running = Guarded::start(&mut command, &self.folder).map_err(problem)?;
+        if ready::wait(self.kind, self.port, || running.is_over()) {
+            self.running = Some(running);
+            return Ok(());
+        }
+        drop(running);
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        let last: Vec<&str> = said.lines().rev().take(10).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        Err(format!(
+            "{} does not come up on port {}; it said last:\n{}",
+            self.program.display(),
+            self.port,
+            last.join("\n")
+        ))
+    }
+
+    /// The command line it is started with.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        let port = self.port.to_string();
+        command.current_dir(&self.folder);
+        match self.kind {
+            Kind::Redis => {
+                command.args(["--port", &port, "--bind", "127.0.0.1", "--daemonize", "no"]);
+                command.args(["--save", "", "--appendonly", "yes", "--appendfsync", "always", "--dir"]);
+                command.arg(&self.folder);
+            }
+            Kind::Ministack => {
+                // Without an endpoint in its own environment the functions it runs would call the real AWS.
+                command.env("AWS_ENDPOINT_URL", self.url());
+                command
+                    .env("AWS_ACCESS_KEY_ID", "test")
+                    .env("AWS_SECRET_ACCESS_KEY", "test");
+                command
+                    .env("AWS_REGION", "us-east-1")
+                    .env("AWS_DEFAULT_REGION", "us-east-1");
+                command.env("GATEWAY_PORT", &port).env("BIND_HOST", "127.0.0.1");
+                command.env("MINISTACK_HOST", "127.0.0.1");
+                command
+                    .env("PERSIST_STATE", "1")
+                    .env("STATE_DIR", self.folder.join("state"));
+            }
+            Kind::Moto => {
+                command.args(["-H", "127.0.0.1", "-p", &port]);
+            }
+        }
+        command.args(&self.further);
+        command
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.running = None;
+        // What can't be deleted stays in the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    listener
+        .map(|address| address.port())
+        .map_err(|error| format!("there is no free port: {error}"))
+}
+
+fn new_folder() -> Result<PathBuf, String> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("starbridge-service-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}

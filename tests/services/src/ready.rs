@@ -1,0 +1,48 @@
+//! Whether a service answers.
+
+use crate::Kind;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// How long a service may take to come up; a machine may have much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until it answers; not when it ends before that, nor for ever.
+#[expect(clippy::disallowed_methods, reason = "a program does not say when it listens")]
+pub(crate) fn wait(kind: Kind, port: u16, mut is_over: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if is_over() {
+            return false;
+        }
+        if answers(kind, port).unwrap_or(false) {
+            // Another program may have taken the port, and ours be about to end for that reason.
+            std::thread::sleep(Duration::from_millis(20));
+            return !is_over();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+fn answers(kind: Kind, port: u16) -> std::io::Result<bool> {
+    let get = |path: &str| format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
+    let (question, answer) = match kind {
+        Kind::Redis => ("PING\r\n".to_owned(), "+PONG"),
+        Kind::Ministack => (get("/_ministack/health"), "HTTP/1."),
+        Kind::Moto => (get("/moto-api/data.json"), "HTTP/1."),
+    };
+    let limit = Duration::from_secs(5);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, limit)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.write_all(question.as_bytes())?;
+    let mut begin = [0; 12];
+    let expected = begin
+        .get_mut(..if kind == Kind::Redis { 5 } else { 12 })
+        .unwrap_or_default();
+    stream.read_exact(expected)?;
+    let said = String::from_utf8_lossy(expected).into_owned();
+    Ok(said.starts_with(answer) && (kind == Kind::Redis || said.ends_with(" 200")))
+}

@@ -1,0 +1,102 @@
+//! Services that some tests need: their programs, the suites that need them, and copies for work by hand.
+
+mod install;
+
+use crate::process::{self, cargo, run_seeing};
+use crate::stage::{Outcome, Tally};
+use starbridge_services::{Kind, Service};
+use std::path::Path;
+
+/// A test target of its own, which plain `cargo test` leaves alone.
+pub struct Suite {
+    /// The stage's name.
+    pub name: &'static str,
+    /// The test target.
+    pub target: &'static str,
+    needs: &'static [Kind],
+}
+
+/// The suites that need services, a stage each.
+pub const SUITES: [Suite; 1] = [Suite {
+    name: "services",
+    target: "services-service",
+    needs: &Kind::ALL,
+}];
+
+/// Runs a suite; what it needs is installed first. It is skipped where that can't be had.
+pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
+    let mut command = cargo(&["test", "--workspace", "--all-features", "--test", suite.target]);
+    if keep_going {
+        command.arg("--no-fail-fast");
+    }
+    for &kind in suite.needs {
+        match install::program(kind) {
+            Ok(program) => _ = command.env(kind.variable(), program),
+            Err(missing) => return Outcome::Skipped(missing),
+        }
+    }
+    run_seeing(&mut command, |line| tally.see(line)).into()
+}
+
+/// Lints the suites, which are no part of `--all-targets`.
+pub fn clippy() -> Result<(), String> {
+    let mut command = cargo(&["clippy", "--workspace", "--all-features"]);
+    for suite in SUITES {
+        command.args(["--test", suite.target]);
+    }
+    process::run(command.args(["--", "-D", "warnings"]))
+}
+
+/// `cargo xtask services [--only NAME]…`: copies that run until this is interrupted. An error is a misuse.
+pub fn command(arguments: &[&str]) -> Result<bool, String> {
+    let mut wanted = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(&argument) = rest.next() {
+        if argument != "--only" {
+            return Err(format!("`services` has no argument `{argument}`"));
+        }
+        let name = rest.next().copied().unwrap_or_default();
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        wanted.push(kind.ok_or_else(|| format!("`--only` needs one of {}", names()))?);
+    }
+    if wanted.is_empty() {
+        wanted = Kind::ALL.to_vec();
+    }
+    let mut running = Vec::new();
+    for kind in wanted {
+        let started =
+            install::program(kind).and_then(|program| Ok((Service::of_program(kind, &program, &[])?, program)));
+        match started {
+            Ok((service, program)) => {
+                say(kind, &service, &program);
+                running.push(service);
+            }
+            Err(problem) => eprintln!("# {problem}"),
+        }
+    }
+    if running.is_empty() {
+        return Ok(false);
+    }
+    eprintln!("# they run until this is interrupted");
+    // Their guards end them when this process is gone.
+    loop {
+        std::thread::park();
+    }
+}
+
+/// What a shell needs to use a service and to run the tests that start their own copies.
+fn say(kind: Kind, service: &Service, program: &Path) {
+    println!("export {}='{}'", kind.variable(), program.display());
+    match kind {
+        Kind::Redis => println!("export REDIS_URL={}", service.url()),
+        Kind::Ministack => println!(
+            "export AWS_ENDPOINT_URL={} AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_REGION=us-east-1",
+            service.url()
+        ),
+        Kind::Moto => println!("# moto: {}", service.url()),
+    }
+}
+
+fn names() -> String {
+    Kind::ALL.map(Kind::name).join(", ")
+}

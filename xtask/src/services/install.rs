@@ -1,0 +1,62 @@
+//! The programs of services: found, or installed where that is possible quickly.
+
+use crate::process::{self, program as command, succeeds_within};
+use crate::tools;
+use starbridge_services::Kind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long an installation may take.
+const INSTALL: Duration = Duration::from_secs(600);
+
+/// The program of a service. An error says why there is none.
+pub fn program(kind: Kind) -> Result<PathBuf, String> {
+    match kind {
+        Kind::Redis => redis(),
+        Kind::Ministack => of_python("ministack", "ministack==1.5.33", "ministack"),
+        Kind::Moto => of_python("moto", "moto[server,sqs,dynamodb]==5.2.5", "moto_server"),
+    }
+}
+
+fn redis() -> Result<PathBuf, String> {
+    const NAME: &str = "redis-server";
+    let install = || {
+        eprintln!("installing {NAME}");
+        let mut update = command("apt-get", &["update"]);
+        let mut install = command("apt-get", &["install", "--yes", "--no-install-recommends", NAME]);
+        // Its package would start a copy of its own.
+        install.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
+        let installed = succeeds_within(&mut install, INSTALL)
+            || (succeeds_within(&mut update, INSTALL) && succeeds_within(&mut install, INSTALL));
+        installed.then(|| tools::path_of(NAME)).flatten()
+    };
+    tools::path_of(NAME)
+        .or_else(install)
+        .ok_or_else(|| format!("{NAME} is not installed, and `apt-get install {NAME}` does not succeed"))
+}
+
+/// A program of a Python package, in an environment of its own below the target folder.
+fn of_python(name: &str, package: &str, program: &str) -> Result<PathBuf, String> {
+    let folder = process::target().join("services").join(name);
+    let found = folder.join("bin").join(program);
+    // Written last, so that one that was cut short is made anew.
+    let mark = folder.join("installed");
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == package) && found.is_file() {
+        return Ok(found);
+    }
+    eprintln!("installing {package}");
+    let missing = |what: &str| format!("{name} is not installed, and {what} does not succeed");
+    let mut environment = command("python3", &["-m", "venv", "--clear"]);
+    if !succeeds_within(environment.arg(&folder), INSTALL) {
+        return Err(missing("`python3 -m venv`"));
+    }
+    let mut pip = command(
+        &folder.join("bin/pip").to_string_lossy(),
+        &["install", "--quiet", package],
+    );
+    if !succeeds_within(&mut pip, INSTALL) {
+        return Err(missing(&format!("`pip install {package}`")));
+    }
+    std::fs::write(&mark, package).map_err(|error| format!("{}: {error}", mark.display()))?;
+    Ok(found)
+}

@@ -17,11 +17,18 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 1] = [Suite {
-    name: "services",
-    target: "services-service",
-    needs: &Kind::ALL,
-}];
+pub const SUITES: [Suite; 2] = [
+    Suite {
+        name: "services",
+        target: "services-service",
+        needs: &Kind::ALL,
+    },
+    Suite {
+        name: "sqs",
+        target: "sqs-service",
+        needs: &[Kind::Ministack, Kind::Moto],
+    },
+];
 
 /// Runs a suite; what it needs is installed first. It is skipped where that can't be had.
 pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {

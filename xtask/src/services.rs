@@ -17,7 +17,7 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 2] = [
+pub const SUITES: [Suite; 3] = [
     Suite {
         name: "services",
         target: "services-service",
@@ -27,6 +27,11 @@ pub const SUITES: [Suite; 2] = [
         name: "sqs",
         target: "sqs-service",
         needs: &[Kind::Ministack, Kind::Moto],
+    },
+    Suite {
+        name: "lambda",
+        target: "lambda-service",
+        needs: &[Kind::Ministack],
     },
 ];
 

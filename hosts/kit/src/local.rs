@@ -2,6 +2,7 @@
 
 mod durable;
 
+use crate::aws::AwsConnectors;
 use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_command::{CommandConnector, CommandSettings};
 use starbridge_fdl::graph::{CatchTarget, Flow};
@@ -159,6 +160,7 @@ impl LocalRun {
                 Arc::new(CommandConnector::new(CommandSettings::in_folder(folder))),
             );
         }
+        AwsConnectors::default().add_to(&mut connectors);
         let world = World {
             queues: None,
             history: match &kept {

@@ -17,7 +17,7 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 3] = [
+pub const SUITES: [Suite; 4] = [
     Suite {
         name: "services",
         target: "services-service",
@@ -31,6 +31,11 @@ pub const SUITES: [Suite; 3] = [
     Suite {
         name: "lambda",
         target: "lambda-service",
+        needs: &[Kind::Ministack],
+    },
+    Suite {
+        name: "aws",
+        target: "aws-service",
         needs: &[Kind::Ministack],
     },
 ];

@@ -138,18 +138,22 @@ impl Fault {
                 FaultKind::Other("InvalidRequest".to_owned()),
                 format!("the request can't be made: {}", innermost(error)),
             ),
-            SdkError::ResponseError(answer) => {
-                let status = answer.raw().status().as_u16();
-                let cause = format!("an answer with status {status} that can't be read: {}", reason(error));
-                Self::new(FaultKind::ConnectionFailed, cause)
-            }
+            SdkError::ResponseError(answer) => Self::unreadable(answer.raw().status().as_u16()),
             other => Self::new(FaultKind::ConnectionFailed, reason(other)),
         }
+    }
+
+    fn unreadable(status: u16) -> Self {
+        let cause = format!("an answer with status {status} that can't be read: is it the service that is there?");
+        Self::new(FaultKind::ConnectionFailed, cause)
     }
 
     fn of_answer<E: ProvideErrorMetadata>(error: &E, raw: &HttpResponse) -> Self {
         let status = raw.status().as_u16();
         let code = error.code().filter(|code| !code.is_empty());
+        if code.is_none() && status < 400 {
+            return Self::unreadable(status);
+        }
         let mut fault = Self::of_code(code.unwrap_or(&status.to_string()), error.message().unwrap_or_default());
         fault.refused = (400..500).contains(&status);
         if code.is_none() {

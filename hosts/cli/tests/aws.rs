@@ -81,7 +81,9 @@ fn a_flow_sends_messages() {
     let only_sqs = [&CREDENTIALS[..], &[("AWS_ENDPOINT_URL_SQS", &endpoint)]].concat();
     let missing = said(&exec(folder.path(), &task("sqs:nobody"), &only_sqs));
     assert_eq!(missing["error"], "SQS.QueueDoesNotExist");
-    assert!(ask(&service, "Action=PurgeQueue&QueueUrl=/000000000000/orders").contains("200"));
+    let count = "Action=GetQueueAttributes&QueueUrl=/000000000000/orders&AttributeName.1=ApproximateNumberOfMessages";
+    let counted = ask(&service, count);
+    assert!(counted.contains("<Value>21</Value>"), "{counted}");
 }
 
 #[test]

@@ -33,9 +33,10 @@ fn task(resource: &str) -> String {
     format!(r#"{head}{{"type": "task", "name": "send", "resourceArn": "{resource}"}}]}}"#)
 }
 
-fn exec(folder: &Path, flow: &str, environment: &[(&str, &str)]) -> Output {
+fn command(folder: &Path, flow: &str, environment: &[(&str, &str)]) -> Command {
     std::fs::write(folder.join("flow.json"), flow).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_starbridge"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starbridge"));
+    command
         .args(["exec", "flow.json", "--quiet"])
         .current_dir(folder)
         .env_clear()
@@ -43,9 +44,23 @@ fn exec(folder: &Path, flow: &str, environment: &[(&str, &str)]) -> Output {
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .env("HOME", folder)
         .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdin(Stdio::null());
+    command
+}
+
+fn exec(folder: &Path, flow: &str, environment: &[(&str, &str)]) -> Output {
+    command(folder, flow, environment).output().unwrap()
+}
+
+/// How many messages a queue has.
+fn count(service: &Service, queue: &str) -> usize {
+    let name = "ApproximateNumberOfMessages";
+    let question = format!("Action=GetQueueAttributes&QueueUrl=/000000000000/{queue}&AttributeName.1={name}");
+    let said = ask(service, &question);
+    let value = said.split_once("<Value>").and_then(|(_, rest)| rest.split_once('<'));
+    value
+        .and_then(|(value, _)| value.parse().ok())
+        .unwrap_or_else(|| panic!("{said}"))
 }
 
 fn said(output: &Output) -> serde_json::Value {
@@ -81,9 +96,39 @@ fn a_flow_sends_messages() {
     let only_sqs = [&CREDENTIALS[..], &[("AWS_ENDPOINT_URL_SQS", &endpoint)]].concat();
     let missing = said(&exec(folder.path(), &task("sqs:nobody"), &only_sqs));
     assert_eq!(missing["error"], "SQS.QueueDoesNotExist");
-    let count = "Action=GetQueueAttributes&QueueUrl=/000000000000/orders&AttributeName.1=ApproximateNumberOfMessages";
-    let counted = ask(&service, count);
-    assert!(counted.contains("<Value>21</Value>"), "{counted}");
+    assert_eq!(count(&service, "orders"), 21);
+}
+
+#[test]
+fn a_flow_goes_on_when_the_service_was_away() {
+    const MESSAGES: usize = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::start(Kind::Ministack);
+    assert!(ask(&service, "Action=CreateQueue&QueueName=orders").contains("200"));
+    let numbers: Vec<String> = (0..MESSAGES).map(|n| n.to_string()).collect();
+    let flow = r#"{"version": "v1", "type": "flow", "steps": [{"type": "foreach", "name": "each", "concurrency": 2,
+        "inputMappings": [{"target": "n", "source": [NUMBERS]}], "iterationMapping": {"collection": "$.n", "item": "n"},
+        "outputMappings": [{"target": "sent", "source": "$local[*].MessageId"}],
+        "steps": [{"type": "task", "name": "send", "resourceArn": "sqs:orders",
+            "retry": [{"errors": ["SQS.ConnectionFailed"], "backoff": "fixed", "maxAttempts": 100}]}]}]}"#;
+    let flow = flow.replace("NUMBERS", &numbers.join(","));
+    let endpoint = service.url();
+    let environment = [&CREDENTIALS[..], &[("AWS_ENDPOINT_URL", &endpoint)]].concat();
+    let mut running = command(folder.path(), &flow, &environment);
+    let running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while count(&service, "orders") < 10 {
+        std::thread::yield_now();
+    }
+    // It keeps what it has over a restart only where it was asked to end.
+    service.stop();
+    service.start_again();
+    let kept = count(&service, "orders");
+    assert!(kept < MESSAGES, "the flow had ended before: {kept}");
+    let ended = said(&running.wait_with_output().unwrap());
+    assert_eq!(ended["sent"].as_array().map(Vec::len), Some(MESSAGES), "{ended}");
+    // One that was taken and whose answer did not come is there twice.
+    let count = count(&service, "orders");
+    assert!((MESSAGES..MESSAGES + 10).contains(&count), "{count}");
 }
 
 #[test]

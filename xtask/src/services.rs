@@ -17,7 +17,7 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 2] = [
+pub const SUITES: [Suite; 5] = [
     Suite {
         name: "services",
         target: "services-service",
@@ -27,6 +27,21 @@ pub const SUITES: [Suite; 2] = [
         name: "redis",
         target: "redis-service",
         needs: &[Kind::Redis],
+    },
+    Suite {
+        name: "sqs",
+        target: "sqs-service",
+        needs: &[Kind::Ministack, Kind::Moto],
+    },
+    Suite {
+        name: "lambda",
+        target: "lambda-service",
+        needs: &[Kind::Ministack],
+    },
+    Suite {
+        name: "aws",
+        target: "aws-service",
+        needs: &[Kind::Ministack],
     },
 ];
 

@@ -21,6 +21,7 @@ pub use queues::{Buried, ShownQueue};
 pub use schedules::{ScheduleError, Scheduled};
 pub use watching::{Watch, Watchers};
 
+use crate::aws::AwsConnectors;
 use crate::system::SystemClock;
 use owners::{Owners, Start};
 use starbridge_fdl::limits::Limits;
@@ -144,6 +145,7 @@ impl Node {
                 tokens: tokens.clone(),
                 watchers: watchers.clone(),
                 counters: counters.clone(),
+                aws: AwsConnectors::default(),
             },
         )?;
         let node = Self {

@@ -97,7 +97,7 @@ impl ResourceMap {
     }
 
     /// What a resource leads to. The map is asked first, so that a test can lead a call elsewhere; `acs:fnf:…:flow/X` and
-    /// `fnf:StartExecution` are flows without being told.
+    /// `fnf:StartExecution` are flows without being told, and so are AWS's own names what they name.
     pub fn resolve(&self, resource: &str) -> Option<Resolved> {
         for entry in &self.entries {
             if let Some(names) = matches(&entry.pattern, resource) {
@@ -112,13 +112,19 @@ impl ResourceMap {
                         }
                     }
                 }
-                return Some(Resolved { target, via: entry.via });
+                return Some(Resolved {
+                    target: of_aws(&target).unwrap_or(target),
+                    via: entry.via,
+                });
             }
         }
         let direct = |target: String| Resolved {
             target,
             via: Via::Direct,
         };
+        if let Some(target) = of_aws(resource) {
+            return Some(direct(target));
+        }
         if DIRECT.iter().any(|form| resource.starts_with(form)) {
             return Some(direct(resource.to_owned()));
         }
@@ -128,6 +134,21 @@ impl ResourceMap {
         }
         (resource == "fnf:StartExecution").then(|| direct("flow:".to_owned()))
     }
+}
+
+/// The ARN of a queue or function of AWS, or a queue's URL, as the form that is called.
+fn of_aws(resource: &str) -> Option<String> {
+    if let Some(rest) = resource.strip_prefix("arn:") {
+        let service = rest.split(':').nth(1)?;
+        return matches!(service, "sqs" | "lambda").then(|| format!("{service}:{resource}"));
+    }
+    let host = resource.strip_prefix("https://")?.split('/').next()?;
+    let name = host
+        .strip_suffix(".cn")
+        .unwrap_or(host)
+        .strip_suffix(".amazonaws.com")?;
+    let is_queue = name.ends_with(".queue") || name.split('.').any(|part| matches!(part, "sqs" | "sqs-fips"));
+    is_queue.then(|| format!("sqs:{resource}"))
 }
 
 fn parse(text: &str, stars: bool) -> Result<Vec<Part>, ResourceMapError> {
@@ -216,6 +237,33 @@ mod tests {
         assert_eq!(map.resolve("acs:fnf:cn:1:flow/child").unwrap().target, "flow:child");
         assert_eq!(map.resolve("fnf:StartExecution").unwrap().target, "flow:");
         assert_eq!(map.resolve("http://x/").unwrap().target, "http://x/");
+    }
+
+    #[test]
+    fn names_of_aws_need_no_map() {
+        let mut map = map(&["acs:mns:*:/queues/{q}/messages=arn:aws:sqs:eu-west-1:1:{q}"]);
+        for (resource, scheme) in [
+            ("arn:aws:sqs:eu-west-1:1:orders", "sqs"),
+            ("arn:aws-cn:lambda:cn-north-1:1:function:pay:live", "lambda"),
+            ("https://sqs.eu-west-1.amazonaws.com/1/orders", "sqs"),
+            ("https://eu-west-1.queue.amazonaws.com/1/orders", "sqs"),
+            ("https://sqs.cn-north-1.amazonaws.com.cn/1/orders", "sqs"),
+        ] {
+            let target = map.resolve(resource).unwrap().target;
+            assert_eq!(target, format!("{scheme}:{resource}"));
+        }
+        for resource in ["https://sqs.example/1/orders", "https://x.amazonaws.com/sqs.y"] {
+            assert_eq!(map.resolve(resource).unwrap().target, resource);
+        }
+        assert_eq!(map.resolve("arn:aws:s3:::bucket"), None);
+        let mapped = map.resolve("acs:mns:cn:1:/queues/orders/messages").unwrap();
+        assert_eq!(mapped.target, "sqs:arn:aws:sqs:eu-west-1:1:orders");
+        assert_eq!(mapped.via, Via::MessageService);
+        map.add("arn:*=http://x").unwrap();
+        assert_eq!(
+            map.resolve("arn:aws:sqs:eu-west-1:1:orders").unwrap().target,
+            "http://x"
+        );
     }
 
     #[test]

@@ -4,8 +4,11 @@
 //! the middle of a test, and is gone when the test is, however that ends. The programs are named by the environment
 //! ([`Kind::variable`]), as `cargo xtask test` and `cargo xtask services` do; a test that needs one that is not named fails.
 
+mod answering;
 mod guarded;
 mod ready;
+
+pub use answering::{Answering, Heard, Said};
 
 use guarded::Guarded;
 use std::net::{Ipv4Addr, TcpListener};

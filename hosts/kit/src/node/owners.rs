@@ -3,6 +3,7 @@
 use super::queues::Shared;
 use super::telling::tell;
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
+use crate::aws::AwsConnectors;
 use crate::system::{SystemClock, birth};
 use starbridge_command::{CommandConnector, CommandSettings};
 use starbridge_fdl::limits::Limits;
@@ -28,6 +29,7 @@ pub(super) struct Start {
     pub(super) tokens: TokenKeys,
     pub(super) watchers: Watchers,
     pub(super) counters: Arc<Counters>,
+    pub(super) aws: AwsConnectors,
 }
 
 /// How the node came to its end, once it has.
@@ -173,6 +175,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         connectors.insert("cmd", Arc::new(commands));
     }
     settings.further.insert_into(&mut connectors);
+    start.aws.add_to(&mut connectors);
     let mut shard = Shard::new(
         start.flows.clone(),
         settings.resources.clone(),

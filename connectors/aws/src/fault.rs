@@ -1,0 +1,286 @@
+//! A call to AWS that came to nothing: under which name, and in which words.
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use starbridge_ports::Outcome;
+use std::error::Error;
+use std::io::ErrorKind;
+
+/// Characters of a service's message that are repeated: one about a signature goes on for a page.
+const QUOTED: usize = 400;
+
+/// What went wrong, as far as somebody may want to decide by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// There was no answer, or none that could be read.
+    ConnectionFailed,
+    /// Nobody gave credentials.
+    CredentialsMissing,
+    /// No region is known.
+    RegionMissing,
+    /// The service refuses: these credentials, or what they ask for.
+    AccessDenied,
+    /// There are too many requests.
+    Throttled,
+    /// Anything else, by the service's own code.
+    Other(String),
+}
+
+impl FaultKind {
+    /// The name, as it stands after the service's in an error of a flow.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::ConnectionFailed => "ConnectionFailed",
+            Self::CredentialsMissing => "CredentialsMissing",
+            Self::RegionMissing => "RegionMissing",
+            Self::AccessDenied => "AccessDenied",
+            Self::Throttled => "Throttled",
+            Self::Other(code) => code,
+        }
+    }
+
+    /// The kind of a service's code.
+    pub fn of_code(code: &str) -> Self {
+        // A shape's namespace before it, or where to read about it behind.
+        let code = code.rsplit('#').next().unwrap_or(code);
+        let code = code.split(':').next().unwrap_or(code);
+        let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
+        match code {
+            "AccessDenied" | "AccessDeniedException" | "KmsAccessDenied" => Self::AccessDenied,
+            code if REFUSED_CREDENTIALS.contains(&code) => Self::AccessDenied,
+            code if THROTTLED.contains(&code) => Self::Throttled,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+/// Codes that say that credentials are no good.
+const REFUSED_CREDENTIALS: [&str; 11] = [
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "IncompleteSignatureException",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "MissingAuthenticationTokenException",
+    "OptInRequired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+];
+
+/// Codes that ask for patience.
+const THROTTLED: [&str; 9] = [
+    "EC2ThrottledException",
+    "KmsThrottled",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+];
+
+/// A call that came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What it is.
+    pub kind: FaultKind,
+    /// Why, in words for people.
+    pub cause: String,
+    /// Seconds to wait, where the service says so.
+    pub retry_after: Option<u64>,
+    /// Whether the service looked at the request and refused it: it did nothing then.
+    pub refused: bool,
+}
+
+impl Fault {
+    /// A fault that no answer told.
+    pub fn new(kind: FaultKind, cause: impl Into<String>) -> Self {
+        Self {
+            kind,
+            cause: cause.into(),
+            retry_after: None,
+            refused: false,
+        }
+    }
+
+    /// A service's refusal with this code.
+    pub fn of_code(code: &str, message: &str) -> Self {
+        let kind = FaultKind::of_code(code);
+        let cause = match message.trim() {
+            "" => format!("the service answered `{code}` and said no more"),
+            message => excerpt(message),
+        };
+        Self {
+            kind,
+            cause,
+            retry_after: None,
+            refused: true,
+        }
+    }
+
+    /// What the SDK says.
+    pub fn of<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> Self {
+        if let Some(credentials) = found::<CredentialsError>(error) {
+            return Self::new(FaultKind::CredentialsMissing, credentials_words(credentials));
+        }
+        match error {
+            SdkError::ServiceError(answer) => Self::of_answer(answer.err(), answer.raw()),
+            SdkError::TimeoutError(_) => Self::new(FaultKind::ConnectionFailed, "no answer within the time for it"),
+            SdkError::DispatchFailure(failure) if failure.is_timeout() => {
+                Self::new(FaultKind::ConnectionFailed, "no connection within the time for it")
+            }
+            SdkError::ConstructionFailure(_) => Self::new(
+                FaultKind::Other("InvalidRequest".to_owned()),
+                format!("the request can't be made: {}", innermost(error)),
+            ),
+            SdkError::ResponseError(answer) => Self::unreadable(answer.raw().status().as_u16()),
+            other => Self::new(FaultKind::ConnectionFailed, reason(other)),
+        }
+    }
+
+    fn unreadable(status: u16) -> Self {
+        let cause = format!("an answer with status {status} that can't be read: is it the service that is there?");
+        Self::new(FaultKind::ConnectionFailed, cause)
+    }
+
+    fn of_answer<E: ProvideErrorMetadata>(error: &E, raw: &HttpResponse) -> Self {
+        let status = raw.status().as_u16();
+        let code = error.code().filter(|code| !code.is_empty());
+        if code.is_none() && status < 400 {
+            return Self::unreadable(status);
+        }
+        let mut fault = Self::of_code(code.unwrap_or(&status.to_string()), error.message().unwrap_or_default());
+        fault.refused = (400..500).contains(&status);
+        if code.is_none() {
+            match status {
+                401 | 403 => fault.kind = FaultKind::AccessDenied,
+                429 => fault.kind = FaultKind::Throttled,
+                _ => {}
+            }
+        }
+        fault.retry_after = raw
+            .headers()
+            .get("retry-after")
+            .and_then(|wait| wait.trim().parse().ok());
+        fault
+    }
+
+    /// The outcome of a call to a service: `<service>.<name>`, and a cause that says what the call was about.
+    pub fn outcome(self, service: &str, about: &str) -> Outcome {
+        Outcome::Failed {
+            error: format!("{service}.{}", self.kind.name()),
+            cause: format!("{about}: {}", self.cause),
+            retry_after: self.retry_after,
+        }
+    }
+}
+
+fn credentials_words(error: &CredentialsError) -> String {
+    match error {
+        CredentialsError::CredentialsNotLoaded(_) => {
+            "no credentials are given: neither in the environment, nor in a profile, nor by the machine".to_owned()
+        }
+        CredentialsError::ProviderTimedOut(_) => "who should give credentials does not answer".to_owned(),
+        other => format!(
+            "the credentials can't be had: {}",
+            excerpt(&innermost(other).to_string())
+        ),
+    }
+}
+
+/// Why there was no answer.
+fn reason(error: &(dyn Error + 'static)) -> String {
+    if let Some(broken) = found::<std::io::Error>(error)
+        && let Some(words) = words(broken.kind())
+    {
+        return words.to_owned();
+    }
+    excerpt(&innermost(error).to_string())
+}
+
+fn words(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::ConnectionRefused => "connection refused",
+        ErrorKind::ConnectionReset => "connection reset by the other side",
+        ErrorKind::BrokenPipe => "the connection was closed while the request was sent",
+        ErrorKind::UnexpectedEof => "the connection was closed early",
+        ErrorKind::TimedOut => "the connection timed out",
+        ErrorKind::HostUnreachable => "the host cannot be reached",
+        ErrorKind::NetworkUnreachable => "the network cannot be reached",
+        _ => return None,
+    })
+}
+
+/// The first error of a type among the sources of an error, those inside I/O errors included.
+fn found<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        next = deeper(error);
+    }
+    None
+}
+
+fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    std::iter::successors(Some(error), |error| deeper(*error))
+        .last()
+        .unwrap_or(error)
+}
+
+/// What an error comes from. An I/O error that wraps another passes over it as source.
+fn deeper<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped
+        .map(|inner| inner as &(dyn Error + 'static))
+        .or_else(|| error.source())
+}
+
+/// The first line of a message, not too long.
+fn excerpt(message: &str) -> String {
+    let line = message.trim().lines().next().unwrap_or_default();
+    line.chars().take(QUOTED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_lose_what_stands_around_them() {
+        for (code, name) in [
+            ("AWS.SimpleQueueService.NonExistentQueue", "NonExistentQueue"),
+            ("com.amazonaws.sqs#QueueDoesNotExist", "QueueDoesNotExist"),
+            (
+                "ResourceNotFoundException:http://internal/",
+                "ResourceNotFoundException",
+            ),
+            ("InvalidClientTokenId", "AccessDenied"),
+            ("AccessDeniedException", "AccessDenied"),
+            ("RequestThrottled", "Throttled"),
+            ("InternalError", "InternalError"),
+        ] {
+            assert_eq!(FaultKind::of_code(code).name(), name, "{code}");
+        }
+    }
+
+    #[test]
+    fn long_messages_are_cut_to_their_first_line() {
+        let fault = Fault::of_code(
+            "SignatureDoesNotMatch",
+            "The signature does not match.\n\nThe canonical string …",
+        );
+        assert_eq!(fault.cause, "The signature does not match.");
+        assert_eq!(
+            Fault::of_code("X", "").cause,
+            "the service answered `X` and said no more"
+        );
+        assert_eq!(Fault::of_code("X", &"é".repeat(500)).cause.chars().count(), QUOTED);
+    }
+}

@@ -1,0 +1,57 @@
+//! The thread that carries calls to AWS.
+
+use crate::{Fault, FaultKind};
+use std::future::Future;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
+
+/// A runtime with one thread.
+pub(crate) struct Thread {
+    /// There until this is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Thread {
+    pub(crate) fn start() -> Result<Self, String> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("aws")
+            .enable_all()
+            .build()
+            .map_err(|error| format!("the thread for AWS can't be started: {error}"))?;
+        Ok(Self { runtime: Some(runtime) })
+    }
+
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let over = || Fault::new(FaultKind::Other("Unavailable".to_owned()), "the call was given up");
+        let task = self.runtime.as_ref().ok_or_else(over)?.spawn(work);
+        let _given_up = AbortOnDrop(task.abort_handle());
+        task.await.map_err(|_| over())
+    }
+
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(work);
+        }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // It may be dropped from within another runtime, which must not wait for this one.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,257 @@
+//! What a function's answer means for the call.
+
+use starbridge_aws::{Fault, FaultKind};
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{Outcome, Request, Via};
+
+/// Characters of an answer that are repeated in a message.
+const QUOTED: usize = 200;
+
+/// What came back.
+pub(crate) struct Answer {
+    /// Set where the function itself failed.
+    pub error: Option<String>,
+    pub payload: Vec<u8>,
+    pub status: i32,
+}
+
+/// The outcome of a call that was answered.
+pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outcome {
+    if answer.error.is_some() {
+        return function_error(request, &answer.payload);
+    }
+    if request.pattern == Pattern::WaitForCallback {
+        // The answer is the acceptance: whatever it is like, it takes nothing back.
+        return Outcome::Accepted {
+            receipt: Some(status(answer)),
+        };
+    }
+    if !awaited {
+        return Outcome::Result(status(answer));
+    }
+    let limit = request.answer_limit;
+    if answer.payload.len() > limit {
+        let cause = format!("the answer has more than the {limit} bytes it may have");
+        return Outcome::failed("FnF.PayloadTooLarge", cause);
+    }
+    match parse(&answer.payload) {
+        // What a function says that returns nothing.
+        Ok(Value::Null) => Outcome::Result(Object::new().into()),
+        Ok(value) => Outcome::Result(value),
+        Err(error) => {
+            let cause = format!(
+                "the answer is no JSON: {error}; begins with `{}`",
+                excerpt(&answer.payload)
+            );
+            Outcome::failed("FnF.InvalidLocal", cause)
+        }
+    }
+}
+
+fn status(answer: &Answer) -> Value {
+    let mut said = Object::new();
+    said.insert("StatusCode".into(), i64::from(answer.status).into());
+    said.into()
+}
+
+fn parse(payload: &[u8]) -> Result<Value, serde_json::Error> {
+    match payload.trim_ascii() {
+        [] => Ok(Value::Null),
+        text => serde_json::from_slice(text),
+    }
+}
+
+/// The error a function answered with, by the name it gave it.
+fn function_error(request: &Request, payload: &[u8]) -> Outcome {
+    let body = match parse(payload) {
+        Ok(Value::Object(body)) => body,
+        _ => Object::new(),
+    };
+    let member = |names: [&str; 2]| {
+        let found = names.into_iter().find_map(|name| body.get(name));
+        found.map(Value::to_plain_text).filter(|text| !text.is_empty())
+    };
+    let cause = member(["errorMessage", "cause"]).unwrap_or_else(|| excerpt(payload));
+    let named = member(["errorType", "error"]);
+    // Long ago a function that took too long had a message and no type.
+    let timed_out = match &named {
+        Some(name) => name == "Sandbox.Timedout",
+        None => cause.contains("Task timed out after"),
+    };
+    let error = match named {
+        _ if timed_out => "Lambda.Timedout".to_owned(),
+        Some(name) => name,
+        None if request.via == Via::FunctionCompute => "FC.Unknown".to_owned(),
+        None => "Lambda.Unknown".to_owned(),
+    };
+    Outcome::failed(error, cause)
+}
+
+/// The outcome of a call that the function never saw, or whose answer did not come.
+pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcome {
+    let of_compute = request.via == Via::FunctionCompute;
+    let name = match &fault.kind {
+        FaultKind::Throttled if of_compute => Some("FC.ResourceThrottled"),
+        FaultKind::Other(_) if of_compute && !fault.refused => Some("FC.InternalServerError"),
+        _ => None,
+    };
+    if let Some(name) = name {
+        return Outcome::Failed {
+            error: name.to_owned(),
+            cause: format!("{shown}: {}", fault.cause),
+            retry_after: fault.retry_after,
+        };
+    }
+    if fault.kind == FaultKind::Throttled {
+        // By the service's own name for it, which flows match already.
+        fault.kind = FaultKind::Other("TooManyRequestsException".to_owned());
+    }
+    fault.outcome("Lambda", shown)
+}
+
+fn excerpt(payload: &[u8]) -> String {
+    let start = payload.get(..QUOTED * 4).unwrap_or(payload);
+    let text = String::from_utf8_lossy(start);
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().take(QUOTED).map(plain).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use starbridge_ports::Keys;
+
+    pub(crate) fn request() -> Request {
+        let input: Value = serde_json::from_str(r#"{"a": "é"}"#).unwrap();
+        Request {
+            target: "lambda:f".to_owned(),
+            via: Via::Direct,
+            pattern: Pattern::RequestResponse,
+            input: input.as_object().cloned().unwrap(),
+            params: None,
+            keys: Keys {
+                idempotency: "e/3".to_owned(),
+                step_visit: "e/2".to_owned(),
+                execution: "e".to_owned(),
+                flow: "f".to_owned(),
+                step: "schritt ü".to_owned(),
+                traceparent: None,
+            },
+            attempt: 1,
+            rollback: false,
+            polling: false,
+            follow: false,
+            timeout_at: None,
+            answer_limit: 100,
+        }
+    }
+
+    fn answer(payload: &str, error: bool) -> Answer {
+        Answer {
+            error: error.then(|| "Unhandled".to_owned()),
+            payload: payload.as_bytes().to_vec(),
+            status: 200,
+        }
+    }
+
+    #[test]
+    fn answers_are_results() {
+        let of = |payload: &str| outcome(&request(), &answer(payload, false), true);
+        let result = |json: &str| Outcome::Result(serde_json::from_str(json).unwrap());
+        assert_eq!(of(r#"{"b": "星"}"#), result(r#"{"b": "星"}"#));
+        assert_eq!(of("null"), result("{}"));
+        assert_eq!(of(""), result("{}"));
+        assert_eq!(of("[1]"), result("[1]"), "the machine says what is wrong with it");
+        let failed = |payload: &str| match of(payload) {
+            Outcome::Failed { error, .. } => error,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(failed("nonsense"), "FnF.InvalidLocal");
+        assert_eq!(failed(&format!("\"{}\"", "x".repeat(99))), "FnF.PayloadTooLarge");
+        let mut waiting = request();
+        waiting.pattern = Pattern::WaitForCallback;
+        let receipt = Some(serde_json::from_str(r#"{"StatusCode": 200}"#).unwrap());
+        assert_eq!(
+            outcome(&waiting, &answer("nonsense", false), true),
+            Outcome::Accepted { receipt }
+        );
+        assert_eq!(
+            outcome(&request(), &answer("", false), false),
+            result(r#"{"StatusCode": 200}"#)
+        );
+    }
+
+    #[test]
+    fn function_errors_keep_their_names() {
+        for (payload, error, cause) in [
+            (
+                r#"{"errorType": "NoMoney", "errorMessage": "too little"}"#,
+                "NoMoney",
+                "too little",
+            ),
+            (
+                r#"{"error": "NoMoney", "cause": "too little"}"#,
+                "NoMoney",
+                "too little",
+            ),
+            (
+                r#"{"errorType": "Sandbox.Timedout", "errorMessage": "Task timed out after 3.00 seconds"}"#,
+                "Lambda.Timedout",
+                "Task timed out after 3.00 seconds",
+            ),
+            (
+                r#"{"errorMessage": "2026 id Task timed out after 3.00 seconds"}"#,
+                "Lambda.Timedout",
+                "2026 id Task timed out after 3.00 seconds",
+            ),
+            (r#"{"errorMessage": "boom"}"#, "Lambda.Unknown", "boom"),
+            ("boom", "Lambda.Unknown", "boom"),
+        ] {
+            let expected = Outcome::failed(error, cause);
+            assert_eq!(outcome(&request(), &answer(payload, true), true), expected, "{payload}");
+        }
+        let mut compute = request();
+        compute.via = Via::FunctionCompute;
+        let unknown = outcome(&compute, &answer("boom", true), true);
+        assert_eq!(unknown, Outcome::failed("FC.Unknown", "boom"));
+    }
+
+    #[test]
+    fn refusals_have_the_services_names() {
+        let of = |via: Via, code: &str, refused: bool| {
+            let mut request = request();
+            request.via = via;
+            let mut fault = Fault::of_code(code, "why");
+            fault.refused = refused;
+            match failed(&request, fault, "function `f`") {
+                Outcome::Failed { error, cause, .. } => {
+                    assert_eq!(cause, "function `f`: why");
+                    error
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            of(Via::Direct, "ResourceNotFoundException", true),
+            "Lambda.ResourceNotFoundException"
+        );
+        assert_eq!(
+            of(Via::Direct, "TooManyRequestsException", true),
+            "Lambda.TooManyRequestsException"
+        );
+        assert_eq!(of(Via::Direct, "AccessDeniedException", true), "Lambda.AccessDenied");
+        assert_eq!(
+            of(Via::FunctionCompute, "TooManyRequestsException", true),
+            "FC.ResourceThrottled"
+        );
+        assert_eq!(
+            of(Via::FunctionCompute, "ServiceException", false),
+            "FC.InternalServerError"
+        );
+        assert_eq!(
+            of(Via::FunctionCompute, "ResourceNotFoundException", true),
+            "Lambda.ResourceNotFoundException"
+        );
+    }
+}

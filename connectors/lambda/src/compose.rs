@@ -1,0 +1,248 @@
+//! A call becomes an invocation: payload, and a context that carries its keys.
+
+use aws_sdk_lambda::types::InvocationType;
+use starbridge_aws::base64;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{Outcome, Request};
+
+/// Bytes of a payload whose answer is waited for.
+const PAYLOAD_BYTES: usize = 6 << 20;
+/// Bytes of a payload that is put into the function's queue.
+const EVENT_BYTES: usize = 1 << 20;
+/// Bytes of a context, encoded.
+const CONTEXT_BYTES: usize = 3583;
+
+/// The members of `serviceParams` that mean something to a function.
+const KNOWN: [&str; 5] = ["Payload", "Qualifier", "InvocationType", "ClientContext", "idempotency"];
+
+/// What is sent.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub kind: InvocationType,
+    pub qualifier: Option<String>,
+    pub payload: String,
+    /// The client context in base64.
+    pub context: String,
+}
+
+impl Invocation {
+    /// Whether its answer is the function's.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.kind != InvocationType::Event
+    }
+}
+
+/// What `serviceParams` say.
+#[derive(Default)]
+struct Params {
+    payload: Option<Value>,
+    qualifier: Option<String>,
+    event: bool,
+    context: Object,
+    step_key: bool,
+}
+
+/// The invocation of a call.
+pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
+    let params = read(request.params.as_ref())?;
+    let payload = match params.payload {
+        Some(payload) => payload.to_json(),
+        None => Value::from(request.input.clone()).to_json(),
+    };
+    let most = if params.event { EVENT_BYTES } else { PAYLOAD_BYTES };
+    if payload.len() > most {
+        let cause = format!(
+            "the payload has {} bytes, more than the {most} it may have",
+            payload.len()
+        );
+        return Err(Outcome::failed("Lambda.RequestTooLargeException", cause));
+    }
+    Ok(Invocation {
+        kind: match params.event {
+            true => InvocationType::Event,
+            false => InvocationType::RequestResponse,
+        },
+        qualifier: params.qualifier,
+        payload,
+        context: context(params.context, request, params.step_key)?,
+    })
+}
+
+fn read(params: Option<&Value>) -> Result<Params, Outcome> {
+    let Some(params) = params else {
+        return Ok(Params::default());
+    };
+    match params.as_object() {
+        Some(object) if KNOWN.iter().any(|key| object.contains_key(key)) => of_object(object),
+        _ => Ok(Params {
+            payload: Some(params.clone()),
+            ..Params::default()
+        }),
+    }
+}
+
+fn of_object(object: &Object) -> Result<Params, Outcome> {
+    let mut params = Params::default();
+    for (key, value) in object {
+        match (key.as_str(), value, value.as_str()) {
+            ("Payload", payload, _) => params.payload = Some(payload.clone()),
+            (_, Value::Null, _) if KNOWN.contains(&key.as_str()) => {}
+            ("Qualifier", Value::String(_) | Value::Number(_), _) => params.qualifier = Some(value.to_plain_text()),
+            ("InvocationType", _, Some("Event")) => params.event = true,
+            ("InvocationType", _, Some("RequestResponse")) => params.event = false,
+            ("ClientContext", Value::Object(context), _) => params.context = context.clone(),
+            ("idempotency", _, Some("step")) => params.step_key = true,
+            ("idempotency", _, Some("call")) => params.step_key = false,
+            ("Qualifier", ..) => return Err(bad(format!("`Qualifier` must be text, not {}", value.kind()))),
+            ("ClientContext", ..) => {
+                return Err(bad(format!("`ClientContext` must be an object, not {}", value.kind())));
+            }
+            ("InvocationType", ..) => {
+                return Err(bad(format!(
+                    "`InvocationType` must be `RequestResponse` or `Event`, not {value}"
+                )));
+            }
+            ("idempotency", ..) => return Err(bad(format!("`idempotency` must be `step` or `call`, not {value}"))),
+            (other, ..) => {
+                return Err(bad(format!(
+                    "`serviceParams` has `{other}` beside what a function knows ({})",
+                    KNOWN.map(|name| format!("`{name}`")).join(", ")
+                )));
+            }
+        }
+    }
+    Ok(params)
+}
+
+/// The client context: the flow's own, and the ids of the call among its custom values.
+fn context(mut context: Object, request: &Request, step_key: bool) -> Result<String, Outcome> {
+    let mut custom = match context.get("custom") {
+        None => Object::new(),
+        Some(Value::Object(custom)) => custom.clone(),
+        Some(other) => {
+            return Err(bad(format!(
+                "`ClientContext.custom` must be an object, not {}",
+                other.kind()
+            )));
+        }
+    };
+    let keys = &request.keys;
+    let attempt = request.attempt.to_string();
+    let own_key = custom.contains_key("Idempotency-Key");
+    for (name, value) in [
+        (
+            "Idempotency-Key",
+            if step_key { &keys.step_visit } else { &keys.idempotency },
+        ),
+        ("Starbridge-Step-Key", &keys.step_visit),
+        ("Starbridge-Execution", &keys.execution),
+        ("Starbridge-Flow", &keys.flow),
+        ("Starbridge-Step", &keys.step),
+        ("Starbridge-Attempt", &attempt),
+        (
+            "Starbridge-Type",
+            &(if request.rollback { "rollback" } else { "normal" }).to_owned(),
+        ),
+        ("traceparent", keys.traceparent.as_ref().unwrap_or(&String::new())),
+    ] {
+        let given = name == "Idempotency-Key" && own_key;
+        if !value.is_empty() && !given {
+            custom.insert(name.into(), value.as_str().into());
+        }
+    }
+    context.insert("custom".into(), custom.into());
+    let encoded = base64::encode(Value::from(context).to_json());
+    if encoded.len() > CONTEXT_BYTES {
+        return Err(bad(format!(
+            "the client context has {} bytes in base64, more than the {CONTEXT_BYTES} it may have",
+            encoded.len()
+        )));
+    }
+    Ok(encoded)
+}
+
+/// The failure of a call that can't be put into an invocation. Its name tells the interpreter that nothing was sent, so that
+/// there is nothing to undo.
+fn bad(cause: String) -> Outcome {
+    Outcome::failed("FnF.NoSuchResource", cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::tests::request;
+
+    fn composed(params: Option<&str>) -> Result<Invocation, (String, String)> {
+        let mut request = request();
+        request.params = params.map(|params| serde_json::from_str(params).unwrap());
+        invocation(&request).map_err(|outcome| match outcome {
+            Outcome::Failed { error, cause, .. } => (error, cause),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn custom(invocation: &Invocation) -> serde_json::Value {
+        let context = base64::decode(&invocation.context).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&context).unwrap()["custom"].clone()
+    }
+
+    #[test]
+    fn the_input_is_the_payload_and_the_context_has_the_keys() {
+        let invocation = composed(None).unwrap();
+        assert_eq!(invocation.payload, r#"{"a":"é"}"#);
+        assert!(invocation.is_awaited());
+        let expected = serde_json::json!({
+            "Idempotency-Key": "e/3", "Starbridge-Step-Key": "e/2", "Starbridge-Execution": "e", "Starbridge-Flow": "f",
+            "Starbridge-Step": "schritt ü", "Starbridge-Attempt": "1", "Starbridge-Type": "normal",
+        });
+        assert_eq!(custom(&invocation), expected);
+    }
+
+    #[test]
+    fn parameters_are_the_payload_or_say_what_it_is() {
+        assert_eq!(composed(Some(r#"{"x": 1}"#)).unwrap().payload, r#"{"x":1}"#);
+        assert_eq!(composed(Some(r#"{"Payload": [1]}"#)).unwrap().payload, "[1]");
+        let all = r#"{"Qualifier": 7, "InvocationType": "Event", "idempotency": "step",
+            "ClientContext": {"client": {"a": 1}, "custom": {"mine": 1, "Starbridge-Type": "x"}}}"#;
+        let invocation = composed(Some(all)).unwrap();
+        assert_eq!(invocation.payload, r#"{"a":"é"}"#);
+        assert_eq!(invocation.qualifier.as_deref(), Some("7"));
+        assert!(!invocation.is_awaited());
+        let custom = custom(&invocation);
+        assert_eq!(
+            (&custom["mine"], &custom["Starbridge-Type"]),
+            (&1.into(), &"normal".into())
+        );
+        assert_eq!(custom["Idempotency-Key"], "e/2");
+        for bad in [
+            r#"{"Payload": 1, "FunctionName": "x"}"#,
+            r#"{"InvocationType": "DryRun"}"#,
+            r#"{"Qualifier": {}}"#,
+            r#"{"ClientContext": "x"}"#,
+            r#"{"ClientContext": {"custom": 1}}"#,
+            r#"{"idempotency": 1}"#,
+        ] {
+            assert_eq!(composed(Some(bad)).unwrap_err().0, "FnF.NoSuchResource", "{bad}");
+        }
+        let large = format!(r#"{{"ClientContext": {{"client": "{}"}}}}"#, "x".repeat(3000));
+        assert!(composed(Some(&large)).unwrap_err().1.contains("more than the 3583"));
+    }
+
+    #[test]
+    fn payloads_have_a_limit() {
+        let of = |bytes: usize, kind: &str| {
+            let text = "x".repeat(bytes - 2);
+            composed(Some(&format!(r#"{{"Payload": "{text}", "InvocationType": "{kind}"}}"#)))
+        };
+        assert!(of(PAYLOAD_BYTES, "RequestResponse").is_ok());
+        assert!(of(EVENT_BYTES, "Event").is_ok());
+        for (bytes, kind) in [(PAYLOAD_BYTES, "RequestResponse"), (EVENT_BYTES, "Event")] {
+            let (error, cause) = of(bytes + 1, kind).unwrap_err();
+            assert_eq!(error, "Lambda.RequestTooLargeException");
+            assert_eq!(
+                cause,
+                format!("the payload has {} bytes, more than the {bytes} it may have", bytes + 1)
+            );
+        }
+    }
+}

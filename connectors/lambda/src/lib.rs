@@ -1,0 +1,91 @@
+//! Functions of AWS Lambda.
+
+mod answer;
+mod compose;
+mod function;
+
+use aws_sdk_lambda::Client;
+use aws_sdk_lambda::config::Builder;
+use aws_sdk_lambda::config::timeout::TimeoutConfig;
+use aws_sdk_lambda::primitives::Blob;
+use compose::Invocation;
+use function::Function;
+use starbridge_aws::{Aws, Fault};
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// How long an answer is waited for where the task has no limit: somewhat longer than a function may run.
+const INVOCATION: Duration = Duration::from_secs(16 * 60);
+
+/// Calls functions (`lambda:NAME`, `lambda:NAME:QUALIFIER`, `lambda:` and a function's ARN). A clone shares everything.
+#[derive(Clone)]
+pub struct LambdaConnector {
+    aws: Aws,
+    /// Clients by region; none is the one that is configured. They share connections and credentials.
+    clients: Arc<Mutex<BTreeMap<Option<String>, Client>>>,
+}
+
+impl LambdaConnector {
+    /// A connector that reaches AWS this way.
+    pub fn new(aws: Aws) -> Self {
+        Self {
+            aws,
+            clients: Arc::default(),
+        }
+    }
+
+    async fn client(&self, region: Option<&str>) -> Result<Client, Fault> {
+        let mut clients = self.clients.lock().await;
+        let region = region.map(str::to_owned);
+        if let Some(client) = clients.get(&region) {
+            return Ok(client.clone());
+        }
+        let config = self.aws.config(region.as_deref()).await?;
+        let limits = config
+            .timeout_config()
+            .map(TimeoutConfig::to_builder)
+            .unwrap_or_default()
+            .operation_attempt_timeout(INVOCATION);
+        let config = Builder::from(&config).timeout_config(limits.build()).build();
+        let client = Client::from_conf(config);
+        clients.insert(region, client.clone());
+        Ok(client)
+    }
+
+    async fn invoke(self, function: Function, invocation: Invocation) -> Result<answer::Answer, Fault> {
+        let client = self.client(function.region.as_deref()).await?;
+        let request = client
+            .invoke()
+            .function_name(function.name)
+            .set_qualifier(invocation.qualifier.or(function.qualifier))
+            .invocation_type(invocation.kind)
+            .client_context(invocation.context)
+            .payload(Blob::new(invocation.payload));
+        let answer = request.send().await.map_err(|error| Fault::of(&error))?;
+        Ok(answer::Answer {
+            error: answer.function_error,
+            payload: answer.payload.map(Blob::into_inner).unwrap_or_default(),
+            status: answer.status_code,
+        })
+    }
+
+    async fn outcome(&self, request: Request) -> Result<Outcome, Outcome> {
+        let function = Function::parse(&request.target)?;
+        let invocation = compose::invocation(&request)?;
+        let (shown, awaited) = (function.shown(), invocation.is_awaited());
+        let invoked = self.aws.run(self.clone().invoke(function, invocation)).await;
+        match invoked.and_then(|invoked| invoked) {
+            Ok(answer) => Ok(answer::outcome(&request, &answer, awaited)),
+            Err(fault) => Ok(answer::failed(&request, fault, &shown)),
+        }
+    }
+}
+
+impl Connector for LambdaConnector {
+    fn call(&self, request: Request) -> OutcomeFuture<'_> {
+        Box::pin(async move { self.outcome(request).await.unwrap_or_else(|failed| failed) })
+    }
+}

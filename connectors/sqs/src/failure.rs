@@ -1,0 +1,59 @@
+//! Names of what goes wrong with queues.
+
+use starbridge_aws::{Fault, FaultKind};
+
+/// The name for a queue that is not there.
+pub(crate) const NO_QUEUE: &str = "QueueDoesNotExist";
+
+/// A fault under the name flows know: the service's older names lead to its present ones.
+pub(crate) fn in_words_of_queues(mut fault: Fault) -> Fault {
+    let FaultKind::Other(code) = &fault.kind else {
+        return fault;
+    };
+    let too_long = code == "InvalidParameterValue" && fault.cause.contains("must be shorter than");
+    let name = match code.as_str() {
+        "NonExistentQueue" | NO_QUEUE => {
+            fault.cause = "there is no such queue, or none these credentials may know of".to_owned();
+            NO_QUEUE
+        }
+        "BatchRequestTooLong" => "MessageTooLarge",
+        _ if too_long => "MessageTooLarge",
+        _ => return fault,
+    };
+    fault.kind = FaultKind::Other(name.to_owned());
+    fault
+}
+
+/// Whether a fault says that there is no such queue.
+pub(crate) fn is_no_queue(fault: &Fault) -> bool {
+    matches!(&fault.kind, FaultKind::Other(code) if code == NO_QUEUE || code == "NonExistentQueue")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_names_lead_to_present_ones() {
+        for (code, message, name) in [
+            ("AWS.SimpleQueueService.NonExistentQueue", "x", "QueueDoesNotExist"),
+            ("QueueDoesNotExist", "x", "QueueDoesNotExist"),
+            ("AWS.SimpleQueueService.BatchRequestTooLong", "x", "MessageTooLarge"),
+            (
+                "InvalidParameterValue",
+                "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.",
+                "MessageTooLarge",
+            ),
+            ("InvalidParameterValue", "x", "InvalidParameterValue"),
+            (
+                "AWS.SimpleQueueService.UnsupportedOperation",
+                "x",
+                "UnsupportedOperation",
+            ),
+            ("AccessDenied", "x", "AccessDenied"),
+        ] {
+            let fault = in_words_of_queues(Fault::of_code(code, message));
+            assert_eq!(fault.kind.name(), name, "{code}");
+        }
+    }
+}

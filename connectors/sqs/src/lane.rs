@@ -1,0 +1,277 @@
+//! Messages on their way to one queue.
+//!
+//! Calls under way at once share requests without waiting for each other: a message leaves at once while fewer than
+//! [`SENDERS`] requests are under way, and with up to nine of those that waited once one of them is over. There is no timer.
+
+use crate::clients::Clients;
+use crate::failure::{self, NO_QUEUE};
+use crate::message::{Attribute, Content, MESSAGE_BYTES, Message};
+use crate::queue::Queue;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
+use aws_sdk_sqs::primitives::Blob;
+use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
+use starbridge_aws::{Fault, FaultKind, RequestId};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Requests under way at once.
+const SENDERS: usize = 8;
+/// Messages of one request.
+const BATCH: usize = 10;
+
+/// What the service says of a message it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    pub id: String,
+    pub md5: String,
+    pub sequence: Option<String>,
+    pub request: Option<String>,
+}
+
+/// The way to one queue.
+pub(crate) struct Lane {
+    clients: Arc<Clients>,
+    queue: Queue,
+    waiting: Mutex<Waiting>,
+    /// The queue's URL, once it is known.
+    url: tokio::sync::Mutex<Option<String>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    entries: VecDeque<Entry>,
+    senders: usize,
+    /// Groups with a message under way: the next one has to wait, or it might overtake.
+    groups: BTreeSet<String>,
+}
+
+struct Entry {
+    message: Message,
+    bytes: usize,
+    answer: oneshot::Sender<Result<Receipt, Fault>>,
+}
+
+/// The messages of one request, and who waits for what becomes of them.
+struct Batch {
+    entries: Vec<SendMessageBatchRequestEntry>,
+    answers: Vec<Option<oneshot::Sender<Result<Receipt, Fault>>>>,
+    groups: Vec<String>,
+}
+
+impl Lane {
+    pub(crate) fn new(clients: Arc<Clients>, queue: Queue) -> Self {
+        let url = tokio::sync::Mutex::new(queue.url.clone());
+        Self {
+            clients,
+            queue,
+            waiting: Mutex::default(),
+            url,
+        }
+    }
+
+    /// Sends a message. Dropping the future leaves the message out, unless it is under way.
+    pub(crate) async fn send(self: &Arc<Self>, message: Message) -> Result<Receipt, Fault> {
+        let (answer, answered) = oneshot::channel();
+        let bytes = message.bytes();
+        let another = {
+            let mut waiting = self.waiting();
+            waiting.entries.push_back(Entry { message, bytes, answer });
+            let another = waiting.senders < SENDERS;
+            waiting.senders += usize::from(another);
+            another
+        };
+        if another {
+            let lane = self.clone();
+            let begun = self.clients.aws().spawn(async move { lane.work().await });
+            begun.inspect_err(|_| self.waiting().senders -= 1)?;
+        }
+        let given_up = || Fault::new(FaultKind::ConnectionFailed, "the sending was given up");
+        answered.await.unwrap_or_else(|_| Err(given_up()))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends as long as there is something to send. Who finds nothing counts as gone before anybody else can look, so no message
+    /// is left lying.
+    async fn work(self: Arc<Self>) {
+        loop {
+            let taken = self.waiting().take(self.queue.is_fifo());
+            let Some(batch) = taken else { return };
+            let (groups, lane) = (batch.groups.clone(), self.clone());
+            // On a task of its own: one that panics leaves its messages unanswered, and the lane open.
+            let sent = tokio::spawn(async move { lane.deliver(batch).await }).await;
+            drop(sent);
+            let mut waiting = self.waiting();
+            for group in groups {
+                waiting.groups.remove(&group);
+            }
+        }
+    }
+
+    async fn deliver(&self, mut batch: Batch) {
+        let entries = std::mem::take(&mut batch.entries);
+        match self.request(entries.clone()).await {
+            Ok(output) => batch.settle(&output),
+            // The service took none because of one it does not say: each by itself.
+            Err(fault) if entries.len() > 1 && is_about_one(&fault) => {
+                for (index, entry) in entries.into_iter().enumerate() {
+                    match self.request(vec![entry]).await {
+                        Ok(output) => batch.settle(&output),
+                        Err(fault) => batch.answer(index, Err(fault)),
+                    }
+                }
+            }
+            Err(fault) => {
+                for index in 0..entries.len() {
+                    batch.answer(index, Err(fault.clone()));
+                }
+            }
+        }
+    }
+
+    async fn request(&self, entries: Vec<SendMessageBatchRequestEntry>) -> Result<SendMessageBatchOutput, Fault> {
+        let client = self.clients.of_region(self.queue.region.as_deref()).await?;
+        let url = self.url(&client).await?;
+        let request = client.send_message_batch().queue_url(url).set_entries(Some(entries));
+        let sent = request.send().await.map_err(|error| Fault::of(&error));
+        if sent.as_ref().is_err_and(failure::is_no_queue) {
+            // It may be made anew, elsewhere.
+            self.url.lock().await.clone_from(&self.queue.url);
+        }
+        sent
+    }
+
+    async fn url(&self, client: &Client) -> Result<String, Fault> {
+        let mut url = self.url.lock().await;
+        if let Some(url) = &*url {
+            return Ok(url.clone());
+        }
+        let found = queue_url(client, &self.queue).await?;
+        *url = Some(found.clone());
+        Ok(found)
+    }
+}
+
+/// Asks for a queue's URL.
+pub(crate) async fn queue_url(client: &Client, queue: &Queue) -> Result<String, Fault> {
+    if let Some(url) = &queue.url {
+        return Ok(url.clone());
+    }
+    let asked = client
+        .get_queue_url()
+        .queue_name(&queue.name)
+        .set_queue_owner_aws_account_id(queue.account.clone());
+    let answer = asked.send().await.map_err(|error| Fault::of(&error))?;
+    let url = answer.queue_url.filter(|url| !url.is_empty());
+    url.ok_or_else(|| Fault::of_code(NO_QUEUE, ""))
+}
+
+/// Whether a batch was refused for something that a single message may have, rather than for queue, credentials or load.
+fn is_about_one(fault: &Fault) -> bool {
+    fault.refused && matches!(fault.kind, FaultKind::Other(_)) && !failure::is_no_queue(fault)
+}
+
+impl Waiting {
+    /// The next messages that may leave together; a sender that finds none is gone.
+    fn take(&mut self, in_order: bool) -> Option<Batch> {
+        let mut batch = Batch {
+            entries: Vec::new(),
+            answers: Vec::new(),
+            groups: Vec::new(),
+        };
+        let (mut at, mut bytes) = (0, 0);
+        while batch.entries.len() < BATCH
+            && let Some(entry) = self.entries.get(at)
+        {
+            let group = entry.message.group.as_ref().filter(|_| in_order);
+            if entry.answer.is_closed() {
+                self.entries.remove(at);
+            } else if group.is_some_and(|group| self.groups.contains(group)) {
+                at += 1;
+            } else if bytes + entry.bytes > MESSAGE_BYTES && !batch.entries.is_empty() {
+                break;
+            } else if let Some(entry) = self.entries.remove(at) {
+                bytes += entry.bytes;
+                batch.add(entry, in_order);
+            }
+        }
+        if batch.entries.is_empty() {
+            self.senders -= 1;
+            return None;
+        }
+        self.groups.extend(batch.groups.iter().cloned());
+        Some(batch)
+    }
+}
+
+impl Batch {
+    fn add(&mut self, entry: Entry, in_order: bool) {
+        if let Some(group) = entry.message.group.as_ref().filter(|_| in_order) {
+            self.groups.push(group.clone());
+        }
+        match written(entry.message, self.entries.len()) {
+            Ok(message) => {
+                self.entries.push(message);
+                self.answers.push(Some(entry.answer));
+            }
+            // Whoever asked may have gone.
+            Err(fault) => drop(entry.answer.send(Err(fault))),
+        }
+    }
+
+    fn answer(&mut self, index: usize, said: Result<Receipt, Fault>) {
+        if let Some(answer) = self.answers.get_mut(index).and_then(Option::take) {
+            // Whoever asked may have gone.
+            let _ = answer.send(said);
+        }
+    }
+
+    /// Tells everybody what an answer says of their messages.
+    fn settle(&mut self, output: &SendMessageBatchOutput) {
+        let request = output.request_id().map(str::to_owned);
+        for entry in output.successful() {
+            let receipt = Receipt {
+                id: entry.message_id().to_owned(),
+                md5: entry.md5_of_message_body().to_owned(),
+                sequence: entry.sequence_number().map(str::to_owned),
+                request: request.clone(),
+            };
+            self.answer(entry.id().parse().unwrap_or(usize::MAX), Ok(receipt));
+        }
+        for entry in output.failed() {
+            let fault = Fault::of_code(entry.code(), entry.message().unwrap_or_default());
+            self.answer(entry.id().parse().unwrap_or(usize::MAX), Err(fault));
+        }
+    }
+}
+
+fn written(message: Message, index: usize) -> Result<SendMessageBatchRequestEntry, Fault> {
+    let mut entry = SendMessageBatchRequestEntry::builder()
+        .id(index.to_string())
+        .message_body(message.body)
+        .set_delay_seconds(message.delay)
+        .set_message_group_id(message.group)
+        .set_message_deduplication_id(message.deduplication);
+    for attribute in message.attributes {
+        entry = entry.message_attributes(attribute.name.clone(), value(attribute)?);
+    }
+    entry.build().map_err(|error| incomplete(&error))
+}
+
+pub(crate) fn value(attribute: Attribute) -> Result<MessageAttributeValue, Fault> {
+    let value = MessageAttributeValue::builder().data_type(attribute.data_type);
+    let value = match attribute.content {
+        Content::Text(text) => value.string_value(text),
+        Content::Bytes(bytes) => value.binary_value(Blob::new(bytes)),
+    };
+    value.build().map_err(|error| incomplete(&error))
+}
+
+/// What has been composed has all its parts, so nobody should ever see this.
+pub(crate) fn incomplete(error: &aws_sdk_sqs::error::BuildError) -> Fault {
+    Fault::new(FaultKind::Other("InvalidRequest".to_owned()), error.to_string())
+}

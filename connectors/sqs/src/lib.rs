@@ -1,0 +1,95 @@
+//! Queues of Amazon SQS: sending messages as calls of flows, and reading the replies that others put into a queue.
+//!
+//! What a message must be is checked here, before it is sent: a batch has messages of several flows, and one that the service
+//! would refuse must not cost the others theirs. Calls under way at once share requests (`lane`).
+
+mod clients;
+mod failure;
+mod lane;
+mod message;
+mod params;
+mod queue;
+mod replies;
+
+pub use replies::{ReplyQueue, SqsReplies};
+
+use clients::Clients;
+use lane::{Lane, Receipt};
+use queue::Queue;
+use starbridge_aws::{Aws, Fault};
+use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, Via};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Sends messages to queues (`sqs:NAME`, `sqs:` and a queue's URL or ARN). A clone shares everything.
+#[derive(Clone)]
+pub struct SqsConnector {
+    clients: Arc<Clients>,
+    lanes: Arc<Mutex<BTreeMap<Queue, Arc<Lane>>>>,
+}
+
+impl SqsConnector {
+    /// A connector that reaches AWS this way.
+    pub fn new(aws: Aws) -> Self {
+        Self {
+            clients: Arc::new(Clients::new(aws)),
+            lanes: Arc::default(),
+        }
+    }
+
+    fn lane(&self, queue: &Queue) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        match lanes.get(queue) {
+            Some(lane) => lane.clone(),
+            None => {
+                let lane = Arc::new(Lane::new(self.clients.clone(), queue.clone()));
+                lanes.insert(queue.clone(), lane.clone());
+                lane
+            }
+        }
+    }
+
+    async fn send(&self, request: Request) -> Result<Value, Outcome> {
+        let queue = Queue::parse(&request.target)?;
+        let message = message::compose(&request, &queue)?;
+        match self.lane(&queue).send(message).await {
+            Ok(receipt) => Ok(result(receipt, request.via)),
+            Err(fault) => Err(outcome(fault, &queue)),
+        }
+    }
+}
+
+impl Connector for SqsConnector {
+    fn call(&self, request: Request) -> OutcomeFuture<'_> {
+        Box::pin(async move {
+            match self.send(request).await {
+                Ok(result) => Outcome::Result(result),
+                Err(failed) => failed,
+            }
+        })
+    }
+}
+
+fn outcome(fault: Fault, queue: &Queue) -> Outcome {
+    failure::in_words_of_queues(fault).outcome("SQS", &queue.shown())
+}
+
+/// What the service says of a message it has, in the words of the family the flow was written for.
+fn result(receipt: Receipt, via: Via) -> Value {
+    let mut result = Object::new();
+    let mut put = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            result.insert(name.into(), value.into());
+        }
+    };
+    put("MessageId", Some(receipt.id));
+    if via == Via::MessageService {
+        put("RequestId", receipt.request);
+        put("MessageBodyMD5", Some(receipt.md5));
+    } else {
+        put("MD5OfMessageBody", Some(receipt.md5));
+        put("SequenceNumber", receipt.sequence);
+    }
+    result.into()
+}

@@ -1,0 +1,287 @@
+//! A queue in which others put what they report (section "tasks").
+
+use crate::clients::Clients;
+use crate::failure;
+use crate::lane::{self, incomplete};
+use crate::message::{Attribute, MESSAGE_BYTES, id};
+use crate::queue::Queue;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, QueueAttributeName};
+use starbridge_aws::{Aws, Fault};
+use starbridge_ports::{Outcome, ReplyError, ReplyFuture, ReplyMessage, ReplySource};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// How long the service is asked to wait for a message.
+const WAIT_SECONDS: i32 = 20;
+/// How long that request may take.
+const WAIT: Duration = Duration::from_secs(30);
+/// How long a message is nobody else's.
+const OURS_SECONDS: i32 = 60;
+/// How long one is kept back that nobody can deal with, where there is no other place for it. The service allows twelve hours,
+/// counted from when it was received.
+const KEPT_BACK_SECONDS: i32 = 11 * 3600;
+/// Messages of one request.
+const BATCH: usize = 10;
+/// Characters of a reason.
+const REASON: usize = 1024;
+
+/// Which queue replies come through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyQueue {
+    /// Its name, URL or ARN.
+    pub queue: String,
+    /// Where messages go that can't be dealt with; without, where the queue's own redrive policy would put them.
+    pub dead_letters: Option<String>,
+}
+
+/// Replies from a queue of Amazon SQS. A clone is the same source.
+#[derive(Clone)]
+pub struct SqsReplies {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clients: Clients,
+    queue: Queue,
+    dead_letters: Option<Queue>,
+    /// What has been found out, once it has.
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    queue: Option<String>,
+    dead_letters: Option<DeadLetters>,
+}
+
+#[derive(Clone)]
+enum DeadLetters {
+    /// There are none.
+    Nowhere,
+    In(Queue, String),
+}
+
+impl SqsReplies {
+    /// A source that reads this queue. The error says which of its names is none.
+    pub fn new(aws: Aws, of: &ReplyQueue) -> Result<Self, String> {
+        let parse = |name: &str| {
+            Queue::parse(name).map_err(|outcome| match outcome {
+                Outcome::Failed { cause, .. } => cause,
+                _ => format!("`{name}` is no queue"),
+            })
+        };
+        let queue = parse(&of.queue)?;
+        Ok(Self {
+            name: format!("sqs:{}", queue.name),
+            shared: Arc::new(Shared {
+                clients: Clients::new(aws),
+                queue,
+                dead_letters: of.dead_letters.as_deref().map(parse).transpose()?,
+                found: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Has work done on the thread for AWS.
+    fn carry<'a, T, W>(&'a self, work: impl FnOnce(Arc<Shared>) -> W) -> ReplyFuture<'a, T>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let work = work(self.shared.clone());
+        Box::pin(async move {
+            let done = self.shared.clients.aws().run(work).await;
+            done.and_then(|done| done).map_err(|fault| {
+                let fault = failure::in_words_of_queues(fault);
+                ReplyError(format!("{}: {}", self.shared.queue.shown(), fault.cause))
+            })
+        })
+    }
+}
+
+impl ReplySource for SqsReplies {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn receive(&self) -> ReplyFuture<'_, Vec<ReplyMessage>> {
+        self.carry(|shared| async move { shared.receive().await })
+    }
+
+    fn done(&self, messages: Vec<ReplyMessage>) -> ReplyFuture<'_, ()> {
+        self.carry(|shared| async move { shared.delete(&messages).await })
+    }
+
+    fn reject(&self, message: ReplyMessage, reason: String) -> ReplyFuture<'_, ()> {
+        self.carry(|shared| async move { shared.reject(message, &reason).await })
+    }
+}
+
+impl Shared {
+    async fn client(&self) -> Result<Client, Fault> {
+        self.clients.of_region(self.queue.region.as_deref()).await
+    }
+
+    async fn url(&self, client: &Client) -> Result<String, Fault> {
+        let mut found = self.found.lock().await;
+        if let Some(url) = &found.queue {
+            return Ok(url.clone());
+        }
+        let url = lane::queue_url(client, &self.queue).await?;
+        found.queue = Some(url.clone());
+        Ok(url)
+    }
+
+    /// The fault of a request about the queue; what was found out is forgotten where there is no such queue any more.
+    async fn forgetting(&self, fault: Fault) -> Fault {
+        if failure::is_no_queue(&fault) {
+            *self.found.lock().await = Found::default();
+        }
+        fault
+    }
+
+    async fn receive(&self) -> Result<Vec<ReplyMessage>, Fault> {
+        let client = self.client().await?;
+        let url = self.url(&client).await?;
+        let limits = aws_sdk_sqs::config::timeout::TimeoutConfig::builder()
+            .operation_attempt_timeout(WAIT)
+            .operation_timeout(WAIT)
+            .build();
+        let asked = client
+            .receive_message()
+            .queue_url(url)
+            .max_number_of_messages(i32::try_from(BATCH).unwrap_or(1))
+            .wait_time_seconds(WAIT_SECONDS)
+            .visibility_timeout(OURS_SECONDS)
+            .customize()
+            .config_override(aws_sdk_sqs::config::Builder::default().timeout_config(limits));
+        let answer = match asked.send().await {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.forgetting(Fault::of(&error)).await),
+        };
+        let messages = answer.messages.unwrap_or_default().into_iter();
+        Ok(messages
+            .filter_map(|message| {
+                Some(ReplyMessage {
+                    handle: message.receipt_handle?,
+                    body: message.body.unwrap_or_default(),
+                })
+            })
+            .collect())
+    }
+
+    /// Deletes messages; one that is gone already is what was wanted.
+    async fn delete(&self, messages: &[ReplyMessage]) -> Result<(), Fault> {
+        let client = self.client().await?;
+        let url = self.url(&client).await?;
+        for some in messages.chunks(BATCH) {
+            let entry = |(index, message): (usize, &ReplyMessage)| {
+                DeleteMessageBatchRequestEntry::builder()
+                    .id(index.to_string())
+                    .receipt_handle(&message.handle)
+                    .build()
+            };
+            let entries: Result<Vec<_>, _> = some.iter().enumerate().map(entry).collect();
+            let entries = entries.map_err(|error| incomplete(&error))?;
+            let request = client.delete_message_batch().queue_url(&url).set_entries(Some(entries));
+            let answer = match request.send().await {
+                Ok(answer) => answer,
+                Err(error) => return Err(self.forgetting(Fault::of(&error)).await),
+            };
+            for failed in answer.failed() {
+                let fault = Fault::of_code(failed.code(), failed.message().unwrap_or_default());
+                if !is_gone(&fault) {
+                    return Err(fault);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn reject(&self, message: ReplyMessage, reason: &str) -> Result<(), Fault> {
+        let client = self.client().await?;
+        match self.dead_letters(&client).await? {
+            DeadLetters::In(queue, url) => {
+                self.bury(&queue, &url, &message, reason).await?;
+                self.delete(&[message]).await
+            }
+            DeadLetters::Nowhere => {
+                let source = self.queue.shown();
+                tracing::warn!(
+                    "{source} has no dead-letter queue: a reply that can't be dealt with stays in it ({reason})"
+                );
+                let url = self.url(&client).await?;
+                let request = client.change_message_visibility().queue_url(url);
+                let request = request.receipt_handle(message.handle);
+                let kept_back = request.visibility_timeout(KEPT_BACK_SECONDS).send().await;
+                kept_back.map(drop).map_err(|error| Fault::of(&error))
+            }
+        }
+    }
+
+    /// Where messages go that can't be dealt with.
+    async fn dead_letters(&self, client: &Client) -> Result<DeadLetters, Fault> {
+        if let Some(known) = &self.found.lock().await.dead_letters {
+            return Ok(known.clone());
+        }
+        let queue = match &self.dead_letters {
+            Some(queue) => Some(queue.clone()),
+            None => self.redriven_to(client).await?,
+        };
+        let found = match queue {
+            None => DeadLetters::Nowhere,
+            Some(queue) => {
+                let client = self.clients.of_region(queue.region.as_deref()).await?;
+                let url = lane::queue_url(&client, &queue).await?;
+                DeadLetters::In(queue, url)
+            }
+        };
+        self.found.lock().await.dead_letters = Some(found.clone());
+        Ok(found)
+    }
+
+    /// Where the queue itself puts messages that were received too often.
+    async fn redriven_to(&self, client: &Client) -> Result<Option<Queue>, Fault> {
+        let url = self.url(client).await?;
+        let asked = client.get_queue_attributes().queue_url(url);
+        let asked = asked.attribute_names(QueueAttributeName::RedrivePolicy);
+        let answer = asked.send().await.map_err(|error| Fault::of(&error))?;
+        let attributes = answer.attributes.unwrap_or_default();
+        let policy = attributes.get(&QueueAttributeName::RedrivePolicy);
+        let policy = policy.and_then(|policy| serde_json::from_str::<serde_json::Value>(policy).ok());
+        let arn = policy
+            .as_ref()
+            .and_then(|policy| policy.get("deadLetterTargetArn")?.as_str());
+        Ok(arn.and_then(|arn| Queue::parse(arn).ok()))
+    }
+
+    async fn bury(&self, queue: &Queue, url: &str, message: &ReplyMessage, reason: &str) -> Result<(), Fault> {
+        let client = self.clients.of_region(queue.region.as_deref()).await?;
+        let mut request = client.send_message().queue_url(url).message_body(&message.body);
+        let reason: String = reason.chars().take(REASON).collect();
+        let reason = Attribute::text("reason", "String", reason);
+        // A message as large as it may be has no room for a reason.
+        if message.body.len() + 2 * REASON < MESSAGE_BYTES {
+            request = request.message_attributes("reason", lane::value(reason)?);
+        }
+        if queue.is_fifo() {
+            // The same message once more is the same letter.
+            let group = id(&self.queue.name);
+            let letter = id(&format!("{} {}", self.queue.name, message.body));
+            request = request.message_group_id(group).message_deduplication_id(letter);
+        }
+        request.send().await.map(drop).map_err(|error| Fault::of(&error))
+    }
+}
+
+/// Whether a message that was to be deleted is not there any more, or somebody else's by now: then it comes again, or has gone.
+fn is_gone(fault: &Fault) -> bool {
+    match fault.kind.name() {
+        "ReceiptHandleIsInvalid" => true,
+        "InvalidParameterValue" => fault.cause.contains("ReceiptHandle"),
+        _ => false,
+    }
+}

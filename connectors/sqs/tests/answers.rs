@@ -1,0 +1,328 @@
+//! Answers as SQS itself gives them and no stand-in does, and what leaves with what.
+
+use serde_json::{Value, json};
+use starbridge_aws::{Aws, AwsSettings};
+use starbridge_fdl::graph::Pattern;
+use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
+use starbridge_services::{Answering, Heard, Said};
+use starbridge_sqs::SqsConnector;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+fn connector(endpoint: &str) -> SqsConnector {
+    SqsConnector::new(Aws::new(AwsSettings {
+        endpoint: Some(endpoint.to_owned()),
+        region: Some("us-east-1".to_owned()),
+        access_key: Some(("AKIATEST".to_owned(), Secret::new("not-to-be-seen"))),
+    }))
+}
+
+fn request(target: &str, body: &str) -> Request {
+    Request {
+        target: target.to_owned(),
+        via: Via::Direct,
+        pattern: Pattern::RequestResponse,
+        input: starbridge_fdl::value::Object::new(),
+        params: Some(serde_json::from_value(json!({"MessageBody": body})).unwrap()),
+        keys: Keys {
+            idempotency: format!("exec/{body}"),
+            execution: "exec".to_owned(),
+            ..Keys::default()
+        },
+        attempt: 1,
+        rollback: false,
+        polling: false,
+        follow: false,
+        timeout_at: None,
+        answer_limit: 1 << 20,
+    }
+}
+
+fn said(status: u16, body: &Value) -> Said {
+    let kind = ("Content-Type", "application/x-amz-json-1.0".to_owned());
+    Said::Answer(status, vec![kind], body.to_string())
+}
+
+/// The messages of a request to send some; the queue's URL is known already.
+fn entries(heard: &Heard) -> Vec<Value> {
+    let body: Value = serde_json::from_slice(&heard.body).unwrap();
+    body["Entries"].as_array().unwrap().clone()
+}
+
+fn bodies(entries: &[Value]) -> Vec<String> {
+    let body = |entry: &Value| entry["MessageBody"].as_str().unwrap().to_owned();
+    entries.iter().map(body).collect()
+}
+
+fn taken(entry: &Value) -> Value {
+    json!({"Id": entry["Id"], "MessageId": entry["MessageBody"], "MD5OfMessageBody": "md5"})
+}
+
+fn all_taken(heard: &Heard) -> Said {
+    let taken: Vec<Value> = entries(heard).iter().map(taken).collect();
+    said(200, &json!({"Successful": taken, "Failed": []}))
+}
+
+/// With its URL nobody has to ask for it.
+const QUEUE: &str = "sqs:https://host/1/orders";
+const FIFO: &str = "sqs:https://host/1/orders.fifo";
+
+async fn outcome(answer: impl Fn(&Heard) -> Said + Send + Sync + 'static) -> Outcome {
+    let server = Answering::start(answer).unwrap();
+    connector(&server.url()).call(request(QUEUE, "x")).await
+}
+
+#[tokio::test]
+async fn refusals_have_names_and_causes() {
+    for (status, code, message, error, cause) in [
+        (
+            403,
+            "com.amazon.coral.service#UnrecognizedClientException",
+            "The security token included in the request is invalid.",
+            "SQS.AccessDenied",
+            "The security token included in the request is invalid.",
+        ),
+        (
+            403,
+            "com.amazon.coral.service#InvalidSignatureException",
+            "The request signature we calculated does not match.\n\nThe Canonical String for this request should have been",
+            "SQS.AccessDenied",
+            "The request signature we calculated does not match.",
+        ),
+        (
+            403,
+            "com.amazon.coral.service#AccessDeniedException",
+            "User: arn:aws:iam::1:user/u is not authorized to perform: sqs:sendmessage",
+            "SQS.AccessDenied",
+            "User: arn:aws:iam::1:user/u is not authorized to perform: sqs:sendmessage",
+        ),
+        (
+            400,
+            "com.amazonaws.sqs#QueueDoesNotExist",
+            "The specified queue does not exist.",
+            "SQS.QueueDoesNotExist",
+            "there is no such queue, or none these credentials may know of",
+        ),
+        (
+            400,
+            "com.amazonaws.sqs#KmsDisabled",
+            "The key is disabled.",
+            "SQS.KmsDisabled",
+            "The key is disabled.",
+        ),
+    ] {
+        let outcome = outcome(move |_| said(status, &json!({"__type": code, "message": message}))).await;
+        assert_eq!(
+            outcome,
+            Outcome::failed(error, format!("queue `orders`: {cause}")),
+            "{code}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_asks_for_patience_is_given_it() {
+    let throttled = outcome(|_| {
+        let body = json!({"__type": "com.amazonaws.sqs#RequestThrottled", "message": "Slow down."});
+        Said::Answer(400, vec![("Retry-After", "7".to_owned())], body.to_string())
+    });
+    let expected = Outcome::Failed {
+        error: "SQS.Throttled".to_owned(),
+        cause: "queue `orders`: Slow down.".to_owned(),
+        retry_after: Some(7),
+    };
+    assert_eq!(throttled.await, expected);
+}
+
+#[tokio::test]
+async fn no_answer_and_no_sense() {
+    let fails = |outcome: Outcome| match outcome {
+        Outcome::Failed { error, cause, .. } => (error, cause),
+        other => panic!("{other:?}"),
+    };
+    let (error, cause) = fails(outcome(|_| Said::Answer(503, vec![], String::new())).await);
+    assert_eq!(error, "SQS.503", "{cause}");
+    let (error, cause) = fails(outcome(|_| Said::Answer(200, vec![], "<html>".to_owned())).await);
+    assert_eq!(error, "SQS.ConnectionFailed", "{cause}");
+    assert!(
+        cause.starts_with("queue `orders`: an answer with status 200 that can't be read: "),
+        "{cause}"
+    );
+    let (error, cause) = fails(outcome(|_| Said::Nothing).await);
+    assert_eq!(error, "SQS.ConnectionFailed", "{cause}");
+    let gone = Answering::start(|_| Said::Nothing).unwrap().url();
+    let begun = Instant::now();
+    // Until its thread has closed it, the port still takes a connection, and says nothing.
+    let failed = fails(connector(&gone).call(request(QUEUE, "x")).await);
+    assert_eq!(failed.0, "SQS.ConnectionFailed", "{}", failed.1);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_message_that_fails_fails_alone() {
+    let server = Answering::start(|heard| {
+        let (bad, good): (Vec<Value>, Vec<Value>) = entries(heard).into_iter().partition(|entry| entry["MessageBody"] == "bad");
+        let failed: Vec<Value> = bad
+            .iter()
+            .map(|entry| json!({"Id": entry["Id"], "SenderFault": false, "Code": "InternalError", "Message": "Try again."}))
+            .collect();
+        said(200, &json!({"Successful": good.iter().map(taken).collect::<Vec<_>>(), "Failed": failed}))
+    })
+    .unwrap();
+    settles_each(
+        &connector(&server.url()),
+        "SQS.InternalError",
+        "queue `orders`: Try again.",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_for_one_is_sent_message_by_message() {
+    let server = Answering::start(|heard| {
+        if bodies(&entries(heard)).contains(&"bad".to_owned()) {
+            return said(
+                400,
+                &json!({"__type": "com.amazonaws.sqs#InvalidMessageContents", "message": "No."}),
+            );
+        }
+        all_taken(heard)
+    })
+    .unwrap();
+    settles_each(
+        &connector(&server.url()),
+        "SQS.InvalidMessageContents",
+        "queue `orders`: No.",
+    )
+    .await;
+}
+
+/// Sends forty messages of which two are bad.
+async fn settles_each(connector: &SqsConnector, error: &str, cause: &str) {
+    let mut calls = JoinSet::new();
+    for n in 0..40 {
+        let (connector, body) = (
+            connector.clone(),
+            if n % 20 == 7 { "bad".to_owned() } else { n.to_string() },
+        );
+        calls.spawn(async move { (body.clone(), connector.call(request(QUEUE, &body)).await) });
+    }
+    for (body, outcome) in calls.join_all().await {
+        match outcome {
+            Outcome::Result(said) => assert_eq!(said.as_object().unwrap().get("MessageId"), Some(&body.into())),
+            failed => assert_eq!((body.as_str(), failed), ("bad", Outcome::failed(error, cause))),
+        }
+    }
+}
+
+/// A server that holds its answers back until it is told to give one.
+struct Holding {
+    server: Answering,
+    /// The messages of each request, as they come.
+    heard: Receiver<Vec<String>>,
+    give: Sender<()>,
+}
+
+impl Holding {
+    fn start() -> Self {
+        let (hear, heard) = channel();
+        let (give, given) = channel();
+        let (hear, given) = (Mutex::new(hear), Arc::new(Mutex::new(given)));
+        let server = Answering::start(move |request| {
+            hear.lock().unwrap().send(bodies(&entries(request))).unwrap();
+            // A test that has failed gives nothing more.
+            let _ = given.lock().unwrap().recv();
+            all_taken(request)
+        });
+        Self {
+            server: server.unwrap(),
+            heard,
+            give,
+        }
+    }
+
+    /// The messages of the next request.
+    fn next(&self) -> Vec<String> {
+        self.heard.recv_timeout(Duration::from_secs(20)).unwrap()
+    }
+
+    fn give(&self, answers: usize) {
+        (0..answers).for_each(|_| self.give.send(()).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
+    let holding = Holding::start();
+    let connector = connector(&holding.server.url());
+    let mut calls = JoinSet::new();
+    let mut call = |n: usize| {
+        let connector = connector.clone();
+        calls.spawn(async move { connector.call(request(QUEUE, &n.to_string())).await });
+    };
+    // One after the other, though none has its answer.
+    for n in 0..8 {
+        call(n);
+        assert_eq!(holding.next(), [n.to_string()]);
+    }
+    (8..33).for_each(&mut call);
+    // Nothing more leaves while eight are under way; what has gathered leaves in tens.
+    assert!(holding.heard.recv_timeout(Duration::from_millis(300)).is_err());
+    let mut sizes = Vec::new();
+    for _ in 0..3 {
+        holding.give(1);
+        sizes.push(holding.next().len());
+    }
+    assert_eq!(sizes, [10, 10, 5]);
+    holding.give(8);
+    assert_eq!(calls.join_all().await.len(), 33);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_has_one_request_under_way() {
+    let holding = Holding::start();
+    let connector = connector(&holding.server.url());
+    let mut calls = JoinSet::new();
+    let mut call = |group: &str, body: &str| {
+        let (connector, mut request) = (connector.clone(), request(FIFO, body));
+        request.keys.execution = group.to_owned();
+        calls.spawn(async move { connector.call(request).await });
+    };
+    call("a", "a1");
+    assert_eq!(holding.next(), ["a1"]);
+    call("a", "a2");
+    call("a", "a3");
+    assert!(
+        holding.heard.recv_timeout(Duration::from_millis(300)).is_err(),
+        "they would overtake"
+    );
+    call("b", "b1");
+    assert_eq!(holding.next(), ["b1"], "another group does not wait");
+    holding.give(1);
+    assert_eq!(holding.next().first().map(String::as_str), Some("a2"));
+    holding.give(10);
+    assert_eq!(calls.join_all().await.len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_was_given_up_while_it_waited_is_not_sent() {
+    let holding = Holding::start();
+    let connector = connector(&holding.server.url());
+    let call = |body: &str| {
+        let (connector, request) = (connector.clone(), request(FIFO, body));
+        async move { connector.call(request).await }
+    };
+    let first = tokio::spawn(call("first"));
+    assert_eq!(holding.next(), ["first"]);
+    // It waits for the first one of its group, and then nobody waits for it any more.
+    let waited = tokio::time::timeout(Duration::from_millis(100), call("never"));
+    assert!(waited.await.is_err());
+    let last = tokio::spawn(call("last"));
+    holding.give(2);
+    assert_eq!(holding.next(), ["last"]);
+    assert!(matches!(first.await.unwrap(), Outcome::Result(_)));
+    assert!(matches!(last.await.unwrap(), Outcome::Result(_)));
+    assert!(holding.heard.try_recv().is_err());
+}

@@ -8,6 +8,7 @@ pub mod local;
 pub mod node;
 pub mod picture;
 pub mod problem;
+pub mod programs;
 pub mod rehearsal;
 pub mod replaying;
 pub mod stores;

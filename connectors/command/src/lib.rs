@@ -21,7 +21,8 @@ mod program;
 mod streams;
 
 use program::Program;
-use starbridge_ports::{Connector, OutcomeFuture, Request};
+use starbridge_fdl::value::Value;
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
 use std::path::PathBuf;
 
 /// How local programs are run.
@@ -55,15 +56,21 @@ impl CommandConnector {
     pub fn new(settings: CommandSettings) -> Self {
         Self { settings }
     }
+
+    /// Runs the program of a call with any JSON as its input.
+    pub async fn run(&self, request: &Request, input: &Value) -> Outcome {
+        match Program::of(&self.settings, request) {
+            Ok(program) => program.run(request, input).await,
+            Err(outcome) => outcome,
+        }
+    }
 }
 
 impl Connector for CommandConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
         Box::pin(async move {
-            match Program::of(&self.settings, &request) {
-                Ok(program) => program.run(&request).await,
-                Err(outcome) => outcome,
-            }
+            let input = Value::from(request.input.clone());
+            self.run(&request, &input).await
         })
     }
 }

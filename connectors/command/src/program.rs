@@ -58,13 +58,13 @@ impl Program {
     }
 
     /// Runs it to its end. Given up before, it is killed with all it started.
-    pub(super) async fn run(mut self, request: &Request) -> Outcome {
+    pub(super) async fn run(mut self, request: &Request, input: &Value) -> Outcome {
         let mut child = match self.command.spawn() {
             Ok(child) => child,
             Err(error) => return refused(format!("`{}` can't be run: {}", self.name, words(&error))),
         };
         let mut group = Group::led_by(&child);
-        let input = Value::from(request.input.clone()).to_json();
+        let input = input.to_json();
         let limit = request.answer_limit;
         let stdin = child.stdin.take();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());

@@ -1,10 +1,12 @@
 //! A server, as the commands that ask one see it: requests out, answers in, problems said.
 
 mod problem;
+mod remote;
 mod stream;
 mod token;
 
 pub use problem::{Problem, diagnostics, show};
+pub use remote::Remote;
 pub use stream::follow;
 
 use crate::exit::Exit;
@@ -47,9 +49,7 @@ pub struct ServerOptions {
 pub struct Client {
     output: Output,
     runtime: tokio::runtime::Runtime,
-    http: reqwest::Client,
-    server: Url,
-    token: Option<Token>,
+    remote: Remote,
 }
 
 /// What a request carries.
@@ -117,10 +117,18 @@ impl Client {
         Ok(Self {
             output,
             runtime,
-            http,
-            server,
-            token,
+            remote: Remote { http, server, token },
         })
+    }
+
+    /// The server, for those who ask several things at once.
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Does what takes a while and sees to signals itself.
+    pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
     }
 
     /// Where words go.
@@ -158,7 +166,7 @@ impl Client {
 
     /// Says a problem.
     pub fn say(&self, problem: &Problem) -> Exit {
-        problem.say(self.output, self.token.is_some())
+        problem.say(self.output, self.remote.token.is_some())
     }
 
     /// Asks, and answers what came or the problem that came in its place.
@@ -170,24 +178,9 @@ impl Client {
         body: Body<'_>,
     ) -> Result<Result<Answer, Problem>, Exit> {
         let does = method != Method::GET;
-        let mut request = self.request(method, path, query)?.timeout(ANSWER);
-        request = match body {
-            Body::Nothing => request,
-            Body::Json(body) => request
-                .header("content-type", "application/json")
-                .body(Value::from(body.clone()).to_json()),
-            Body::Text(kind, text) => request.header("content-type", kind).body(text),
-        };
-        let answer = self.until_interrupted(async {
-            let response = request.send().await?;
-            let status = response.status().as_u16();
-            response.text().await.map(|text| Answer { status, text })
-        })?;
-        let answer = answer.map_err(|error| self.unreachable(&error, does))?;
-        Ok(match answer.status {
-            200..300 => Ok(answer),
-            _ => Err(Problem::read(&answer)),
-        })
+        let request = self.request(method, path, query)?;
+        let answer = self.until_interrupted(remote::exchange(request, body, ANSWER))?;
+        answer.map_err(|error| self.unreachable(&error, does))
     }
 
     fn request(
@@ -196,25 +189,8 @@ impl Client {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<reqwest::RequestBuilder, Exit> {
-        let mut url = self.server.clone();
-        for segment in path {
-            // They would lead elsewhere.
-            if matches!(*segment, "" | "." | "..") {
-                return Err(bad(self.output, &format!("`{segment}` names nothing"), ""));
-            }
-        }
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push("v1").extend(path);
-        }
-        if !query.is_empty() {
-            let pairs = query.iter().map(|(key, value)| (*key, value.as_str()));
-            url.query_pairs_mut().extend_pairs(pairs);
-        }
-        let mut request = self.http.request(method, url);
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.reveal());
-        }
-        Ok(request)
+        let request = self.remote.request(method, path, query);
+        request.map_err(|segment| bad(self.output, &format!("`{segment}` names nothing"), ""))
     }
 
     /// Does something, unless the user would rather not.
@@ -228,7 +204,7 @@ impl Client {
     }
 
     fn unreachable(&self, error: &reqwest::Error, does: bool) -> Exit {
-        let server = self.server.as_str().trim_end_matches('/');
+        let server = self.remote.address();
         let why = root(error);
         if error.is_connect() || !does {
             let message = format!("can't reach {server}: {why}");

@@ -13,6 +13,7 @@ mod list;
 mod man;
 #[cfg(feature = "server")]
 mod openapi;
+mod queue;
 mod redrive;
 mod replay;
 mod schedule;
@@ -24,6 +25,7 @@ mod start;
 mod stop;
 mod test;
 mod validate;
+mod worker;
 
 use crate::exit::Exit;
 use crate::output::Output;
@@ -77,6 +79,8 @@ commands! {
         fork Fork
         callback Callback
         schedule Schedule
+        queue Queue
+        worker Worker
         #[cfg(feature = "server")]
         openapi Openapi
     }

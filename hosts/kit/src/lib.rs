@@ -13,6 +13,7 @@ pub mod node;
 pub mod notify;
 pub mod picture;
 pub mod problem;
+pub mod programs;
 pub mod rehearsal;
 pub mod replaying;
 pub mod stores;

@@ -31,6 +31,11 @@ impl Problem {
         self.member("code").unwrap_or_default()
     }
 
+    /// What it is about, in words.
+    pub fn detail(&self) -> Option<&str> {
+        self.member("detail")
+    }
+
     fn member(&self, key: &str) -> Option<&str> {
         self.body.get(key).and_then(Value::as_str)
     }
@@ -46,7 +51,7 @@ impl Problem {
 
     /// Says it, and what may help.
     pub(super) fn say(&self, output: Output, with_token: bool) -> Exit {
-        let message = match self.member("detail") {
+        let message = match self.detail() {
             Some(detail) => detail.to_owned(),
             None => format!("the server answered with status {}", self.status),
         };

@@ -76,7 +76,7 @@ pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_
 }
 
 fn unreachable(client: &Client, why: &str) -> Exit {
-    let server = client.server.as_str().trim_end_matches('/');
+    let server = client.remote.address();
     let help = "`starbridge serve` starts a server; `--server` or STARBRIDGE_SERVER names another one";
     fault(client.output, &format!("can't reach {server}: {why}"), help)
 }

@@ -1,0 +1,156 @@
+//! The dead tasks of a queue.
+
+use crate::client::Client;
+use crate::exit::Exit;
+use crate::output::{Output, bad, finish};
+use crate::shown::{failure, plain, text};
+use crate::table::{table, time};
+use clap::Args;
+use starbridge_fdl::value::{Object, Value};
+
+/// Tasks on a page.
+const PAGE: u64 = 1_000;
+/// So many are shown where nobody says.
+const USUAL: u64 = 100;
+
+#[derive(Debug, Args)]
+pub struct ListOptions {
+    /// The queue
+    name: String,
+    /// So many at most; otherwise 100
+    #[arg(long, value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BuryOptions {
+    /// The queue
+    name: String,
+    /// These tasks, as `dead` lists them
+    #[arg(
+        value_name = "EXECUTION/CALL",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    tasks: Vec<String>,
+    /// All that are listed
+    #[arg(long)]
+    all: bool,
+}
+
+/// Lists them.
+pub fn list(client: &Client, options: &ListOptions) -> Result<(), Exit> {
+    let output = client.output();
+    let mut left = match options.all {
+        true => u64::MAX,
+        false => options.limit.unwrap_or(USUAL),
+    };
+    let mut rows = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut query = vec![("limit", left.min(PAGE).to_string())];
+        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        let answer = client.get(&["queues", &options.name, "dead"], &query)?;
+        let (items, next) = answer.page();
+        if output.json() {
+            output.result(&format!("{}\n", answer.text))?;
+        }
+        left = left.saturating_sub(items.len() as u64);
+        rows.extend(items.iter().map(row));
+        cursor = next;
+        if cursor.is_none() || left == 0 || items.is_empty() {
+            break;
+        }
+    }
+    if output.json() {
+        return Ok(());
+    }
+    if rows.is_empty() {
+        output.note("there are none");
+        return Ok(());
+    }
+    output.print(&table(&["TASK", "STEP", "ATTEMPT", "TIME", "ERROR"], &rows))?;
+    if cursor.is_some() {
+        output.note("there may be more: `--all` shows them, or `--limit N`");
+    }
+    Ok(())
+}
+
+fn row(task: &Object) -> Vec<String> {
+    let error = text(task, "error").map(|error| failure(error, text(task, "cause")));
+    vec![
+        format!("{}/{}", plain(task, "execution"), plain(task, "call")),
+        plain(task, "step"),
+        plain(task, "attempt"),
+        time(text(task, "time")),
+        error.unwrap_or_default(),
+    ]
+}
+
+/// Queues them anew, or lists them no longer, a page at a time.
+pub fn bury(client: &Client, action: &str, options: &BuryOptions) -> Result<(), Exit> {
+    let output = client.output();
+    let wanted = options.tasks.iter().map(|task| wanted(task, output));
+    let wanted = wanted.collect::<Result<Vec<Value>, Exit>>()?;
+    let (mut done, mut not_done) = (0, 0);
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut body = Object::new();
+        body.insert("action".into(), action.into());
+        if !options.all {
+            body.insert("tasks".into(), wanted.clone().into());
+        }
+        if let Some(cursor) = cursor {
+            body.insert("cursor".into(), cursor.into());
+        }
+        let answer = client.post(&["queues", &options.name, "dead"], &[], &body)?.object();
+        let count = |key: &str| {
+            answer
+                .get(key)
+                .and_then(Value::as_number)
+                .and_then(|number| number.as_u64())
+        };
+        done += count("done").unwrap_or(0);
+        not_done += count("notDone").unwrap_or(0);
+        cursor = text(&answer, "next").map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    // Those named that nobody lists.
+    let unknown = (wanted.len() as u64).saturating_sub(done + not_done);
+    not_done += unknown;
+    let outcome = if not_done == 0 { Ok(()) } else { Err(Exit::Found) };
+    if output.json() {
+        let counts: Object = [("done".into(), done.into()), ("notDone".into(), not_done.into())]
+            .into_iter()
+            .collect();
+        return finish(output, &Value::from(counts).to_json(), outcome);
+    }
+    output.result(&format!("{done} done, {not_done} not done\n"))?;
+    if not_done > unknown {
+        output.note("what is not done: its execution goes on already, or is gone");
+    }
+    if unknown > 0 {
+        output.note(&format!("{unknown} not listed as dead"));
+    }
+    outcome
+}
+
+fn wanted(task: &str, output: Output) -> Result<Value, Exit> {
+    let read = task.rsplit_once('/');
+    let read = read.and_then(|(execution, call)| Some((execution, call.parse::<u64>().ok()?)));
+    let read = read.filter(|(execution, _)| !execution.is_empty());
+    let (execution, call) = read.ok_or_else(|| {
+        let help = "a task is given as `starbridge queue dead` lists it: EXECUTION/CALL";
+        bad(output, &format!("`{task}` is no task"), help)
+    })?;
+    let members = [
+        ("execution".into(), Value::from(execution)),
+        ("call".into(), call.into()),
+    ];
+    Ok(members.into_iter().collect::<Object>().into())
+}

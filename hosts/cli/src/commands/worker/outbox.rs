@@ -1,0 +1,174 @@
+//! Reports that the server does not have yet.
+
+use starbridge_fdl::value::{Object, Value};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The first pause after something went wrong, and the longest.
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
+/// Reports of one request, and their bytes: a server takes a megabyte and one whole output.
+const BATCH: usize = 1_000;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Pauses that double while things go wrong.
+#[derive(Debug, Default)]
+pub struct BackOff {
+    length: Option<Duration>,
+    until: Option<Instant>,
+}
+
+impl BackOff {
+    /// It went wrong.
+    pub fn failed(&mut self, now: Instant) {
+        let length = self.length.map_or(FIRST, |length| (length * 2).min(LONGEST));
+        self.length = Some(length);
+        self.until = Some(now + length);
+    }
+
+    /// It went well.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// When it may be tried again.
+    pub fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Whether it may be tried now.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.until.is_none_or(|until| until <= now)
+    }
+}
+
+/// A report on its way.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The task's token.
+    pub token: String,
+    /// What people are told of the task.
+    pub label: String,
+    /// What is reported.
+    pub body: Object,
+    /// Whether it was sent before, with no word of what became of it.
+    pub again: bool,
+}
+
+/// Reports that wait to be sent.
+#[derive(Debug)]
+pub struct Outbox {
+    waiting: VecDeque<Report>,
+    /// Bytes that go together.
+    together: usize,
+    /// When the next may be sent.
+    pub back_off: BackOff,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            together: BATCH_BYTES,
+            back_off: BackOff::default(),
+        }
+    }
+}
+
+impl Outbox {
+    /// A report is to be sent.
+    pub fn put(&mut self, report: Report) {
+        self.waiting.push_back(report);
+    }
+
+    /// These are to be sent again, before all others.
+    pub fn put_back(&mut self, reports: Vec<Report>) {
+        for mut report in reports.into_iter().rev() {
+            report.again = true;
+            self.waiting.push_front(report);
+        }
+    }
+
+    /// The server takes no batch of that size: from now on each goes by itself.
+    pub fn send_singly(&mut self) {
+        self.together = 0;
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Takes those that go together now.
+    pub fn batch(&mut self, now: Instant) -> Vec<Report> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < BATCH && self.back_off.is_over(now) {
+            let Some(report) = self.waiting.front() else { break };
+            bytes += Value::from(report.body.clone()).to_json().len();
+            if bytes > self.together && !batch.is_empty() {
+                break;
+            }
+            batch.extend(self.waiting.pop_front());
+        }
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(token: &str, bytes: usize) -> Report {
+        Report {
+            token: token.to_owned(),
+            label: String::new(),
+            body: [("cause".into(), "x".repeat(bytes).into())].into_iter().collect(),
+            again: false,
+        }
+    }
+
+    fn tokens(reports: &[Report]) -> Vec<&str> {
+        reports.iter().map(|report| &*report.token).collect()
+    }
+
+    #[test]
+    fn pauses_double_up_to_half_a_minute() {
+        let now = Instant::now();
+        let mut back_off = BackOff::default();
+        let pauses = [1, 2, 4, 8, 16, 30, 30].map(|_| {
+            back_off.failed(now);
+            back_off.until().unwrap().duration_since(now).as_secs()
+        });
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        assert!(!back_off.is_over(now) && back_off.is_over(now + LONGEST));
+        back_off.reset();
+        assert!(back_off.is_over(now));
+    }
+
+    #[test]
+    fn what_goes_together_has_a_bound() {
+        let now = Instant::now();
+        let mut outbox = Outbox::default();
+        for token in ["a", "b", "c"] {
+            outbox.put(report(token, 500_000));
+        }
+        outbox.put(report("d", 3_000_000));
+        let first = outbox.batch(now);
+        assert_eq!(tokens(&first), ["a", "b"]);
+        assert_eq!(tokens(&outbox.batch(now)), ["c"]);
+        assert_eq!(tokens(&outbox.batch(now)), ["d"], "one alone goes however large it is");
+        outbox.put_back(first);
+        outbox.send_singly();
+        let again = outbox.batch(now);
+        assert_eq!((tokens(&again), again[0].again), (vec!["a"], true));
+        outbox.back_off.failed(now);
+        assert!(outbox.batch(now).is_empty());
+        assert_eq!(outbox.len(), 1);
+    }
+}

@@ -1,0 +1,81 @@
+//! What a worker says: of each task only where that is wanted, of what was lost always.
+
+use super::task::Verdict;
+use crate::client::Problem;
+use crate::output::Output;
+use annotate_snippets::normalize_untrusted_str;
+use std::time::Duration;
+
+/// Characters of a cause in a line.
+const CAUSE: usize = 200;
+
+/// The voice of a worker.
+pub struct Voice {
+    output: Output,
+    verbose: bool,
+    server: String,
+    /// Whether the server was there when it was last asked.
+    there: bool,
+}
+
+impl Voice {
+    /// A voice; `verbose` says every task's start and end.
+    pub fn new(output: Output, verbose: bool, server: &str) -> Self {
+        Self {
+            output,
+            verbose,
+            server: server.to_owned(),
+            there: true,
+        }
+    }
+
+    /// Says something once.
+    pub fn note(&self, line: &str) {
+        self.output.note(&normalize_untrusted_str(line));
+    }
+
+    /// A program began.
+    pub fn started(&self, label: &str) {
+        if self.verbose {
+            self.note(&format!("{label}: started"));
+        }
+    }
+
+    /// A program ended.
+    pub fn ended(&self, label: &str, verdict: &Verdict, took: Duration) {
+        if !self.verbose {
+            return;
+        }
+        let took = format!("in {:.1} s", took.as_secs_f64());
+        match verdict {
+            Verdict::Done(_) => self.note(&format!("{label}: done {took}")),
+            Verdict::Failed { error, cause } => {
+                let cause: String = cause.chars().take(CAUSE).collect();
+                let cause = cause.replace(['\n', '\r'], " ");
+                self.note(&format!("{label}: failed {took}: {error}: {cause}"));
+            }
+        }
+    }
+
+    /// The server could not be asked, or can't answer now.
+    pub fn away(&mut self, why: &str) {
+        if std::mem::replace(&mut self.there, false) {
+            self.note(&format!("{}: {why}; trying again", self.server));
+        }
+    }
+
+    /// It answered.
+    pub fn there(&mut self) {
+        if !std::mem::replace(&mut self.there, true) {
+            self.note(&format!("{} is there again", self.server));
+        }
+    }
+}
+
+/// A problem in a few words.
+pub fn words(problem: &Problem) -> String {
+    match problem.detail() {
+        Some(detail) => format!("{} ({detail})", problem.status),
+        None => format!("it answers with status {}", problem.status),
+    }
+}

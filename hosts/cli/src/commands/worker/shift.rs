@@ -1,0 +1,522 @@
+//! A worker at work: one loop that takes tasks, runs their programs, keeps them by heartbeats and reports them.
+
+use super::Options;
+use super::held::{Entry, Held, Over, Stage};
+use super::outbox::{BackOff, Outbox, Report};
+use super::said::{Voice, words};
+use super::signals::Signals;
+use super::task::{Task, Verdict};
+use crate::client::{Answer, Client, Problem, Remote};
+use crate::exit::Exit;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::programs::CommandConnector;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+
+/// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
+const WAIT: u64 = 20;
+const GLANCE: u64 = 1;
+/// How much longer than its wait an answer may take.
+const ANSWER: Duration = Duration::from_secs(15);
+/// Reports that may wait before no task is taken any more.
+const UNSENT: usize = 1_000;
+/// A hold under way when the worker is told to stop: tasks may be on their way here.
+const LAST_HOLD: Duration = Duration::from_millis(500);
+
+type Asked = Result<Result<Answer, Problem>, String>;
+
+/// What was asked of the server, and what came of it.
+enum Answered {
+    /// `idle`: nothing ran and nothing was to be reported.
+    Hold {
+        sent: Instant,
+        idle: bool,
+        asked: Asked,
+    },
+    Reports {
+        reports: Vec<Report>,
+        asked: Asked,
+    },
+    Beats {
+        sent: Instant,
+        tokens: Vec<String>,
+        asked: Asked,
+    },
+}
+
+/// How the work comes to its end.
+struct Leaving {
+    /// Until when programs may go on.
+    until: Instant,
+    /// Until when tasks may still come in.
+    holds: Instant,
+    exit: Result<(), Exit>,
+}
+
+/// A worker at work.
+pub struct Shift<'a> {
+    options: &'a Options,
+    client: &'a Client,
+    remote: Remote,
+    worker: String,
+    connector: Arc<CommandConnector>,
+    voice: Voice,
+    signals: Signals,
+    held: Held,
+    outbox: Outbox,
+    programs: JoinSet<(String, Verdict)>,
+    under_way: JoinSet<Answered>,
+    holding: Option<AbortHandle>,
+    reporting: bool,
+    beating: bool,
+    hold_again: BackOff,
+    beat_again: Option<Instant>,
+    /// A hold found nothing while nothing else was to be done.
+    found_nothing: bool,
+    leaving: Option<Leaving>,
+}
+
+impl<'a> Shift<'a> {
+    /// A worker that has nothing to do yet.
+    pub fn new(options: &'a Options, client: &'a Client, connector: CommandConnector) -> Result<Self, Exit> {
+        let output = client.output();
+        let remote = client.remote().clone();
+        let verbose = options.verbose || output.is_live();
+        Ok(Self {
+            voice: Voice::new(output, verbose, remote.address()),
+            signals: Signals::new(output)?,
+            worker: options.worker(),
+            connector: Arc::new(connector),
+            options,
+            client,
+            remote,
+            held: Held::default(),
+            outbox: Outbox::default(),
+            programs: JoinSet::new(),
+            under_way: JoinSet::new(),
+            holding: None,
+            reporting: false,
+            beating: false,
+            hold_again: BackOff::default(),
+            beat_again: None,
+            found_nothing: false,
+            leaving: None,
+        })
+    }
+
+    /// Works until it is told to stop, or there is nothing left.
+    pub async fn work(mut self) -> Result<(), Exit> {
+        let queues = self.options.queues.join(", ");
+        let server = self.remote.address();
+        self.voice
+            .note(&format!("{} takes tasks of {queues} from {server}", self.worker));
+        loop {
+            let now = Instant::now();
+            self.give_up_what_is_over(now);
+            self.send_beats(now);
+            self.send_reports(now);
+            self.ask_for_tasks(now);
+            if let Some(exit) = self.is_over(now) {
+                self.programs.shutdown().await;
+                return exit;
+            }
+            let next = self.next(now);
+            tokio::select! {
+                Some(ended) = self.programs.join_next() => self.take_end(ended),
+                Some(answered) = self.under_way.join_next() => self.take_answer(answered),
+                signal = self.signals.next() => {
+                    if self.leaving.is_some() {
+                        self.voice.note("stopping at once");
+                        self.programs.shutdown().await;
+                        return Err(Exit::Interrupted);
+                    }
+                    self.voice.note(&format!("{signal}: finishing what runs"));
+                    self.leave(Ok(()));
+                }
+                () = tokio::time::sleep_until(next.into()) => {}
+            }
+        }
+    }
+
+    /// Takes no more; what runs may end.
+    fn leave(&mut self, exit: Result<(), Exit>) {
+        let now = Instant::now();
+        self.leaving.get_or_insert(Leaving {
+            until: now + self.options.patience(),
+            holds: now + LAST_HOLD,
+            exit,
+        });
+    }
+
+    /// How the work ended, if it has.
+    fn is_over(&mut self, now: Instant) -> Option<Result<(), Exit>> {
+        let nothing_left = self.held.is_empty() && self.outbox.is_empty() && !self.reporting;
+        let Some(leaving) = &self.leaving else {
+            return (self.found_nothing && nothing_left).then_some(Ok(()));
+        };
+        if nothing_left && self.holding.is_none() {
+            return Some(leaving.exit);
+        }
+        if now < leaving.until {
+            return None;
+        }
+        let exit = leaving.exit;
+        for entry in self.held.take_unfinished() {
+            self.lose(&entry, "there is no time left");
+        }
+        let unsaid = self.held.take_ended();
+        for entry in &unsaid {
+            let label = &entry.task.label;
+            self.voice
+                .note(&format!("{label}: what it came to could not be reported"));
+        }
+        Some(exit.and(if unsaid.is_empty() { Ok(()) } else { Err(Exit::Fault) }))
+    }
+
+    /// When there is something to do by the clock.
+    fn next(&self, now: Instant) -> Instant {
+        let later = |at: Option<Instant>, not_before: Option<Instant>| at.map(|at| at.max(not_before.unwrap_or(at)));
+        let beat = later(self.held.next_beat(), self.beat_again).filter(|_| !self.beating);
+        let report = self.outbox.back_off.until().filter(|_| !self.outbox.is_empty());
+        let leaving = self.leaving.as_ref();
+        let holds = leaving.filter(|_| self.holding.is_some()).map(|leaving| leaving.holds);
+        let waits = [
+            self.held.next_end(),
+            beat,
+            report.filter(|_| !self.reporting),
+            self.hold_again.until().filter(|_| self.holding.is_none()),
+            leaving.map(|leaving| leaving.until),
+            holds,
+        ];
+        // What is due and can't be done now waits for something else.
+        let waits = waits.into_iter().flatten().filter(|at| *at > now);
+        waits.min().unwrap_or(now + Duration::from_secs(WAIT))
+    }
+
+    fn ask_for_tasks(&mut self, now: Instant) {
+        if let Some(leaving) = &self.leaving {
+            if leaving.holds <= now
+                && let Some(holding) = self.holding.take()
+            {
+                holding.abort();
+            }
+            return;
+        }
+        let slots = usize::try_from(self.options.concurrency).unwrap_or(1);
+        let free = slots.saturating_sub(self.held.unfinished());
+        let full = free == 0 || self.outbox.len() >= UNSENT;
+        if full || self.holding.is_some() || !self.hold_again.is_over(now) {
+            return;
+        }
+        let wait = match (self.options.until_empty, self.options.lease) {
+            (true, _) => GLANCE,
+            // A lease is counted from the asking: no more of it should pass with waiting than need be.
+            (false, Some(lease)) => (lease / 3).clamp(1, WAIT),
+            (false, None) => WAIT,
+        };
+        let queues: Vec<Value> = self.options.queues.iter().map(|queue| queue.as_str().into()).collect();
+        let mut body = Object::new();
+        body.insert("worker".into(), self.worker.as_str().into());
+        body.insert("queues".into(), queues.into());
+        body.insert("limit".into(), (free as u64).into());
+        body.insert("waitSeconds".into(), wait.into());
+        if let Some(lease) = self.options.lease {
+            body.insert("leaseSeconds".into(), lease.into());
+        }
+        let idle = self.held.is_empty() && self.outbox.is_empty() && !self.reporting;
+        let remote = self.remote.clone();
+        self.holding = Some(self.under_way.spawn(async move {
+            let sent = Instant::now();
+            let patience = Duration::from_secs(wait) + ANSWER;
+            let asked = remote.post(&["queues", "hold"], &body, patience).await;
+            Answered::Hold { sent, idle, asked }
+        }));
+    }
+
+    fn send_beats(&mut self, now: Instant) {
+        if self.beating || self.beat_again.is_some_and(|again| again > now) {
+            return;
+        }
+        let tokens = self.held.due(now);
+        if tokens.is_empty() {
+            return;
+        }
+        let beat = |token: &String| {
+            let members = [
+                ("token".into(), Value::from(token.as_str())),
+                ("heartbeat".into(), true.into()),
+            ];
+            Value::from(members.into_iter().collect::<Object>())
+        };
+        let body = reports_body(tokens.iter().map(beat).collect());
+        let lease = self.held.shortest().unwrap_or(ANSWER);
+        let patience = (lease / 3).clamp(Duration::from_secs(1), ANSWER);
+        let remote = self.remote.clone();
+        self.beating = true;
+        self.under_way.spawn(async move {
+            let sent = Instant::now();
+            let asked = remote.post(&["callbacks"], &body, patience).await;
+            Answered::Beats { sent, tokens, asked }
+        });
+    }
+
+    fn send_reports(&mut self, now: Instant) {
+        if self.reporting {
+            return;
+        }
+        let reports = self.outbox.batch(now);
+        if reports.is_empty() {
+            return;
+        }
+        let body = reports_body(reports.iter().map(|report| report.body.clone().into()).collect());
+        let remote = self.remote.clone();
+        self.reporting = true;
+        self.under_way.spawn(async move {
+            let asked = remote.post(&["callbacks"], &body, ANSWER).await;
+            Answered::Reports { reports, asked }
+        });
+    }
+
+    fn take_answer(&mut self, answered: Result<Answered, JoinError>) {
+        match answered {
+            Ok(Answered::Hold { sent, idle, asked }) => {
+                self.holding = None;
+                self.take_hold(sent, idle, asked);
+            }
+            Ok(Answered::Reports { reports, asked }) => {
+                self.reporting = false;
+                self.take_reported(reports, asked);
+            }
+            Ok(Answered::Beats { sent, tokens, asked }) => {
+                self.beating = false;
+                self.take_beaten(sent, &tokens, asked);
+            }
+            Err(stopped) => resume(stopped),
+        }
+    }
+
+    /// The server answers again: whatever waits for that may go on.
+    fn is_there(&mut self) {
+        self.voice.there();
+        self.hold_again.reset();
+        self.outbox.back_off.reset();
+        self.beat_again = None;
+    }
+
+    fn take_hold(&mut self, sent: Instant, idle: bool, asked: Asked) {
+        let now = Instant::now();
+        let answer = match asked {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(problem)) if problem.exit() == Exit::Bad => {
+                let exit = self.client.say(&problem);
+                return self.leave(Err(exit));
+            }
+            failed => {
+                self.voice.away(&why(failed));
+                return self.hold_again.failed(now);
+            }
+        };
+        let told = answer.object();
+        let told = told.get("tasks").and_then(Value::as_array);
+        let told: Vec<&Object> = told
+            .into_iter()
+            .flat_map(|tasks| tasks.values())
+            .filter_map(Value::as_object)
+            .collect();
+        if told.is_empty() {
+            // A server that is about to stop answers at once that there is nothing.
+            if now.duration_since(sent) < Duration::from_secs(GLANCE) / 2 {
+                return self.hold_again.failed(now);
+            }
+            self.found_nothing = self.options.until_empty && idle;
+            return self.is_there();
+        }
+        self.is_there();
+        for task in told
+            .into_iter()
+            .filter_map(|told| Task::read(told, &self.options.command))
+        {
+            let token = task.token.clone();
+            if self.held.take(task, sent, now) {
+                self.begin(&token);
+            }
+        }
+    }
+
+    /// Runs a task's program.
+    fn begin(&mut self, token: &str) {
+        let Some(entry) = self.held.get(token) else { return };
+        self.voice.started(&entry.task.label);
+        let (task, connector) = (entry.task.clone(), self.connector.clone());
+        entry.begun = Instant::now();
+        entry.stage = Stage::Runs(self.programs.spawn(async move {
+            let verdict = task.run(&connector).await;
+            (task.token, verdict)
+        }));
+    }
+
+    fn take_end(&mut self, ended: Result<(String, Verdict), JoinError>) {
+        let (token, verdict) = match ended {
+            Ok(ended) => ended,
+            Err(stopped) => return resume(stopped),
+        };
+        let Some(entry) = self.held.get(&token) else { return };
+        entry.stage = Stage::Ended;
+        self.voice.ended(&entry.task.label, &verdict, entry.begun.elapsed());
+        self.outbox.put(Report {
+            label: entry.task.label.clone(),
+            body: verdict.report(&token),
+            token,
+            again: false,
+        });
+    }
+
+    fn take_beaten(&mut self, sent: Instant, tokens: &[String], asked: Asked) {
+        let results = match asked {
+            Ok(Ok(answer)) => results(&answer),
+            failed => {
+                self.voice.away(&why(failed));
+                let pause = self.held.shortest().unwrap_or(ANSWER) / 10;
+                let pause = pause.clamp(Duration::from_millis(200), Duration::from_secs(5));
+                self.beat_again = Some(Instant::now() + pause);
+                return;
+            }
+        };
+        self.is_there();
+        for (token, (status, code)) in tokens.iter().zip(results) {
+            match status {
+                204 => {
+                    if self.held.renew(token, sent).is_some() {
+                        self.begin(token);
+                    }
+                }
+                404 | 409 | 410 => self.refused(token, &code),
+                // Not now: it is asked again.
+                _ => self.beat_again = Some(Instant::now() + Duration::from_secs(1)),
+            }
+        }
+    }
+
+    /// A task is somebody else's, or nobody's. What has ended is left: its report will tell.
+    fn refused(&mut self, token: &str, code: &str) {
+        let ended = |entry: &mut Entry| matches!(entry.stage, Stage::Ended);
+        if self.held.get(token).is_some_and(ended) {
+            return;
+        }
+        if let Some(entry) = self.held.remove(token) {
+            self.lose(&entry, &format!("it is ours no longer ({code})"));
+        }
+    }
+
+    fn give_up_what_is_over(&mut self, now: Instant) {
+        for (entry, over) in self.held.over(now) {
+            let why = match over {
+                Over::Lease => "no heartbeat got through for a whole lease",
+                Over::Deadline => "it took longer than it may",
+            };
+            self.lose(&entry, why);
+        }
+    }
+
+    /// Kills a task's program; nothing is reported.
+    fn lose(&self, entry: &Entry, why: &str) {
+        let label = &entry.task.label;
+        match &entry.stage {
+            Stage::Runs(program) => {
+                program.abort();
+                self.voice.note(&format!("{label}: {why}: its program is killed"));
+            }
+            _ => self.voice.note(&format!("{label}: {why}: it is not run")),
+        }
+    }
+
+    fn take_reported(&mut self, reports: Vec<Report>, asked: Asked) {
+        let results = match asked {
+            Ok(Ok(answer)) => results(&answer),
+            Ok(Err(problem)) if problem.status == 413 => return self.too_large(reports),
+            failed => {
+                self.voice.away(&why(failed));
+                self.outbox.put_back(reports);
+                return self.outbox.back_off.failed(Instant::now());
+            }
+        };
+        self.is_there();
+        let mut results = results.into_iter();
+        let mut unsent = Vec::new();
+        for report in reports {
+            // An answer that is cut short tells nothing of the rest.
+            let (status, code) = results.next().unwrap_or_default();
+            if matches!(status, 204 | 400..=428 | 430..=499) {
+                self.reported(&report, status, &code);
+            } else {
+                unsent.push(report);
+            }
+        }
+        if !unsent.is_empty() {
+            self.outbox.put_back(unsent);
+            self.outbox.back_off.failed(Instant::now());
+        }
+    }
+
+    fn reported(&mut self, report: &Report, status: u16, code: &str) {
+        self.held.remove(&report.token);
+        // The answer to an earlier try was lost.
+        let was_ours = report.again && status == 409;
+        if status != 204 && !was_ours {
+            let label = &report.label;
+            self.voice
+                .note(&format!("{label}: what it came to is not taken ({code})"));
+        }
+    }
+
+    fn too_large(&mut self, reports: Vec<Report>) {
+        if reports.len() > 1 {
+            self.outbox.send_singly();
+            return self.outbox.put_back(reports);
+        }
+        for mut report in reports {
+            let verdict = Verdict::Failed {
+                error: "FnF.PayloadTooLarge".to_owned(),
+                cause: "what the program printed is more than the server takes".to_owned(),
+            };
+            report.body = verdict.report(&report.token);
+            self.outbox.put(report);
+        }
+    }
+}
+
+fn reports_body(reports: Vec<Value>) -> Object {
+    [("reports".into(), Value::from(reports))].into_iter().collect()
+}
+
+/// Status and code of each report, in order.
+fn results(answer: &Answer) -> Vec<(u16, String)> {
+    let answer = answer.object();
+    let results = answer.get("results").and_then(Value::as_array);
+    let results = results.into_iter().flat_map(|results| results.values());
+    results
+        .map(|result| {
+            let result = result.as_object();
+            let status = result.and_then(|result| result.get("status")?.as_number()?.as_u64());
+            let code = result.and_then(|result| result.get("code").map(Value::to_plain_text));
+            let status = status.and_then(|status| u16::try_from(status).ok());
+            (status.unwrap_or_default(), code.unwrap_or_default())
+        })
+        .collect()
+}
+
+fn why(failed: Asked) -> String {
+    match failed {
+        Err(why) => why,
+        Ok(Err(problem)) => words(&problem),
+        Ok(Ok(answer)) => format!("status {}", answer.status),
+    }
+}
+
+/// A task that was aborted has been dealt with; one that panicked has not.
+fn resume(stopped: JoinError) {
+    if let Ok(panic) = stopped.try_into_panic() {
+        std::panic::resume_unwind(panic);
+    }
+}

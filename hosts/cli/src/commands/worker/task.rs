@@ -1,0 +1,188 @@
+//! A task as a server hands it out, and what its program makes of it.
+
+use annotate_snippets::normalize_untrusted_str;
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::programs::CommandConnector;
+use starbridge_ports::{Keys, Outcome, Request, Via};
+use std::time::Duration;
+
+/// A lease where a server says nothing.
+const LEASE: u64 = 30;
+
+/// A task that was handed out.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Reports and heartbeats are made with it.
+    pub token: String,
+    /// What people are told: the step and the call.
+    pub label: String,
+    /// How often the server must hear of it.
+    pub lease: Duration,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    request: Request,
+    input: Value,
+}
+
+impl Task {
+    /// Reads what a server handed out; nothing, where there is no token.
+    pub fn read(told: &Object, command: &[String]) -> Option<Self> {
+        let text = |key: &str| told.get(key).map(Value::to_plain_text).unwrap_or_default();
+        let number = |key: &str| {
+            told.get(key)
+                .and_then(Value::as_number)
+                .and_then(|number| number.as_u64())
+        };
+        let token = told.get("token")?.as_str()?.to_owned();
+        let (program, arguments) = command.split_first()?;
+        let keys = Keys {
+            idempotency: text("key"),
+            step_visit: text("stepKey"),
+            execution: text("execution"),
+            flow: text("flow"),
+            step: text("step"),
+            traceparent: None,
+        };
+        let label = format!("{} {}", keys.step, keys.idempotency);
+        let variables: Object = [
+            ("STARBRIDGE_TASK_TOKEN".into(), token.as_str().into()),
+            ("STARBRIDGE_QUEUE".into(), text("queue").into()),
+        ]
+        .into_iter()
+        .collect();
+        let arguments: Vec<Value> = arguments.iter().map(|word| word.as_str().into()).collect();
+        let params: Object = [("args".into(), arguments.into()), ("env".into(), variables.into())]
+            .into_iter()
+            .collect();
+        let request = Request {
+            target: format!("cmd:{program}"),
+            via: Via::Direct,
+            pattern: Pattern::RequestResponse,
+            input: Object::new(),
+            params: Some(params.into()),
+            keys,
+            attempt: number("attempt")
+                .and_then(|number| u32::try_from(number).ok())
+                .unwrap_or(1),
+            rollback: told.get("type").and_then(Value::as_str) == Some("rollback"),
+            polling: false,
+            follow: false,
+            timeout_at: None,
+            answer_limit: Limits::default().step_data_bytes,
+        };
+        Some(Self {
+            token,
+            label: normalize_untrusted_str(&label),
+            lease: Duration::from_secs(number("leaseSeconds").unwrap_or(LEASE).max(1)),
+            timeout: number("timeoutSeconds").map(Duration::from_secs),
+            request,
+            input: told.get("input").cloned().unwrap_or_else(|| Object::new().into()),
+        })
+    }
+
+    /// Runs its program. Given up before, the program is killed with all it started.
+    pub async fn run(&self, programs: &CommandConnector) -> Verdict {
+        let refused = |error: &str, cause: String| Verdict::Failed {
+            error: error.to_owned(),
+            cause,
+        };
+        match programs.run(&self.request, &self.input).await {
+            Outcome::Result(Value::Object(output)) => Verdict::Done(output),
+            Outcome::Result(other) => {
+                let cause = format!("what the program printed must be an object, not {}", other.kind());
+                refused("FnF.InvalidLocal", cause)
+            }
+            Outcome::Failed { error, cause, .. } => Verdict::Failed { error, cause },
+            // Programs are asked for results alone.
+            Outcome::Accepted { .. } => Verdict::Done(Object::new()),
+        }
+    }
+}
+
+/// What came of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Its output.
+    Done(Object),
+    /// The error it stands for.
+    Failed {
+        /// Its name.
+        error: String,
+        /// Its cause.
+        cause: String,
+    },
+}
+
+impl Verdict {
+    /// The report of it.
+    pub fn report(&self, token: &str) -> Object {
+        let mut report = Object::new();
+        report.insert("token".into(), token.into());
+        match self {
+            Self::Done(output) => drop(report.insert("output".into(), output.clone().into())),
+            Self::Failed { error, cause } => {
+                report.insert("error".into(), error.as_str().into());
+                report.insert("cause".into(), cause.as_str().into());
+            }
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starbridge_kit::programs::CommandSettings;
+
+    fn task(told: &str, command: &[&str]) -> Task {
+        let told: Object = serde_json::from_str(told).unwrap();
+        let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        Task::read(&told, &command).unwrap()
+    }
+
+    async fn verdict(input: &str, script: &str) -> Verdict {
+        let told = format!(r#"{{"token": "t-1", "key": "e-1/4", "step": "s", "input": {input}}}"#);
+        let folder = tempfile::tempdir().unwrap();
+        let programs = CommandConnector::new(CommandSettings::in_folder(folder.path().to_path_buf()));
+        task(&told, &["sh", "-c", script]).run(&programs).await
+    }
+
+    #[test]
+    fn what_is_missing_has_a_usual_value() {
+        let read = task(
+            r#"{"token": "t", "step": "a\u001b", "key": "e/1", "timeoutSeconds": 7}"#,
+            &["x"],
+        );
+        assert_eq!(read.lease, Duration::from_secs(30));
+        assert_eq!(read.timeout, Some(Duration::from_secs(7)));
+        assert!(!read.label.contains('\u{1b}'), "{}", read.label);
+        assert!(Task::read(&Object::new(), &["x".to_owned()]).is_none());
+    }
+
+    #[tokio::test]
+    async fn programs_see_their_task_and_no_other_secret() {
+        let done = verdict(r#"{"n": 1}"#, r#"printf '{"sent": %s, "token": "%s", "key": "%s", "other": "%s"}' "$(cat)" "$STARBRIDGE_TASK_TOKEN" "$STARBRIDGE_IDEMPOTENCY_KEY" "$STARBRIDGE_TOKEN""#).await;
+        let expected = r#"{"sent": {"n": 1}, "token": "t-1", "key": "e-1/4", "other": ""}"#;
+        assert_eq!(done, Verdict::Done(serde_json::from_str(expected).unwrap()));
+        let list = verdict("[1, 2]", r#"printf '{"sent": %s}' "$(cat)""#).await;
+        assert_eq!(
+            list,
+            Verdict::Done(serde_json::from_str(r#"{"sent": [1, 2]}"#).unwrap())
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_no_object_is_no_output() {
+        let Verdict::Failed { error, cause } = verdict("{}", "echo '[1]'").await else {
+            panic!("a list is taken for an output");
+        };
+        assert_eq!(error, "FnF.InvalidLocal");
+        assert!(cause.contains("must be an object, not"), "{cause}");
+        let Verdict::Failed { error, cause } = verdict("{}", "echo no disk >&2; exit 3").await else {
+            panic!("an exit code is not seen");
+        };
+        assert_eq!((&*error, &*cause), ("CMD.3", "no disk"));
+    }
+}

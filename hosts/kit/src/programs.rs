@@ -1,0 +1,3 @@
+//! Local programs, for hosts that run them by themselves.
+
+pub use starbridge_command::{CommandConnector, CommandSettings};

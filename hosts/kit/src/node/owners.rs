@@ -43,14 +43,17 @@ pub(super) struct Owners {
     queues_over: watch::Receiver<bool>,
 }
 
-fn no_thread(error: std::io::Error) -> NodeError {
+fn no_thread(error: &std::io::Error) -> NodeError {
     NodeError::System(format!("a thread can't be started: {error}"))
 }
 
 fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> Result<(), NodeError> {
     let own = name.to_owned();
     let thread = std::thread::Builder::new().name(name.to_owned());
-    thread.spawn(move || work(own)).map(drop).map_err(no_thread)
+    thread
+        .spawn(move || work(own))
+        .map(drop)
+        .map_err(|error| no_thread(&error))
 }
 
 /// A thread that panics takes the node with it: a new start goes on from what is durable.
@@ -77,7 +80,7 @@ fn block_on(work: impl Future<Output = Result<(), StoreError>>) -> Result<(), No
 
 impl Owners {
     pub(super) fn start(shared: Shared, start: &Start) -> Result<Self, NodeError> {
-        let writer = Writer::start(start.settings.store.clone()).map_err(no_thread)?;
+        let writer = Writer::start(start.settings.store.clone()).map_err(|error| no_thread(&error))?;
         let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
         let (end, ended) = watch::channel(None);
         let left = Arc::new(AtomicUsize::new(usize::from(of)));

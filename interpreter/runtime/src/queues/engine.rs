@@ -8,7 +8,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, Clock, Lease, LeaseChange, QueuedTask, Queueing, StoreError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -139,7 +139,7 @@ pub struct QueueEngine {
     decided: Decided,
     /// What is on its way to the store, the longest ago first.
     under_way: VecDeque<Decided>,
-    workers: HashMap<u64, oneshot::Sender<Vec<HeldTask>>>,
+    workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
     /// Owners to be told, or told again.
     untold: VecDeque<Verdict>,
     orders: u64,
@@ -202,7 +202,7 @@ impl QueueEngine {
             writing: Writing::through(writer),
             decided: Decided::default(),
             under_way: VecDeque::new(),
-            workers: HashMap::new(),
+            workers: BTreeMap::new(),
             untold: VecDeque::new(),
             orders: 0,
             began: Instant::now(),

@@ -8,7 +8,7 @@ use starbridge_fdl::limits::is_name;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{CallToSend, Detail, Event, EventId, Path};
+use starbridge_machine::{CallToSend, Detail, Event, EventId};
 use starbridge_ports::{Append, Buried, DeadTask, QueuedTask};
 use std::sync::Arc;
 
@@ -74,8 +74,8 @@ impl Shard {
         let live = self.executions.get_mut(id)?;
         live.queued.insert(call.call, queue.clone());
         let started = live.state.started()?;
-        let path = events.iter().find(|event| event.id == call.call);
-        let path = path.map_or_else(Path::default, |event| event.path.clone());
+        let scheduled = events.iter().find(|event| event.id == call.call);
+        let path = scheduled.map(|event| write_path(&live.flow, &event.path));
         let task = QueuedTask {
             round: rounds.give(&queue, call.priority, id),
             execution: id.clone(),
@@ -86,7 +86,7 @@ impl Shard {
             wait_until: call.wait.map(|millis| now.plus_millis(millis)),
             timeout_ms: call.timeout_ms,
             heartbeat_ms: call.heartbeat,
-            message: message(&live.flow, &started.flow, &live.family, &queue, path, call),
+            message: message(&started.flow, &live.family, &queue, path, call),
             queue,
         };
         Some(task)
@@ -188,15 +188,15 @@ fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event
 }
 
 /// What a worker is told, but for what is known only when it takes the task.
-fn message(flow: &Flow, name: &Text, family: &[Text], queue: &Text, path: Path, call: CallToSend) -> String {
+fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
     let execution = family.first().cloned().unwrap_or_default();
     let mut message = Object::new();
     let mut set = |key: &str, value: Value| drop(message.insert(key.into(), value));
     set("queue", queue.clone().into());
     set("execution", execution.clone().into());
-    set("flow", name.clone().into());
+    set("flow", flow.clone().into());
     set("step", call.step.into());
-    set("path", write_path(flow, &path));
+    set("path", path.unwrap_or_else(|| Value::from(Vec::new())));
     set("type", if call.rollback { "rollback" } else { "normal" }.into());
     set("attempt", call.attempt.into());
     set("key", format!("{execution}/{}", call.call).into());

@@ -7,7 +7,7 @@ use starbridge_server::Access;
 use std::time::{Duration, Instant};
 
 /// A step that workers of a queue do.
-fn task(queue: &str, more: Value) -> Value {
+fn task(queue: &str, more: &Value) -> Value {
     let mut step = json!({"type": "task", "name": "work", "resourceArn": format!("queue:{queue}")});
     for (name, value) in more.as_object().unwrap() {
         step[name] = value.clone();
@@ -77,7 +77,7 @@ async fn a_task_is_held_and_reported() {
         "inputMappings": [{"target": "n", "source": "$input.n"}, {"target": "token", "source": "$context.task.token"}],
         "outputMappings": [{"target": "sum", "source": "$local.sum"}],
     });
-    server.flow("f", json!([task("jobs", more)])).await;
+    server.flow("f", json!([task("jobs", &more)])).await;
     start(&server, "f", "one", json!({"n": 4})).await;
     let held = hold_soon(&server, "jobs").await;
     let execution = shown(&server, "f", "one").await;
@@ -117,7 +117,7 @@ async fn a_task_is_held_and_reported() {
 #[tokio::test]
 async fn who_waits_is_told_at_once() {
     let server = Running::start().await;
-    server.flow("f", json!([task("jobs", json!({}))])).await;
+    server.flow("f", json!([task("jobs", &json!({}))])).await;
     let waiting = hold_soon(&server, "jobs");
     let begun = Instant::now();
     let (held, ()) = tokio::join!(waiting, async {
@@ -136,7 +136,7 @@ async fn who_waits_is_told_at_once() {
 #[tokio::test]
 async fn silence_ends_a_lease_and_the_queue_tries_again() {
     let server = Running::start().await;
-    server.flow("f", json!([task("jobs", json!({}))])).await;
+    server.flow("f", json!([task("jobs", &json!({}))])).await;
     let set = server.put("/v1/queues/jobs", json!({"redeliver": 1})).await;
     assert_eq!(set.status, 200, "{set:?}");
     start(&server, "f", "one", json!({})).await;
@@ -174,7 +174,7 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
 #[tokio::test]
 async fn dead_tasks_are_queued_anew_or_dropped() {
     let server = Running::start().await;
-    server.flow("f", json!([task("jobs", json!({}))])).await;
+    server.flow("f", json!([task("jobs", &json!({}))])).await;
     for name in ["one", "two"] {
         start(&server, "f", name, json!({})).await;
         let held = hold_soon(&server, "jobs").await;
@@ -212,7 +212,7 @@ async fn a_failure_that_is_retried_or_caught_is_not_dead() {
         "catch": [{"errors": ["FnF.ALL"], "goto": "rest"}],
     });
     let rest = json!({"type": "pass", "name": "rest"});
-    server.flow("f", json!([task("jobs", more), rest])).await;
+    server.flow("f", json!([task("jobs", &more), rest])).await;
     start(&server, "f", "one", json!({})).await;
     for attempt in 1..=2 {
         let held = hold_soon(&server, "jobs").await;
@@ -229,7 +229,7 @@ async fn a_failure_that_is_retried_or_caught_is_not_dead() {
 #[tokio::test]
 async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
     let server = Running::start().await;
-    server.flow("f", json!([task("jobs", json!({}))])).await;
+    server.flow("f", json!([task("jobs", &json!({}))])).await;
     start(&server, "f", "held", json!({})).await;
     let held = hold_soon(&server, "jobs").await;
     start(&server, "f", "waiting", json!({})).await;
@@ -255,12 +255,12 @@ async fn many_tasks_of_one_do_not_keep_another_waiting() {
     let server = Running::start().await;
     let each = json!({
         "type": "foreach", "name": "each", "iterationMapping": {"collection": "$.items", "item": "n"},
-        "steps": [task("jobs", json!({}))],
+        "steps": [task("jobs", &json!({}))],
     });
     server.flow("many", json!([each])).await;
-    server.flow("one", json!([task("jobs", json!({}))])).await;
+    server.flow("one", json!([task("jobs", &json!({}))])).await;
     server
-        .flow("urgent", json!([task("jobs", json!({"priority": 9}))]))
+        .flow("urgent", json!([task("jobs", &json!({"priority": 9}))]))
         .await;
     let items: Vec<u32> = (0..300).collect();
     start(&server, "many", "m", json!({"items": items})).await;
@@ -284,7 +284,7 @@ async fn many_tasks_of_one_do_not_keep_another_waiting() {
 #[tokio::test]
 async fn queues_keep_to_what_is_set() {
     let server = Running::start().await;
-    server.flow("f", json!([task("jobs", json!({}))])).await;
+    server.flow("f", json!([task("jobs", &json!({}))])).await;
     for number in 0..6 {
         start(&server, "f", &format!("e{number}"), json!({})).await;
     }
@@ -316,7 +316,7 @@ async fn queues_keep_to_what_is_set() {
 async fn several_queues_are_asked_at_once() {
     let server = Running::start().await;
     for queue in ["a", "b"] {
-        server.flow(queue, json!([task(queue, json!({}))])).await;
+        server.flow(queue, json!([task(queue, &json!({}))])).await;
         start(&server, queue, "one", json!({})).await;
     }
     let both = json!({"worker": "w", "queues": ["b", "a"], "limit": 5, "waitSeconds": 20});
@@ -354,10 +354,10 @@ async fn several_queues_are_asked_at_once() {
 async fn time_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
     let server = Running::start().await;
     server
-        .flow("slow", json!([task("slow", json!({"timeoutSeconds": 1}))]))
+        .flow("slow", json!([task("slow", &json!({"timeoutSeconds": 1}))]))
         .await;
     server
-        .flow("late", json!([task("late", json!({"waitSeconds": 1}))]))
+        .flow("late", json!([task("late", &json!({"waitSeconds": 1}))]))
         .await;
     start(&server, "slow", "s", json!({})).await;
     start(&server, "late", "l", json!({})).await;
@@ -380,7 +380,7 @@ async fn time_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
 #[tokio::test]
 async fn rollbacks_go_through_queues_too() {
     let server = Running::start().await;
-    let undone = task("jobs", json!({"rollback": {"resourceArn": "queue:undo"}}));
+    let undone = task("jobs", &json!({"rollback": {"resourceArn": "queue:undo"}}));
     let fails = json!({"type": "fail", "name": "no", "error": "Nope"});
     server.flow("f", json!([undone, fails])).await;
     start(&server, "f", "one", json!({})).await;
@@ -396,7 +396,7 @@ async fn tasks_and_leases_outlive_the_process() {
     let store = in_memory();
     let kept = store.clone();
     let server = Running::with(Access::default(), move |settings| settings.store = kept).await;
-    server.flow("f", json!([task("jobs", json!({}))])).await;
+    server.flow("f", json!([task("jobs", &json!({}))])).await;
     for name in ["one", "two", "three"] {
         start(&server, "f", name, json!({})).await;
     }
@@ -431,7 +431,7 @@ async fn nothing_is_known_of_a_queue_nobody_used() {
     assert_eq!(server.get("/v1/queues/none").await.code(), (404, "NoSuchQueue"));
     assert_eq!(server.get("/v1/queues").await.body["items"], json!([]));
     let put = server
-        .put("/v1/flows/f", definition(json!([task("jobs", json!({}))])))
+        .put("/v1/flows/f", definition(json!([task("jobs", &json!({}))])))
         .await;
     assert_eq!(put.body["diagnostics"], json!([]), "a queue needs no map");
 }

@@ -2,8 +2,10 @@
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
 mod redis;
+mod sqs;
 
 pub use redis::RedisConfig;
+pub use sqs::SqsConfig;
 
 use crate::further::Further;
 use crate::node::NodeSettings;
@@ -39,6 +41,8 @@ pub struct Config {
     pub redis: RedisConfig,
     /// Secrets.
     pub secrets: SecretsConfig,
+    /// Queues of SQS that reports come through.
+    pub sqs: SqsConfig,
     /// How long what has ended is kept.
     pub retention: RetentionConfig,
     /// What is written while it runs.
@@ -276,6 +280,7 @@ impl Config {
         self.guard()?;
         self.resource_map()?;
         self.redis.check()?;
+        self.sqs.check()?;
         if self.limits.history_events > MOST_EVENTS {
             return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));
         }
@@ -356,7 +361,8 @@ impl Config {
 
     /// The queues of others that reports are taken from.
     pub fn replies(&self) -> Result<Vec<Arc<dyn ReplySource>>, String> {
-        Ok(self.redis.replies(&*self.secrets())?.into_iter().collect())
+        let streams = self.redis.replies(&*self.secrets())?;
+        Ok(streams.into_iter().chain(self.sqs.replies()?).collect())
     }
 
     /// What a node is made of, over a store.

@@ -6,6 +6,7 @@ mod keys;
 mod looking;
 mod owners;
 mod queues;
+mod replies;
 mod schedules;
 mod telling;
 mod tidying;

@@ -112,6 +112,7 @@ async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit
         output.note("task tokens are signed with a new key");
     }
     let settings = config.node(store).map_err(|error| bad(output, &error, ""))?;
+    let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
     let started = tokio::task::block_in_place(|| Node::start(settings));
     let node = Arc::new(started.map_err(|error| fault(output, &error.to_string(), ""))?);
     if let Ok(address) = server.address() {
@@ -119,6 +120,9 @@ async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit
         output.note(&format!("listening on http://{address}, everything is kept in {at}"));
     }
     tokio::spawn(node.clone().keep_schedules());
+    for source in replies {
+        tokio::spawn(node.clone().keep_replies(source));
+    }
     if config.retention.days > 0 {
         tokio::spawn(node.clone().keep_tidy(config.retention.days));
     }

@@ -23,6 +23,10 @@ pub struct Counters {
     pub held: AtomicU64,
     /// Tasks whose worker fell silent.
     pub leases_ended: AtomicU64,
+    /// Reports taken from queues of others.
+    pub replies: AtomicU64,
+    /// Those that nobody could deal with.
+    pub replies_rejected: AtomicU64,
     /// Late reports that were ignored.
     pub late: AtomicU64,
     /// By the place of the status in the list of all.

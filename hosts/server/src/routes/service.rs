@@ -60,6 +60,16 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
         &counters.leases_ended,
     );
     counter(
+        "starbridge_replies_total",
+        "Reports taken from queues of others.",
+        &counters.replies,
+    );
+    counter(
+        "starbridge_replies_rejected_total",
+        "Messages of reply queues that nobody could deal with.",
+        &counters.replies_rejected,
+    );
+    counter(
         "starbridge_late_reports_total",
         "Reports that came too late.",
         &counters.late,

@@ -1,0 +1,113 @@
+//! Reports that come through queues of others: each is dealt with like one over HTTP, and acknowledged only when what it says
+//! is durable.
+
+use super::{Node, NotTaken};
+use crate::callbacks::read_entry;
+use starbridge_ports::{ReplyMessage, ReplySource};
+use starbridge_runtime::Reply;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long a source that fails is left alone, at first and at most.
+const PAUSE: Duration = Duration::from_secs(1);
+const MOST_PAUSE: Duration = Duration::from_secs(30);
+/// How long messages wait that owners had no room for.
+const BUSY: Duration = Duration::from_millis(200);
+
+impl Node {
+    /// Takes reports from a source until the node comes to its end.
+    pub async fn keep_replies(self: Arc<Self>, source: Arc<dyn ReplySource>) {
+        let mut pause = PAUSE;
+        loop {
+            match source.receive().await {
+                Ok(messages) => {
+                    pause = PAUSE;
+                    if self.take_replies(source.as_ref(), messages).await.is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(source = source.name(), %error, "no replies can be taken");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(MOST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Deals with messages in their order. What can't be dealt with just now comes again. An error: the node is stopping.
+    async fn take_replies(&self, source: &dyn ReplySource, messages: Vec<ReplyMessage>) -> Result<(), NotTaken> {
+        let mut under_way = Vec::new();
+        for message in messages {
+            let outcome = match self.hand_in_reply(&message).await {
+                Ok(outcome) => outcome,
+                // The rest waits with it: what one execution hears keeps its order.
+                Err(NotTaken::Busy) => {
+                    tokio::time::sleep(BUSY).await;
+                    break;
+                }
+                Err(NotTaken::Stopping) => return Err(NotTaken::Stopping),
+            };
+            under_way.push((message, outcome));
+        }
+        let mut done = Vec::new();
+        for (message, outcome) in under_way {
+            match Self::verdict(outcome).await {
+                Verdict::Done => done.push(message),
+                Verdict::Bad(reason) => self.reject(source, message, reason).await,
+                Verdict::Again => {}
+            }
+        }
+        self.counters.replies.fetch_add(done.len() as u64, Ordering::Relaxed);
+        if !done.is_empty()
+            && let Err(error) = source.done(done).await
+        {
+            tracing::warn!(source = source.name(), %error, "replies that were taken will come again");
+        }
+        Ok(())
+    }
+
+    async fn hand_in_reply(&self, message: &ReplyMessage) -> Result<Outcome, NotTaken> {
+        let read = serde_json::from_str(&message.body).map_err(|error| format!("it is no JSON: {error}"));
+        match read.and_then(|entry| read_entry(&entry)) {
+            Err(reason) => Ok(Err(reason)),
+            Ok((token, report)) => self.report(token, report).await.map(Ok),
+        }
+    }
+
+    async fn verdict(outcome: Outcome) -> Verdict {
+        match outcome {
+            Err(reason) => Verdict::Bad(reason),
+            Ok(answer) => match answer.await {
+                // One that comes twice or too late changes nothing, however often it comes.
+                Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => Verdict::Done,
+                Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
+                    Verdict::Bad("the token is not one of ours".to_owned())
+                }
+                Err(_) => Verdict::Again,
+            },
+        }
+    }
+
+    async fn reject(&self, source: &dyn ReplySource, message: ReplyMessage, reason: String) {
+        tracing::warn!(source = source.name(), reason, "a reply can't be dealt with");
+        self.counters.replies_rejected.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = source.reject(message, reason).await {
+            tracing::warn!(source = source.name(), %error, "a reply that can't be dealt with will come again");
+        }
+    }
+}
+
+/// What is wrong with a message, or where the answer to its report comes.
+type Outcome = Result<oneshot::Receiver<Reply>, String>;
+
+enum Verdict {
+    /// It counts, or can change nothing.
+    Done,
+    /// Nobody can ever deal with it.
+    Bad(String),
+    /// It is to come again.
+    Again,
+}

@@ -40,10 +40,10 @@ impl Kind {
         }
     }
 
-    /// The variable that names its program.
+    /// The variable that names its program. None that begins as those of a setting do: such a one would be taken for one.
     pub fn variable(self) -> &'static str {
         match self {
-            Self::Redis => "STARBRIDGE_REDIS_SERVER",
+            Self::Redis => "STARBRIDGE_SERVICE_REDIS",
             Self::Ministack => "STARBRIDGE_MINISTACK",
             Self::Moto => "STARBRIDGE_MOTO",
         }

@@ -119,7 +119,12 @@ pub async fn failed(connector: &RedisConnector, request: Request) -> (String, St
 /// A connection of the test's own.
 pub async fn asking(service: &Service) -> MultiplexedConnection {
     let client = redis::Client::open(service.url()).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
+    // A machine with much to do may take longer than the client's own half second.
+    let config = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None);
+    let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+    connected.unwrap()
 }
 
 /// Asks Redis something in words, parted by blanks.

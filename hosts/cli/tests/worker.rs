@@ -217,7 +217,7 @@ fn a_task_that_takes_too_long_is_killed_at_its_worker() {
 const WITNESS: &str = r#"
 key=$(echo "$STARBRIDGE_IDEMPOTENCY_KEY" | tr / -)
 mkdir "keys/$key" || echo "$key" >> twice
-sleep 0.0$((STARBRIDGE_ATTEMPT % 10))
+sleep 0.1
 echo '{"done": true}'
 "#;
 const EXECUTIONS: usize = 20;
@@ -269,7 +269,7 @@ fn all_ends_well_while_workers_and_servers_are_killed() {
         place.count("Succeeded") == EXECUTIONS
     });
     assert!(restarted, "the server was never restarted");
-    assert!(runs() >= EXECUTIONS * ITEMS);
+    assert!(runs() > EXECUTIONS * ITEMS, "no worker was killed at work");
     let twice = std::fs::read_to_string(place.path("twice")).unwrap_or_default();
     assert!(twice.is_empty(), "run twice under one key: {twice}");
 }

@@ -3,6 +3,7 @@
 pub mod crashes;
 pub mod failing;
 pub mod full_disk;
+pub mod holds;
 pub mod kills;
 pub mod laws;
 pub mod leases;

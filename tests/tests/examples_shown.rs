@@ -6,6 +6,7 @@
 use starbridge_tests::data;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -87,15 +88,25 @@ struct Stage {
     /// The ports of the page, and those in their place.
     ports: Vec<(&'static str, String)>,
     functions: Option<Child>,
-    server: Option<Child>,
+    /// What was started in the background, by the numbers that shells give it.
+    jobs: Vec<Option<Child>>,
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        for server in [&mut self.functions, &mut self.server].into_iter().flatten() {
-            let _ = server.kill();
-            let _ = server.wait();
+        for job in &mut self.jobs {
+            end(job.take(), "-KILL");
         }
+        end(self.functions.take(), "-KILL");
+    }
+}
+
+/// Ends a program and what it started, as a shell does.
+fn end(job: Option<Child>, signal: &str) {
+    if let Some(mut job) = job {
+        let kill = format!("kill {signal} -{}", job.id());
+        let _ = Command::new("sh").args(["-c", &kill]).status();
+        let _ = job.wait();
     }
 }
 
@@ -110,7 +121,7 @@ impl Stage {
             folder: tempfile::tempdir().unwrap(),
             ports: ports.collect(),
             functions: None,
-            server: None,
+            jobs: Vec::new(),
         };
         stage.copy(example);
         stage
@@ -151,7 +162,9 @@ impl Stage {
         let printed = if let Some(arguments) = command.strip_prefix(FUNCTIONS) {
             self.serve_functions(arguments)
         } else if let Some(how) = command.strip_prefix("kill ") {
-            self.end_server(how)
+            self.end_jobs(how)
+        } else if let Some(line) = command.strip_suffix(" &").filter(|line| is_worker(line)) {
+            self.work(line)
         } else if let Some(arguments) = command.strip_prefix(STARBRIDGE) {
             if let Some(arguments) = arguments.strip_suffix(" &") {
                 return self.serve(arguments);
@@ -197,9 +210,10 @@ impl Stage {
 
     /// Starts a server in the background and waits until it listens.
     fn serve(&mut self, arguments: &str) -> String {
-        let mut server = self.starbridge(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut server = self.starbridge(arguments);
+        let mut server = server.stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
-        self.server = Some(server);
+        self.begin(server);
         let listens = said.any(|line| line.is_ok_and(|line| line.starts_with("listening on")));
         assert!(listens, "`{arguments}` does not listen");
         // Somebody reads on, so that it can say more.
@@ -207,13 +221,40 @@ impl Stage {
         String::new()
     }
 
-    /// Ends the server that was started in the background.
-    fn end_server(&mut self, how: &str) -> String {
-        let mut server = self.server.take().expect("no server was started");
-        let signal = how.strip_suffix("%1").expect("only the server can be killed");
-        let kill = format!("kill {signal} {}", server.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        server.wait().unwrap();
+    /// Starts a worker of the example's own in the background.
+    fn work(&mut self, line: &str) -> String {
+        let words = words(line);
+        let mut worker = Command::new(&words[0]);
+        worker
+            .args(&words[1..])
+            .env(
+                "STARBRIDGE_SERVER",
+                format!("http://{}", self.with_own_ports("127.0.0.1:7878")),
+            )
+            .current_dir(&self.folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let worker = worker.process_group(0).spawn().unwrap();
+        self.begin(worker);
+        String::new()
+    }
+
+    /// A job has the number after the highest there is.
+    fn begin(&mut self, job: Child) {
+        while self.jobs.last().is_some_and(Option::is_none) {
+            self.jobs.pop();
+        }
+        self.jobs.push(Some(job));
+    }
+
+    /// Ends what was started in the background.
+    fn end_jobs(&mut self, how: &str) -> String {
+        let signal = how.split(' ').find(|word| word.starts_with('-')).unwrap_or("-TERM");
+        for job in how.split(' ').filter_map(|word| word.strip_prefix('%')) {
+            let number: usize = job.parse().unwrap();
+            let job = self.jobs.get_mut(number - 1).and_then(Option::take);
+            end(Some(job.expect("no such job was started")), signal);
+        }
         String::new()
     }
 
@@ -224,7 +265,8 @@ impl Stage {
             .args(["--port", &self.ports[0].1])
             .args(words(arguments))
             .current_dir(&self.folder);
-        let mut server = server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let server = server.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = server.process_group(0).spawn().unwrap();
         let mut line = String::new();
         let said = server.stdout.take().map(BufReader::new);
         self.functions = Some(server);
@@ -271,11 +313,30 @@ fn fits(shown: &str, printed: &str) -> bool {
     shown.lines().count() == printed.lines().count() && shown.lines().zip(printed.lines()).all(fits)
 }
 
+/// Whether a line runs a program of an example.
+fn is_worker(line: &str) -> bool {
+    ["sh examples/", "python3 examples/"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+/// Programs that an example's own need, and which are not on every machine.
+fn is_missing(tool: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    !std::env::split_paths(&folders).any(|folder| folder.join(tool).is_file())
+}
+
 /// Runs an example from its page: how many commands that are, and what differs.
 fn differences(example: &str) -> (usize, Vec<String>) {
     let page = data::root().join("examples").join(example).join("README.md");
     let text = std::fs::read_to_string(page).unwrap();
     let commands = shown(&text);
+    if commands.iter().any(|shown| is_worker(&shown.command))
+        && let Some(tool) = ["curl", "jq", "python3"].into_iter().find(|tool| is_missing(tool))
+    {
+        eprintln!("{example}: left out, there is no `{tool}` here");
+        return (0, Vec::new());
+    }
     let mut stage = Stage::of(example);
     if text.contains("examples/hello") && example != "hello" {
         stage.copy("hello");

@@ -4,7 +4,7 @@ use crate::process::{self, cargo};
 use std::path::PathBuf;
 
 /// Of each campaign, how much is run before a change goes in.
-pub const SLICES: [(&str, &[&str]); 7] = [
+pub const SLICES: [(&str, &[&str]); 8] = [
     ("crashes", &[]),
     ("simulate", &["--seeds", "1000"]),
     ("leases", &["--count", "100000"]),
@@ -12,9 +12,10 @@ pub const SLICES: [(&str, &[&str]); 7] = [
     ("torn", &["--count", "100"]),
     ("full-disk", &[]),
     ("kills", &["--count", "10"]),
+    ("holds", &["--count", "3000"]),
 ];
 /// All of them.
-pub const ALL: [&str; 8] = [
+pub const ALL: [&str; 9] = [
     "crashes",
     "simulate",
     "leases",
@@ -23,6 +24,7 @@ pub const ALL: [&str; 8] = [
     "torn",
     "full-disk",
     "kills",
+    "holds",
 ];
 
 /// Runs a campaign; its arguments are its own.
@@ -53,7 +55,7 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
 }
 
 fn needs_program(campaign: &str) -> bool {
-    matches!(campaign, "kills" | "full-disk")
+    matches!(campaign, "kills" | "full-disk" | "holds")
 }
 
 fn program() -> PathBuf {

@@ -28,6 +28,7 @@ usage: cargo xtask COMMAND
   torn [--count N] [--seed S]       stores whose log is cut off or garbled
   full-disk                         a server on a disk that is full, where one can be mounted
   kills [--count N] [--seed S]      a server under load, killed 200 or N times
+  holds [--count N] [--seed S]      100000 or N tasks of a queue, with workers and servers killed at random
 ";
 
 fn main() -> ExitCode {

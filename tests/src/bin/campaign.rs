@@ -1,6 +1,8 @@
 //! Runs a campaign and prints its figures.
 
-use starbridge_tests::campaigns::{Findings, crashes, failing, full_disk, kills, leases, planted, simulation, torn};
+use starbridge_tests::campaigns::{
+    Findings, crashes, failing, full_disk, holds, kills, leases, planted, simulation, torn,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +15,9 @@ usage: campaign crashes [--full]
        campaign failing [--full]
        campaign torn [--count N] [--seed S]
        campaign leases [--count N] [--seed S]
-       campaign full-disk --program FILE";
+       campaign full-disk --program FILE
+       campaign holds --program FILE [--count N] [--seed S]
+       campaign holder --server URL --log FILE [--seed S]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,6 +82,8 @@ fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
             false => Ok(leases::run(1, number(options, "count", 1_000_000)?)),
         },
         "kills" => run_kills(options),
+        "holds" => run_holds(options),
+        "holder" => run_holder(options),
         other => Err(format!("there is no campaign `{other}`")),
     }
 }
@@ -90,6 +96,24 @@ fn run_kills(options: &Options) -> Result<Findings, String> {
         seed: number(options, "seed", 1)?,
     };
     runtime()?.block_on(kills::run(&settings))
+}
+
+fn run_holds(options: &Options) -> Result<Findings, String> {
+    let program = options.get("program").ok_or("`--program` is missing")?;
+    let settings = holds::Options {
+        program: PathBuf::from(program),
+        count: number(options, "count", 100_000)?,
+        seed: number(options, "seed", 1)?,
+    };
+    runtime()?.block_on(holds::run(&settings))
+}
+
+/// A worker of that campaign; it works until it is killed.
+fn run_holder(options: &Options) -> Result<Findings, String> {
+    let server = options.get("server").ok_or("`--server` is missing")?;
+    let log = options.get("log").ok_or("`--log` is missing")?;
+    let working = holds::hold(server, Path::new(log), number(options, "seed", 1)?);
+    runtime()?.block_on(working).map(|()| Findings::default())
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {

@@ -1,0 +1,181 @@
+//! Worker queues over HTTP: worker processes that are killed at random, against a server that is. Outside of all stands what
+//! the workers wrote down at the moment they did it; in the end that is held against the promises.
+
+mod check;
+mod holder;
+mod log;
+
+use super::kills::{Place, Process, wait_for_ends};
+use super::{Chance, Findings};
+use crate::client;
+pub use holder::hold;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How a campaign goes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program `starbridge`.
+    pub program: PathBuf,
+    /// How many tasks there are; each is held at least once.
+    pub count: u64,
+    /// Where chance comes from.
+    pub seed: u64,
+}
+
+/// The queue.
+const QUEUE: &str = "jobs";
+/// Seconds of a lease.
+const LEASE: u64 = 1;
+/// Workers at a time.
+const HOLDERS: usize = 6;
+/// Tasks of one execution.
+const TASKS: u64 = 500;
+/// A worker is killed after a pause of so many milliseconds, and of so many kills one is the server's.
+const PAUSE: (u32, u32) = (20, 300);
+const SERVER: u32 = 12;
+/// Once nobody is killed any more, all must end within this time; before that, within the other.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// A worker that ends with the campaign.
+struct Holder(Child);
+
+impl Holder {
+    fn start(server: &str, folder: &Path, number: u64, seed: u64) -> Result<Self, String> {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let child = Command::new(own)
+            .args(["holder", "--server", server, "--seed", &seed.to_string(), "--log"])
+            .arg(log::file(folder, number))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn();
+        child.map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a campaign. An error says why it could not be carried through.
+pub async fn run(options: &Options) -> Result<Findings, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let place = Place::new(&options.program, folder.path())?;
+    // There are no functions to be called.
+    place.configure(9)?;
+    let mut findings = Findings::default();
+    let mut process = Process::start(&place).await?;
+    let executions = options.count.div_ceil(TASKS);
+    start(&place.url(), executions).await?;
+
+    let mut chance = Chance::new(options.seed);
+    let mut number = 0;
+    let mut holders = Vec::new();
+    let begun = Instant::now();
+    loop {
+        while holders.len() < HOLDERS {
+            holders.push(Holder::start(&place.url(), folder.path(), number, chance.next())?);
+            number += 1;
+        }
+        let pause = u64::from(chance.from(PAUSE.0, PAUSE.1));
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        // The last ones are left in peace: each kill costs a lease.
+        if waiting(&place.url())
+            .await
+            .is_some_and(|waiting| waiting <= executions * TASKS / 50)
+        {
+            break;
+        }
+        if begun.elapsed() > LONGEST {
+            findings.problem("the queue does not become empty");
+            break;
+        }
+        if chance.below(SERVER) == 0 {
+            process.kill()?;
+            process = Process::start(&place).await?;
+            findings.count("servers killed (SIGKILL)", 1);
+        } else {
+            holders.swap_remove(chance.below(HOLDERS as u32) as usize);
+            findings.count("workers killed (SIGKILL)", 1);
+        }
+    }
+    wait_for_ends(&place.url(), PATIENCE, &mut findings).await;
+    drop(holders);
+    findings.count("tasks", executions * TASKS);
+    findings.count(
+        "milliseconds in all",
+        u64::try_from(begun.elapsed().as_millis()).unwrap_or(0),
+    );
+    ended_well(&place.url(), executions, &mut findings).await?;
+    check::check(&log::read(folder.path(), number), executions * TASKS, &mut findings);
+    findings.problems.extend(process.stop().await?);
+    if !findings.problems.is_empty() {
+        let kept = folder.keep();
+        findings.problem(format!("the store and the logs are kept in {}", kept.display()));
+    }
+    Ok(findings)
+}
+
+/// Starts as many executions, each with its share of tasks.
+async fn start(server: &str, executions: u64) -> Result<(), String> {
+    let task = json!({
+        "type": "task", "name": "one", "resourceArn": format!("queue:{QUEUE}"), "heartbeatSeconds": LEASE,
+        "retry": [{"errors": ["FnF.HeartbeatTimeout", "Holder.Failed"], "intervalSeconds": 0, "maxAttempts": 1_000_000}],
+    });
+    let all = json!({
+        "type": "foreach", "name": "all", "iterationMapping": {"collection": "$.items", "item": "item"}, "steps": [task],
+    });
+    let flow = json!({"version": "v1", "type": "flow", "name": "held", "steps": [all]});
+    let client = client();
+    let put = client.put(format!("{server}/v1/flows/held"));
+    let put = put.header("content-type", "application/json").body(flow.to_string());
+    accepted(put).await?;
+    let items: Vec<u64> = (0..TASKS).collect();
+    for number in 0..executions {
+        let body = json!({"name": format!("held-{number}"), "input": {"items": items}});
+        accepted(
+            client
+                .post(format!("{server}/v1/flows/held/executions"))
+                .body(body.to_string()),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn accepted(request: reqwest::RequestBuilder) -> Result<Value, String> {
+    let answer = request.send().await.map_err(|error| error.to_string())?;
+    let status = answer.status();
+    let text = answer.text().await.unwrap_or_default();
+    match status.is_success() {
+        true => Ok(serde_json::from_str(&text).unwrap_or_default()),
+        false => Err(format!("{status}: {text}")),
+    }
+}
+
+/// How many tasks nobody has.
+async fn waiting(server: &str) -> Option<u64> {
+    let queue = accepted(client().get(format!("{server}/v1/queues/{QUEUE}")))
+        .await
+        .ok()?;
+    queue["waiting"].as_u64()
+}
+
+/// All executions have ended as they should.
+async fn ended_well(server: &str, executions: u64, findings: &mut Findings) -> Result<(), String> {
+    let client = client();
+    for number in 0..executions {
+        let shown = accepted(client.get(format!("{server}/v1/flows/held/executions/held-{number}"))).await?;
+        if shown["status"] != "Succeeded" {
+            findings.problem(format!("held-{number} is {}", shown["status"]));
+        }
+    }
+    Ok(())
+}

@@ -47,11 +47,12 @@ impl FaultKind {
         let code = code.rsplit('#').next().unwrap_or(code);
         let code = code.split(':').next().unwrap_or(code);
         let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
-        match code {
+        // What the key store says is said in the name of the queue.
+        match code.strip_prefix("KMS.").unwrap_or(code) {
             "AccessDenied" | "AccessDeniedException" | "KmsAccessDenied" => Self::AccessDenied,
-            code if REFUSED_CREDENTIALS.contains(&code) => Self::AccessDenied,
-            code if THROTTLED.contains(&code) => Self::Throttled,
-            other => Self::Other(other.to_owned()),
+            bare if REFUSED_CREDENTIALS.contains(&bare) => Self::AccessDenied,
+            bare if THROTTLED.contains(&bare) => Self::Throttled,
+            _ => Self::Other(code.to_owned()),
         }
     }
 }
@@ -264,6 +265,9 @@ mod tests {
             ("InvalidClientTokenId", "AccessDenied"),
             ("AccessDeniedException", "AccessDenied"),
             ("RequestThrottled", "Throttled"),
+            ("KMS.ThrottlingException", "Throttled"),
+            ("KMS.AccessDeniedException", "AccessDenied"),
+            ("KMS.DisabledException", "KMS.DisabledException"),
             ("InternalError", "InternalError"),
         ] {
             assert_eq!(FaultKind::of_code(code).name(), name, "{code}");

@@ -225,6 +225,11 @@ fn ours(name: &str, request: &Request, key: &str) -> String {
         _ => keys.traceparent.as_deref().unwrap_or_default(),
     };
     // Steps may have any name.
+    legal(text)
+}
+
+/// A text with nothing in it that a message can't have.
+pub(crate) fn legal(text: &str) -> String {
     let legal = |c: char| if is_legal(c) { c } else { char::REPLACEMENT_CHARACTER };
     text.chars().map(legal).collect()
 }

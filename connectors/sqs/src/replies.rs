@@ -3,11 +3,11 @@
 use crate::clients::Clients;
 use crate::failure;
 use crate::lane::{self, incomplete};
-use crate::message::{Attribute, MESSAGE_BYTES, id};
+use crate::message::{Attribute, MESSAGE_BYTES, id, legal};
 use crate::queue::Queue;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, QueueAttributeName};
-use starbridge_aws::{Aws, Fault};
+use starbridge_aws::{Aws, Fault, FaultKind};
 use starbridge_ports::{Outcome, ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,14 +231,14 @@ impl Shared {
             Some(queue) => Some(queue.clone()),
             None => self.redriven_to(client).await?,
         };
-        let found = match queue {
-            None => DeadLetters::Nowhere,
-            Some(queue) => {
-                let client = self.clients.of_region(queue.region.as_deref()).await?;
-                let url = lane::queue_url(&client, &queue).await?;
-                DeadLetters::In(queue, url)
-            }
+        // A policy may be given to the queue any time.
+        let Some(queue) = queue else {
+            return Ok(DeadLetters::Nowhere);
         };
+        let client = self.clients.of_region(queue.region.as_deref()).await?;
+        let url = lane::queue_url(&client, &queue).await;
+        let url = url.map_err(|fault| of_dead_letters(&queue, fault))?;
+        let found = DeadLetters::In(queue, url);
         self.found.lock().await.dead_letters = Some(found.clone());
         Ok(found)
     }
@@ -261,10 +261,10 @@ impl Shared {
     async fn bury(&self, queue: &Queue, url: &str, message: &ReplyMessage, reason: &str) -> Result<(), Fault> {
         let client = self.clients.of_region(queue.region.as_deref()).await?;
         let mut request = client.send_message().queue_url(url).message_body(&message.body);
-        let reason: String = reason.chars().take(REASON).collect();
-        let reason = Attribute::text("reason", "String", reason);
-        // A message as large as it may be has no room for a reason.
-        if message.body.len() + 2 * REASON < MESSAGE_BYTES {
+        let reason: String = legal(reason).chars().take(REASON).collect();
+        // A message as large as it may be has no room for a reason of up to four bytes a character.
+        if !reason.is_empty() && message.body.len() + 5 * REASON < MESSAGE_BYTES {
+            let reason = Attribute::text("reason", "String", reason);
             request = request.message_attributes("reason", lane::value(reason)?);
         }
         if queue.is_fifo() {
@@ -273,8 +273,18 @@ impl Shared {
             let letter = id(&format!("{} {}", self.queue.name, message.body));
             request = request.message_group_id(group).message_deduplication_id(letter);
         }
-        request.send().await.map(drop).map_err(|error| Fault::of(&error))
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(of_dead_letters(queue, self.forgetting(Fault::of(&error)).await)),
+        }
     }
+}
+
+/// A fault about the queue for dead letters, which is told apart from the one with the replies.
+fn of_dead_letters(queue: &Queue, fault: Fault) -> Fault {
+    let fault = failure::in_words_of_queues(fault);
+    let cause = format!("its dead-letter {}: {}", queue.shown(), fault.cause);
+    Fault::new(FaultKind::Other("DeadLetters".to_owned()), cause)
 }
 
 /// Whether a message that was to be deleted is not there any more, or somebody else's by now: then it comes again, or has gone.

@@ -253,7 +253,8 @@ impl Holding {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+// One worker: calls begin in the order they are spawned.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
     let holding = Holding::start();
     let connector = connector(&holding.server.url());
@@ -280,7 +281,7 @@ async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
     assert_eq!(calls.join_all().await.len(), 33);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_has_one_request_under_way() {
     let holding = Holding::start();
     let connector = connector(&holding.server.url());
@@ -306,7 +307,7 @@ async fn a_group_has_one_request_under_way() {
     assert_eq!(calls.join_all().await.len(), 4);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_call_that_was_given_up_while_it_waited_is_not_sent() {
     let holding = Holding::start();
     let connector = connector(&holding.server.url());

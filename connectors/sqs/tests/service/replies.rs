@@ -114,6 +114,21 @@ async fn without_dead_letters_nothing_is_lost(stand: Stand) {
     let message = received(&source, 1).await.remove(0);
     source.reject(message, "no token".to_owned()).await.unwrap();
     assert_eq!(stand.counts(&url).await, [0, 1, 0], "kept back, not deleted");
+    let source = replies(&stand, "replies", Some("dead"));
+    put(&stand, &url, &["rubbish"]).await;
+    let message = received(&source, 1).await.remove(0);
+    let error = source
+        .reject(message.clone(), "no\u{1}token".to_owned())
+        .await
+        .unwrap_err();
+    let expected =
+        "queue `replies`: its dead-letter queue `dead`: there is no such queue, or none these credentials may know of";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(stand.counts(&url).await, [0, 2, 0], "neither sent on nor deleted");
+    let dead = stand.make("dead", &[]).await;
+    source.reject(message, "no\u{1}token".to_owned()).await.unwrap();
+    assert_eq!(stand.counts(&url).await, [0, 1, 0]);
+    assert_eq!(stand.take(&dead, 1).await.len(), 1);
 }
 
 async fn a_reply_queue_that_is_not_there(stand: Stand) {

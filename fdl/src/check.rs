@@ -53,17 +53,29 @@ struct Checker<'t> {
     source: &'t Source,
     limits: &'t Limits,
     outline: Outline<'t>,
+    answers: Option<Answers<'t>>,
     found: RefCell<Vec<Diagnostic>>,
     /// Words that may still be compared to find what was meant.
     comparisons: Cell<usize>,
 }
 
+/// Says of a resource, as it is written, why nothing answers to it where the flow is to run.
+pub type Answers<'t> = &'t dyn Fn(&str) -> Option<String>;
+
 /// Checks a definition against all rules of the language and compiles it.
 pub fn check(source: &Source, limits: &Limits) -> Checked {
+    check_where(source, limits, None)
+}
+
+/// The same where it is known which resources are answered: those that are not are warned of.
+pub fn check_where(source: &Source, limits: &Limits, answers: Option<Answers<'_>>) -> Checked {
     let parsed = parse_within(source, limits.definition_bytes);
     let mut diagnostics = parsed.diagnostics;
     let parts = parsed.root.as_ref().and_then(|root| {
-        let checker = Checker::new(source, limits, root);
+        let checker = Checker {
+            answers,
+            ..Checker::new(source, limits, root)
+        };
         let parts = flow::read(&checker);
         let incomplete = diagnostics.iter().any(|found| breaks_the_tree(found.code));
         diagnostics.extend(
@@ -113,6 +125,7 @@ impl<'t> Checker<'t> {
             source,
             limits,
             outline: Outline::of(root, limits.nesting),
+            answers: None,
             found: RefCell::default(),
             comparisons: Cell::new(suggest::COMPARISONS),
         }

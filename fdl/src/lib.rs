@@ -16,4 +16,4 @@ pub mod syntax;
 pub mod time;
 pub mod value;
 
-pub use check::{Checked, check};
+pub use check::{Answers, Checked, check, check_where};

@@ -77,6 +77,9 @@ impl Checker<'_> {
                     .problem(Code::BadResource, format!("`{resource}` {message}"))
                     .help(help),
             );
+        } else if let Some(why) = self.answers.and_then(|answers| answers(&resource)) {
+            let found = field.problem(Code::NotAnswered, why);
+            self.report(found.help("the call fails with FnF.NoSuchResource until something answers to it"));
         }
         Some(resource)
     }

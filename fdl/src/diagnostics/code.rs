@@ -138,6 +138,7 @@ codes! {
     Placeholder "FDL0701" Warning "placeholder left in a resource";
     BadResource "FDL0702" Error "incomplete resource";
     SecretNotResolved "FDL0703" Warning "secret where none is resolved";
+    NotAnswered "FDL0704" Warning "resource that nothing answers to";
 }
 
 impl Code {

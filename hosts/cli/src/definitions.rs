@@ -3,12 +3,16 @@
 use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::render::{self, Report};
-use starbridge_fdl::diagnostics::nearest;
+use starbridge_fdl::diagnostics::{Code, nearest};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::{Limits, is_name};
 use starbridge_fdl::syntax::{NodeKind, Source, parse};
 use starbridge_fdl::value::{Object, Value};
+use starbridge_fdl::{Checked, check_where};
+use starbridge_kit::config::Config;
+use starbridge_kit::reach::Reach;
 use starbridge_kit::system::reason;
+use starbridge_runtime::ResourceMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,6 +39,48 @@ pub fn flow_name(source: &Source) -> String {
         .unwrap_or_default();
     own.filter(|name| is_name(name))
         .unwrap_or(if stem.is_empty() { "flow".to_owned() } else { stem })
+}
+
+/// Checks a definition, also for resources that nothing answers to where that is known.
+pub fn checked(source: &Source, reach: Option<&Reach>) -> Checked {
+    let why_not = |resource: &str| reach.and_then(|reach| reach.why_not(resource));
+    check_where(source, &Limits::default(), reach.is_some().then_some(&why_not))
+}
+
+/// Refuses to run a flow with resources that nothing answers to, and says which.
+pub fn all_answered(source: Source, reach: &Reach, output: Output) -> Result<(), Exit> {
+    let mut diagnostics = checked(&source, Some(reach)).diagnostics;
+    diagnostics.retain(|found| found.code == Code::NotAnswered);
+    if diagnostics.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` can't run: nothing answers to some of its resources",
+        source.name()
+    );
+    let report = Report { source, diagnostics };
+    output.say(&render::human(&[report], output.columns()));
+    let help = "`--resource 'PATTERN=TARGET'` leads a resource somewhere; `--mock FILE` answers in its place";
+    Err(output.fail(Exit::Bad, &message, Some(help)))
+}
+
+/// Adds entries as they are given on the command line to a resource map.
+pub fn add_resources(map: &mut ResourceMap, entries: &[String], output: Output) -> Result<(), Exit> {
+    for entry in entries {
+        map.add(entry).map_err(|error| {
+            let help = "for example `--resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'`";
+            bad(output, &format!("`--resource {entry}`: {error}"), help)
+        })?;
+    }
+    Ok(())
+}
+
+/// The resource map of a server's configuration.
+pub fn resources_of(file: &Path, output: Output) -> Result<ResourceMap, Exit> {
+    let wrong = |what: String| bad(output, &format!("`{}`: {what}", file.display()), "");
+    let text = fs::read_to_string(file).map_err(|error| wrong(format!("can't be read: {}", reason(&error))))?;
+    let config = Config::read(&text, std::iter::empty()).map_err(|error| wrong(error.trim_end().to_owned()))?;
+    config.resource_map().map_err(wrong)
 }
 
 /// Checks a definition. What is found is said; with errors the exit is [`Exit::Bad`].

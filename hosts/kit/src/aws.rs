@@ -15,6 +15,12 @@ pub struct AwsConnectors {
 }
 
 impl AwsConnectors {
+    /// Why there are none, if there are none.
+    pub const LACKING: Option<&'static str> = match cfg!(feature = "aws") {
+        true => None,
+        false => Some("this program was built without `aws`"),
+    };
+
     /// Adds them to the others.
     pub fn add_to(&self, connectors: &mut Connectors) {
         connectors.insert("sqs", self.sqs.clone());

@@ -330,7 +330,8 @@ impl Config {
         Ok(Guard::PublicOnly { allow })
     }
 
-    fn resource_map(&self) -> Result<ResourceMap, String> {
+    /// Where resources lead.
+    pub fn resource_map(&self) -> Result<ResourceMap, String> {
         let mut map = ResourceMap::default();
         for (pattern, target) in &self.resources {
             map.add(&format!("{pattern}={target}"))

@@ -9,7 +9,7 @@ type Make = Arc<dyn Fn() -> Arc<dyn Connector> + Send + Sync>;
 /// How connectors are made, by the word before the colon of what they can call. What a connector opens lives on the runtime
 /// it is used on, so each runtime gets its own.
 #[derive(Clone, Default)]
-pub struct Further(Vec<(&'static str, Make)>);
+pub struct Further(Vec<(&'static str, Make)>, Vec<(&'static str, &'static str)>);
 
 impl Further {
     /// Adds one, by how it is made.
@@ -19,7 +19,13 @@ impl Further {
 
     /// Says of resources of this kind why they can't be called.
     pub fn lack(&mut self, scheme: &'static str, why: &'static str) {
+        self.1.push((scheme, why));
         self.add(scheme, move || Arc::new(Lacking(why)));
+    }
+
+    /// What is not there, and why.
+    pub fn lacking(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.1.iter().copied()
     }
 
     /// Makes all of them, for one runtime.

@@ -14,6 +14,7 @@ pub mod notify;
 pub mod picture;
 pub mod problem;
 pub mod programs;
+pub mod reach;
 pub mod rehearsal;
 pub mod replaying;
 pub mod stores;

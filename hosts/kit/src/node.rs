@@ -23,6 +23,7 @@ pub use schedules::{ScheduleError, Scheduled};
 pub use watching::{Watch, Watchers};
 
 use crate::aws::AwsConnectors;
+use crate::reach::Reach;
 use crate::system::SystemClock;
 use owners::{Owners, Start};
 use starbridge_fdl::limits::Limits;
@@ -79,7 +80,23 @@ pub struct Node {
     schedules: schedules::Schedules,
     queues: QueueDoor,
     secrets: Arc<dyn Secrets>,
+    reach: Reach,
     clock: SystemClock,
+}
+
+/// What answers on a node.
+fn reach(settings: &NodeSettings) -> Reach {
+    let mut reach = Reach::of(settings.resources.clone());
+    for (scheme, why) in settings.further.lacking() {
+        reach = reach.without(scheme, why);
+    }
+    if settings.commands_in.is_none() {
+        reach = reach.without("cmd", "no folder for programs is configured (`commands.folder`)");
+    }
+    match AwsConnectors::LACKING {
+        Some(why) => reach.without("sqs", why).without("lambda", why),
+        None => reach,
+    }
 }
 
 /// Why a node can't be started, or came to its end.
@@ -130,6 +147,7 @@ impl Node {
     /// Starts a node: what the store says is awake goes on at once.
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
         let store = settings.store.clone();
+        let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
         let flows = load_flows(store.as_ref(), &limits)?;
         let tokens = token_keys(store.as_ref())?;
@@ -160,6 +178,7 @@ impl Node {
             schedules: schedules::Schedules::default(),
             queues: door,
             secrets,
+            reach,
             clock: SystemClock,
         };
         node.take_up_schedules()?;

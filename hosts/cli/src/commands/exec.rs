@@ -6,7 +6,7 @@ mod progress;
 mod rehearse;
 
 use crate::arguments::read_address;
-use crate::definitions::{flow_name, load_flow, read_input};
+use crate::definitions::{self, flow_name, load_flow, read_input};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault, finish};
 use clap::Args;
@@ -14,10 +14,13 @@ use listening::Listening;
 use progress::Progress;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::aws::AwsConnectors;
 use starbridge_kit::callbacks::Listener;
 use starbridge_kit::config::Config;
 use starbridge_kit::exported::export_event;
+use starbridge_kit::further::Further;
 use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
+use starbridge_kit::reach::Reach;
 use starbridge_kit::stores::open_store;
 use starbridge_kit::system::reason;
 use starbridge_machine::{Signal, State, Status};
@@ -81,6 +84,21 @@ pub struct Options {
     pub callback_listen: SocketAddr,
 }
 
+/// What answers in a run of this process.
+fn reach(options: &Options, resources: &ResourceMap, further: &Further) -> Reach {
+    let mut reach = Reach::of(resources.clone()).without("queue", "worker queues need a server (`starbridge serve`)");
+    for (scheme, why) in further.lacking() {
+        reach = reach.without(scheme, why);
+    }
+    if !options.allow_commands {
+        reach = reach.without("cmd", "local programs run only with `--allow-commands`");
+    }
+    match AwsConnectors::LACKING {
+        Some(why) => reach.without("sqs", why).without("lambda", why),
+        None => reach,
+    }
+}
+
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let prepared = prepare(options, output)?;
@@ -97,12 +115,14 @@ struct LoadedFlow {
     flow: Arc<starbridge_fdl::graph::Flow>,
 }
 
-fn load(path: &std::path::Path, output: Output) -> Result<LoadedFlow, Exit> {
+/// Reads a flow; one that is to run here calls nothing that nobody answers.
+fn load(path: &std::path::Path, reach: Option<&Reach>, output: Output) -> Result<LoadedFlow, Exit> {
     let (source, flow) = load_flow(path, output)?;
-    Ok(LoadedFlow {
-        name: flow_name(&source),
-        flow,
-    })
+    let name = flow_name(&source);
+    if let Some(reach) = reach {
+        definitions::all_answered(source, reach, output)?;
+    }
+    Ok(LoadedFlow { name, flow })
 }
 
 /// What a run needs, checked.
@@ -111,34 +131,32 @@ struct Prepared {
     children: BTreeMap<String, Arc<starbridge_fdl::graph::Flow>>,
     input: Option<Object>,
     resources: ResourceMap,
+    further: Further,
 }
 
 fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
-    let main = load(&options.flow, output)?;
+    let further = Config::further_of(std::env::vars()).map_err(|error| bad(output, &error, ""))?;
+    let mut resources = ResourceMap::default();
+    definitions::add_resources(&mut resources, &options.resources, output)?;
+    // A mock answers in place of resources, and a run that is kept may have ended already.
+    let asked = options.mock.is_none() && options.db.is_none();
+    let reach = asked.then(|| reach(options, &resources, &further));
+    let main = load(&options.flow, reach.as_ref(), output)?;
     let mut children = BTreeMap::new();
     for given in &options.flows {
         let (name, file) = match given.split_once('=') {
             Some((name, file)) => (Some(name.to_owned()), file),
             None => (None, given.as_str()),
         };
-        let loaded = load(file.as_ref(), output)?;
+        let loaded = load(file.as_ref(), reach.as_ref(), output)?;
         children.insert(name.unwrap_or_else(|| loaded.name.clone()), loaded.flow);
-    }
-    let mut resources = ResourceMap::default();
-    for entry in &options.resources {
-        resources.add(entry).map_err(|error| {
-            bad(
-                output,
-                &format!("`--resource {entry}`: {error}"),
-                "for example `--resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'`",
-            )
-        })?;
     }
     Ok(Prepared {
         main,
         children,
         input: read_input(options.input.as_deref(), options.input_file.as_deref(), output)?,
         resources,
+        further,
     })
 }
 
@@ -201,7 +219,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         limits: Limits::default(),
         fast_forward: options.fast_forward,
         commands_in: options.allow_commands.then_some(folder),
-        further: Config::further_of(std::env::vars()).map_err(|error| bad(output, &error, ""))?,
+        further: prepared.further,
         store,
         checkpoint_every: options.checkpoint_every,
     };

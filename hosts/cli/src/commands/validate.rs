@@ -8,7 +8,8 @@ use crate::output::Output;
 use crate::render::{self, Format, Report};
 use clap::Args;
 use starbridge_fdl::diagnostics::Severity;
-use starbridge_fdl::limits::Limits;
+use starbridge_kit::reach::Reach;
+use starbridge_runtime::ResourceMap;
 use std::path::{Path, PathBuf};
 
 /// Check flows and show every problem, each with its place
@@ -31,6 +32,14 @@ pub struct Options {
     #[arg(long)]
     deny_warnings: bool,
 
+    /// Warn of resources that this entry of a resource map, and others given, lead nowhere
+    #[arg(long = "resource", value_name = "PATTERN=TARGET")]
+    entries: Vec<String>,
+
+    /// The same with the `[resources]` of a server's configuration, a TOML file
+    #[arg(long, value_name = "FILE")]
+    resources: Option<PathBuf>,
+
     /// Change the files where a problem can be mended mechanically, then check them again
     #[arg(long)]
     fix: bool,
@@ -43,10 +52,11 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         let help = "name a file, or leave `--fix` out";
         return Err(output.fail(Exit::Bad, "stdin can't be changed in place", Some(help)));
     }
+    let reach = reach(options, output)?;
     let (files, mut outcome) = files(options, output);
     let mut reports = Vec::new();
     for file in files {
-        match check(&file, options.fix, output) {
+        match check(&file, options.fix, reach.as_ref(), output) {
             Ok(report) => reports.push(report),
             Err(exit) => outcome = outcome.max(Err(exit)),
         }
@@ -108,13 +118,27 @@ fn files(options: &Options, output: Output) -> (Vec<PathBuf>, Result<(), Exit>) 
     (files, outcome)
 }
 
-fn check(file: &Path, fix: bool, output: Output) -> Result<Report, Exit> {
+fn check(file: &Path, fix: bool, reach: Option<&Reach>, output: Output) -> Result<Report, Exit> {
     let source = definitions::read(file, output)?;
-    if fix {
-        return mend::mend(file, source, output);
-    }
-    let diagnostics = starbridge_fdl::check(&source, &Limits::default()).diagnostics;
+    let source = match fix {
+        true => mend::mend(file, source, output)?,
+        false => source,
+    };
+    let diagnostics = definitions::checked(&source, reach).diagnostics;
     Ok(Report { source, diagnostics })
+}
+
+/// What is known of resources, if anything is given.
+fn reach(options: &Options, output: Output) -> Result<Option<Reach>, Exit> {
+    if options.entries.is_empty() && options.resources.is_none() {
+        return Ok(None);
+    }
+    let mut map = match &options.resources {
+        None => ResourceMap::default(),
+        Some(file) => definitions::resources_of(file, output)?,
+    };
+    definitions::add_resources(&mut map, &options.entries, output)?;
+    Ok(Some(Reach::of(map)))
 }
 
 /// Shows what is found to people, and sums it up.

@@ -96,7 +96,8 @@ impl Node {
         }
         let format = format.unwrap_or_else(|| format_of(&definition));
         let source = Source::new(name, definition).with_format(format);
-        let checked = starbridge_fdl::check(&source, &self.limits);
+        let answers = |resource: &str| self.reach.why_not(resource);
+        let checked = starbridge_fdl::check_where(&source, &self.limits, Some(&answers));
         let Some(flow) = checked.flow else {
             return Err(PutError::Bad {
                 source: Box::new(source),

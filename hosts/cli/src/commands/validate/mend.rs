@@ -2,7 +2,6 @@
 
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::render::Report;
 use starbridge_fdl::Checked;
 use starbridge_fdl::diagnostics::{Code, Fix, Severity};
 use starbridge_fdl::limits::Limits;
@@ -22,9 +21,9 @@ struct Change {
     title: String,
 }
 
-/// Mends what can be mended, writes the file if that changed anything, says what was changed, and reports what is left.
-pub fn mend(file: &Path, source: Source, output: Output) -> Result<Report, Exit> {
-    let (mended, left, changes) = mended(source);
+/// Mends what can be mended, writes the file if that changed anything, and says what was changed.
+pub fn mend(file: &Path, source: Source, output: Output) -> Result<Source, Exit> {
+    let (mended, _, changes) = mended(source);
     if !changes.is_empty() {
         replace(file, mended.text()).map_err(|error| {
             let message = format!("can't write `{}`: {}", mended.name(), reason(&error));
@@ -40,10 +39,7 @@ pub fn mend(file: &Path, source: Source, output: Output) -> Result<Report, Exit>
             change.title
         ));
     }
-    Ok(Report {
-        source: mended,
-        diagnostics: left.diagnostics,
-    })
+    Ok(mended)
 }
 
 /// The text with all mechanical changes made, what is still wrong with it, and the changes.

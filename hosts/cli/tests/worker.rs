@@ -213,6 +213,25 @@ fn a_task_that_takes_too_long_is_killed_at_its_worker() {
     wait_for("the end of the flow", || place.count("Succeeded") == 1);
 }
 
+#[test]
+fn what_ends_while_the_server_is_away_is_reported_when_it_is_back() {
+    let place = Place::new(r#"{"type": "task", "name": "t", "resourceArn": "queue:jobs"}"#);
+    let mut server = place.serve();
+    place.run(&["flow", "put", "work.json"]);
+    let execution = place.run(&["start", "work"]);
+    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo '{\"done\": true}'";
+    let worker = place.begin(&["worker", "--queue", "jobs", "-v", "--", "sh", "-c", script]);
+    place.pid("pid");
+    server.end();
+    std::fs::write(place.path("go"), "").unwrap();
+    worker.says("trying again");
+    let _server = place.serve();
+    worker.says("is there again");
+    wait_for("the end of the flow", || place.count("Succeeded") == 1);
+    let history = place.run(&["history", execution.trim()]);
+    assert_eq!(history.matches("TaskScheduled").count(), 1, "{history}");
+}
+
 /// Notes each key under which it is run. A folder can be made once.
 const WITNESS: &str = r#"
 key=$(echo "$STARBRIDGE_IDEMPOTENCY_KEY" | tr / -)

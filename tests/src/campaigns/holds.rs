@@ -33,9 +33,15 @@ const LEASE: u64 = 1;
 const HOLDERS: usize = 6;
 /// Tasks of one execution.
 const TASKS: u64 = 500;
-/// A worker is killed after a pause of so many milliseconds, and of so many kills one is the server's.
+/// As long as fewer wait, another execution is started.
+const WAITING: u64 = 2_000;
+/// By then the tasks of an execution stand in their queue.
+const SETTLED: Duration = Duration::from_secs(1);
+/// A worker is killed after a pause of so many milliseconds, and of so many kills one is the server's, if it has lived for
+/// so many times as long as it took to start.
 const PAUSE: (u32, u32) = (20, 300);
 const SERVER: u32 = 12;
+const LIFE: u32 = 5;
 /// Once nobody is killed any more, all must end within this time; before that, within the other.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -72,42 +78,43 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
     place.configure(9)?;
     let mut findings = Findings::default();
     let mut process = Process::start(&place).await?;
-    let executions = options.count.div_ceil(TASKS);
-    start(&place.url(), executions).await?;
-
-    let mut chance = Chance::new(options.seed);
-    let mut number = 0;
-    let mut holders = Vec::new();
+    put_flow(&place.url()).await?;
     let begun = Instant::now();
+    let executions = options.count.div_ceil(TASKS);
+    let mut trouble = Trouble {
+        place: &place,
+        folder: folder.path(),
+        chance: Chance::new(options.seed),
+        holders: Vec::new(),
+        number: 0,
+        ready: Instant::now(),
+        start_took: Duration::ZERO,
+    };
+    let mut started = 0;
+    let mut last = Instant::now();
     loop {
-        while holders.len() < HOLDERS {
-            holders.push(Holder::start(&place.url(), folder.path(), number, chance.next())?);
-            number += 1;
+        trouble.hire()?;
+        let waiting = waiting(&place.url()).await;
+        if started < executions && waiting.is_some_and(|waiting| waiting < WAITING) {
+            start(&place.url(), started).await?;
+            started += 1;
+            last = Instant::now();
+            continue;
         }
-        let pause = u64::from(chance.from(PAUSE.0, PAUSE.1));
-        tokio::time::sleep(Duration::from_millis(pause)).await;
         // The last ones are left in peace: each kill costs a lease.
-        if waiting(&place.url())
-            .await
-            .is_some_and(|waiting| waiting <= executions * TASKS / 50)
-        {
+        let few = waiting.is_some_and(|waiting| waiting < TASKS / 10);
+        if started == executions && few && last.elapsed() > SETTLED {
             break;
         }
         if begun.elapsed() > LONGEST {
             findings.problem("the queue does not become empty");
             break;
         }
-        if chance.below(SERVER) == 0 {
-            process.kill()?;
-            process = Process::start(&place).await?;
-            findings.count("servers killed (SIGKILL)", 1);
-        } else {
-            holders.swap_remove(chance.below(HOLDERS as u32) as usize);
-            findings.count("workers killed (SIGKILL)", 1);
-        }
+        trouble.make(&mut process, &mut findings).await?;
     }
     wait_for_ends(&place.url(), PATIENCE, &mut findings).await;
-    drop(holders);
+    let number = trouble.number;
+    drop(trouble);
     findings.count("tasks", executions * TASKS);
     findings.count(
         "milliseconds in all",
@@ -123,8 +130,52 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// Starts as many executions, each with its share of tasks.
-async fn start(server: &str, executions: u64) -> Result<(), String> {
+/// Workers that come, and are killed, and a server that is.
+struct Trouble<'a> {
+    place: &'a Place,
+    folder: &'a Path,
+    chance: Chance,
+    holders: Vec<Holder>,
+    /// Of the next worker.
+    number: u64,
+    ready: Instant,
+    start_took: Duration,
+}
+
+impl Trouble<'_> {
+    /// There are as many workers as there should be.
+    fn hire(&mut self) -> Result<(), String> {
+        while self.holders.len() < HOLDERS {
+            let seed = self.chance.next();
+            self.holders
+                .push(Holder::start(&self.place.url(), self.folder, self.number, seed)?);
+            self.number += 1;
+        }
+        Ok(())
+    }
+
+    /// After a pause somebody is killed.
+    async fn make(&mut self, process: &mut Process, findings: &mut Findings) -> Result<(), String> {
+        let pause = u64::from(self.chance.from(PAUSE.0, PAUSE.1));
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        if self.chance.below(SERVER) == 0 && self.ready.elapsed() > self.start_took * LIFE {
+            let begun = Instant::now();
+            process.kill()?;
+            *process = Process::start(self.place).await?;
+            self.start_took = begun.elapsed();
+            self.ready = Instant::now();
+            findings.count("servers killed (SIGKILL)", 1);
+        } else {
+            let which = usize::try_from(self.chance.below(u32::MAX)).unwrap_or(0) % HOLDERS;
+            self.holders.swap_remove(which);
+            findings.count("workers killed (SIGKILL)", 1);
+        }
+        Ok(())
+    }
+}
+
+/// Puts the flow: as many tasks as there are items.
+async fn put_flow(server: &str) -> Result<(), String> {
     let task = json!({
         "type": "task", "name": "one", "resourceArn": format!("queue:{QUEUE}"), "heartbeatSeconds": LEASE,
         "retry": [{"errors": ["FnF.HeartbeatTimeout", "Holder.Failed"], "intervalSeconds": 0, "maxAttempts": 1_000_000}],
@@ -133,21 +184,17 @@ async fn start(server: &str, executions: u64) -> Result<(), String> {
         "type": "foreach", "name": "all", "iterationMapping": {"collection": "$.items", "item": "item"}, "steps": [task],
     });
     let flow = json!({"version": "v1", "type": "flow", "name": "held", "steps": [all]});
-    let client = client();
-    let put = client.put(format!("{server}/v1/flows/held"));
+    let put = client().put(format!("{server}/v1/flows/held"));
     let put = put.header("content-type", "application/json").body(flow.to_string());
-    accepted(put).await?;
+    accepted(put).await.map(drop)
+}
+
+/// Starts an execution with its share of tasks.
+async fn start(server: &str, number: u64) -> Result<(), String> {
     let items: Vec<u64> = (0..TASKS).collect();
-    for number in 0..executions {
-        let body = json!({"name": format!("held-{number}"), "input": {"items": items}});
-        accepted(
-            client
-                .post(format!("{server}/v1/flows/held/executions"))
-                .body(body.to_string()),
-        )
-        .await?;
-    }
-    Ok(())
+    let body = json!({"name": format!("held-{number}"), "input": {"items": items}});
+    let start = client().post(format!("{server}/v1/flows/held/executions"));
+    accepted(start.body(body.to_string())).await.map(drop)
 }
 
 async fn accepted(request: reqwest::RequestBuilder) -> Result<Value, String> {
@@ -162,10 +209,11 @@ async fn accepted(request: reqwest::RequestBuilder) -> Result<Value, String> {
 
 /// How many tasks nobody has.
 async fn waiting(server: &str) -> Option<u64> {
-    let queue = accepted(client().get(format!("{server}/v1/queues/{QUEUE}")))
-        .await
-        .ok()?;
-    queue["waiting"].as_u64()
+    match accepted(client().get(format!("{server}/v1/queues/{QUEUE}"))).await {
+        Ok(queue) => queue["waiting"].as_u64(),
+        // Nothing was queued yet.
+        Err(problem) => problem.contains("NoSuchQueue").then_some(0),
+    }
 }
 
 /// All executions have ended as they should.

@@ -2,17 +2,37 @@
 
 use crate::described::object;
 use starbridge_fdl::graph::Flow;
+use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{Detail, Event, Path};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+/// Where a visit may stand.
+pub const STATUSES: [&str; 12] = [
+    "entered",
+    "running",
+    "waiting",
+    "retrying",
+    "polling",
+    "manual",
+    "succeeded",
+    "failed",
+    "caught",
+    "cancelled",
+    "rolledBack",
+    "rollbackFailed",
+];
 
 /// Rows in the order steps were entered.
 #[derive(Debug)]
 pub struct Visits {
-    rows: Vec<Row>,
+    /// By the number of their `StepEntered`.
+    rows: BTreeMap<u64, Row>,
     /// The open visit of each step and place.
-    open: HashMap<(u32, String), usize>,
+    open: HashMap<(u32, String), u64>,
+    /// Only visits that stand so in the end.
+    wanted: Option<String>,
     limit: usize,
 }
 
@@ -25,6 +45,8 @@ struct Row {
     attempts: u32,
     entered: String,
     ended: Option<String>,
+    /// Until when it waits: for a retry, for the next call of a poll, for a time.
+    until: Option<String>,
     failure: Option<(Text, Text)>,
 }
 
@@ -32,10 +54,18 @@ impl Visits {
     /// No rows, and room for so many.
     pub fn new(limit: usize) -> Self {
         Self {
-            rows: Vec::new(),
+            rows: BTreeMap::new(),
             open: HashMap::new(),
+            wanted: None,
             limit,
         }
+    }
+
+    /// Only visits whose status is this one in the end: others are forgotten when they are over.
+    #[must_use]
+    pub fn only(mut self, status: &str) -> Self {
+        self.wanted = Some(status.to_owned());
+        self
     }
 
     /// Takes the next event. Answers whether there is room for more.
@@ -45,11 +75,11 @@ impl Visits {
         };
         let key = (step.0, place(&event.path));
         if event.detail == Detail::StepEntered {
-            if self.rows.len() >= self.limit {
+            if self.wanted.is_none() && self.rows.len() >= self.limit {
                 return false;
             }
-            self.open.insert(key, self.rows.len());
-            self.rows.push(Row {
+            self.open.insert(key, event.id.0);
+            let row = Row {
                 event: event.id.0,
                 step: flow.step(step).map(|step| step.name.clone()).unwrap_or_default(),
                 path: write_path(flow, &event.path),
@@ -57,21 +87,52 @@ impl Visits {
                 attempts: 0,
                 entered: event.time.to_string(),
                 ended: None,
+                until: None,
                 failure: None,
-            });
+            };
+            self.rows.insert(event.id.0, row);
             return true;
         }
-        let Some(row) = self.open.get(&key).and_then(|index| self.rows.get_mut(*index)) else {
+        let Some(row) = self.open.get(&key).and_then(|number| self.rows.get_mut(number)) else {
             return true;
         };
+        row.see(event);
+        let over = matches!(event.detail, Detail::StepExited { .. });
+        if over && self.wanted.as_deref().is_some_and(|wanted| wanted != row.status) {
+            let number = row.event;
+            self.rows.remove(&number);
+            self.open.remove(&key);
+        }
+        true
+    }
+
+    /// The rows as JSON.
+    pub fn into_rows(self) -> Vec<Value> {
+        let wanted = self.wanted;
+        let rows = self.rows.into_values();
+        rows.filter(|row| wanted.as_deref().is_none_or(|wanted| wanted == row.status))
+            .take(self.limit)
+            .map(Row::into_value)
+            .collect()
+    }
+}
+
+impl Row {
+    fn see(&mut self, event: &Event) {
+        let row = self;
         match &event.detail {
             Detail::StepStarted { attempt, .. } => {
                 row.attempts = *attempt;
                 row.status = "running";
+                row.until = None;
             }
-            Detail::WaitStarted { .. } => row.status = "waiting",
-            Detail::RetryScheduled { .. } => row.status = "retrying",
-            Detail::PollScheduled { .. } => row.status = "polling",
+            Detail::WaitStarted { until } => row.wait("waiting", *until),
+            Detail::RetryScheduled { due, .. } => row.wait("retrying", *due),
+            Detail::PollScheduled { due, .. } => row.wait("polling", *due),
+            Detail::TaskScheduled(_) => {
+                row.status = "running";
+                row.until = None;
+            }
             Detail::ManualRequested(_) => row.status = "manual",
             Detail::StepSucceeded { .. } => row.status = "succeeded",
             Detail::StepFailed { failure, .. } => {
@@ -90,30 +151,33 @@ impl Visits {
                     row.status = "caught";
                 }
                 row.ended = Some(event.time.to_string());
+                row.until = None;
             }
             _ => {}
         }
-        true
     }
 
-    /// The rows as JSON.
-    pub fn into_rows(self) -> Vec<Value> {
-        let row = |row: Row| {
-            let (error, cause) = row.failure.unzip();
-            let text = |text: Option<Text>| text.map(Value::from).unwrap_or_default();
-            object([
-                ("event", row.event.into()),
-                ("step", row.step.into()),
-                ("path", row.path),
-                ("status", row.status.into()),
-                ("attempts", row.attempts.into()),
-                ("enteredTime", row.entered.into()),
-                ("endedTime", row.ended.map(Value::from).unwrap_or_default()),
-                ("error", text(error)),
-                ("cause", text(cause)),
-            ])
-        };
-        self.rows.into_iter().map(row).collect()
+    fn wait(&mut self, status: &'static str, until: Timestamp) {
+        self.status = status;
+        self.until = Some(until.to_string());
+        self.ended = None;
+    }
+
+    fn into_value(self) -> Value {
+        let (error, cause) = self.failure.unzip();
+        let text = |text: Option<Text>| text.map(Value::from).unwrap_or_default();
+        object([
+            ("event", self.event.into()),
+            ("step", self.step.into()),
+            ("path", self.path),
+            ("status", self.status.into()),
+            ("attempts", self.attempts.into()),
+            ("enteredTime", self.entered.into()),
+            ("endedTime", self.ended.map(Value::from).unwrap_or_default()),
+            ("waitsUntil", self.until.map(Value::from).unwrap_or_default()),
+            ("error", text(error)),
+            ("cause", text(cause)),
+        ])
     }
 }
 

@@ -275,7 +275,13 @@ pub const ROUTES: &[Route] = &[
         path: "/v1/executions/{id}/steps",
         scope: Some(Scope::Read),
         summary: "Its steps, one row for each visit",
-        query: &[PAGE[1]],
+        query: &[
+            PAGE[1],
+            (
+                "status",
+                "only those that stand so: `retrying` are those that wait for a retry",
+            ),
+        ],
         body: None,
         answers: &[(200, "the rows", Some("Page")), (404, "there is none", Some("Problem"))],
         handler: Some(|| get(history::steps)),

@@ -68,7 +68,10 @@ fn row(step: &Object) -> Vec<String> {
     let error = text(step, "error").map(|error| failure(error, text(step, "cause")));
     vec![
         format!("{}{}", plain(step, "step"), place(step.get("path"))),
-        plain(step, "status"),
+        match text(step, "waitsUntil") {
+            Some(until) => format!("{} until {}", plain(step, "status"), time(Some(until))),
+            None => plain(step, "status"),
+        },
         plain(step, "attempts"),
         time(entered),
         took(entered, ended).unwrap_or_else(|| NOTHING.to_owned()),

@@ -9,7 +9,7 @@ use axum::response::sse::{Event as Sse, KeepAlive, Sse as Stream};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_kit::problem::{Answer, Problem};
-use starbridge_kit::visits::Visits;
+use starbridge_kit::visits::{STATUSES, Visits};
 use starbridge_machine::EventId;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -141,10 +141,18 @@ pub async fn state(State(app): State<App>, Path(id): Path<String>, query: Parame
 
 /// `GET /v1/executions/{id}/steps`
 pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
-    let query = Query::of(query.0, &["limit"])?;
+    let query = Query::of(query.0, &["limit", "status"])?;
     let limit = usize::try_from(query.number("limit", 1000, 1, 10_000)?).unwrap_or(1000);
+    let status = query.get("status").map(str::to_owned);
+    if let Some(status) = status.as_deref().filter(|status| !STATUSES.contains(status)) {
+        let detail = format!("`status` must be one of {}, not `{status}`", STATUSES.join(", "));
+        return Err(Problem::bad(detail));
+    }
     let rows = super::aside(&app.node, move |node| {
         let mut visits = Visits::new(limit);
+        if let Some(status) = status {
+            visits = visits.only(&status);
+        }
         node.each_event(&id, |flow, event| visits.see(flow, event))
             .map(|()| visits.into_rows())
     })

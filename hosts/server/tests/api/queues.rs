@@ -435,3 +435,41 @@ async fn nothing_is_known_of_a_queue_nobody_used() {
         .await;
     assert_eq!(put.body["diagnostics"], json!([]), "a queue needs no map");
 }
+
+#[tokio::test]
+async fn what_waits_for_which_retry_is_seen() {
+    let server = Running::start().await;
+    let retry = json!({"retry": [{"errors": ["Busy"], "intervalSeconds": 3600}]});
+    let each = json!({
+        "type": "foreach", "name": "each", "iterationMapping": {"collection": "$.items", "item": "n"},
+        "steps": [task("jobs", &retry)],
+    });
+    server.flow("f", json!([each])).await;
+    start(&server, "f", "one", json!({"items": [0, 1, 2]})).await;
+    let held = hold(&server, "jobs", json!({"waitSeconds": 20})).await;
+    assert_eq!(held.len(), 3);
+    succeed(&server, &held[0]).await;
+    assert_eq!(
+        report(&server, &held[1], "fail", json!({"error": "Busy", "cause": "later"}))
+            .await
+            .status,
+        204
+    );
+    let id = held[0]["execution"].as_str().unwrap();
+    let steps = server
+        .get(&format!("/v1/executions/{id}/steps?status=retrying"))
+        .await
+        .body;
+    let rows = steps["items"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{steps}");
+    assert_eq!(rows[0]["path"], held[1]["path"]);
+    assert_eq!(
+        (&rows[0]["error"], &rows[0]["endedTime"]),
+        (&json!("Busy"), &Value::Null)
+    );
+    assert!(rows[0]["waitsUntil"].is_string());
+    let all = server.get(&format!("/v1/executions/{id}/steps")).await.body;
+    assert_eq!(all["items"].as_array().unwrap().len(), 4);
+    let wrong = server.get(&format!("/v1/executions/{id}/steps?status=tired")).await;
+    assert_eq!(wrong.status, 400);
+}

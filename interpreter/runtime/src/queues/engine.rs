@@ -373,8 +373,8 @@ impl QueueEngine {
                 let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
                 holders.remove(&key);
             }
-            // Nobody is there to be told of tasks: the answer is that there are none.
-            QueueCommand::Hold(_, reply) if self.draining => drop(reply.send(Vec::new())),
+            // Who asks now is told to come back later.
+            QueueCommand::Hold(_, reply) if self.draining => drop(reply),
             QueueCommand::Hold(request, reply) => self.take_order(request, reply),
             QueueCommand::Beat(key, reply) => {
                 let beat = self.queues.beat(&key, self.now());

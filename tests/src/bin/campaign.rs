@@ -78,7 +78,7 @@ fn run(campaign: &str, options: &Options) -> Result<Findings, String> {
             runtime()?.block_on(full_disk::run(Path::new(program)))
         }
         "leases" => match options.contains_key("seed") {
-            true => Ok(leases::simulate(number(options, "seed", 1)?)),
+            true => Ok(leases::simulate(number(options, "seed", 1)?, None)),
             false => Ok(leases::run(1, number(options, "count", 1_000_000)?)),
         },
         "kills" => run_kills(options),

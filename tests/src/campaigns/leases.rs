@@ -1,10 +1,13 @@
 //! Queues with workers that die, fall silent and come late, on a node that crashes and whose wall clock jumps, in simulated
 //! time. What is proved: no task is ever two workers' under valid leases, and every task is done in the end.
 
+mod bug;
 mod desk;
 mod disk;
 mod workers;
 mod world;
+
+pub use bug::Bug;
 
 use super::Findings;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +21,7 @@ pub fn run(first: u64, holds: u64) -> Findings {
     let work = || {
         let mut findings = Findings::default();
         while made.load(Ordering::Relaxed) < holds && findings.problems.len() < 20 {
-            let found = simulate(next.fetch_add(1, Ordering::Relaxed));
+            let found = simulate(next.fetch_add(1, Ordering::Relaxed), None);
             made.fetch_add(found.of(HOLDS), Ordering::Relaxed);
             findings.add(found);
         }
@@ -42,9 +45,9 @@ pub fn run(first: u64, holds: u64) -> Findings {
     findings
 }
 
-/// Simulates one seed.
-pub fn simulate(seed: u64) -> Findings {
-    let mut world = World::new(seed);
+/// Simulates one seed, with a bug planted or without.
+pub fn simulate(seed: u64, planted: Option<Bug>) -> Findings {
+    let mut world = World::new(seed, planted);
     world.run();
     let mut findings = world.findings;
     for problem in &mut findings.problems {

@@ -1,5 +1,6 @@
 //! The node's side: queues driven as their engine drives them, but for time and the disk, which are simulated.
 
+use super::bug::Bug;
 use super::disk::{Disk, Word, Write};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
@@ -15,6 +16,7 @@ pub(super) struct Desk {
     /// When the process was started: its clock begins at 0 then.
     pub(super) began: u64,
     look_again: u64,
+    planted: Option<Bug>,
 }
 
 /// What a look at the queues brought.
@@ -30,30 +32,38 @@ const RENEWED: u64 = 30_000;
 
 impl Desk {
     /// A process starts.
-    pub(super) fn start(disk: &Disk, settings: &BTreeMap<Text, QueueSettings>, now: u64) -> Self {
+    pub(super) fn start(disk: &Disk, settings: &BTreeMap<Text, QueueSettings>, now: u64, planted: Option<Bug>) -> Self {
         let rounds: Arc<Rounds> = Arc::default();
         let mut queues = Queues::new(rounds.clone());
         for (name, settings) in settings {
             queues.configure(name, settings.clone(), 0);
         }
         let depths = disk.store.depths().unwrap_or_default();
-        queues.resume(&depths, disk.store.leased_tasks().unwrap_or_default(), 0);
+        let mut leased = disk.store.leased_tasks().unwrap_or_default();
+        if planted == Some(Bug::LeasesForgotten) {
+            leased.clear();
+        }
+        queues.resume(&depths, leased, 0);
         Self {
             queues,
             rounds,
             began: now,
             look_again: 0,
+            planted,
         }
     }
 
-    /// The process' clock.
-    pub(super) fn ticks(&self, now: u64) -> u64 {
-        now - self.began
+    /// The process' clock, which only goes forward.
+    pub(super) fn ticks(&self, now: u64, time: Timestamp) -> u64 {
+        match self.planted {
+            Some(Bug::LeasesByTheWall) => u64::try_from(time.0).unwrap_or(0),
+            _ => now - self.began,
+        }
     }
 
     /// Decides what can be decided now.
     pub(super) fn settle(&mut self, disk: &Disk, now: u64, time: Timestamp) -> Settled {
-        let ticks = self.ticks(now);
+        let ticks = self.ticks(now, time);
         if ticks >= self.look_again {
             let horizon = time.plus_millis(AHEAD);
             let tasks = disk.store.overdue_tasks(horizon, usize::MAX).unwrap_or_default();
@@ -79,7 +89,7 @@ impl Desk {
 
     /// When there is something to do by itself.
     pub(super) fn next(&self, time: Timestamp, now: u64) -> u64 {
-        let ticks = self.ticks(now);
+        let ticks = self.ticks(now, time);
         let next = self.queues.next().unwrap_or(self.look_again).min(self.look_again);
         let overdue = self.queues.next_overdue().map(|at| now + at.millis_since(time));
         (now + next.saturating_sub(ticks))

@@ -1,5 +1,6 @@
 //! The world of one seed: what happens next, and what must not.
 
+use super::bug::Bug;
 use super::desk::{Desk, Settled, key_of, leases};
 use super::disk::{Disk, Word};
 use super::workers::{Belief, Beliefs, Task};
@@ -59,16 +60,17 @@ pub(super) struct World {
     /// Calls that were told to a worker.
     told: BTreeSet<TaskKey>,
     brought: u64,
+    planted: Option<Bug>,
     pub(super) findings: Findings,
 }
 
 impl World {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, planted: Option<Bug>) -> Self {
         let mut chance = Chance::new(seed);
         let queues: Vec<Text> = ["a", "b", "c"].map(Text::from)[..chance.from(1, 3) as usize].to_vec();
         let disk = Disk::default();
         let settings = BTreeMap::new();
-        let desk = Desk::start(&disk, &settings, 0);
+        let desk = Desk::start(&disk, &settings, 0, planted);
         let mut world = Self {
             now: 0,
             off: 0,
@@ -84,6 +86,7 @@ impl World {
             lives: BTreeMap::new(),
             told: BTreeSet::new(),
             brought: 0,
+            planted,
             findings: Findings::default(),
             chance,
         };
@@ -121,6 +124,11 @@ impl World {
 
     fn time(&self) -> Timestamp {
         Timestamp(i64::try_from(self.now).unwrap_or(0) + self.off + 2 * 3_600_000)
+    }
+
+    /// The clock of the queues.
+    fn ticks(&self) -> u64 {
+        self.desk.ticks(self.now, self.time())
     }
 
     /// A network's delay, in milliseconds.
@@ -180,7 +188,7 @@ impl World {
                 let worker = worker_of(&order);
                 if self.lives.get(&worker) == Some(&life) {
                     self.orders.insert(order.id, (worker, sent));
-                    let until = self.desk.ticks(self.now) + 20_000;
+                    let until = self.ticks() + 20_000;
                     self.desk.queues.order(Order { until, ..order });
                 }
             }
@@ -188,7 +196,11 @@ impl World {
             Happening::Beat(worker, task, call) => self.beat(worker, task, call),
             Happening::BeatArrives(worker, task, call, sent) => {
                 let key = (task.0.clone(), call);
-                let lease = self.desk.queues.beat(&key, self.desk.ticks(self.now));
+                let ticks = self.ticks();
+                let lease = match self.planted {
+                    Some(Bug::HeartbeatsLost) => Some(self.beliefs.of(&task, worker, call).map_or(0, |it| it.lease_ms)),
+                    _ => self.desk.queues.beat(&key, ticks),
+                };
                 let after = self.delay();
                 self.plan(after, Happening::BeatAnswered(worker, task, call, sent, lease));
             }
@@ -202,7 +214,7 @@ impl World {
             Happening::Report(worker, task, call) => self.report(worker, &task, call),
             Happening::VerdictArrives(verdict) => self.take_verdict(&verdict),
             Happening::Unset(queue) => {
-                let ticks = self.desk.ticks(self.now);
+                let ticks = self.ticks();
                 self.desk.queues.configure(&queue, QueueSettings::default(), ticks);
                 self.settings.remove(&queue);
             }
@@ -260,7 +272,9 @@ impl World {
                 come.into_iter().for_each(|task| self.desk.queues.come(task));
             }
             Word::Leases(grants, returned) => {
-                returned.iter().for_each(|key| self.desk.queues.give_back(key));
+                let lost = self.planted == Some(Bug::ReturnsLost);
+                let returned = returned.iter().filter(|_| !lost);
+                returned.for_each(|key| self.desk.queues.give_back(key));
                 for grant in grants {
                     self.answer(grant);
                 }
@@ -280,7 +294,7 @@ impl World {
             asked.into_iter().for_each(|(worker, _)| self.ask_again(worker));
             return;
         };
-        let ticks = self.desk.ticks(self.now);
+        let ticks = self.ticks();
         let held = self.desk.queues.confirm(&grant, ticks);
         grant.tasks.retain(|(task, _)| held.contains(&key_of(task)));
         if self.faults() && self.chance.of(3) {
@@ -431,6 +445,9 @@ impl World {
         }
         self.look_at(&grants);
         if !grants.is_empty() {
+            if self.planted == Some(Bug::ToldTooEarly) {
+                grants.iter().cloned().for_each(|grant| self.answer(grant));
+            }
             self.disk.under_way.push_back(leases(grants, Vec::new()));
             self.plan_commit();
             // The worst moment: decided, and nobody told.
@@ -489,9 +506,7 @@ impl World {
             rate_per_second: self.chance.of(20).then_some(50.0),
             ..QueueSettings::default()
         };
-        self.desk
-            .queues
-            .configure(&queue, settings.clone(), self.desk.ticks(self.now));
+        self.desk.queues.configure(&queue, settings.clone(), self.ticks());
         // It is not so for ever.
         self.plan(20_000, Happening::Unset(queue.clone()));
         self.settings.insert(queue, settings);
@@ -515,7 +530,7 @@ impl World {
             );
             !inside
         });
-        self.desk = Desk::start(&self.disk, &self.settings, self.now);
+        self.desk = Desk::start(&self.disk, &self.settings, self.now, self.planted);
         let workers: BTreeSet<u32> = self.lives.keys().copied().chain(asked).collect();
         // Some of these ask twice from now on: two processes of one worker.
         for worker in workers {

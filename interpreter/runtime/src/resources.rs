@@ -96,6 +96,11 @@ impl ResourceMap {
         Ok(())
     }
 
+    /// Whether the map leads anything anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// What a resource leads to. The map is asked first, so that a test can lead a call elsewhere; `acs:fnf:…:flow/X` and
     /// `fnf:StartExecution` are flows without being told, and so are AWS's own names what they name.
     pub fn resolve(&self, resource: &str) -> Option<Resolved> {

@@ -87,6 +87,7 @@ impl Holding {
     pub(super) fn begin(&mut self, key: &TaskKey, now: Ticks) -> Option<&Held> {
         let held = self.tasks.get_mut(key).filter(|held| held.phase == Phase::Granting)?;
         held.phase = Phase::Held;
+        held.task.message = String::new();
         held.lease_ends = now.saturating_add(held.lease_ms);
         held.times_out = held.task.timeout_ms.map(|millis| now.saturating_add(millis));
         held.listed = held.first_end();

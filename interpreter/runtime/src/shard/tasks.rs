@@ -21,7 +21,8 @@ impl Shard {
     /// The queue a call goes to, if it goes to one.
     pub(super) fn queue_of(&self, call: &CallToSend) -> Option<Text> {
         self.rounds.as_ref()?;
-        if call.child.is_some() {
+        let may_be = call.resource.starts_with("queue:") || !self.resources.is_empty();
+        if call.child.is_some() || !may_be {
             return None;
         }
         let resolved = self.resources.resolve(&call.resource)?;

@@ -4,8 +4,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
-    Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
+    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -147,6 +147,24 @@ impl Queueing for Held {
 
     fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
         self.store.dead_counts()
+    }
+}
+
+impl Notices for Held {
+    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.store.next_notices(target, limit)
+    }
+
+    fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {
+        self.store.change_notices(changes)
+    }
+
+    fn forget_notices(&self, target: &str, limit: usize) -> Result<usize, StoreError> {
+        self.store.forget_notices(target, limit)
+    }
+
+    fn notice_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.store.notice_counts()
     }
 }
 

@@ -1,12 +1,14 @@
 //! The configuration of a server: one TOML file, each setting with a default, each to be overridden from the environment
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
+mod notifications;
 mod redis;
 
 pub use redis::RedisConfig;
 
 use crate::further::Further;
 use crate::node::NodeSettings;
+use crate::notify::TargetConfig;
 use crate::system::{DirectorySecrets, EnvironmentSecrets, SystemClock};
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::diagnostics::nearest;
@@ -47,6 +49,8 @@ pub struct Config {
     pub resources: BTreeMap<String, String>,
     /// Who may do what.
     pub tokens: Vec<TokenConfig>,
+    /// Who is told of changes of executions' statuses.
+    pub notifications: Vec<TargetConfig>,
 }
 
 /// How it listens.
@@ -276,6 +280,7 @@ impl Config {
         self.guard()?;
         self.resource_map()?;
         self.redis.check()?;
+        self.targets()?;
         if self.limits.history_events > MOST_EVENTS {
             return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));
         }
@@ -381,6 +386,7 @@ impl Config {
             },
             commands_in: (!folder.as_os_str().is_empty()).then(|| folder.clone()),
             further: self.further()?,
+            notifications: self.signed_targets(&*self.secrets())?,
             secrets: self.secrets(),
         })
     }

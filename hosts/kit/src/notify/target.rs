@@ -28,7 +28,7 @@ pub struct Target {
     pub(super) to: String,
     statuses: Vec<Status>,
     /// The name of the secret webhooks are signed with.
-    pub(super) secret: Option<String>,
+    pub(crate) secret: Option<String>,
 }
 
 impl Target {
@@ -42,6 +42,16 @@ impl Target {
         if !matches!(scheme, "http" | "https" | "sqs" | "redis") || place.is_empty() {
             // It may have a password in it: it is not repeated.
             return Err(wrong("`to` must be a URL, `sqs:QUEUE` or `redis:STREAM`".to_owned()));
+        }
+        let authority = place
+            .trim_start_matches('/')
+            .split(['/', '?', '#'])
+            .next()
+            .unwrap_or_default();
+        if authority.contains('@') {
+            return Err(wrong(
+                "`to` must have no user and password in it: sign with `secret`".to_owned(),
+            ));
         }
         let mut statuses = Vec::new();
         for word in &config.statuses {
@@ -74,7 +84,7 @@ impl Target {
     }
 
     /// The word that its connector is known by.
-    pub(super) fn scheme(&self) -> &str {
+    pub(crate) fn scheme(&self) -> &str {
         match self.to.split(':').next().unwrap_or_default() {
             "https" => "http",
             other => other,

@@ -1,6 +1,7 @@
 //! Where notices go.
 
 use serde::{Deserialize, Serialize};
+use starbridge_fdl::limits::is_name;
 use starbridge_machine::Status;
 
 /// A target as it is configured.
@@ -35,8 +36,9 @@ impl Target {
     /// Reads a target. An error says what is wrong with it.
     pub fn read(config: &TargetConfig) -> Result<Self, String> {
         let wrong = |what: String| format!("the notifications `{}`: {what}", config.name);
-        if config.name.is_empty() {
-            return Err(wrong("they need a name".to_owned()));
+        if !is_name(&config.name) {
+            let name = "`name` must be 1 to 128 letters, digits, `_` or `-`, beginning with a letter or `_`";
+            return Err(wrong(name.to_owned()));
         }
         let (scheme, place) = config.to.split_once(':').unwrap_or_default();
         if !matches!(scheme, "http" | "https" | "sqs" | "redis") || place.is_empty() {

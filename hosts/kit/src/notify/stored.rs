@@ -7,7 +7,7 @@ use super::{Due, NextNotifications, Notice, Pending};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::EventId;
-use starbridge_ports::{NextNotice, NoticeChange, Store, StoreError};
+use starbridge_ports::{NextNotice, NoticeChange, Notices, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ type Again = Option<(Timestamp, u32)>;
 
 /// Notices of a store.
 pub struct StoredNotices {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Notices>,
     /// Something may have been appended since the store was asked last.
     news: AtomicBool,
     desk: Mutex<Desk>,
@@ -77,7 +77,7 @@ impl Desk {
 
 impl StoredNotices {
     /// The notices of a store.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn Notices>) -> Self {
         Self {
             store,
             news: AtomicBool::new(false),

@@ -7,7 +7,7 @@ use starbridge_ports::{
     Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
     Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
 };
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// A store whose appends wait while they are held back, and that counts the executions loaded from it.
@@ -16,6 +16,8 @@ pub struct Held {
     holding: Mutex<bool>,
     released: Condvar,
     loaded: AtomicUsize,
+    /// What became of notices can't be written.
+    pub mute: AtomicBool,
 }
 
 impl Held {
@@ -25,6 +27,7 @@ impl Held {
             holding: Mutex::new(false),
             released: Condvar::new(),
             loaded: AtomicUsize::new(0),
+            mute: AtomicBool::new(false),
         })
     }
 
@@ -156,6 +159,9 @@ impl Notices for Held {
     }
 
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {
+        if self.mute.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("the disk is away".to_owned()));
+        }
         self.store.change_notices(changes)
     }
 

@@ -1,6 +1,7 @@
 //! Notifications, from the change of a status to who is told.
 
 use crate::harness::{Running, asleep};
+use crate::held::Held;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -14,6 +15,7 @@ use starbridge_server::Access;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -434,6 +436,26 @@ async fn a_backlog_is_told_in_order() {
         slow.told < 602 && slow.waiting > 0,
         "the slow one holds up nobody: {slow:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fails_there_ends_the_node() {
+    let (_receiver, address) = Receiver::start().await;
+    let store = Held::over(in_memory());
+    store.mute.store(true, Ordering::SeqCst);
+    let targets = vec![target("hook", format!("http://{address}/hook"), &[])];
+    let server = with(|settings| {
+        settings.store = store;
+        settings.notifications = targets;
+    })
+    .await;
+    server.flow("f", asleep()).await;
+    start(&server, "f", 0).await;
+    let mut ended = server.node.ended();
+    let end = tokio::time::timeout(Duration::from_secs(20), ended.wait_for(Option::is_some));
+    let end = end.await.expect("it ends").unwrap().clone().unwrap();
+    assert!(end.unwrap_err().to_string().contains("the disk is away"));
+    assert_eq!(server.get("/readyz").await.status, 503);
 }
 
 /// The program the page on notifications shows.

@@ -4,8 +4,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
-    Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
+    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -212,6 +212,24 @@ impl<S: Store> Queueing for Faulty<S> {
 
     fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
         self.run(|store| store.dead_counts())
+    }
+}
+
+impl<S: Store> Notices for Faulty<S> {
+    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.run(|store| store.next_notices(target, limit))
+    }
+
+    fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {
+        self.run(|store| store.change_notices(changes))
+    }
+
+    fn forget_notices(&self, target: &str, limit: usize) -> Result<usize, StoreError> {
+        self.run(|store| store.forget_notices(target, limit))
+    }
+
+    fn notice_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.run(|store| store.notice_counts())
     }
 }
 

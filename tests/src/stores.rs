@@ -2,6 +2,7 @@
 
 mod appending;
 mod looking;
+mod notices;
 mod queueing;
 pub mod random;
 
@@ -54,7 +55,7 @@ pub type Case = (&'static str, fn(&mut Tried<'_>));
 
 /// All cases. Each wants a store of its own.
 pub fn cases() -> Vec<Case> {
-    [appending::CASES, looking::CASES, queueing::CASES].concat()
+    [appending::CASES, looking::CASES, notices::CASES, queueing::CASES].concat()
 }
 
 /// A turn of so many events.

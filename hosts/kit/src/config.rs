@@ -1,6 +1,7 @@
 //! The configuration of a server: one TOML file, each setting with a default, each to be overridden from the environment
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
+mod notifications;
 mod redis;
 mod sqs;
 
@@ -9,6 +10,7 @@ pub use sqs::SqsConfig;
 
 use crate::further::Further;
 use crate::node::NodeSettings;
+use crate::notify::TargetConfig;
 use crate::system::{DirectorySecrets, EnvironmentSecrets, SystemClock};
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::diagnostics::nearest;
@@ -51,6 +53,8 @@ pub struct Config {
     pub resources: BTreeMap<String, String>,
     /// Who may do what.
     pub tokens: Vec<TokenConfig>,
+    /// Who is told of changes of executions' statuses.
+    pub notifications: Vec<TargetConfig>,
 }
 
 /// How it listens.
@@ -281,6 +285,7 @@ impl Config {
         self.resource_map()?;
         self.redis.check()?;
         self.sqs.check()?;
+        self.targets()?;
         if self.limits.history_events > MOST_EVENTS {
             return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));
         }
@@ -388,6 +393,7 @@ impl Config {
             },
             commands_in: (!folder.as_os_str().is_empty()).then(|| folder.clone()),
             further: self.further()?,
+            notifications: self.signed_targets(&*self.secrets())?,
             secrets: self.secrets(),
         })
     }

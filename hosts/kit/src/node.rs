@@ -4,6 +4,7 @@ mod counters;
 mod flows;
 mod keys;
 mod looking;
+mod notifying;
 mod owners;
 mod queues;
 mod replies;
@@ -18,11 +19,13 @@ pub use flows::{PutError, PutFlow};
 pub use keys::rotate as rotate_token_keys;
 pub(crate) use keys::token_keys;
 pub use looking::{LookError, Looked};
+pub use notifying::ShownTarget;
 pub use queues::{Buried, ShownQueue};
 pub use schedules::{ScheduleError, Scheduled};
 pub use watching::{Watch, Watchers};
 
 use crate::aws::AwsConnectors;
+use crate::notify::Target;
 use crate::reach::Reach;
 use crate::system::SystemClock;
 use owners::{Owners, Start};
@@ -64,6 +67,8 @@ pub struct NodeSettings {
     pub commands_in: Option<PathBuf>,
     /// Connectors there are only when they are configured.
     pub further: crate::further::Further,
+    /// Who is told of changes of executions' statuses.
+    pub notifications: Vec<Target>,
     /// Where secrets come from.
     pub secrets: Arc<dyn Secrets>,
 }
@@ -79,6 +84,7 @@ pub struct Node {
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
     queues: QueueDoor,
+    notifications: Option<notifying::Notifications>,
     secrets: Arc<dyn Secrets>,
     reach: Reach,
     clock: SystemClock,
@@ -154,6 +160,8 @@ impl Node {
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
         let shared = queues::Shared::new();
+        let aws = AwsConnectors::default();
+        let notifications = notifying::Notifications::prepare(&settings, &aws)?;
         let (door, secrets) = (shared.door.clone(), settings.secrets.clone());
         let owners = Owners::start(
             shared,
@@ -164,7 +172,8 @@ impl Node {
                 tokens: tokens.clone(),
                 watchers: watchers.clone(),
                 counters: counters.clone(),
-                aws: AwsConnectors::default(),
+                aws,
+                notifications: notifications.clone(),
             },
         )?;
         let node = Self {
@@ -177,6 +186,7 @@ impl Node {
             counters,
             schedules: schedules::Schedules::default(),
             queues: door,
+            notifications,
             secrets,
             reach,
             clock: SystemClock,

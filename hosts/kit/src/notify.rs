@@ -14,12 +14,14 @@ mod notice;
 mod notifier;
 mod outlet;
 mod signature;
+mod stored;
 mod target;
 
 pub use notice::Notice;
 pub use notifier::{Notifier, NotifierSettings, NotifyWorld};
 pub use outlet::Told;
 pub use signature::signature;
+pub use stored::StoredNotices;
 pub use target::{Target, TargetConfig};
 
 use starbridge_fdl::time::Timestamp;

@@ -16,6 +16,8 @@ mod histories;
 mod limits;
 #[path = "api/mailbox.rs"]
 mod mailbox;
+#[path = "api/notifications.rs"]
+mod notifications;
 #[path = "api/outside.rs"]
 mod outside;
 #[path = "api/pressure.rs"]

@@ -1,6 +1,7 @@
 //! Where histories are kept.
 
 use crate::message::{Message, MessageId};
+use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, LeaseChange, QueuedTask};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
@@ -32,6 +33,8 @@ pub struct Append {
     pub dead: Vec<DeadTask>,
     /// Calls of this execution that are dead no longer; all of them, where it goes on.
     pub buried: Buried,
+    /// What targets are to be told of this turn; what is kept for a target and an event already stays as it is.
+    pub notices: Vec<KeptNotice>,
     /// Tasks taken or given back, of whatever executions; a task that is gone is passed over. An append that is nothing else
     /// names no execution.
     pub leases: Vec<LeaseChange>,

@@ -84,6 +84,12 @@ pub trait Shelf: Send + Sync {
 }
 
 /// All that a durable runtime asks of a store.
-pub trait Store: crate::History + crate::Catalogue + crate::Queueing + Listing + Retention + Shelf {}
+pub trait Store:
+    crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + Shelf
+{
+}
 
-impl<S: crate::History + crate::Catalogue + crate::Queueing + Listing + Retention + Shelf> Store for S {}
+impl<S> Store for S where
+    S: crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + Shelf
+{
+}

@@ -24,6 +24,7 @@ pub use queues::{
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use secrets::reveal_secrets;
 pub use shard::{
-    Birth, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, Step as ShardStep, child_id, load,
+    Birth, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, StatusChange, Step as ShardStep, child_id,
+    load,
 };
 pub use tokens::{TokenError, TokenKeys, reference_of, sign_references};

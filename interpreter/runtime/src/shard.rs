@@ -13,11 +13,13 @@ mod births;
 mod children;
 mod forks;
 mod live;
+mod notices;
 mod recover;
 mod tasks;
 
 pub use births::{Birth, child_id};
 pub use forks::ForkRequest;
+pub use notices::StatusChange;
 pub use recover::{Loaded, load};
 
 use crate::flows::FlowTable;
@@ -48,6 +50,8 @@ pub struct Shard {
     rounds: Option<Arc<Rounds>>,
     /// Calls of child flows that are answered from outside all the same.
     outside: Option<Outside>,
+    /// Who is to be told of changes, if anybody is.
+    tell: Option<notices::Tell>,
     checkpoint_events: u64,
     executions: BTreeMap<Text, Live>,
     /// Calls whose step waits for a child to end.
@@ -119,6 +123,11 @@ pub enum Outgoing {
         execution: Text,
         /// Its events.
         events: Vec<Event>,
+    },
+    /// Something of the execution is to be told to others.
+    Noticed {
+        /// The execution.
+        execution: Text,
     },
     /// The execution has ended, for now.
     Ended {
@@ -201,6 +210,7 @@ impl Shard {
             births: Box::new(births),
             rounds: None,
             outside: None,
+            tell: None,
             checkpoint_events: live::CHECKPOINT_EVENTS,
             executions: BTreeMap::new(),
             sync_calls: BTreeSet::new(),

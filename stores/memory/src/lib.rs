@@ -1,6 +1,7 @@
 //! A store in memory: gone with the process. For `exec`, for tests, and as the model other stores are compared with.
 
 mod list;
+mod notices;
 mod queueing;
 mod write;
 
@@ -8,8 +9,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
-    Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
+    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,6 +36,8 @@ struct Kept {
     /// By kind and name.
     shelf: BTreeMap<(String, String), String>,
     tasks: queueing::Tasks,
+    /// In the order they were appended.
+    notices: Vec<notices::Kept>,
 }
 
 #[derive(Debug, Default)]
@@ -242,6 +245,25 @@ impl Queueing for MemoryStore {
 
     fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
         Ok(self.lock().dead_counts())
+    }
+}
+
+impl Notices for MemoryStore {
+    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        Ok(self.lock().next_notices(target, limit))
+    }
+
+    fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {
+        self.lock().change_notices(changes);
+        Ok(())
+    }
+
+    fn forget_notices(&self, target: &str, limit: usize) -> Result<usize, StoreError> {
+        Ok(self.lock().forget_notices(target, limit))
+    }
+
+    fn notice_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        Ok(self.lock().notice_counts())
     }
 }
 

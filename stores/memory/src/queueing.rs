@@ -116,7 +116,7 @@ impl Kept {
     }
 }
 
-fn counted<'a>(names: impl Iterator<Item = &'a Text>) -> Vec<(Text, u64)> {
+pub(crate) fn counted<'a>(names: impl Iterator<Item = &'a Text>) -> Vec<(Text, u64)> {
     let mut counts: BTreeMap<Text, u64> = BTreeMap::new();
     for name in names {
         *counts.entry(name.clone()).or_default() += 1;

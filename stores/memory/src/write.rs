@@ -63,6 +63,7 @@ impl Kept {
             }
         }
         self.change_tasks(append);
+        self.add_notices(append);
         if !append.received.is_empty() {
             self.messages.retain(|message| !append.received.contains(&message.id));
         }

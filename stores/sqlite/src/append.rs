@@ -1,6 +1,7 @@
 //! Appending: a batch is one transaction.
 
 use crate::head::{Head, MOST_EVENTS, place};
+use crate::notices;
 use crate::queueing;
 use crate::record::code;
 use crate::write::Work;
@@ -54,6 +55,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     }
     if let Some(head) = head {
         queueing::change(work.connection, head, append)?;
+        notices::keep(work.connection, append)?;
     }
     queueing::lease(work, &append.leases)?;
     for message in &append.received {

@@ -10,6 +10,7 @@ mod head;
 mod list;
 mod load;
 mod migrate;
+mod notices;
 mod open;
 mod owner;
 mod queueing;
@@ -29,8 +30,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
-    Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
+    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -191,6 +192,26 @@ impl Queueing for SqliteStore {
 
     fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
         self.read(queueing::dead_counts)
+    }
+}
+
+impl Notices for SqliteStore {
+    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.read(|connection| notices::next(connection, target, limit))
+    }
+
+    fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {
+        self.writer()
+            .transaction(|work| notices::change(work.connection, changes))
+    }
+
+    fn forget_notices(&self, target: &str, limit: usize) -> Result<usize, StoreError> {
+        self.writer()
+            .transaction(|work| notices::forget(work.connection, target, limit))
+    }
+
+    fn notice_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.read(notices::counts)
     }
 }
 

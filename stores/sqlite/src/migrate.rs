@@ -6,9 +6,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 
 /// The steps from nothing to the present format, in order. One that was released is never changed: the store keeps its checksum.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
+    include_str!("../migrations/0003-notices.sql"),
 ];
 
 pub(crate) enum MigrateError {

@@ -102,7 +102,7 @@ pub(crate) fn lease(work: &mut Work<'_>, changes: &[LeaseChange]) -> rusqlite::R
 
 const TASK: &str = "t.place, e.id, t.queue, t.priority, t.round, t.ordered, t.since, t.wait_until, t.timeout_ms, t.heartbeat_ms, t.message";
 
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Text> {
+pub(crate) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Text> {
     Ok(Text::from(row.get_ref(column)?.as_str()?))
 }
 
@@ -122,7 +122,7 @@ fn task(row: &Row<'_>) -> rusqlite::Result<QueuedTask> {
     })
 }
 
-fn most(limit: usize) -> i64 {
+pub(crate) fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 

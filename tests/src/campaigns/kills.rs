@@ -4,6 +4,7 @@
 mod audit;
 mod load;
 mod process;
+mod told;
 mod witness;
 
 use super::{Chance, Findings};
@@ -71,6 +72,7 @@ pub async fn run(options: &Options) -> Result<Findings, String> {
     );
     witness.settle(PATIENCE).await;
     audit::audit(&place.url(), &started, &witness, &mut findings).await;
+    told::audit(&place.url(), &witness, PATIENCE, &mut findings).await;
     findings.problems.extend(process.stop().await?);
     audit::nothing_left_behind(&place.database(), &mut findings);
     if !findings.problems.is_empty() {

@@ -1,7 +1,7 @@
 //! Random runs: whatever is asked of two stores, both answer the same.
 
-use super::queueing;
 use super::{Tried, message, more, record, start_as};
+use super::{notices, queueing};
 use crate::chance::Chance;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
@@ -72,7 +72,7 @@ impl Run {
     }
 
     fn change(&mut self, model: &dyn Store, tried: &dyn Store) {
-        match self.chance.weighted(&[80, 8, 6, 6]) {
+        match self.chance.weighted(&[80, 8, 6, 6, 12]) {
             0 => {
                 let batch = self.batch(model);
                 let answers = (model.append(&batch), tried.append(&batch));
@@ -90,6 +90,7 @@ impl Run {
                     self.same("hide_flow", &model.hide_flow(&name), &tried.hide_flow(&name));
                 }
             }
+            4 => self.settle(model, tried),
             _ => {
                 let (kind, name, text) = (self.flow(), self.id(), self.id());
                 if self.chance.of(60) {
@@ -140,6 +141,7 @@ impl Run {
             }
             self.add_messages(&waiting, &mut append);
             self.add_tasks(&id, expected, &mut append);
+            self.add_notices(expected, &mut append);
             if let Some(turn) = &append.turn {
                 ends.insert(id, turn.first.0 + u64::from(turn.events) - 1);
             }
@@ -177,6 +179,34 @@ impl Run {
             let worker = self.chance.of(70).then_some("w");
             append.leases.push(queueing::lease(&self.id(), call(self), worker));
         }
+    }
+
+    fn add_notices(&mut self, expected: u64, append: &mut Append) {
+        for _ in 0..self.chance.below(3) {
+            let event = expected + u64::from(self.chance.below(3));
+            let target = self.chance.pick(&["ops", "audit"]);
+            append.notices.push(notices::notice(target, event, self.time().0));
+        }
+    }
+
+    /// Some of what is to be told is told or postponed, a target is given up.
+    fn settle(&mut self, model: &dyn Store, tried: &dyn Store) {
+        let target = self.chance.pick(&["ops", "audit"]);
+        if self.chance.of(10) {
+            let limit = self.chance.below(6) as usize;
+            let forgotten = (model.forget_notices(target, limit), tried.forget_notices(target, limit));
+            self.same("forget_notices", &forgotten.0, &forgotten.1);
+            return;
+        }
+        let mut changes = Vec::new();
+        for next in model.next_notices(target, 6).unwrap() {
+            // Sometimes one that is not there, or not the next.
+            let event = next.event.0 + u64::from(self.chance.of(10));
+            let again = self.chance.of(30).then(|| (self.time().0, next.failures + 1));
+            changes.push(notices::change(target, &next.execution, event, again));
+        }
+        let changed = (model.change_notices(&changes), tried.change_notices(&changes));
+        self.same("change_notices", &changed.0, &changed.1);
     }
 
     fn add_messages(&mut self, waiting: &[Message], append: &mut Append) {
@@ -285,6 +315,13 @@ impl Run {
         self.same("leased_tasks", &model.leased_tasks(), &tried.leased_tasks());
         self.same("depths", &model.depths(), &tried.depths());
         self.same("dead_counts", &model.dead_counts(), &tried.dead_counts());
+        self.same("notice_counts", &model.notice_counts(), &tried.notice_counts());
+        for target in ["ops", "audit"] {
+            for limit in [3, 99] {
+                let next = |store: &dyn Store| store.next_notices(target, limit);
+                self.same("next_notices", &next(model), &next(tried));
+            }
+        }
         for queue in ["q", "r"] {
             self.same("next_tasks", &model.next_tasks(queue, 9), &tried.next_tasks(queue, 9));
             self.same(

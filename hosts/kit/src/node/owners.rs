@@ -1,5 +1,6 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
 
+use super::notifying::{Notifications, Telling};
 use super::queues::Shared;
 use super::telling::tell;
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
@@ -30,10 +31,11 @@ pub(super) struct Start {
     pub(super) watchers: Watchers,
     pub(super) counters: Arc<Counters>,
     pub(super) aws: AwsConnectors,
+    pub(super) notifications: Option<Notifications>,
 }
 
 /// How the node came to its end, once it has.
-type End = Option<Result<(), NodeError>>;
+pub(super) type End = Option<Result<(), NodeError>>;
 
 /// The owners of a node.
 pub(super) struct Owners {
@@ -41,13 +43,14 @@ pub(super) struct Owners {
     next: AtomicUsize,
     ended: watch::Receiver<End>,
     queues_over: watch::Receiver<bool>,
+    telling: Option<Telling>,
 }
 
 fn no_thread(error: &std::io::Error) -> NodeError {
     NodeError::System(format!("a thread can't be started: {error}"))
 }
 
-fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> Result<(), NodeError> {
+pub(super) fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> Result<(), NodeError> {
     let own = name.to_owned();
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread
@@ -57,19 +60,19 @@ fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> Result<(), N
 }
 
 /// A thread that panics takes the node with it: a new start goes on from what is durable.
-fn unless_it_panics(name: &str, work: impl FnOnce() -> Result<(), NodeError>) -> Result<(), NodeError> {
+pub(super) fn unless_it_panics(name: &str, work: impl FnOnce() -> Result<(), NodeError>) -> Result<(), NodeError> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(NodeError::System(format!("the thread {name} panicked"))))
 }
 
 /// The first end is the node's.
-fn note(end: &watch::Sender<End>, over: Result<(), NodeError>) {
+pub(super) fn note(end: &watch::Sender<End>, over: Result<(), NodeError>) {
     end.send_modify(|end| {
         end.get_or_insert(over);
     });
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, NodeError> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, NodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| NodeError::System(format!("a runtime can't be started: {error}")))
 }
@@ -100,6 +103,8 @@ impl Owners {
                 }
             })?;
         }
+        let notifications = start.notifications.as_ref();
+        let telling = notifications.map(|it| it.start(&end)).transpose()?;
         let (queues_end, queues_over) = watch::channel(false);
         spawn("queues", move |name| {
             let over = unless_it_panics(&name, || block_on(queues.serve()));
@@ -113,6 +118,7 @@ impl Owners {
             next: AtomicUsize::new(0),
             ended,
             queues_over,
+            telling,
         })
     }
 
@@ -144,7 +150,7 @@ impl Owners {
         }
     }
 
-    /// Owners come to their end first, then the queues: workers are answered until then.
+    /// Owners come to their end first, then the queues: workers are answered until then. Others are told last.
     pub(super) async fn drain(&self, until: Timestamp, queues: &QueueDoor) -> Result<(), NodeError> {
         for inbox in &self.inboxes {
             // An owner that is gone is drained.
@@ -155,6 +161,9 @@ impl Owners {
         queues.tell(QueueCommand::Stop);
         // Nobody sends where the thread is gone already.
         let _ = self.queues_over.clone().wait_for(|over| *over).await;
+        if let Some(telling) = &self.telling {
+            telling.stop().await;
+        }
         end.map_or(Ok(()), |end| end.unwrap_or(Ok(())))
     }
 }
@@ -167,6 +176,7 @@ struct Owner {
     settings: EngineSettings,
     watchers: Watchers,
     counters: Arc<Counters>,
+    notifications: Option<Notifications>,
 }
 
 fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
@@ -186,6 +196,9 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         births,
     );
     shard.queue_tasks(shared.rounds.clone());
+    if let Some(notifications) = &start.notifications {
+        notifications.listen_to(&mut shard);
+    }
     Owner {
         shard,
         world: World {
@@ -205,6 +218,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         },
         watchers: start.watchers.clone(),
         counters: start.counters.clone(),
+        notifications: start.notifications.clone(),
     }
 }
 
@@ -229,6 +243,7 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
         settings,
         watchers,
         counters,
+        notifications,
     } = owner;
     let over: Result<(), StoreError> = runtime.block_on(async move {
         world.connectors.insert("http", Arc::new(HttpConnector::new(http)));
@@ -236,6 +251,9 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
             counters.see(outgoing);
             tell(shard, outgoing);
             watchers.see(outgoing);
+            if let Some(notifications) = &notifications {
+                notifications.see(outgoing);
+            }
         };
         let engine = Engine::new(shard, world, settings, inbox, observer).writing_through(writer);
         engine.serve().await

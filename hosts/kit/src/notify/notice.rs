@@ -4,6 +4,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::RecordedFailure;
+use starbridge_runtime::StatusChange;
 
 /// A change of an execution's status.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,40 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// The notice of a change.
+    pub fn of(change: &StatusChange<'_>) -> Self {
+        let record = change.record;
+        Self {
+            execution: change.execution.to_string(),
+            event: change.event,
+            flow: record.flow.to_string(),
+            version: record.version,
+            name: record.name.to_string(),
+            status: record.status,
+            failure: change.failure.cloned(),
+            time: change.time,
+        }
+    }
+
+    /// The notice of a message; nothing, if that is none.
+    pub fn read(execution: &str, event: EventId, message: &Object) -> Option<Self> {
+        let text = |name: &str| message.get(name).and_then(Value::as_text);
+        Some(Self {
+            execution: execution.to_owned(),
+            event,
+            flow: text("flow")?.to_string(),
+            version: message.get("version")?.as_number()?.as_u64()?,
+            name: text("name")?.to_string(),
+            status: Status::parse(text("status")?)?,
+            failure: text("error").map(|error| RecordedFailure {
+                error: error.clone(),
+                cause: text("cause").cloned().unwrap_or_default(),
+                step: text("step").cloned().unwrap_or_default(),
+            }),
+            time: Timestamp::parse(text("time")?)?,
+        })
+    }
+
     /// Its id: the same however often it is told, so that who gets it twice can tell.
     pub fn id(&self) -> String {
         format!("{}/{}", self.execution, self.event)
@@ -76,9 +111,12 @@ mod tests {
         };
         let failed = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Failed","error":"Card.Declined","cause":"limit","step":"pay","time":"2024-01-01T00:00:00.000Z"}"#;
         assert_eq!(Value::from(notice.message()).to_json(), failed);
+        assert_eq!(Notice::read("e", EventId(7), &notice.message()), Some(notice.clone()));
         notice.failure = None;
         notice.status = Status::Succeeded;
         let succeeded = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Succeeded","time":"2024-01-01T00:00:00.000Z"}"#;
         assert_eq!(Value::from(notice.message()).to_json(), succeeded);
+        assert_eq!(Notice::read("e", EventId(7), &notice.message()), Some(notice));
+        assert_eq!(Notice::read("e", EventId(7), &Object::new()), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Where notices go.
 
 use serde::{Deserialize, Serialize};
+use starbridge_fdl::limits::is_name;
 use starbridge_machine::Status;
 
 /// A target as it is configured.
@@ -28,20 +29,31 @@ pub struct Target {
     pub(super) to: String,
     statuses: Vec<Status>,
     /// The name of the secret webhooks are signed with.
-    pub(super) secret: Option<String>,
+    pub(crate) secret: Option<String>,
 }
 
 impl Target {
     /// Reads a target. An error says what is wrong with it.
     pub fn read(config: &TargetConfig) -> Result<Self, String> {
         let wrong = |what: String| format!("the notifications `{}`: {what}", config.name);
-        if config.name.is_empty() {
-            return Err(wrong("they need a name".to_owned()));
+        if !is_name(&config.name) {
+            let name = "`name` must be 1 to 128 letters, digits, `_` or `-`, beginning with a letter or `_`";
+            return Err(wrong(name.to_owned()));
         }
         let (scheme, place) = config.to.split_once(':').unwrap_or_default();
         if !matches!(scheme, "http" | "https" | "sqs" | "redis") || place.is_empty() {
             // It may have a password in it: it is not repeated.
             return Err(wrong("`to` must be a URL, `sqs:QUEUE` or `redis:STREAM`".to_owned()));
+        }
+        let authority = place
+            .trim_start_matches('/')
+            .split(['/', '?', '#'])
+            .next()
+            .unwrap_or_default();
+        if authority.contains('@') {
+            return Err(wrong(
+                "`to` must have no user and password in it: sign with `secret`".to_owned(),
+            ));
         }
         let mut statuses = Vec::new();
         for word in &config.statuses {
@@ -74,7 +86,7 @@ impl Target {
     }
 
     /// The word that its connector is known by.
-    pub(super) fn scheme(&self) -> &str {
+    pub(crate) fn scheme(&self) -> &str {
         match self.to.split(':').next().unwrap_or_default() {
             "https" => "http",
             other => other,

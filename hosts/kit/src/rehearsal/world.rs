@@ -329,6 +329,7 @@ impl Rehearsal {
                 Outgoing::Started { .. }
                 | Outgoing::Refused { .. }
                 | Outgoing::Ended { .. }
+                | Outgoing::Noticed { .. }
                 | Outgoing::Post(_)
                 | Outgoing::Queued(_)
                 | Outgoing::Unqueued { .. }

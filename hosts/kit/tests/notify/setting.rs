@@ -238,7 +238,7 @@ pub fn targets(names: &[&str]) -> Vec<Target> {
 }
 
 pub fn world(
-    kept: &Arc<Kept>,
+    kept: &Arc<impl NextNotifications + 'static>,
     scheme: &'static str,
     connector: Arc<dyn Connector>,
     clock: Arc<dyn Clock>,

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::time::Timestamp;
-use starbridge_kit::node::ShownQueue;
+use starbridge_kit::node::{ShownQueue, ShownTarget};
 use starbridge_kit::problem::{Answer, Problem};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,6 +90,8 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
         line(&mut text, kept, &format!("{{status=\"{}\"}}", status.as_str()), count);
     }
     queues(&mut text, &app.node.shown_queues().await?, app.node.now());
+    let targets = super::aside(&app.node, |node| node.notifications()).await??;
+    notifications(&mut text, &targets);
     let watched = "starbridge_watched_executions";
     head(&mut text, watched, "Executions whose history is streamed.", "gauge");
     line(&mut text, watched, "", app.node.watchers().len() as u64);
@@ -121,6 +123,32 @@ fn queues(text: &mut String, queues: &[ShownQueue], now: Timestamp) {
             &format!("{{queue=\"{}\"}}", view.name),
             view.workers as u64,
         );
+    }
+}
+
+fn notifications(text: &mut String, targets: &[ShownTarget]) {
+    type Count = fn(&ShownTarget) -> u64;
+    let metrics: [(&str, &str, &str, Count); 4] = [
+        ("told_total", "Notifications told.", "counter", |target| target.told),
+        (
+            "failed_total",
+            "Tries to tell a target that failed.",
+            "counter",
+            |target| target.failed,
+        ),
+        ("dropped_total", "Notifications given up.", "counter", |target| {
+            target.dropped
+        }),
+        ("waiting", "Notifications kept for a target.", "gauge", |target| {
+            target.waiting
+        }),
+    ];
+    for (name, help, kind, count) in metrics {
+        let metric = format!("starbridge_notifications_{name}");
+        head(text, &metric, help, kind);
+        for target in targets {
+            line(text, &metric, &format!("{{target=\"{}\"}}", target.name), count(target));
+        }
     }
 }
 

@@ -4,10 +4,10 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, Page, Query, QueuedTask, Queueing,
-    Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
+    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
 };
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// A store whose appends wait while they are held back, and that counts the executions loaded from it.
@@ -16,6 +16,8 @@ pub struct Held {
     holding: Mutex<bool>,
     released: Condvar,
     loaded: AtomicUsize,
+    /// What became of notices can't be written.
+    pub mute: AtomicBool,
 }
 
 impl Held {
@@ -25,6 +27,7 @@ impl Held {
             holding: Mutex::new(false),
             released: Condvar::new(),
             loaded: AtomicUsize::new(0),
+            mute: AtomicBool::new(false),
         })
     }
 
@@ -147,6 +150,27 @@ impl Queueing for Held {
 
     fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
         self.store.dead_counts()
+    }
+}
+
+impl Notices for Held {
+    fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError> {
+        self.store.next_notices(target, limit)
+    }
+
+    fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError> {
+        if self.mute.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("the disk is away".to_owned()));
+        }
+        self.store.change_notices(changes)
+    }
+
+    fn forget_notices(&self, target: &str, limit: usize) -> Result<usize, StoreError> {
+        self.store.forget_notices(target, limit)
+    }
+
+    fn notice_counts(&self) -> Result<Vec<(Text, u64)>, StoreError> {
+        self.store.notice_counts()
     }
 }
 

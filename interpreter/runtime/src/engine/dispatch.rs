@@ -69,7 +69,7 @@ impl Engine {
             Outgoing::Unqueued { execution, call, queue } => {
                 self.tell_queues(QueueCommand::Gone(queue, (execution, call)));
             }
-            Outgoing::Turn { .. } | Outgoing::Post(_) => {}
+            Outgoing::Turn { .. } | Outgoing::Noticed { .. } | Outgoing::Post(_) => {}
         }
     }
 

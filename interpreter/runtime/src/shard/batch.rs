@@ -53,6 +53,7 @@ impl Shard {
         let turn = stored_turn(&live.flow, before, &events);
         let checkpoint = live.count(events.len() as u64, turn.text.len(), every);
         let standing = live.standing();
+        let told = live.kept.map(|kept| kept.status);
         let changed = live.kept != Some(standing);
         live.kept = Some(standing);
         live.unsettled += 1;
@@ -69,6 +70,7 @@ impl Shard {
             ..Append::default()
         };
         self.end_tasks(id, &events, &mut append);
+        self.tell(id, told, &events, &mut append);
         append.sent.extend(self.words_to_children(id, &events));
         self.hold_what_follows(id, &append, events);
         self.hold_calls(id, calls);
@@ -361,6 +363,7 @@ impl Outgoing {
             | Self::Cancel { execution, .. }
             | Self::Turn { execution, .. }
             | Self::Unqueued { execution, .. }
+            | Self::Noticed { execution }
             | Self::Ended { execution, .. } => Some(execution),
             Self::Queued(task) => Some(&task.execution),
             Self::Post(message) => Some(&message.id.from),

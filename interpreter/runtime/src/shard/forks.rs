@@ -64,6 +64,11 @@ impl Shard {
             });
         }
         self.executions.insert(id.clone(), live);
+        // Its status is that after the last of these turns.
+        if let Some(mut last) = self.pending.pop() {
+            self.tell(&id, None, &[], &mut last);
+            self.pending.push(last);
+        }
         self.held.push(Outgoing::Started {
             execution: id.clone(),
             status: standing.status,

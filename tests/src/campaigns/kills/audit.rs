@@ -11,17 +11,17 @@ use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_kit::exported::ExportedHistory;
 use starbridge_kit::replaying::replay;
 use starbridge_machine::{Detail, Event, EventId};
-use starbridge_ports::History;
+use starbridge_ports::{History, Notices};
 use starbridge_sqlite::SqliteStore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// An execution as the API shows it.
-struct Shown {
-    id: String,
+pub(super) struct Shown {
+    pub(super) id: String,
     flow: String,
-    status: String,
+    pub(super) status: String,
     error: String,
 }
 
@@ -52,7 +52,7 @@ async fn all(url: &str, parameter: &str) -> Result<Vec<Object>, String> {
     }
 }
 
-async fn executions(server: &str) -> Result<Vec<Shown>, String> {
+pub(super) async fn executions(server: &str) -> Result<Vec<Shown>, String> {
     let items = all(&format!("{server}/v1/executions"), "cursor").await?;
     let text = |item: &Object, member: &str| {
         let text = item.get(member).and_then(Value::as_str);
@@ -318,8 +318,9 @@ pub(super) fn nothing_left_behind(database: &Path, findings: &mut Findings) {
         "awake": store.awake().map(|awake| awake.len()).ok(),
         "messages": store.messages().map(|messages| messages.len()).ok(),
         "sleepers": store.due(Timestamp(i64::MAX), 10).map(|due| due.len()).ok(),
+        "notices": store.notice_counts().map(|counts| counts.len()).ok(),
     });
-    if left != json!({"awake": 0, "messages": 0, "sleepers": 0}) {
+    if left != json!({"awake": 0, "messages": 0, "sleepers": 0, "notices": 0}) {
         findings.problem(format!("the store has something left to do: {left}"));
     }
 }

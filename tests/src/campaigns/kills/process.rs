@@ -57,7 +57,8 @@ impl Place {
              [runtime]\nhot_executions = 20\n\
              [http]\nprivate_addresses = true\n\
              [log]\nlevel = \"warn\"\n\
-             [resources]\n\"witness:{{function}}\" = \"http://127.0.0.1:{witness}/{{function}}\"\n",
+             [resources]\n\"witness:{{function}}\" = \"http://127.0.0.1:{witness}/{{function}}\"\n\
+             [[notifications]]\nname = \"witness\"\nto = \"http://127.0.0.1:{witness}/notified\"\n",
             self.port,
             self.database().display(),
         );

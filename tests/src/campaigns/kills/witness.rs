@@ -1,10 +1,12 @@
 //! The witness: functions outside the server, which note every call and every report that was acknowledged.
 
+use super::told::{self, Told};
 use crate::client;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::routing::post;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -48,6 +50,8 @@ pub(in crate::campaigns) struct Witness {
     port: u16,
     server: String,
     book: Mutex<Book>,
+    /// What it was told of executions, in the order it came.
+    told_of: Mutex<Vec<Told>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -72,8 +76,12 @@ impl Witness {
             port: listener.local_addr().map_err(problem)?.port(),
             server,
             book: Mutex::default(),
+            told_of: Mutex::default(),
         });
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&witness));
+        let router = Router::new()
+            .route("/notified", post(told::notified))
+            .fallback(answer)
+            .with_state(Arc::clone(&witness));
         tokio::spawn(async move {
             // Ends with the campaign.
             let _ = axum::serve(listener, router).await;
@@ -87,6 +95,10 @@ impl Witness {
 
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn told_of(&self) -> MutexGuard<'_, Vec<Told>> {
+        self.told_of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until all reports have an answer.
@@ -162,7 +174,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> String {
 }
 
 /// A number that depends on nothing but the key (FNV-1a).
-fn number_of(key: &str) -> u64 {
+pub(super) fn number_of(key: &str) -> u64 {
     key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -1,0 +1,101 @@
+//! What others are still to be told.
+
+use crate::queueing::{most, text};
+use rusqlite::{Connection, params};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, NextNotice, NoticeChange};
+
+/// Keeps what an append says its targets are to be told. INVARIANT: of each execution and target that has notices, the one
+/// in the lowest place is marked as the next, and no other.
+pub(crate) fn keep(connection: &Connection, append: &Append) -> rusqlite::Result<()> {
+    for notice in &append.notices {
+        connection
+            .prepare_cached(
+                "INSERT INTO notices (target, execution, event, due, next, failures, text)
+                 VALUES (?1, ?2, ?3, ?4, NOT EXISTS (SELECT 1 FROM notices WHERE target = ?1 AND execution = ?2), 0, ?5)
+                 ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                notice.target.as_str(),
+                append.execution.as_str(),
+                notice.event.0,
+                notice.time.0,
+                notice.text,
+            ])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn next(connection: &Connection, target: &str, limit: usize) -> rusqlite::Result<Vec<NextNotice>> {
+    connection
+        .prepare_cached(
+            "SELECT execution, event, due, failures, text FROM notices WHERE target = ?1 AND next = 1
+             ORDER BY due, place LIMIT ?2",
+        )?
+        .query_map(params![target, most(limit)], |row| {
+            Ok(NextNotice {
+                execution: text(row, 0)?,
+                event: EventId(row.get(1)?),
+                due: Timestamp(row.get(2)?),
+                failures: row.get(3)?,
+                text: row.get(4)?,
+            })
+        })?
+        .collect()
+}
+
+pub(crate) fn change(connection: &Connection, changes: &[NoticeChange]) -> rusqlite::Result<()> {
+    for change in changes {
+        let (target, execution) = (change.target.as_str(), change.execution.as_str());
+        match change.again {
+            Some((due, failures)) => {
+                connection
+                    .prepare_cached(
+                        "UPDATE notices SET due = ?4, failures = ?5 WHERE target = ?1 AND execution = ?2 AND event = ?3",
+                    )?
+                    .execute(params![target, execution, change.event.0, due.0, failures])?;
+            }
+            None => {
+                connection
+                    .prepare_cached("DELETE FROM notices WHERE target = ?1 AND execution = ?2 AND event = ?3")?
+                    .execute(params![target, execution, change.event.0])?;
+                mark_next(connection, target, execution)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mark_next(connection: &Connection, target: &str, execution: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE notices SET next = 1
+             WHERE place = (SELECT min(place) FROM notices WHERE target = ?1 AND execution = ?2) AND next = 0",
+        )?
+        .execute([target, execution])
+        .map(drop)
+}
+
+/// In the order of an index, so that each call costs the same. Some of an execution's may be left: they are marked anew.
+pub(crate) fn forget(connection: &Connection, target: &str, limit: usize) -> rusqlite::Result<usize> {
+    let gone: Vec<(i64, Text)> = connection
+        .prepare_cached("SELECT place, execution FROM notices WHERE target = ?1 ORDER BY execution, event LIMIT ?2")?
+        .query_map(params![target, most(limit)], |row| Ok((row.get(0)?, text(row, 1)?)))?
+        .collect::<Result<_, _>>()?;
+    for (place, execution) in &gone {
+        connection
+            .prepare_cached("DELETE FROM notices WHERE place = ?1")?
+            .execute([place])?;
+        mark_next(connection, target, execution)?;
+    }
+    Ok(gone.len())
+}
+
+pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Text, u64)>> {
+    connection
+        .prepare_cached("SELECT target, count(*) FROM notices GROUP BY target ORDER BY target")?
+        .query_map([], |row| Ok((text(row, 0)?, row.get(1)?)))?
+        .collect()
+}

@@ -13,7 +13,7 @@ report() {
 queue=$(url "$1") || exit 1
 [ -z "$2" ] || replies=$(url "$2") || exit 1
 while :; do
-  message=$(sqs ReceiveMessage "{\"QueueUrl\": \"$queue\", \"WaitTimeSeconds\": 20, \"VisibilityTimeout\": 60}" |
+  message=$(sqs ReceiveMessage "{\"QueueUrl\": \"$queue\", \"WaitTimeSeconds\": 20, \"VisibilityTimeout\": 10}" |
     jq -c '.Messages[0] // empty')
   [ "$message" ] || { sleep 1; continue; }
   said=$(printf %s "$message" | jq -c '.Body | fromjson | {token, output: {tracking: "t-\(.order)"}}')

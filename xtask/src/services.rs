@@ -1,6 +1,6 @@
 //! Services that some tests need: their programs, the suites that need them, and copies for work by hand.
 
-mod install;
+pub mod install;
 
 use crate::process::{self, cargo, run_seeing};
 use crate::stage::{Outcome, Tally};

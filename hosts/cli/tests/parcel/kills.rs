@@ -22,8 +22,8 @@ const MOMENTS: [Moment; 6] = [
     Moment::Function,
     Moment::Worker,
     Moment::Message,
-    Moment::Reply,
     Moment::Child,
+    Moment::Reply,
 ];
 
 /// A message of an order as soon as there is one; its report, and its key. Messages of others are reported too: late ones.
@@ -48,6 +48,13 @@ fn keys_left(broker: &dyn Broker, order: u64) -> BTreeSet<String> {
     let messages = std::iter::from_fn(|| broker.take());
     let messages = messages.filter(|message| message.body["order"] == order);
     messages.map(|message| message.key).collect()
+}
+
+/// Reports over HTTP; what is said against it.
+fn reported(world: &World, report: &Value) -> String {
+    let (token, output) = (report["token"].as_str().unwrap(), report["output"].to_string());
+    let mut callback = world.command(&["callback", token, "succeed", "--output", &output]);
+    String::from_utf8(callback.output().unwrap().stderr).unwrap()
 }
 
 /// An order from its start to its end, and the server killed in between.
@@ -83,8 +90,15 @@ fn order(world: &mut World, broker: &dyn Broker, number: u64, moment: Moment) {
         world.kill();
     }
     // A consumer that was killed after its report makes it again.
-    broker.reply(&report);
-    broker.reply(&report);
+    if matches!(moment, Moment::Never | Moment::Reply) {
+        broker.reply(&report);
+        broker.reply(&report);
+    } else {
+        // What the killed server still waited for would be held back from the next one for a minute.
+        assert_eq!(reported(world, &report).trim(), "it counts");
+        let refusal = reported(world, &report);
+        assert!(refusal.contains("another report came first"), "{refusal}");
+    }
     if moment == Moment::Reply {
         assert_eq!(broker.replies(), 2);
         world.serve();

@@ -1,7 +1,9 @@
 //! Benchmarks: those of each package that has some, and flows run by this program against bare HTTP calls.
 
 use crate::process::{self, cargo};
+use crate::services::install;
 use crate::stage::{Outcome, Run};
+use starbridge_services::Kind;
 
 /// Packages that may have benchmarks, with their folders.
 const PACKAGES: [(&str, &str); 3] = [
@@ -43,5 +45,29 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
             process::run(&mut cargo(&run)).into()
         });
     }
+    stages.stage("sqs", |_| sqs());
     Ok(stages.finish())
+}
+
+/// Messages to a stand-in for SQS: flows against the bare SDK.
+fn sqs() -> Outcome {
+    let stand_in = match install::program(Kind::Ministack) {
+        Ok(program) => program,
+        Err(missing) => return Outcome::Skipped(missing),
+    };
+    let server = ["build", "--release", "--package", "starbridge-cli", "--features", "aws"];
+    // With the server's profile, so that what both use is built once.
+    let mut bench = cargo(&[
+        "bench",
+        "--profile",
+        "release",
+        "--package",
+        "starbridge-sqs",
+        "--bench",
+        "sending",
+    ]);
+    bench.env(Kind::Ministack.variable(), stand_in);
+    process::run(&mut cargo(&server))
+        .and_then(|()| process::run(&mut bench))
+        .into()
 }

@@ -1,6 +1,6 @@
 //! Services that some tests need: their programs, the suites that need them, and copies for work by hand.
 
-mod install;
+pub mod install;
 
 use crate::process::{self, cargo, run_seeing};
 use crate::stage::{Outcome, Tally};
@@ -17,7 +17,7 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 5] = [
+pub const SUITES: [Suite; 6] = [
     Suite {
         name: "services",
         target: "services-service",
@@ -42,6 +42,11 @@ pub const SUITES: [Suite; 5] = [
         name: "aws",
         target: "aws-service",
         needs: &[Kind::Ministack],
+    },
+    Suite {
+        name: "parcel",
+        target: "parcel-service",
+        needs: &[Kind::Ministack, Kind::Redis],
     },
 ];
 

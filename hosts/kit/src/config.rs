@@ -8,6 +8,7 @@ mod sqs;
 pub use redis::RedisConfig;
 pub use sqs::SqsConfig;
 
+use crate::aws;
 use crate::further::Further;
 use crate::node::NodeSettings;
 use crate::notify::TargetConfig;
@@ -356,6 +357,7 @@ impl Config {
     fn further(&self) -> Result<Further, String> {
         let mut further = Further::default();
         self.redis.add_to(&mut further, &*self.secrets())?;
+        aws::add_to(&mut further);
         Ok(further)
     }
 

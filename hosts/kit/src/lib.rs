@@ -1,7 +1,6 @@
 //! The kit: what hosts are put together from. The only crate that knows stores, connectors and the runtime at once.
 
 #[cfg(not(feature = "aws"))]
-mod absent;
 pub mod aws;
 pub mod callbacks;
 pub mod config;

@@ -2,7 +2,6 @@
 
 mod durable;
 
-use crate::aws::AwsConnectors;
 use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_command::{CommandConnector, CommandSettings};
 use starbridge_fdl::graph::{CatchTarget, Flow};
@@ -163,7 +162,6 @@ impl LocalRun {
             );
         }
         settings.further.insert_into(&mut connectors);
-        AwsConnectors::default().add_to(&mut connectors);
         let world = World {
             queues: None,
             history: match &kept {

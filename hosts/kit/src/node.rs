@@ -24,7 +24,6 @@ pub use queues::{Buried, ShownQueue};
 pub use schedules::{ScheduleError, Scheduled};
 pub use watching::{Watch, Watchers};
 
-use crate::aws::AwsConnectors;
 use crate::notify::Target;
 use crate::reach::Reach;
 use crate::system::SystemClock;
@@ -99,10 +98,7 @@ fn reach(settings: &NodeSettings) -> Reach {
     if settings.commands_in.is_none() {
         reach = reach.without("cmd", "no folder for programs is configured (`commands.folder`)");
     }
-    match AwsConnectors::LACKING {
-        Some(why) => reach.without("sqs", why).without("lambda", why),
-        None => reach,
-    }
+    reach
 }
 
 /// Why a node can't be started, or came to its end.
@@ -160,8 +156,7 @@ impl Node {
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
         let shared = queues::Shared::new();
-        let aws = AwsConnectors::default();
-        let notifications = notifying::Notifications::prepare(&settings, &aws)?;
+        let notifications = notifying::Notifications::prepare(&settings)?;
         let (door, secrets) = (shared.door.clone(), settings.secrets.clone());
         let owners = Owners::start(
             shared,
@@ -172,7 +167,6 @@ impl Node {
                 tokens: tokens.clone(),
                 watchers: watchers.clone(),
                 counters: counters.clone(),
-                aws,
                 notifications: notifications.clone(),
             },
         )?;

@@ -14,7 +14,6 @@ use listening::Listening;
 use progress::Progress;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::aws::AwsConnectors;
 use starbridge_kit::callbacks::Listener;
 use starbridge_kit::config::Config;
 use starbridge_kit::exported::export_event;
@@ -93,10 +92,7 @@ fn reach(options: &Options, resources: &ResourceMap, further: &Further) -> Reach
     if !options.allow_commands {
         reach = reach.without("cmd", "local programs run only with `--allow-commands`");
     }
-    match AwsConnectors::LACKING {
-        Some(why) => reach.without("sqs", why).without("lambda", why),
-        None => reach,
-    }
+    reach
 }
 
 /// Does it.

@@ -1,6 +1,6 @@
 //! The queue of SQS that reports come through.
 
-use crate::aws::AwsConnectors;
+use crate::aws;
 use serde::{Deserialize, Serialize};
 use starbridge_ports::ReplySource;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl SqsConfig {
             return Ok(None);
         }
         let dead_letters = Some(self.dead_letters.as_str()).filter(|queue| !queue.is_empty());
-        let replies = AwsConnectors::default().replies(&self.reply_queue, dead_letters);
+        let replies = aws::replies(&self.reply_queue, dead_letters);
         replies.map(Some).map_err(|error| format!("`sqs.reply_queue`: {error}"))
     }
 }

@@ -2,7 +2,6 @@
 
 use super::owners::{End, note, runtime, spawn, unless_it_panics};
 use super::{Node, NodeError, NodeSettings};
-use crate::aws::AwsConnectors;
 use crate::notify::{Notice, Notifier, NotifierSettings, NotifyWorld, StoredNotices, Target};
 use crate::system::SystemClock;
 use starbridge_fdl::value::{Text, Value};
@@ -49,7 +48,7 @@ pub struct ShownTarget {
 
 impl Notifications {
     /// Gets notifications ready, if anybody is to be told. What is kept for others is forgotten.
-    pub(super) fn prepare(settings: &NodeSettings, aws: &AwsConnectors) -> Result<Option<Self>, StoreError> {
+    pub(super) fn prepare(settings: &NodeSettings) -> Result<Option<Self>, StoreError> {
         let targets = &settings.notifications;
         forget_others(settings.store.as_ref(), targets)?;
         if targets.is_empty() {
@@ -58,7 +57,6 @@ impl Notifications {
         let stored = Arc::new(StoredNotices::new(settings.store.clone()));
         let mut connectors = Connectors::new();
         settings.further.insert_into(&mut connectors);
-        aws.add_to(&mut connectors);
         connectors.insert("http", Arc::new(HttpConnector::new(settings.http.clone())));
         let world = NotifyWorld {
             notices: stored.clone(),

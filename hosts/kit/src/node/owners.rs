@@ -4,7 +4,6 @@ use super::notifying::{Notifications, Telling};
 use super::queues::Shared;
 use super::telling::tell;
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
-use crate::aws::AwsConnectors;
 use crate::system::{SystemClock, birth};
 use starbridge_command::{CommandConnector, CommandSettings};
 use starbridge_fdl::limits::Limits;
@@ -30,7 +29,6 @@ pub(super) struct Start {
     pub(super) tokens: TokenKeys,
     pub(super) watchers: Watchers,
     pub(super) counters: Arc<Counters>,
-    pub(super) aws: AwsConnectors,
     pub(super) notifications: Option<Notifications>,
 }
 
@@ -188,7 +186,6 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         connectors.insert("cmd", Arc::new(commands));
     }
     settings.further.insert_into(&mut connectors);
-    start.aws.add_to(&mut connectors);
     let mut shard = Shard::new(
         start.flows.clone(),
         settings.resources.clone(),

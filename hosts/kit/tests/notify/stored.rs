@@ -52,7 +52,7 @@ impl Counting {
             expected: EventId(first - 1),
             turn: Some(Turn {
                 first: EventId(first),
-                events: u32::try_from(events.clone().count()).unwrap(),
+                events: u32::try_from(events.count()).unwrap(),
                 ..Turn::default()
             }),
             record: (first == 1).then(Record::default),

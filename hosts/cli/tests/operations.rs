@@ -118,6 +118,7 @@ fn the_configuration_that_is_shown_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     for (name, page) in [
         ("configuration", page("configuration.md")),
+        ("notifications", page("notifications.md")),
         ("security", page("security.md")),
     ] {
         let shown = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();

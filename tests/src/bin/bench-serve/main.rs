@@ -6,6 +6,7 @@
 mod disk;
 mod growth;
 mod load;
+mod notices;
 mod queues;
 mod scenes;
 mod server;

@@ -3,6 +3,7 @@
 use crate::disk;
 use crate::growth;
 use crate::load::{self, Load};
+use crate::notices;
 use crate::queues;
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const LONG: Duration = Duration::from_secs(8);
+pub const LONG: Duration = Duration::from_secs(8);
 
 /// Runs the scenes of those names, or all.
 pub async fn run(wanted: &[String]) -> Result<(), String> {
@@ -46,6 +47,9 @@ pub async fn run(wanted: &[String]) -> Result<(), String> {
     if is_wanted("depth") {
         queues::depth().await?;
     }
+    if is_wanted("notices") {
+        notices::throughput().await?;
+    }
     if is_wanted("sleepers") {
         sleepers().await?;
     }
@@ -77,7 +81,7 @@ fn ten(step: impl Fn(usize) -> Value) -> Value {
     (0..10).map(step).collect()
 }
 
-fn passes() -> Value {
+pub fn passes() -> Value {
     ten(|number| json!({"type": "pass", "name": format!("s{number}")}))
 }
 

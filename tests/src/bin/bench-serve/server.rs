@@ -18,7 +18,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server over the store in that folder.
+    /// Starts a server over the store in that folder, with its `serve.toml`, if it has one.
     pub fn start(folder: &Path) -> Result<Self, String> {
         Self::start_with(folder, &[])
     }
@@ -31,9 +31,15 @@ impl Server {
             return Err(format!("`{}` is not there: build it first", program.display()));
         }
         let begun = Instant::now();
+        let config = Some(folder.join("serve.toml")).filter(|config| config.is_file());
         let mut child = Command::new(program)
             .args(["serve", "--listen", "127.0.0.1:0", "--db"])
             .arg(folder.join("bench.db"))
+            .args(
+                config
+                    .iter()
+                    .flat_map(|config| ["--config".as_ref(), config.as_os_str()]),
+            )
             .env("STARBRIDGE_HTTP_PRIVATE_ADDRESSES", "true")
             .env("STARBRIDGE_LOG_LEVEL", "warn")
             .envs(settings.iter().copied())

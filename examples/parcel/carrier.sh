@@ -1,5 +1,5 @@
 #!/bin/sh
-# Takes messages of a queue of SQS and reports by their tokens, through another queue or else over HTTP: carrier.sh QUEUE [REPLIES]
+# Takes messages of a queue and reports by their tokens, through another queue or else over HTTP: carrier.sh QUEUE [REPLIES]
 server=${STARBRIDGE_SERVER:-http://127.0.0.1:7878}/v1 here=$(dirname "$0")
 sqs() { sh "$here/sqs.sh" "$@"; }
 url() { sqs GetQueueUrl "{\"QueueName\": \"$1\"}" | jq -er .QueueUrl; }

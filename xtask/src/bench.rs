@@ -55,19 +55,21 @@ fn sqs() -> Outcome {
         Ok(program) => program,
         Err(missing) => return Outcome::Skipped(missing),
     };
-    let server = ["build", "--release", "--package", "starbridge-cli", "--features", "aws"];
-    // With the server's profile, so that what both use is built once.
-    let mut bench = cargo(&[
-        "bench",
-        "--profile",
-        "release",
+    // Together, and with the server's profile, so that what both use is built once.
+    let both = [
+        "--package",
+        "starbridge-cli",
         "--package",
         "starbridge-sqs",
+        "--features",
+        "starbridge-cli/aws",
         "--bench",
         "sending",
-    ]);
+    ];
+    let mut build = cargo(&["build", "--release", "--bin", "starbridge"]);
+    let mut bench = cargo(&["bench", "--profile", "release"]);
     bench.env(Kind::Ministack.variable(), stand_in);
-    process::run(&mut cargo(&server))
-        .and_then(|()| process::run(&mut bench))
+    process::run(build.args(both))
+        .and_then(|()| process::run(bench.args(both)))
         .into()
 }

@@ -6,6 +6,7 @@ use starbridge_machine::Status;
 use starbridge_ports::{Clock, Secrets};
 use starbridge_runtime::Connectors;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -58,6 +59,7 @@ impl Notifier {
                 world: world.clone(),
                 settings: settings.clone(),
                 told: Told::default(),
+                failing: AtomicU32::new(0),
                 wake: Notify::new(),
             })
         });

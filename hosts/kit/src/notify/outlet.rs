@@ -1,11 +1,12 @@
 //! One target's loop: takes what is due, tells it, a bounded number at once.
 
 use super::carrier::{Untold, carry};
-use super::{Due, NotifierSettings, NotifyWorld, Pending, Target, backoff};
+use super::{Due, Notice, NotifierSettings, NotifyWorld, Pending, Target, backoff};
+use starbridge_fdl::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{Id, JoinSet};
@@ -30,8 +31,15 @@ pub(super) struct Outlet {
     pub world: NotifyWorld,
     pub settings: NotifierSettings,
     pub told: Told,
+    /// Tries that failed one after the other, up to now.
+    pub failing: AtomicU32,
     pub wake: Notify,
 }
+
+/// Of a target that fails on and on each further try takes so much longer, and at most so long: however much is kept for it,
+/// it costs little to find out whether it is there again.
+const SLOWER: Duration = Duration::from_millis(20);
+const SLOWEST: Duration = Duration::from_secs(1);
 
 /// How a try ended.
 type Tried = Result<(), Untold>;
@@ -45,7 +53,11 @@ impl Outlet {
             match self.due() {
                 Ok(due) => {
                     let next = due.next;
-                    self.send(due, &mut out, &mut flying);
+                    match self.send(due, &mut out, &mut flying) {
+                        Ok(0) => {}
+                        Ok(_) => continue,
+                        Err(error) => self.store_failed(&error).await,
+                    }
                     let wait = next.map(|next| next.millis_since(self.world.clock.now()).max(1));
                     let timer = async {
                         match wait {
@@ -73,8 +85,16 @@ impl Outlet {
     }
 
     /// Sends what is due and not out already. What is out is among what is due, and there is room for all of it: a slow
-    /// target is asked for no more than it takes.
-    fn send(self: &Arc<Self>, due: Due, out: &mut JoinSet<Tried>, flying: &mut BTreeMap<Id, Pending>) {
+    /// target is asked for no more than it takes. What is too old is not tried at a target that fails just now. Answers how
+    /// many were given up.
+    fn send(
+        self: &Arc<Self>,
+        due: Due,
+        out: &mut JoinSet<Tried>,
+        flying: &mut BTreeMap<Id, Pending>,
+    ) -> Result<u32, StoreError> {
+        let now = self.world.clock.now();
+        let mut given_up = 0;
         for pending in due.notices {
             let is_out = |other: &Pending| {
                 other.notice.execution == pending.notice.execution && other.notice.event == pending.notice.event
@@ -82,13 +102,53 @@ impl Outlet {
             if flying.len() >= self.settings.at_once || flying.values().any(is_out) {
                 continue;
             }
+            if self.failing.load(Ordering::Relaxed) > 0 && now > self.keeps_until(&pending.notice) {
+                self.give_up(&pending.notice, pending.failures, "the target fails")?;
+                given_up += 1;
+                continue;
+            }
             let (outlet, sent) = (self.clone(), pending.clone());
             let task = out.spawn(async move {
                 let time = outlet.settings.timeout;
-                carry(&outlet.world, &outlet.target, &sent.notice, sent.failures, time).await
+                let tried = carry(&outlet.world, &outlet.target, &sent.notice, sent.failures, time).await;
+                outlet.take_pace(tried.is_ok()).await;
+                tried
             });
             flying.insert(task.id(), pending);
         }
+        Ok(given_up)
+    }
+
+    async fn take_pace(&self, told: bool) {
+        if told {
+            self.failing.store(0, Ordering::Relaxed);
+            return;
+        }
+        let failing = self.failing.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let usual = u32::try_from(self.settings.at_once).unwrap_or(u32::MAX);
+        let slower = SLOWER.saturating_mul(failing.saturating_sub(usual)).min(SLOWEST);
+        if !slower.is_zero() {
+            tokio::time::sleep(slower).await;
+        }
+    }
+
+    /// Until when a notice is tried.
+    fn keeps_until(&self, notice: &Notice) -> Timestamp {
+        let keep = u64::try_from(self.settings.keep.as_millis()).unwrap_or(u64::MAX);
+        notice.time.plus_millis(keep)
+    }
+
+    fn give_up(&self, notice: &Notice, failures: u32, cause: &str) -> Result<(), StoreError> {
+        let (target, id) = (self.target.name.as_str(), notice.id());
+        self.told.dropped.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            target_name = target,
+            notice = id,
+            failures,
+            cause,
+            "a notification is given up"
+        );
+        self.world.notices.delivered(target, &id)
     }
 
     fn ended(
@@ -125,19 +185,9 @@ impl Outlet {
         let failures = pending.failures.saturating_add(1);
         let asked = untold.retry_after.unwrap_or(0).saturating_mul(1_000);
         let again = now.plus_millis(backoff::delay(&id, failures).max(asked));
-        let keep = u64::try_from(self.settings.keep.as_millis()).unwrap_or(u64::MAX);
         let (error, cause) = (untold.error.as_str(), untold.cause.as_str());
-        if again > pending.notice.time.plus_millis(keep) {
-            self.told.dropped.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(
-                target_name = target,
-                notice = id,
-                failures,
-                error,
-                cause,
-                "a notification is given up"
-            );
-            return self.world.notices.delivered(target, &id);
+        if again > self.keeps_until(&pending.notice) {
+            return self.give_up(&pending.notice, failures, &format!("{error}: {cause}"));
         }
         tracing::debug!(
             target_name = target,

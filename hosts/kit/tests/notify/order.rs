@@ -119,6 +119,31 @@ async fn what_can_t_be_told_is_dropped_after_three_days_and_the_next_one_goes() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_target_that_is_away_costs_little_however_much_is_kept_for_it() {
+    let away = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let is_away = away.clone();
+    let manner = move |_: &starbridge_ports::Request| {
+        if is_away.load(Ordering::SeqCst) {
+            refused()
+        } else {
+            taken()
+        }
+    };
+    let bench = Bench::new(&["ops"], Box::new(manner));
+    bench.kept.add("ops", &notice("f", 1, Status::Failed));
+    bench.pass(HOUR * 80).await;
+    assert_eq!(bench.told("ops").2, 1);
+    let tried = bench.targets.of("ops").len();
+    for execution in 0..200 {
+        bench
+            .kept
+            .add("ops", &notice(&format!("g{execution}"), 1, Status::Failed));
+    }
+    bench.pass(SECOND).await;
+    assert_eq!((bench.told("ops").2, bench.targets.of("ops").len()), (201, tried));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_target_that_asks_for_time_gets_it() {
     let busy = |request: &starbridge_ports::Request| match request.attempt {
         1 => Some((

@@ -1,6 +1,5 @@
 //! The kit: what hosts are put together from. The only crate that knows stores, connectors and the runtime at once.
 
-#[cfg(not(feature = "aws"))]
 pub mod aws;
 pub mod callbacks;
 pub mod config;

@@ -120,14 +120,8 @@ async fn task(node: &Arc<Node>) -> (Text, String) {
         patience: Duration::from_secs(20),
     };
     let held = node.hold(hold).await.unwrap().remove(0);
-    let token = held
-        .as_object()
-        .unwrap()
-        .get("token")
-        .unwrap()
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let held: Object = serde_json::from_str(&held).unwrap();
+    let token = held.get("token").unwrap().as_str().unwrap().to_owned();
     (begun.execution, token)
 }
 

@@ -11,6 +11,7 @@ use starbridge_runtime::{
     Command, HeldTask, HoldRequest, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueView, QueueWorld, Queues,
     Reply, Rounds, TaskKey, TokenKeys, Verdict, Writer, reveal_secrets, sign_references,
 };
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
@@ -109,8 +110,8 @@ pub struct Buried {
 }
 
 impl Node {
-    /// Gives a worker tasks; none, if it waited in vain. They are its for the time of their leases, durably.
-    pub async fn hold(&self, request: HoldRequest) -> Result<Vec<Value>, NotTaken> {
+    /// Gives a worker tasks, each as JSON; none, if it waited in vain. They are its for the time of their leases, durably.
+    pub async fn hold(&self, request: HoldRequest) -> Result<Vec<String>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         self.queues.tell(QueueCommand::Hold(request, reply));
         let held = answer.await.map_err(|_| NotTaken::Stopping)?;
@@ -219,21 +220,13 @@ impl Buried {
     }
 }
 
-/// What a worker is told of a task that it has: the message as it was written down, signed and revealed where it refers
-/// to tokens or secrets, and what is known only now.
-fn told(held: &HeldTask, tokens: &TokenKeys, secrets: &dyn Secrets) -> Value {
+/// What a worker is told of a task that it has, as JSON: what is known only now, and the message as it was written down,
+/// signed and revealed where it refers to tokens or secrets.
+fn told(held: &HeldTask, tokens: &TokenKeys, secrets: &dyn Secrets) -> String {
     let HeldTask { task, lease } = held;
-    let message = serde_json::from_str::<Object>(&task.message).unwrap_or_default();
     let mut told: Object = [("token".into(), Value::from(tokens.sign(&task.execution, task.call)))]
         .into_iter()
         .collect();
-    for (name, value) in message.iter() {
-        let value = match name.as_str() {
-            "input" => input(task, value, &message, tokens, secrets),
-            _ => value.clone(),
-        };
-        told.insert(name.clone(), value);
-    }
     let seconds = |millis: u64| Value::from(millis.div_ceil(1000));
     told.insert("leaseSeconds".into(), seconds(lease.millis));
     told.insert("leaseUntil".into(), at(lease.held.plus_millis(lease.millis)));
@@ -241,7 +234,27 @@ fn told(held: &HeldTask, tokens: &TokenKeys, secrets: &dyn Secrets) -> Value {
         told.insert("timeoutSeconds".into(), seconds(millis));
         told.insert("deadline".into(), at(lease.held.plus_millis(millis)));
     }
-    told.into()
+    let head = Value::from(told).to_json();
+    // INVARIANT: both are objects with members, so one goes on where the other ends.
+    let message = message(task, tokens, secrets);
+    let (head, message) = (head.strip_suffix('}'), message.strip_prefix('{'));
+    format!("{},{}", head.unwrap_or_default(), message.unwrap_or_default())
+}
+
+/// The message of a task; nearly none refers to anything, and is as it was written down.
+fn message<'a>(task: &'a QueuedTask, tokens: &TokenKeys, secrets: &dyn Secrets) -> Cow<'a, str> {
+    if !["task-token:", "secret://"]
+        .iter()
+        .any(|word| task.message.contains(word))
+    {
+        return Cow::Borrowed(&task.message);
+    }
+    let mut message = serde_json::from_str::<Object>(&task.message).unwrap_or_default();
+    if let Some(value) = message.get("input") {
+        let value = input(task, value, &message, tokens, secrets);
+        message.insert("input".into(), value);
+    }
+    Cow::Owned(Value::from(message).to_json())
 }
 
 fn at(time: Timestamp) -> Value {

@@ -106,8 +106,10 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
         patience: Duration::from_secs(patience),
     };
     let tasks = app.node.hold(request).await?;
-    let answer: Object = [("tasks".into(), Value::from(tasks))].into_iter().collect();
-    Ok(shapes::value(StatusCode::OK, &answer.into()))
+    Ok(shapes::json(
+        StatusCode::OK,
+        format!("{{\"tasks\":[{}]}}", tasks.join(",")),
+    ))
 }
 
 /// `GET /v1/queues`

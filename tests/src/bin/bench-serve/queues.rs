@@ -17,6 +17,9 @@ const LONG: Duration = Duration::from_secs(8);
 const WORKERS: usize = 16;
 const TOGETHER: usize = 10;
 
+/// Between two measurements of the way to a worker.
+const PAUSE: Duration = Duration::from_millis(2);
+
 /// A worker's connection.
 struct Worker {
     stream: TcpStream,
@@ -140,7 +143,7 @@ pub async fn throughput() -> Result<(), String> {
 pub async fn latency() -> Result<(), String> {
     let folder = folder()?;
     let server = server(&folder).await?;
-    let before = disk::flush(folder.path()).map_err(|error| error.to_string())?;
+    let before = disk::flush_every(folder.path(), PAUSE).map_err(|error| error.to_string())?;
     let mut worker = Worker::connect(server.address).await?;
     let mut starter = Worker::connect(server.address).await?;
     let (asking, start) = (hold(1, 20), load::post("/v1/flows/one/executions", "{}"));
@@ -151,7 +154,7 @@ pub async fn latency() -> Result<(), String> {
             .write_all(&asking)
             .await
             .map_err(|error| error.to_string())?;
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::time::sleep(PAUSE).await;
         let begun = Instant::now();
         starter
             .stream
@@ -162,7 +165,7 @@ pub async fn latency() -> Result<(), String> {
         times.push(begun.elapsed().as_secs_f64() * 1000.0);
         load::answer(&mut starter.stream, &mut starter.buffer).await?;
     }
-    let after = disk::flush(folder.path()).map_err(|error| error.to_string())?;
+    let after = disk::flush_every(folder.path(), PAUSE).map_err(|error| error.to_string())?;
     let flush = (before + after).as_secs_f64() * 500.0;
     times.sort_by(f64::total_cmp);
     println!(

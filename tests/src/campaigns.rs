@@ -53,6 +53,22 @@ impl Findings {
     }
 }
 
+/// Does the work on as many threads as there are processors; they share out among themselves what there is to do.
+fn on_all_processors(work: impl Fn() -> Findings + Sync) -> Findings {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut findings = Findings::default();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        for thread in threads {
+            match thread.join() {
+                Ok(found) => findings.add(found),
+                Err(_) => findings.problem("a thread panicked"),
+            }
+        }
+    });
+    findings
+}
+
 impl std::fmt::Display for Findings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (what, how_many) in &self.figures {

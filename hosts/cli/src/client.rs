@@ -1,5 +1,6 @@
 //! A server, as the commands that ask one see it: requests out, answers in, problems said.
 
+pub mod lists;
 mod problem;
 mod remote;
 mod stream;

@@ -1,7 +1,7 @@
 //! Every moment at which a process can die, one after the other: each conformance case is run, its operations are counted,
 //! and it is run again with a crash at each of them, and with a second one on the way back.
 
-use super::{Findings, laws};
+use super::{Findings, laws, on_all_processors};
 use crate::conformance::{self, Histories};
 use crate::data;
 use starbridge_fdl::limits::Limits;
@@ -64,9 +64,6 @@ struct Subject {
 pub fn run(options: Options) -> Findings {
     let subjects = subjects();
     let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut findings = Findings::default();
-    findings.count("cases", subjects.len() as u64);
     let work = || {
         let mut findings = Findings::default();
         while let Some((number, subject)) = take(&subjects, &next) {
@@ -77,15 +74,9 @@ pub fn run(options: Options) -> Findings {
         }
         findings
     };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(found) => findings.add(found),
-                Err(_) => findings.problem("a thread panicked"),
-            }
-        }
-    });
+    let mut findings = Findings::default();
+    findings.count("cases", subjects.len() as u64);
+    findings.add(on_all_processors(work));
     findings
 }
 

@@ -9,7 +9,7 @@ mod world;
 
 pub use bug::Bug;
 
-use super::Findings;
+use super::{Findings, on_all_processors};
 use std::sync::atomic::{AtomicU64, Ordering};
 use world::World;
 
@@ -17,7 +17,6 @@ use world::World;
 pub fn run(first: u64, holds: u64) -> Findings {
     let next = AtomicU64::new(first);
     let made = AtomicU64::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let work = || {
         let mut findings = Findings::default();
         while made.load(Ordering::Relaxed) < holds && findings.problems.len() < 20 {
@@ -27,16 +26,7 @@ pub fn run(first: u64, holds: u64) -> Findings {
         }
         findings
     };
-    let mut findings = Findings::default();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(found) => findings.add(found),
-                Err(_) => findings.problem("a simulation panicked"),
-            }
-        }
-    });
+    let mut findings = on_all_processors(work);
     for kind in KINDS {
         if findings.of(kind) == 0 {
             findings.problem(format!("it never came to this: {kind}"));

@@ -10,7 +10,7 @@ mod world;
 
 pub use fault::{Bug, Fault};
 
-use super::Findings;
+use super::{Findings, on_all_processors};
 use std::sync::atomic::{AtomicU64, Ordering};
 use world::World;
 
@@ -41,7 +41,6 @@ pub fn run(first: u64, seeds: u64) -> Findings {
     /// By then every fault comes.
     const ENOUGH: u64 = 100;
     let next = AtomicU64::new(first);
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let work = || {
         let mut findings = Findings::default();
         loop {
@@ -52,16 +51,7 @@ pub fn run(first: u64, seeds: u64) -> Findings {
             findings.add(simulate(seed, None).findings);
         }
     };
-    let mut findings = Findings::default();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(found) => findings.add(found),
-                Err(_) => findings.problem("a thread panicked"),
-            }
-        }
-    });
+    let mut findings = on_all_processors(work);
     for fault in Fault::ALL {
         if seeds >= ENOUGH && findings.of(fault.as_str()) == 0 {
             findings.problem(format!("a fault never came: {}", fault.as_str()));

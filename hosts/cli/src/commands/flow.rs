@@ -1,11 +1,12 @@
 //! `flow`: the flows a server can start.
 
+use crate::client::lists::whole;
 use crate::client::{Body, Client, ServerOptions, diagnostics, show};
 use crate::definitions::{flow_name, read};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use crate::shown::{plain, text};
-use crate::table::{table, time};
+use crate::table::time;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use starbridge_fdl::syntax::Format;
@@ -113,16 +114,6 @@ fn get(client: &Client, name: &str, version: Option<u64>) -> Result<(), Exit> {
 }
 
 fn list(client: &Client) -> Result<(), Exit> {
-    let output = client.output();
-    let answer = client.get(&["flows"], &[])?;
-    if output.json() {
-        return finish(output, &answer.text, Ok(()));
-    }
-    let (flows, _) = answer.page();
-    if flows.is_empty() {
-        output.note("there are no flows: `starbridge flow put FILE` puts one");
-        return Ok(());
-    }
     let row = |flow: &starbridge_fdl::value::Object| {
         let hash = flow.get("hash").and_then(Value::as_str).unwrap_or_default();
         vec![
@@ -132,6 +123,6 @@ fn list(client: &Client) -> Result<(), Exit> {
             hash.chars().take(12).collect(),
         ]
     };
-    let rows: Vec<Vec<String>> = flows.iter().map(row).collect();
-    output.print(&table(&["NAME", "VERSION", "PUT", "HASH"], &rows))
+    let none = "there are no flows: `starbridge flow put FILE` puts one";
+    whole(client, &["flows"], none, &["NAME", "VERSION", "PUT", "HASH"], row)
 }

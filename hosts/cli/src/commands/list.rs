@@ -1,18 +1,14 @@
 //! `list`: the executions of a server.
 
 use super::start::split_label;
+use crate::client::lists::{Most, Paged};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::shown::{failure, plain, text};
-use crate::table::{NOTHING, table, time};
+use crate::table::{NOTHING, time};
 use clap::Args;
 use starbridge_fdl::value::Object;
-
-/// Most executions the server puts on a page.
-const PAGE: u64 = 1_000;
-/// So many are shown where nobody says.
-const USUAL: u64 = 100;
 
 /// Lists the executions of a server, the newest first
 #[derive(Debug, Args)]
@@ -38,12 +34,8 @@ pub struct Options {
     /// Started before this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
-    /// So many at most; otherwise 100
-    #[arg(long, value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u64).range(1..))]
-    pub limit: Option<u64>,
-    /// All of them
-    #[arg(long)]
-    pub all: bool,
+    #[command(flatten)]
+    most: Most,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -52,42 +44,15 @@ pub struct Options {
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     let query = query(options, output)?;
-    let mut left = if options.all {
-        u64::MAX
-    } else {
-        options.limit.unwrap_or(USUAL)
+    let path = ["executions"];
+    let heads = ["ID", "FLOW", "NAME", "STATUS", "STARTED", "ENDED", "ERROR"];
+    let list = Paged {
+        path: &path,
+        query: &query,
+        heads: &heads,
+        more: "there are more: `--all` shows them, or `--limit N`",
     };
-    let mut rows = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut query = query.clone();
-        query.push(("limit", left.min(PAGE).to_string()));
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        let answer = client.get(&["executions"], &query)?;
-        let (items, next) = answer.page();
-        if output.json() {
-            output.result(&format!("{}\n", answer.text))?;
-        }
-        left = left.saturating_sub(items.len() as u64);
-        rows.extend(items.iter().map(row));
-        cursor = next;
-        if cursor.is_none() || left == 0 || items.is_empty() {
-            break;
-        }
-    }
-    if output.json() {
-        return Ok(());
-    }
-    if rows.is_empty() {
-        output.note("there are none");
-        return Ok(());
-    }
-    const HEADS: [&str; 7] = ["ID", "FLOW", "NAME", "STATUS", "STARTED", "ENDED", "ERROR"];
-    output.print(&table(&HEADS, &rows))?;
-    if cursor.is_some() {
-        output.note("there are more: `--all` shows them, or `--limit N`");
-    }
-    Ok(())
+    list.show(&client, options.most, row)
 }
 
 fn query(options: &Options, output: Output) -> Result<Vec<(&'static str, String)>, Exit> {

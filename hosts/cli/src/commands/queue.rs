@@ -2,11 +2,12 @@
 
 mod dead;
 
+use crate::client::lists::whole;
 use crate::client::{Answer, Body, Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use crate::shown::plain;
-use crate::table::{NOTHING, listing, table};
+use crate::table::{NOTHING, listing};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use starbridge_fdl::value::{Object, Value};
@@ -168,16 +169,6 @@ fn cell(queue: &Object, key: &str) -> String {
 }
 
 fn list(client: &Client) -> Result<(), Exit> {
-    let output = client.output();
-    let answer = client.get(&["queues"], &[])?;
-    if output.json() {
-        return finish(output, &answer.text, Ok(()));
-    }
-    let (queues, _) = answer.page();
-    if queues.is_empty() {
-        output.note("there are no queues: one begins with the first task of a flow, or with `starbridge queue set`");
-        return Ok(());
-    }
     let keys = [
         "name",
         "waiting",
@@ -190,9 +181,9 @@ fn list(client: &Client) -> Result<(), Exit> {
         "paused",
     ];
     let row = |queue: &Object| keys.iter().map(|key| cell(queue, key)).collect();
-    let rows: Vec<Vec<String>> = queues.iter().map(row).collect();
     let heads = [
         "NAME", "WAITING", "HELD", "DEAD", "WORKERS", "AGE", "MOST", "RATE", "PAUSED",
     ];
-    output.print(&table(&heads, &rows))
+    let none = "there are no queues: one begins with the first task of a flow, or with `starbridge queue set`";
+    whole(client, &["queues"], none, &heads, row)
 }

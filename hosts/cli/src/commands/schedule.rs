@@ -1,11 +1,12 @@
 //! `schedule`: what a server starts by the clock.
 
+use crate::client::lists::whole;
 use crate::client::{Answer, Client, ServerOptions};
 use crate::definitions::read_json;
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::shown::{plain, text};
-use crate::table::{NOTHING, listing, table, time};
+use crate::table::{NOTHING, listing, time};
 use clap::{Args, Subcommand, ValueEnum};
 use starbridge_fdl::value::{Object, Value};
 
@@ -136,16 +137,6 @@ fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
 }
 
 fn list(client: &Client) -> Result<(), Exit> {
-    let output = client.output();
-    let answer = client.get(&["schedules"], &[])?;
-    if output.json() {
-        return finish(output, &answer.text, Ok(()));
-    }
-    let (schedules, _) = answer.page();
-    if schedules.is_empty() {
-        output.note("there are no schedules: `starbridge schedule put` puts one");
-        return Ok(());
-    }
     let row = |schedule: &Object| {
         let paused = schedule
             .get("paused")
@@ -163,6 +154,12 @@ fn list(client: &Client) -> Result<(), Exit> {
             plain(schedule, "latestExecution"),
         ]
     };
-    let rows: Vec<Vec<String>> = schedules.iter().map(row).collect();
-    output.print(&table(&["NAME", "FLOW", "CRON", "NEXT", "LATEST"], &rows))
+    let none = "there are no schedules: `starbridge schedule put` puts one";
+    whole(
+        client,
+        &["schedules"],
+        none,
+        &["NAME", "FLOW", "CRON", "NEXT", "LATEST"],
+        row,
+    )
 }

@@ -1,28 +1,20 @@
 //! The dead tasks of a queue.
 
 use crate::client::Client;
+use crate::client::lists::{Most, Paged};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use crate::shown::{failure, plain, text};
-use crate::table::{table, time};
+use crate::table::time;
 use clap::Args;
 use starbridge_fdl::value::{Object, Value};
-
-/// Tasks on a page.
-const PAGE: u64 = 1_000;
-/// So many are shown where nobody says.
-const USUAL: u64 = 100;
 
 #[derive(Debug, Args)]
 pub struct ListOptions {
     /// The queue
     name: String,
-    /// So many at most; otherwise 100
-    #[arg(long, value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// All of them
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    most: Most,
 }
 
 #[derive(Debug, Args)]
@@ -43,40 +35,14 @@ pub struct BuryOptions {
 
 /// Lists them.
 pub fn list(client: &Client, options: &ListOptions) -> Result<(), Exit> {
-    let output = client.output();
-    let mut left = match options.all {
-        true => u64::MAX,
-        false => options.limit.unwrap_or(USUAL),
+    let path = ["queues", &options.name, "dead"];
+    let list = Paged {
+        path: &path,
+        query: &[],
+        heads: &["TASK", "STEP", "ATTEMPT", "TIME", "ERROR"],
+        more: "there may be more: `--all` shows them, or `--limit N`",
     };
-    let mut rows = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut query = vec![("limit", left.min(PAGE).to_string())];
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        let answer = client.get(&["queues", &options.name, "dead"], &query)?;
-        let (items, next) = answer.page();
-        if output.json() {
-            output.result(&format!("{}\n", answer.text))?;
-        }
-        left = left.saturating_sub(items.len() as u64);
-        rows.extend(items.iter().map(row));
-        cursor = next;
-        if cursor.is_none() || left == 0 || items.is_empty() {
-            break;
-        }
-    }
-    if output.json() {
-        return Ok(());
-    }
-    if rows.is_empty() {
-        output.note("there are none");
-        return Ok(());
-    }
-    output.print(&table(&["TASK", "STEP", "ATTEMPT", "TIME", "ERROR"], &rows))?;
-    if cursor.is_some() {
-        output.note("there may be more: `--all` shows them, or `--limit N`");
-    }
-    Ok(())
+    list.show(client, options.most, row)
 }
 
 fn row(task: &Object) -> Vec<String> {

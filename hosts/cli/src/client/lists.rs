@@ -1,0 +1,96 @@
+//! Lists of a server, shown as tables.
+
+use super::Client;
+use crate::exit::Exit;
+use crate::output::finish;
+use crate::table::table;
+use clap::Args;
+use starbridge_fdl::value::Object;
+
+/// Most entries the server puts on a page.
+const PAGE: u64 = 1_000;
+/// So many are shown where nobody says.
+const USUAL: u64 = 100;
+
+/// How much of a list is shown.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Most {
+    /// So many at most; otherwise 100
+    #[arg(long, value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+}
+
+/// A list that comes in pages.
+pub struct Paged<'a> {
+    pub path: &'a [&'a str],
+    pub query: &'a [(&'a str, String)],
+    pub heads: &'a [&'a str],
+    /// What is said where the server has further pages.
+    pub more: &'a str,
+}
+
+impl Paged<'_> {
+    /// Shows it: a table, or the server's pages, one a line.
+    pub fn show(&self, client: &Client, most: Most, row: impl Fn(&Object) -> Vec<String>) -> Result<(), Exit> {
+        let output = client.output();
+        let mut left = match most.all {
+            true => u64::MAX,
+            false => most.limit.unwrap_or(USUAL),
+        };
+        let mut rows = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let mut query = self.query.to_vec();
+            query.push(("limit", left.min(PAGE).to_string()));
+            query.extend(cursor.map(|cursor| ("cursor", cursor)));
+            let answer = client.get(self.path, &query)?;
+            let (items, next) = answer.page();
+            if output.json() {
+                output.result(&format!("{}\n", answer.text))?;
+            }
+            left = left.saturating_sub(items.len() as u64);
+            rows.extend(items.iter().map(&row));
+            cursor = next;
+            if cursor.is_none() || left == 0 || items.is_empty() {
+                break;
+            }
+        }
+        if output.json() {
+            return Ok(());
+        }
+        if rows.is_empty() {
+            output.note("there are none");
+            return Ok(());
+        }
+        output.print(&table(self.heads, &rows))?;
+        if cursor.is_some() {
+            output.note(self.more);
+        }
+        Ok(())
+    }
+}
+
+/// Shows a list that comes in one answer: a table, or the answer as it is; `none` where it is empty.
+pub fn whole(
+    client: &Client,
+    path: &[&str],
+    none: &str,
+    heads: &[&str],
+    row: impl Fn(&Object) -> Vec<String>,
+) -> Result<(), Exit> {
+    let output = client.output();
+    let answer = client.get(path, &[])?;
+    if output.json() {
+        return finish(output, &answer.text, Ok(()));
+    }
+    let (items, _) = answer.page();
+    if items.is_empty() {
+        output.note(none);
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = items.iter().map(row).collect();
+    output.print(&table(heads, &rows))
+}

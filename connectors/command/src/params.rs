@@ -21,7 +21,7 @@ pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
         return Ok(read);
     };
     let Some(object) = params.as_object() else {
-        return Err(refused(format!(
+        return Err(Outcome::not_sent(format!(
             "`serviceParams` must be an object, not {}",
             params.kind()
         )));
@@ -32,12 +32,13 @@ pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
             "env" => read.env = env(value)?,
             "cwd" => {
                 let folder = value.as_str();
-                let folder = folder.ok_or_else(|| refused(format!("`cwd` must be text, not {}", value.kind())))?;
+                let folder =
+                    folder.ok_or_else(|| Outcome::not_sent(format!("`cwd` must be text, not {}", value.kind())))?;
                 read.cwd = Some(folder.to_owned());
             }
             other => {
                 let known = "`args`, `env` and `cwd`";
-                return Err(refused(format!(
+                return Err(Outcome::not_sent(format!(
                     "`serviceParams` has `{other}`, but programs know only {known}"
                 )));
             }
@@ -48,7 +49,7 @@ pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
 
 fn args(value: &Value) -> Result<Vec<String>, Outcome> {
     let list = value.as_array();
-    let list = list.ok_or_else(|| refused(format!("`args` must be an array, not {}", value.kind())))?;
+    let list = list.ok_or_else(|| Outcome::not_sent(format!("`args` must be an array, not {}", value.kind())))?;
     list.values()
         .iter()
         .map(|item| scalar("an item of `args`", item))
@@ -57,11 +58,14 @@ fn args(value: &Value) -> Result<Vec<String>, Outcome> {
 
 fn env(value: &Value) -> Result<Vec<(String, Option<String>)>, Outcome> {
     let object = value.as_object();
-    let object = object.ok_or_else(|| refused(format!("`env` must be an object, not {}", value.kind())))?;
+    let object = object.ok_or_else(|| Outcome::not_sent(format!("`env` must be an object, not {}", value.kind())))?;
     let mut env = Vec::new();
     for (name, value) in object {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(refused(format!("`{}` is no name of a variable", name.escape_default())));
+            return Err(Outcome::not_sent(format!(
+                "`{}` is no name of a variable",
+                name.escape_default()
+            )));
         }
         let value = match value {
             Value::Null => None,
@@ -75,16 +79,11 @@ fn env(value: &Value) -> Result<Vec<(String, Option<String>)>, Outcome> {
 /// Text as a program gets it. The value may be a secret: a refusal does not repeat it.
 fn scalar(what: &str, value: &Value) -> Result<String, Outcome> {
     match value {
-        Value::Null | Value::Array(_) | Value::Object(_) => Err(refused(format!(
+        Value::Null | Value::Array(_) | Value::Object(_) => Err(Outcome::not_sent(format!(
             "{what} must be text or a number, not {}",
             value.kind()
         ))),
-        Value::String(text) if text.contains('\0') => Err(refused(format!("{what} has a NUL in it"))),
+        Value::String(text) if text.contains('\0') => Err(Outcome::not_sent(format!("{what} has a NUL in it"))),
         value => Ok(value.to_plain_text()),
     }
-}
-
-/// The failure of a call for which nothing was run. Its name tells the interpreter that there is nothing to undo.
-pub(crate) fn refused(cause: String) -> Outcome {
-    Outcome::failed("FnF.NoSuchResource", cause)
 }

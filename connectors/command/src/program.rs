@@ -2,7 +2,7 @@
 
 use crate::group::Group;
 use crate::outcome::{self, Ended};
-use crate::params::{self, refused};
+use crate::params;
 use crate::{CommandSettings, streams};
 use starbridge_fdl::value::Value;
 use starbridge_ports::{Outcome, Request};
@@ -25,12 +25,12 @@ impl Program {
             .unwrap_or(&request.target)
             .to_owned();
         if name.is_empty() || name.contains('\0') {
-            return Err(refused("`cmd:` names no program".to_owned()));
+            return Err(Outcome::not_sent("`cmd:` names no program".to_owned()));
         }
         let params = params::read(request.params.as_ref())?;
         let folder = settings.folder.canonicalize().map_err(|error| {
             let folder = settings.folder.display();
-            refused(format!("the folder `{folder}` can't be used: {}", words(&error)))
+            Outcome::not_sent(format!("the folder `{folder}` can't be used: {}", words(&error)))
         })?;
         let program = if name.contains('/') {
             folder.join(&name)
@@ -61,7 +61,7 @@ impl Program {
     pub(super) async fn run(mut self, request: &Request, input: &Value) -> Outcome {
         let mut child = match self.command.spawn() {
             Ok(child) => child,
-            Err(error) => return refused(format!("`{}` can't be run: {}", self.name, words(&error))),
+            Err(error) => return Outcome::not_sent(format!("`{}` can't be run: {}", self.name, words(&error))),
         };
         let mut group = Group::led_by(&child);
         let input = input.to_json();
@@ -145,7 +145,7 @@ fn working_folder(folder: &Path, relative: Option<&str>) -> Result<PathBuf, Outc
     let inside = folder.join(relative).canonicalize().ok();
     inside
         .filter(|path| path.starts_with(folder) && path.is_dir())
-        .ok_or_else(|| refused(format!("`cwd` `{relative}` is no folder inside the flow's own")))
+        .ok_or_else(|| Outcome::not_sent(format!("`cwd` `{relative}` is no folder inside the flow's own")))
 }
 
 /// An operating system's error without its number.

@@ -1,7 +1,7 @@
 //! A call becomes an HTTP request.
 
 use crate::carried;
-use crate::params::{self, Params, bad};
+use crate::params::{self, Params};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use reqwest::{Client, Method, Response, Url};
 use starbridge_fdl::value::{Object, Value};
@@ -84,21 +84,26 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<Message, Outcom
 fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
     let mut headers = HeaderMap::with_capacity(ORDINARY + given.len());
     for (name, value) in given {
-        let bad_name = || bad(format!("`{name}` is no name of a header"));
+        let bad_name = || Outcome::not_sent(format!("`{name}` is no name of a header"));
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad_name())?;
         if FRAMING.contains(&header.as_str()) {
-            return Err(bad(format!("the header `{header}` is not for `serviceParams` to set")));
+            return Err(Outcome::not_sent(format!(
+                "the header `{header}` is not for `serviceParams` to set"
+            )));
         }
         let text = match value {
             Value::Null => continue,
             Value::Array(_) | Value::Object(_) => {
-                return Err(bad(format!("the header `{header}` must be text, not {}", value.kind())));
+                return Err(Outcome::not_sent(format!(
+                    "the header `{header}` must be text, not {}",
+                    value.kind()
+                )));
             }
             scalar => scalar.to_plain_text(),
         };
         // The value may be a secret: it is not repeated.
         let mut value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
-            bad(format!(
+            Outcome::not_sent(format!(
                 "the value of the header `{header}` has characters no header can have"
             ))
         })?;

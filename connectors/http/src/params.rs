@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::Outcome;
+use starbridge_ports::{Outcome, ServiceParams, step_key};
 
 /// The members of `serviceParams` that mean something to HTTP.
 const KNOWN: [&str; 5] = ["method", "headers", "query", "body", "idempotency"];
@@ -24,29 +24,27 @@ pub(crate) struct Params {
 
 /// Reads `serviceParams`. The failure is what the call comes to then.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
-    let Some(params) = params else {
-        return Ok(Params::default());
-    };
-    match params.as_object() {
-        Some(object) if KNOWN.iter().any(|key| object.contains_key(key)) => of_object(object),
-        _ => Ok(Params {
-            body: Some(params.clone()),
+    match ServiceParams::of(params, |name| KNOWN.contains(&name)) {
+        ServiceParams::None => Ok(Params::default()),
+        ServiceParams::Members(members) => of_members(members),
+        ServiceParams::Body(body) => Ok(Params {
+            body: Some(body.clone()),
             ..Params::default()
         }),
     }
 }
 
-fn of_object(object: &Object) -> Result<Params, Outcome> {
+fn of_members(members: &Object) -> Result<Params, Outcome> {
     let mut params = Params::default();
-    for (key, value) in object {
+    for (key, value) in members {
         match key.as_str() {
             "method" => params.method = Some(method(value)?),
-            "headers" => params.headers = members("headers", value)?,
-            "query" => params.query = members("query", value)?,
+            "headers" => params.headers = object("headers", value)?,
+            "query" => params.query = object("query", value)?,
             "body" => params.body = Some(value.clone()),
             "idempotency" => params.step_key = step_key(value)?,
             other => {
-                return Err(bad(format!(
+                return Err(Outcome::not_sent(format!(
                     "`serviceParams` has `{other}` beside what HTTP knows (`method`, `headers`, `query`, `body`, `idempotency`)"
                 )));
             }
@@ -58,31 +56,20 @@ fn of_object(object: &Object) -> Result<Params, Outcome> {
 fn method(value: &Value) -> Result<Method, Outcome> {
     let word = value.as_str().unwrap_or_default().to_ascii_uppercase();
     match Method::from_bytes(word.as_bytes()) {
-        Ok(Method::CONNECT | Method::TRACE) | Err(_) => {
-            Err(bad(format!("`method` is {value}, which is none HTTP can call with")))
-        }
+        Ok(Method::CONNECT | Method::TRACE) | Err(_) => Err(Outcome::not_sent(format!(
+            "`method` is {value}, which is none HTTP can call with"
+        ))),
         Ok(method) => Ok(method),
     }
 }
 
-fn members(name: &str, value: &Value) -> Result<Object, Outcome> {
+fn object(name: &str, value: &Value) -> Result<Object, Outcome> {
     match value {
         Value::Object(members) => Ok(members.clone()),
         Value::Null => Ok(Object::new()),
-        other => Err(bad(format!("`{name}` must be an object, not {}", other.kind()))),
+        other => Err(Outcome::not_sent(format!(
+            "`{name}` must be an object, not {}",
+            other.kind()
+        ))),
     }
-}
-
-fn step_key(value: &Value) -> Result<bool, Outcome> {
-    match value.as_str() {
-        Some("step") => Ok(true),
-        Some("call") => Ok(false),
-        _ => Err(bad(format!("`idempotency` must be `step` or `call`, not {value}"))),
-    }
-}
-
-/// The failure of a call that cannot be put into words of HTTP. Its name tells the interpreter that nothing was sent, so that
-/// there is nothing to undo.
-pub(crate) fn bad(cause: String) -> Outcome {
-    Outcome::failed("FnF.NoSuchResource", cause)
 }

@@ -7,14 +7,10 @@ use std::net::IpAddr;
 
 /// Reads a target.
 pub(crate) fn parse(text: &str) -> Result<Url, Outcome> {
-    let url = Url::parse(text)
-        .map_err(|error| Outcome::failed("FnF.NoSuchResource", format!("the target is no URL: {error}")))?;
+    let url = Url::parse(text).map_err(|error| Outcome::not_sent(format!("the target is no URL: {error}")))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        other => Err(Outcome::failed(
-            "FnF.NoSuchResource",
-            format!("`{other}:` is nothing HTTP can call"),
-        )),
+        other => Err(Outcome::not_sent(format!("`{other}:` is nothing HTTP can call"))),
     }
 }
 
@@ -27,13 +23,10 @@ pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
     if guard.permits(host, address) {
         return Ok(());
     }
-    Err(Outcome::failed(
-        "FnF.NoSuchResource",
-        format!(
-            "`{}`: the address is not public, and calls to it are not allowed here",
-            shown(url)
-        ),
-    ))
+    Err(Outcome::not_sent(format!(
+        "`{}`: the address is not public, and calls to it are not allowed here",
+        shown(url)
+    )))
 }
 
 /// The URL for messages: without user, password, query and fragment.

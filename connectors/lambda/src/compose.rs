@@ -3,7 +3,7 @@
 use aws_sdk_lambda::types::InvocationType;
 use starbridge_aws::base64;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, Request};
+use starbridge_ports::{Outcome, Request, ServiceParams, step_key};
 
 /// Bytes of a payload whose answer is waited for.
 const PAYLOAD_BYTES: usize = 6 << 20;
@@ -69,21 +69,19 @@ pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
 }
 
 fn read(params: Option<&Value>) -> Result<Params, Outcome> {
-    let Some(params) = params else {
-        return Ok(Params::default());
-    };
-    match params.as_object() {
-        Some(object) if KNOWN.iter().any(|key| object.contains_key(key)) => of_object(object),
-        _ => Ok(Params {
-            payload: Some(params.clone()),
+    match ServiceParams::of(params, |name| KNOWN.contains(&name)) {
+        ServiceParams::None => Ok(Params::default()),
+        ServiceParams::Members(members) => of_members(members),
+        ServiceParams::Body(payload) => Ok(Params {
+            payload: Some(payload.clone()),
             ..Params::default()
         }),
     }
 }
 
-fn of_object(object: &Object) -> Result<Params, Outcome> {
+fn of_members(members: &Object) -> Result<Params, Outcome> {
     let mut params = Params::default();
-    for (key, value) in object {
+    for (key, value) in members {
         match (key.as_str(), value, value.as_str()) {
             ("Payload", payload, _) => params.payload = Some(payload.clone()),
             (_, Value::Null, _) if KNOWN.contains(&key.as_str()) => {}
@@ -91,20 +89,26 @@ fn of_object(object: &Object) -> Result<Params, Outcome> {
             ("InvocationType", _, Some("Event")) => params.event = true,
             ("InvocationType", _, Some("RequestResponse")) => params.event = false,
             ("ClientContext", Value::Object(context), _) => params.context = context.clone(),
-            ("idempotency", _, Some("step")) => params.step_key = true,
-            ("idempotency", _, Some("call")) => params.step_key = false,
-            ("Qualifier", ..) => return Err(bad(format!("`Qualifier` must be text, not {}", value.kind()))),
+            ("idempotency", ..) => params.step_key = step_key(value)?,
+            ("Qualifier", ..) => {
+                return Err(Outcome::not_sent(format!(
+                    "`Qualifier` must be text, not {}",
+                    value.kind()
+                )));
+            }
             ("ClientContext", ..) => {
-                return Err(bad(format!("`ClientContext` must be an object, not {}", value.kind())));
+                return Err(Outcome::not_sent(format!(
+                    "`ClientContext` must be an object, not {}",
+                    value.kind()
+                )));
             }
             ("InvocationType", ..) => {
-                return Err(bad(format!(
+                return Err(Outcome::not_sent(format!(
                     "`InvocationType` must be `RequestResponse` or `Event`, not {value}"
                 )));
             }
-            ("idempotency", ..) => return Err(bad(format!("`idempotency` must be `step` or `call`, not {value}"))),
             (other, ..) => {
-                return Err(bad(format!(
+                return Err(Outcome::not_sent(format!(
                     "`serviceParams` has `{other}` beside what a function knows ({})",
                     KNOWN.map(|name| format!("`{name}`")).join(", ")
                 )));
@@ -120,7 +124,7 @@ fn context(mut context: Object, request: &Request, step_key: bool) -> Result<Str
         None => Object::new(),
         Some(Value::Object(custom)) => custom.clone(),
         Some(other) => {
-            return Err(bad(format!(
+            return Err(Outcome::not_sent(format!(
                 "`ClientContext.custom` must be an object, not {}",
                 other.kind()
             )));
@@ -153,18 +157,12 @@ fn context(mut context: Object, request: &Request, step_key: bool) -> Result<Str
     context.insert("custom".into(), custom.into());
     let encoded = base64::encode(Value::from(context).to_json());
     if encoded.len() > CONTEXT_BYTES {
-        return Err(bad(format!(
+        return Err(Outcome::not_sent(format!(
             "the client context has {} bytes in base64, more than the {CONTEXT_BYTES} it may have",
             encoded.len()
         )));
     }
     Ok(encoded)
-}
-
-/// The failure of a call that can't be put into an invocation. Its name tells the interpreter that nothing was sent, so that
-/// there is nothing to undo.
-fn bad(cause: String) -> Outcome {
-    Outcome::failed("FnF.NoSuchResource", cause)
 }
 
 #[cfg(test)]

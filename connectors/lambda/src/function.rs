@@ -48,7 +48,7 @@ impl Function {
 
 fn none(text: &str) -> Outcome {
     let cause = format!("`{text}` is no function: give its name, `NAME:QUALIFIER` or its ARN");
-    Outcome::failed("FnF.NoSuchResource", cause)
+    Outcome::not_sent(cause)
 }
 
 fn is_name(name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! A call becomes an entry of a stream.
 
-use crate::params::{self, refused};
+use crate::params;
 use redis::Cmd;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Value;
@@ -23,7 +23,9 @@ pub(crate) fn compose(request: &Request, limit: usize) -> Result<Message, Outcom
     carried(&mut fields, request, params.step_key);
     for (name, value) in params.fields {
         if fields.iter().any(|(ours, _)| *ours == name) {
-            return Err(refused(format!("the field `{name}` is not for `serviceParams` to set")));
+            return Err(Outcome::not_sent(format!(
+                "the field `{name}` is not for `serviceParams` to set"
+            )));
         }
         fields.push((name, value));
     }
@@ -44,10 +46,10 @@ fn stream(target: &str) -> Result<String, Outcome> {
     if name.starts_with("//") {
         let cause =
             "`redis://…` names a server, which is the configuration's to say: name the stream, as in `redis:orders`";
-        return Err(refused(cause.to_owned()));
+        return Err(Outcome::not_sent(cause.to_owned()));
     }
     if name.is_empty() {
-        return Err(refused(format!("`{target}` names no stream")));
+        return Err(Outcome::not_sent(format!("`{target}` names no stream")));
     }
     Ok(name.to_owned())
 }

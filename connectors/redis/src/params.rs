@@ -1,7 +1,7 @@
 //! `serviceParams` as Redis streams understand them.
 
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::Outcome;
+use starbridge_ports::{Outcome, ServiceParams, step_key};
 
 /// The members of `serviceParams` that mean something here.
 const KNOWN: [&str; 4] = ["body", "fields", "maxLength", "idempotency"];
@@ -21,28 +21,26 @@ pub(crate) struct Params {
 
 /// Reads `serviceParams`. The failure is what the call comes to then.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
-    let Some(params) = params else {
-        return Ok(Params::default());
-    };
-    match params.as_object() {
-        Some(object) if KNOWN.iter().any(|key| object.contains_key(key)) => of_object(object),
-        _ => Ok(Params {
-            body: Some(params.clone()),
+    match ServiceParams::of(params, |name| KNOWN.contains(&name)) {
+        ServiceParams::None => Ok(Params::default()),
+        ServiceParams::Members(members) => of_members(members),
+        ServiceParams::Body(body) => Ok(Params {
+            body: Some(body.clone()),
             ..Params::default()
         }),
     }
 }
 
-fn of_object(object: &Object) -> Result<Params, Outcome> {
+fn of_members(members: &Object) -> Result<Params, Outcome> {
     let mut params = Params::default();
-    for (key, value) in object {
+    for (key, value) in members {
         match key.as_str() {
             "body" => params.body = Some(value.clone()),
             "fields" => params.fields = fields(value)?,
             "maxLength" => params.max_length = Some(max_length(value)?),
             "idempotency" => params.step_key = step_key(value)?,
             other => {
-                return Err(refused(format!(
+                return Err(Outcome::not_sent(format!(
                     "`serviceParams` has `{other}` beside what Redis streams know (`body`, `fields`, `maxLength`, \
                      `idempotency`)"
                 )));
@@ -55,7 +53,8 @@ fn of_object(object: &Object) -> Result<Params, Outcome> {
 /// Text as it is, everything else as its JSON; `null` leaves a field out.
 fn fields(value: &Value) -> Result<Vec<(String, String)>, Outcome> {
     let object = value.as_object();
-    let object = object.ok_or_else(|| refused(format!("`fields` must be an object, not {}", value.kind())))?;
+    let object =
+        object.ok_or_else(|| Outcome::not_sent(format!("`fields` must be an object, not {}", value.kind())))?;
     let given = object.iter().filter(|(_, value)| !matches!(value, Value::Null));
     Ok(given
         .map(|(name, value)| (name.as_str().to_owned(), value.to_plain_text()))
@@ -66,19 +65,5 @@ fn max_length(value: &Value) -> Result<u64, Outcome> {
     let number = value.as_number().and_then(|number| number.to_string().parse().ok());
     number
         .filter(|&number| number > 0)
-        .ok_or_else(|| refused(format!("`maxLength` must be a whole number from 1, not {value}")))
-}
-
-fn step_key(value: &Value) -> Result<bool, Outcome> {
-    match value.as_str() {
-        Some("step") => Ok(true),
-        Some("call") => Ok(false),
-        _ => Err(refused(format!("`idempotency` must be `step` or `call`, not {value}"))),
-    }
-}
-
-/// The failure of a call that can't be made a message. Its name tells the interpreter that nothing was sent, so that there
-/// is nothing to undo.
-pub(crate) fn refused(cause: String) -> Outcome {
-    Outcome::failed("FnF.NoSuchResource", cause)
+        .ok_or_else(|| Outcome::not_sent(format!("`maxLength` must be a whole number from 1, not {value}")))
 }

@@ -2,7 +2,7 @@
 //!
 //! What the service would refuse is refused here, under the name of its own error.
 
-use crate::params::{self, Params, bad};
+use crate::params::{self, Params};
 use crate::queue::Queue;
 use sha2::{Digest, Sha256};
 use starbridge_fdl::value::{Object, Value};
@@ -181,7 +181,9 @@ fn attributes(given: &Object, request: &Request, key: &str) -> Result<Vec<Attrib
     let mut attributes = Vec::new();
     for (name, value) in given {
         if OURS.contains(&name.as_str()) && *name != OURS[0] {
-            return Err(bad(format!("the attribute `{name}` is not for `serviceParams` to set")));
+            return Err(Outcome::not_sent(format!(
+                "the attribute `{name}` is not for `serviceParams` to set"
+            )));
         }
         if value != &Value::Null {
             attributes.push(attribute(name, value)?);
@@ -190,7 +192,7 @@ fn attributes(given: &Object, request: &Request, key: &str) -> Result<Vec<Attrib
     let own_key = attributes.iter().any(|attribute| attribute.name == OURS[0]);
     let most = ATTRIBUTES - NEVER_LEFT_OUT + usize::from(own_key);
     if attributes.len() > most {
-        return Err(bad(format!(
+        return Err(Outcome::not_sent(format!(
             "`MessageAttributes` has {} attributes; a message has {ATTRIBUTES}, of which {NEVER_LEFT_OUT} are taken",
             attributes.len()
         )));
@@ -241,15 +243,21 @@ fn attribute(name: &str, value: &Value) -> Result<Attribute, Outcome> {
     let reserved = lower.starts_with("aws.") || lower.starts_with("amazon.");
     let dots = name.starts_with('.') || name.ends_with('.') || name.contains("..");
     if name.is_empty() || name.len() > NAME_CHARACTERS || reserved || dots || !name.chars().all(plain) {
-        return Err(bad(format!("`{name}` is no name of an attribute of a message")));
+        return Err(Outcome::not_sent(format!(
+            "`{name}` is no name of an attribute of a message"
+        )));
     }
     let object = match value {
         Value::Object(object) => object,
-        Value::Array(_) => return Err(bad(format!("the attribute `{name}` must not be an array"))),
+        Value::Array(_) => {
+            return Err(Outcome::not_sent(format!(
+                "the attribute `{name}` must not be an array"
+            )));
+        }
         Value::Number(number) => return Ok(Attribute::text(name, "Number", number.to_string())),
         scalar => return Ok(Attribute::text(name, "String", scalar.to_plain_text())),
     };
-    let wrong = |what: &str| bad(format!("the attribute `{name}` {what}"));
+    let wrong = |what: &str| Outcome::not_sent(format!("the attribute `{name}` {what}"));
     let member = |member: &str| object.get(member).map(Value::to_plain_text);
     let data_type = member("DataType").ok_or_else(|| wrong("has no `DataType`"))?;
     let content = match data_type.split('.').next() {

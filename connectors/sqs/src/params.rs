@@ -1,7 +1,7 @@
 //! `serviceParams` as queues understand them.
 
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, Request, Via};
+use starbridge_ports::{Outcome, Request, ServiceParams, Via, step_key};
 
 /// The members of `serviceParams` that mean something to a queue.
 const KNOWN: [&str; 6] = [
@@ -37,24 +37,22 @@ pub(crate) struct Params {
 pub(crate) fn read(request: &Request) -> Result<Params, Outcome> {
     let of_message_service = request.via == Via::MessageService;
     let known = |key: &str| KNOWN.contains(&key) || (of_message_service && key == PRIORITY);
-    let Some(params) = &request.params else {
-        return Ok(Params::default());
-    };
-    match params.as_object() {
-        Some(object) if object.iter().any(|(key, _)| known(key)) => of_object(object, known),
-        _ => Ok(Params {
-            body: Some(params.clone()),
+    match ServiceParams::of(request.params.as_ref(), known) {
+        ServiceParams::None => Ok(Params::default()),
+        ServiceParams::Members(members) => of_members(members, known),
+        ServiceParams::Body(body) => Ok(Params {
+            body: Some(body.clone()),
             ..Params::default()
         }),
     }
 }
 
-fn of_object(object: &Object, known: impl Fn(&str) -> bool) -> Result<Params, Outcome> {
+fn of_members(members: &Object, known: impl Fn(&str) -> bool) -> Result<Params, Outcome> {
     let mut params = Params::default();
-    for (key, value) in object {
+    for (key, value) in members {
         match (key.as_str(), value) {
             (other, _) if !known(other) => {
-                return Err(bad(format!(
+                return Err(Outcome::not_sent(format!(
                     "`serviceParams` has `{other}` beside what a queue knows ({})",
                     KNOWN.map(|name| format!("`{name}`")).join(", ")
                 )));
@@ -66,16 +64,12 @@ fn of_object(object: &Object, known: impl Fn(&str) -> bool) -> Result<Params, Ou
             ("MessageDeduplicationId", id) => params.deduplication = Some(text("MessageDeduplicationId", id)?),
             ("MessageAttributes", Value::Object(attributes)) => params.attributes = attributes.clone(),
             ("MessageAttributes", other) => {
-                return Err(bad(format!(
+                return Err(Outcome::not_sent(format!(
                     "`MessageAttributes` must be an object, not {}",
                     other.kind()
                 )));
             }
-            ("idempotency", value) => match value.as_str() {
-                Some("step") => params.step_key = true,
-                Some("call") => params.step_key = false,
-                _ => return Err(bad(format!("`idempotency` must be `step` or `call`, not {value}"))),
-            },
+            ("idempotency", value) => params.step_key = step_key(value)?,
             _ => {}
         }
     }
@@ -84,13 +78,10 @@ fn of_object(object: &Object, known: impl Fn(&str) -> bool) -> Result<Params, Ou
 
 fn text(name: &str, value: &Value) -> Result<String, Outcome> {
     match value {
-        Value::Array(_) | Value::Object(_) => Err(bad(format!("`{name}` must be text, not {}", value.kind()))),
+        Value::Array(_) | Value::Object(_) => Err(Outcome::not_sent(format!(
+            "`{name}` must be text, not {}",
+            value.kind()
+        ))),
         scalar => Ok(scalar.to_plain_text()),
     }
-}
-
-/// The failure of a call that can't be put into a message. Its name tells the interpreter that nothing was sent, so that there
-/// is nothing to undo.
-pub(crate) fn bad(cause: String) -> Outcome {
-    Outcome::failed("FnF.NoSuchResource", cause)
 }

@@ -35,7 +35,7 @@ impl Queue {
             let cause = format!(
                 "`{text}` is no queue: give its name (1 to 80 of `A-Z a-z 0-9 _ -`, `.fifo` behind it for one of that kind), its URL or its ARN"
             );
-            Outcome::failed("FnF.NoSuchResource", cause)
+            Outcome::not_sent(cause)
         })
     }
 

@@ -42,6 +42,6 @@ struct Lacking(&'static str);
 impl Connector for Lacking {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
         let cause = format!("`{}` can't be called here: {}", request.target, self.0);
-        Box::pin(std::future::ready(Outcome::failed("FnF.NoSuchResource", cause)))
+        Box::pin(std::future::ready(Outcome::not_sent(cause)))
     }
 }

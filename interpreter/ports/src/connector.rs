@@ -106,4 +106,10 @@ impl Outcome {
             retry_after: None,
         }
     }
+
+    /// The failure of a call that can't be made what it is for. Its name tells the interpreter that nothing was sent, so that
+    /// there is nothing to undo.
+    pub fn not_sent(cause: impl Into<String>) -> Self {
+        Self::failed("FnF.NoSuchResource", cause)
+    }
 }

@@ -9,6 +9,7 @@ mod history;
 mod listing;
 mod message;
 mod notices;
+mod params;
 mod queueing;
 mod replies;
 mod secrets;
@@ -21,6 +22,7 @@ pub use history::{Append, Buried, History, Record, RecordedFailure, Refusal, Sto
 pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
+pub use params::{ServiceParams, step_key};
 pub use queueing::{DeadTask, Depth, Lease, LeaseChange, QueuedTask, Queueing};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};

@@ -30,4 +30,10 @@ pub trait Catalogue: Send + Sync {
     fn hide_flow(&self, name: &str) -> Result<bool, StoreError>;
     /// All versions of all flows, by name and version.
     fn flows(&self) -> Result<Vec<KeptFlow>, StoreError>;
+    /// All versions of one flow.
+    fn versions(&self, name: &str) -> Result<Vec<KeptFlow>, StoreError> {
+        let mut flows = self.flows()?;
+        flows.retain(|flow| flow.name == name);
+        Ok(flows)
+    }
 }

@@ -148,6 +148,9 @@ pub struct StoredHistory {
     pub checkpoint: Option<(EventId, Vec<u8>)>,
     /// The turns after that, in order; all where there is no checkpoint.
     pub turns: Vec<Turn>,
+    /// Messages to it that are not dealt with, in a store that gives executions to one process at a time; others tell them all
+    /// at once ([`History::messages`]).
+    pub mail: Vec<Message>,
 }
 
 /// Keeps histories.
@@ -173,6 +176,8 @@ pub trait History: Send + Sync {
 pub enum StoreError {
     /// Somebody else has appended: load again.
     Conflict,
+    /// Somebody else has the execution until then: leave it alone.
+    Held(Timestamp),
     /// It can't be reached or written just now: nothing is known of what became of the append.
     Unavailable(String),
     /// What is kept can't be read: nobody may go on from it.
@@ -183,6 +188,7 @@ impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Conflict => f.write_str("somebody else has appended to the history"),
+            Self::Held(until) => write!(f, "somebody else has the execution until {until}"),
             Self::Unavailable(why) => write!(f, "the store can't be reached: {why}"),
             Self::Corrupt(why) => write!(f, "the store can't be read: {why}"),
         }

@@ -50,4 +50,20 @@ pub enum MessageBody {
     },
     /// A parent to its child: nobody waits for it any more.
     GivenUp,
+    /// Whoever carries a call to the execution it belongs to, by way of the store: the call's result.
+    Reported {
+        /// The call.
+        call: EventId,
+        /// The result.
+        output: Object,
+    },
+    /// The same: the call failed.
+    ReportedFailed {
+        /// The call.
+        call: EventId,
+        /// The error's name.
+        error: Text,
+        /// Its cause.
+        cause: Text,
+    },
 }

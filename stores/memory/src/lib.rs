@@ -109,6 +109,7 @@ impl History for MemoryStore {
                 record: execution.record.clone(),
                 checkpoint: execution.checkpoint.clone(),
                 turns: turns.cloned().collect(),
+                mail: Vec::new(),
             }
         }))
     }
@@ -119,6 +120,7 @@ impl History for MemoryStore {
             record: execution.record.clone(),
             checkpoint: None,
             turns: execution.turns.clone(),
+            mail: Vec::new(),
         }))
     }
 

@@ -34,6 +34,7 @@ pub(crate) fn load(
         record,
         checkpoint: checkpoint.map(|(event, state)| (EventId(event), state)),
         turns,
+        mail: Vec::new(),
     }))
 }
 

@@ -336,13 +336,15 @@ impl Shard {
                 cause,
             } => {
                 self.take_submitted(&to, call, &id.from, version, now);
-                Signal::Failed {
-                    call,
-                    error: error.to_string(),
-                    cause: cause.to_string(),
-                    retry_after: None,
-                }
+                failed(call, &error, &cause)
             }
+            MessageBody::Reported { call, output } => Signal::Succeeded {
+                call,
+                result: output.into(),
+                worker: None,
+                held_time: None,
+            },
+            MessageBody::ReportedFailed { call, error, cause } => failed(call, &error, &cause),
         };
         let awaited = self.state(&to).is_some_and(|state| match &signal {
             Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
@@ -367,6 +369,15 @@ fn submitted(call: EventId, child: Text, version: u64) -> Signal {
         receipt: None,
         execution: Some(child),
         version: Some(version),
+    }
+}
+
+fn failed(call: EventId, error: &str, cause: &str) -> Signal {
+    Signal::Failed {
+        call,
+        error: error.to_owned(),
+        cause: cause.to_owned(),
+        retry_after: None,
     }
 }
 

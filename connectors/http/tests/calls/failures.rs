@@ -193,9 +193,10 @@ async fn targets_that_are_no_http_urls() {
 
 #[tokio::test]
 async fn a_refused_connection_says_so_without_secrets() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // Bound, so that nobody else gets the port, but not listening.
+    let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = nobody.local_addr().unwrap();
     let (error, cause, _) = failure(outcome(request(&format!("http://user:pw@{address}/pay?token=s#f"))).await);
     assert_eq!(error, "HTTP.ConnectionFailed");
     assert_eq!(cause, format!("`http://{address}/pay`: connection refused"));

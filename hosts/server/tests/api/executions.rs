@@ -1,4 +1,4 @@
-use crate::harness::{Running, asleep};
+use crate::harness::{Running, asleep, refusing};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -221,9 +221,8 @@ fn items(page: &Value) -> &Vec<Value> {
 #[tokio::test]
 async fn what_failed_goes_on_from_where_it_failed() {
     let server = Running::start().await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let target = format!("http://{}/f", listener.local_addr().unwrap());
-    drop(listener);
+    let nobody = refusing();
+    let target = format!("http://{}/f", nobody.local_addr().unwrap());
     server
         .flow(
             "f",

@@ -7,6 +7,7 @@ use starbridge_kit::node::{Node, NodeSettings};
 use starbridge_kit::stores::in_memory;
 use starbridge_server::{Access, Server, ServerSettings};
 use std::sync::Arc;
+use tokio::net::TcpSocket;
 use tokio::sync::oneshot;
 
 /// A running server.
@@ -101,6 +102,13 @@ impl Answer {
     pub fn code(&self) -> (u16, &str) {
         (self.status, self.body["code"].as_str().unwrap_or_default())
     }
+}
+
+/// A socket of the loopback that refuses connections as long as it does not listen. It keeps its port from everybody else.
+pub fn refusing() -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    socket
 }
 
 pub fn definition(steps: impl Into<Value>) -> Value {

@@ -1,6 +1,6 @@
 //! Notifications, from the change of a status to who is told.
 
-use crate::harness::{Running, asleep};
+use crate::harness::{Running, asleep, refusing};
 use crate::held::Held;
 use axum::Router;
 use axum::extract::State;
@@ -310,9 +310,8 @@ async fn a_target_that_fails_is_told_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn flows_go_on_while_a_target_is_down() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let nobody = refusing();
+    let address = nobody.local_addr().unwrap();
     let (other, quick) = Receiver::start().await;
     let targets = vec![
         target("down", format!("http://{address}/down"), &[]),
@@ -334,7 +333,7 @@ async fn flows_go_on_while_a_target_is_down() {
     assert!(other.at("/silent").len() <= 16, "eight at once");
 
     let receiver = Arc::new(Receiver::default());
-    receiver.clone().listen(TcpListener::bind(address).await.unwrap());
+    receiver.clone().listen(nobody.listen(64).unwrap());
     until("it is told when it is there again", || {
         shown(&server, "down").told == 60
     })
@@ -347,9 +346,8 @@ async fn flows_go_on_while_a_target_is_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_kept_is_told_by_the_next_server() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let nobody = refusing();
+    let address = nobody.local_addr().unwrap();
     let store = in_memory();
     let over = async |names: &[&str]| {
         let targets: Vec<Target> = names
@@ -374,7 +372,7 @@ async fn what_is_kept_is_told_by_the_next_server() {
     while store.clear(Timestamp(i64::MAX), 10).unwrap() > 0 {}
 
     let receiver = Arc::new(Receiver::default());
-    receiver.clone().listen(TcpListener::bind(address).await.unwrap());
+    receiver.clone().listen(nobody.listen(64).unwrap());
     let second = over(&["hook"]).await;
     until("it is told", || shown(&second, "hook").told == 1).await;
     assert_eq!(receiver.statuses("/hook", &execution), ["Succeeded"]);

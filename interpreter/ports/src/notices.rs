@@ -47,10 +47,11 @@ pub struct NoticeChange {
     pub again: Option<(Timestamp, u32)>,
 }
 
-/// Notices that appends have left. Of those of one execution for one target the first appended is the next: only when it is
-/// kept no longer is it the turn of the one after.
+/// Notices that appends have left. Of those of one execution for one target that of the lowest event is the next: only when it
+/// is kept no longer is it the turn of the one after.
 pub trait Notices: Send + Sync {
-    /// What a target is to be told next, what is due first before the rest, due yet or not, at most so many.
+    /// What a target is to be told next, what is due first before the rest, due yet or not, at most so many; what is due at one
+    /// time in the order of executions.
     fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError>;
     /// Takes down what became of notices, all of it or, on an error, nothing. What is kept no longer is passed over.
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError>;

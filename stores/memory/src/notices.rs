@@ -44,12 +44,14 @@ impl crate::Kept {
     pub(crate) fn next_notices(&self, target: &str, limit: usize) -> Vec<NextNotice> {
         let mut next: Vec<&NextNotice> = Vec::new();
         for kept in self.notices.iter().filter(|kept| kept.target == target) {
-            if next.iter().all(|notice| notice.execution != kept.notice.execution) {
-                next.push(&kept.notice);
+            let of = |notice: &&mut &NextNotice| notice.execution == kept.notice.execution;
+            match next.iter_mut().find(of) {
+                Some(first) if first.event > kept.notice.event => *first = &kept.notice,
+                Some(_) => {}
+                None => next.push(&kept.notice),
             }
         }
-        // Those due at one time stay in the order they were appended.
-        next.sort_by_key(|notice| notice.due);
+        next.sort_by(|one, other| (one.due, &one.execution).cmp(&(other.due, &other.execution)));
         next.into_iter().take(limit).cloned().collect()
     }
 

@@ -1,6 +1,5 @@
--- What targets are still to be told, in the order it was appended. An execution may be cleared away before.
+-- What targets are still to be told. An execution may be cleared away before.
 CREATE TABLE notices (
-    place INTEGER PRIMARY KEY,
     target TEXT NOT NULL,
     execution TEXT NOT NULL,
     event INTEGER NOT NULL,
@@ -9,6 +8,6 @@ CREATE TABLE notices (
     next INTEGER NOT NULL,
     failures INTEGER NOT NULL,
     text TEXT NOT NULL,
-    UNIQUE (target, execution, event)
-) STRICT;
-CREATE INDEX notices_due ON notices (target, due, place) WHERE next = 1;
+    PRIMARY KEY (target, execution, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX notices_due ON notices (target, due) WHERE next = 1;

@@ -8,7 +8,7 @@ use starbridge_machine::EventId;
 use starbridge_ports::{Append, NextNotice, NoticeChange};
 
 /// Keeps what an append says its targets are to be told. INVARIANT: of each execution and target that has notices, the one
-/// in the lowest place is marked as the next, and no other.
+/// of the lowest event is marked as the next, and no other.
 pub(crate) fn keep(connection: &Connection, append: &Append) -> rusqlite::Result<()> {
     for notice in &append.notices {
         connection
@@ -32,7 +32,7 @@ pub(crate) fn next(connection: &Connection, target: &str, limit: usize) -> rusql
     connection
         .prepare_cached(
             "SELECT execution, event, due, failures, text FROM notices WHERE target = ?1 AND next = 1
-             ORDER BY due, place LIMIT ?2",
+             ORDER BY due, execution LIMIT ?2",
         )?
         .query_map(params![target, most(limit)], |row| {
             Ok(NextNotice {
@@ -72,22 +72,23 @@ fn mark_next(connection: &Connection, target: &str, execution: &str) -> rusqlite
     connection
         .prepare_cached(
             "UPDATE notices SET next = 1
-             WHERE place = (SELECT min(place) FROM notices WHERE target = ?1 AND execution = ?2) AND next = 0",
+             WHERE target = ?1 AND execution = ?2 AND next = 0
+               AND event = (SELECT min(event) FROM notices WHERE target = ?1 AND execution = ?2)",
         )?
         .execute([target, execution])
         .map(drop)
 }
 
-/// In the order of an index, so that each call costs the same. Some of an execution's may be left: they are marked anew.
+/// In the order of the key, so that each call costs the same. Some of an execution's may be left: they are marked anew.
 pub(crate) fn forget(connection: &Connection, target: &str, limit: usize) -> rusqlite::Result<usize> {
-    let gone: Vec<(i64, Text)> = connection
-        .prepare_cached("SELECT place, execution FROM notices WHERE target = ?1 ORDER BY execution, event LIMIT ?2")?
-        .query_map(params![target, most(limit)], |row| Ok((row.get(0)?, text(row, 1)?)))?
+    let gone: Vec<(Text, u64)> = connection
+        .prepare_cached("SELECT execution, event FROM notices WHERE target = ?1 ORDER BY execution, event LIMIT ?2")?
+        .query_map(params![target, most(limit)], |row| Ok((text(row, 0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
-    for (place, execution) in &gone {
+    for (execution, event) in &gone {
         connection
-            .prepare_cached("DELETE FROM notices WHERE place = ?1")?
-            .execute([place])?;
+            .prepare_cached("DELETE FROM notices WHERE target = ?1 AND execution = ?2 AND event = ?3")?
+            .execute(params![target, execution.as_str(), event])?;
         mark_next(connection, target, execution)?;
     }
     Ok(gone.len())

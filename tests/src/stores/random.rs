@@ -16,6 +16,7 @@ const IDS: u32 = 14;
 pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
     let mut run = Run {
         chance: Chance::new(seed),
+        told: 0,
         seed,
         step: 0,
     };
@@ -32,6 +33,8 @@ pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
 
 struct Run {
     chance: Chance,
+    /// The latest event that somebody is to be told of.
+    told: u64,
     seed: u64,
     step: u32,
 }
@@ -141,7 +144,7 @@ impl Run {
             }
             self.add_messages(&waiting, &mut append);
             self.add_tasks(&id, expected, &mut append);
-            self.add_notices(expected, &mut append);
+            self.add_notices(&mut append);
             if let Some(turn) = &append.turn {
                 ends.insert(id, turn.first.0 + u64::from(turn.events) - 1);
             }
@@ -181,9 +184,11 @@ impl Run {
         }
     }
 
-    fn add_notices(&mut self, expected: u64, append: &mut Append) {
+    fn add_notices(&mut self, append: &mut Append) {
         for _ in 0..self.chance.below(3) {
-            let event = expected + u64::from(self.chance.below(3));
+            // An execution's events only grow; here some ids are taken a second time.
+            self.told += u64::from(self.chance.below(3));
+            let event = self.told;
             let target = self.chance.pick(&["ops", "audit"]);
             append.notices.push(notices::notice(target, event, self.time().0));
         }

@@ -110,6 +110,8 @@ fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
             "TaskTimedOut",
             "the call was given up before",
         )),
+        Reply::Left => Ok(StatusCode::ACCEPTED),
+        Reply::Held => Err(Problem::held()),
         Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_) => {
             Err(Problem::missing("InvalidToken", "the token is not one of ours"))
         }

@@ -397,6 +397,7 @@ impl Config {
             further: self.further()?,
             notifications: self.signed_targets(&*self.secrets())?,
             secrets: self.secrets(),
+            visit: None,
         })
     }
 }

@@ -164,6 +164,7 @@ impl LocalRun {
         settings.further.insert_into(&mut connectors);
         let world = World {
             queues: None,
+            leases: None,
             history: match &kept {
                 None => Arc::new(MemoryStore::new()),
                 Some(kept) => kept.history(),

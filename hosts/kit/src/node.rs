@@ -11,6 +11,7 @@ mod replies;
 mod schedules;
 mod telling;
 mod tidying;
+mod visiting;
 mod watching;
 
 pub use counters::{Counters, TotalsByStatus};
@@ -22,6 +23,7 @@ pub use looking::{LookError, Looked};
 pub use notifying::ShownTarget;
 pub use queues::{Buried, ShownQueue};
 pub use schedules::{ScheduleError, Scheduled};
+pub use visiting::Visit;
 pub use watching::{Watch, Watchers};
 
 use crate::notify::Target;
@@ -70,6 +72,8 @@ pub struct NodeSettings {
     pub notifications: Vec<Target>,
     /// Where secrets come from.
     pub secrets: Arc<dyn Secrets>,
+    /// Executions are given to the node for a time only, and only those it asks for. There are no worker queues then.
+    pub visit: Option<Visit>,
 }
 
 /// A running node.
@@ -94,6 +98,9 @@ fn reach(settings: &NodeSettings) -> Reach {
     let mut reach = Reach::of(settings.resources.clone());
     for (scheme, why) in settings.further.lacking() {
         reach = reach.without(scheme, why);
+    }
+    if settings.visit.is_some() {
+        reach = reach.without("queue", "worker queues need a server: send to SQS (`sqs:QUEUE`) instead");
     }
     if settings.commands_in.is_none() {
         reach = reach.without("cmd", "no folder for programs is configured (`commands.folder`)");

@@ -48,6 +48,12 @@ impl Problem {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "Busy", detail)
     }
 
+    /// An execution is being worked on elsewhere.
+    pub fn held() -> Self {
+        let detail = "the execution is being worked on elsewhere: try again in a few seconds";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ExecutionBusy", detail)
+    }
+
     /// The server is coming to its end.
     pub fn stopping() -> Self {
         let detail = "the server is stopping: try again later";

@@ -66,4 +66,15 @@ pub enum MessageBody {
         /// Its cause.
         cause: Text,
     },
+    /// An operator to an execution, by way of the store: it is to stop.
+    Stopped {
+        /// The error's name; the language's own for a stop where none is given.
+        error: Option<Text>,
+        /// Its cause.
+        cause: Text,
+        /// Who.
+        by: Option<Text>,
+        /// Whether what was done is undone.
+        rollback: bool,
+    },
 }

@@ -5,10 +5,12 @@ mod commands;
 mod dispatch;
 mod heartbeats;
 mod loading;
+mod resting;
 mod sleepers;
 pub(crate) mod writer;
 
 pub use commands::{Command, Reply, Report, Snapshot, Start, StartFailure};
+pub use resting::Resting;
 pub use writer::Writer;
 
 use crate::queues::QueueDoor;
@@ -17,11 +19,12 @@ use crate::tokens::TokenKeys;
 use answers::Answers;
 use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
+use resting::{Rest, Visiting};
 use sleepers::Sleepers;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Connector, History, Refusal, Secrets, StoreError};
+use starbridge_ports::{Clock, Connector, History, Leases, Refusal, Secrets, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +49,8 @@ pub struct World {
     pub tokens: TokenKeys,
     /// Where tasks for workers go, if there are queues.
     pub queues: Option<QueueDoor>,
+    /// Where executions are given to an engine for a time only, if they are: it then takes up none that nobody asks for.
+    pub leases: Option<Arc<dyn Leases>>,
 }
 
 /// How an engine goes about it.
@@ -87,6 +92,8 @@ pub struct Engine {
     calls: Calls,
     heartbeats: Heartbeats,
     sleepers: Sleepers,
+    visiting: Option<Visiting>,
+    resting: Option<Rest>,
     answers: Answers,
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),
     commands: mpsc::Receiver<Command>,
@@ -111,6 +118,8 @@ impl Engine {
         Self {
             shard,
             writing: Writing::here(world.history.clone()),
+            visiting: world.leases.clone().map(Visiting::new),
+            resting: None,
             world,
             settings,
             ahead: 0,
@@ -166,13 +175,18 @@ impl Engine {
 
     /// Serves until it is drained. What the store says is awake goes on first.
     pub async fn serve(mut self) -> Result<(), StoreError> {
-        self.take_up()?;
+        if self.visiting.is_none() {
+            self.take_up()?;
+        }
         loop {
             self.settle()?;
             if self.is_drained() {
                 return Ok(());
             }
             self.leave_idle();
+            if self.come_to_rest()? {
+                continue;
+            }
             self.wait().await?;
             self.fire_due()?;
         }
@@ -187,7 +201,12 @@ impl Engine {
     fn settle(&mut self) -> Result<(), StoreError> {
         loop {
             let now = self.now();
-            match self.shard.pump(now) {
+            let step = match self.hands_over() {
+                true if self.shard.has_batch() => Step::Decided,
+                true => Step::Idle,
+                false => self.shard.pump(now),
+            };
+            match step {
                 Step::Missing(execution) => self.fetch(&execution)?,
                 Step::Decided => {
                     if !self.writing.has_room() {
@@ -222,7 +241,8 @@ impl Engine {
         let next = match self.draining {
             Some(end) => Some(end),
             None => {
-                let timers = [self.shard.next_wakeup(), self.heartbeats.next(), self.sleepers.next()];
+                let due = self.shard.next_wakeup().filter(|_| !self.hands_over());
+                let timers = [due, self.heartbeats.next(), self.sleepers.next(), self.rests_at()];
                 timers.into_iter().flatten().min()
             }
         };
@@ -270,16 +290,19 @@ impl Engine {
         Ok(())
     }
 
-    /// A history that went on elsewhere means that somebody else owns the store: whoever lost it stops.
+    /// A history that went on elsewhere means that somebody else owns the store: whoever lost it stops. Where executions are
+    /// given out one by one, it means that somebody else has this one.
     fn take_committed(&mut self, refusals: &[(usize, Refusal)]) -> Result<(), StoreError> {
         self.shard.committed(refusals);
-        match self.shard.lost() {
-            Some(execution) => {
+        let lost = self.shard.take_lost();
+        for execution in &lost {
+            if self.visiting.is_none() {
                 tracing::error!(%execution, "somebody else has appended to a history");
-                Err(StoreError::Conflict)
+                return Err(StoreError::Conflict);
             }
-            None => Ok(()),
+            self.lose(execution);
         }
+        Ok(())
     }
 
     fn waits_for_callback(&self) -> bool {
@@ -306,10 +329,11 @@ impl Engine {
 
     /// Fires what is due. Who is coming to an end leaves it to the next start.
     fn fire_due(&mut self) -> Result<(), StoreError> {
-        if self.draining.is_some() {
+        if self.draining.is_some() || self.hands_over() {
             return Ok(());
         }
         let now = self.now();
+        self.look_for_mail(now)?;
         self.wake_sleepers(now)?;
         for _ in 0..BATCH {
             if !self.shard.fire_next(now) {

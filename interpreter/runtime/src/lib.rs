@@ -14,7 +14,7 @@ mod shard;
 mod tokens;
 
 pub use engine::{
-    Command, Connectors, Engine, EngineSettings, Reply, Report, Snapshot, Start, StartFailure, World, Writer,
+    Command, Connectors, Engine, EngineSettings, Reply, Report, Resting, Snapshot, Start, StartFailure, World, Writer,
 };
 pub use flows::FlowTable;
 pub use queues::{

@@ -71,8 +71,8 @@ pub struct Shard {
     ended: Vec<Text>,
     /// An execution that is wanted and nowhere.
     absent: Option<Text>,
-    /// An execution whose history has gone on elsewhere.
-    lost: Option<Text>,
+    /// Executions whose histories have gone on elsewhere.
+    lost: Vec<Text>,
 }
 
 /// What leaves a shard once it is durable.
@@ -225,7 +225,7 @@ impl Shard {
             idle: VecDeque::new(),
             ended: Vec::new(),
             absent: None,
-            lost: None,
+            lost: Vec::new(),
         }
     }
 

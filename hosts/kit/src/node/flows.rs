@@ -5,7 +5,7 @@ use starbridge_fdl::diagnostics::{Diagnostic, Severity};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::{Limits, is_name};
 use starbridge_fdl::syntax::{Format, Source};
-use starbridge_ports::{Store, StoreError};
+use starbridge_ports::{KeptFlow, Store, StoreError};
 use starbridge_runtime::FlowTable;
 use std::sync::Arc;
 
@@ -45,17 +45,30 @@ pub enum PutError {
 /// The flows a store keeps, ready to run.
 pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, NodeError> {
     let flows = FlowTable::default();
+    set(&flows, store.flows()?, limits)?;
+    Ok(flows)
+}
+
+/// What a store keeps of one flow, ready to run; what is there already is not read again.
+pub(super) fn refresh(store: &dyn Store, flows: &FlowTable, limits: &Limits, name: &str) -> Result<(), StoreError> {
+    let mut versions = store.versions(name)?;
+    let latest = versions.iter().map(|kept| kept.version).max();
+    versions.retain(|kept| Some(kept.version) == latest || flows.running(name, kept.version).is_none());
+    set(flows, versions, limits)
+}
+
+fn set(flows: &FlowTable, kept: Vec<KeptFlow>, limits: &Limits) -> Result<(), StoreError> {
     let mut hidden = Vec::new();
-    for kept in store.flows()? {
+    for kept in kept {
         let format = format_of(&kept.definition);
         let source = Source::new(kept.name.as_str(), kept.definition).with_format(format);
         // A limit lowered since must not strand what runs.
         let checked = starbridge_fdl::check(&source, &widest(limits, source.text().len()));
         let Some(flow) = checked.flow else {
-            return Err(NodeError::Store(StoreError::Corrupt(format!(
+            return Err(StoreError::Corrupt(format!(
                 "version {} of the flow `{}` is no longer readable",
                 kept.version, kept.name
-            ))));
+            )));
         };
         flows.set(&kept.name, kept.version, flow);
         if kept.hidden {
@@ -65,7 +78,7 @@ pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, Node
     for name in hidden {
         flows.hide(&name);
     }
-    Ok(flows)
+    Ok(())
 }
 
 fn widest(limits: &Limits, bytes: usize) -> Limits {

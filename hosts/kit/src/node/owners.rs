@@ -10,7 +10,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_http::{HttpConnector, HttpSettings};
-use starbridge_ports::{StoreError, shard_of};
+use starbridge_ports::{History, StoreError, shard_of};
 use starbridge_runtime::{
     Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, QueueCommand, QueueDoor, Shard,
     StartRequest, TokenKeys, World, Writer,
@@ -81,7 +81,7 @@ fn block_on(work: impl Future<Output = Result<(), StoreError>>) -> Result<(), No
 
 impl Owners {
     pub(super) fn start(shared: Shared, start: &Start) -> Result<Self, NodeError> {
-        let writer = Writer::start(start.settings.store.clone()).map_err(|error| no_thread(&error))?;
+        let writer = Writer::start(history(&start.settings)).map_err(|error| no_thread(&error))?;
         let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
         let (end, ended) = watch::channel(None);
         let left = Arc::new(AtomicUsize::new(usize::from(of)));
@@ -90,7 +90,11 @@ impl Owners {
         let owners = (0..of).map(|which| owner(start, &shared, (which, of)));
         let owners: Vec<Owner> = owners.collect();
         // The queues begin where the store is before anybody changes that.
-        let queues = shared.engine(&start.settings.store, &writer, inboxes.clone())?;
+        let queues_of = match &start.settings.visit {
+            None => start.settings.store.clone(),
+            Some(_) => crate::stores::in_memory(),
+        };
+        let queues = shared.engine(&queues_of, &writer, inboxes.clone())?;
         for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
             let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
             spawn(&format!("owner-{which}"), move |name| {
@@ -192,19 +196,22 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         start.limits.clone(),
         births,
     );
-    shard.queue_tasks(shared.rounds.clone());
+    if settings.visit.is_none() {
+        shard.queue_tasks(shared.rounds.clone());
+    }
     if let Some(notifications) = &start.notifications {
         notifications.listen_to(&mut shard);
     }
     Owner {
         shard,
         world: World {
-            history: settings.store.clone(),
+            history: history(settings),
             connectors,
             clock: Arc::new(SystemClock),
             secrets: settings.secrets.clone(),
             tokens: start.tokens.clone(),
-            queues: Some(shared.door.clone()),
+            queues: settings.visit.is_none().then(|| shared.door.clone()),
+            leases: settings.visit.as_ref().map(|visit| visit.leases.clone()),
         },
         http: settings.http.clone(),
         settings: EngineSettings {
@@ -216,6 +223,14 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         watchers: start.watchers.clone(),
         counters: start.counters.clone(),
         notifications: start.notifications.clone(),
+    }
+}
+
+/// Where histories are appended.
+fn history(settings: &NodeSettings) -> Arc<dyn History> {
+    match &settings.visit {
+        None => settings.store.clone(),
+        Some(visit) => visit.history.clone(),
     }
 }
 

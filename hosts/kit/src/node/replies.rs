@@ -86,7 +86,8 @@ impl Node {
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
                     Verdict::Bad("the token is not one of ours".to_owned())
                 }
-                Err(_) => Verdict::Again,
+                Ok(Reply::Left) => Verdict::Done,
+                Ok(Reply::Held) | Err(_) => Verdict::Again,
             },
         }
     }

@@ -69,6 +69,12 @@ async fn give(app: &App, id: &str, signal: Signal) -> Answer {
             StatusCode::OK,
             &shapes::execution(&app.node.execution(id)?),
         )),
+        // Whoever has it finds the word soon.
+        Reply::Left => Ok(shapes::value(
+            StatusCode::ACCEPTED,
+            &shapes::execution(&app.node.execution(id)?),
+        )),
+        Reply::Held => Err(Problem::held()),
         Reply::Rejected(rejection) => Err(rejection.into()),
         _ => Err(Problem::missing("NoSuchExecution", "there is no such execution")),
     }

@@ -53,6 +53,12 @@ impl Answers {
         }
     }
 
+    /// Whoever waits for something of an execution is told nothing more.
+    pub(super) fn forget(&mut self, execution: &Text) {
+        self.starts.remove(execution);
+        self.ends.remove(execution);
+    }
+
     pub(super) fn refused(&mut self, execution: &Text, refusal: &Refusal) {
         if let Some(starter) = self.starts.remove(execution) {
             let failure = match refusal {

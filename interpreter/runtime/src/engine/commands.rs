@@ -1,11 +1,12 @@
 //! What somebody asks of a running engine.
 
 use super::Engine;
+use super::resting::{Rest, Resting};
 use crate::shard::{ForkRequest, StartError, StartRequest};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{EventId, ForkError, Rejection, Signal};
-use starbridge_ports::{Record, StoreError};
+use starbridge_ports::{Message, MessageBody, MessageId, Record, StoreError};
 use tokio::sync::oneshot;
 
 /// What somebody asks of a running engine.
@@ -61,6 +62,23 @@ pub enum Command {
         /// Who is told when that is durable.
         reply: oneshot::Sender<Reply>,
     },
+    /// An execution is to be gone on with.
+    TakeUp {
+        /// The execution.
+        execution: Text,
+        /// Who is told: it counts, it is nowhere, or somebody else has it.
+        reply: oneshot::Sender<Reply>,
+    },
+    /// Once nothing is left that can be done now, executions are given back; what is still under way at the end of the time as
+    /// it stands. Nothing new is to be asked of the engine until then.
+    Rest {
+        /// The end of the time.
+        until: Timestamp,
+        /// Timers due in so many milliseconds are waited for.
+        linger: u64,
+        /// Who is told what was given back.
+        reply: oneshot::Sender<Vec<Resting>>,
+    },
     /// No more commands are taken; calls in flight are waited for until then.
     Drain {
         /// The end of patience.
@@ -97,6 +115,10 @@ pub enum Reply {
     InvalidToken,
     /// There is no such execution.
     NoSuchExecution,
+    /// Somebody else has the execution, and finds it in the store.
+    Left,
+    /// Somebody else has the execution.
+    Held,
     /// The execution can't take it.
     Rejected(Rejection),
 }
@@ -142,17 +164,21 @@ impl Engine {
     pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
         let now = self.now();
         match command {
-            Command::Start { request, wait, reply } => match self.shard.start(*request, now) {
-                Ok(execution) => self.answers.await_start(execution, wait, reply),
-                Err(error) => drop(reply.send(Err(StartFailure::Refused(error)))),
-            },
+            Command::Start { request, wait, reply } => {
+                self.expect_mail();
+                match self.shard.start(*request, now) {
+                    Ok(execution) => self.answers.await_start(execution, wait, reply),
+                    Err(error) => drop(reply.send(Err(StartFailure::Refused(error)))),
+                }
+            }
             Command::Fork { request, reply } => match self.shard.fork(&request, now) {
                 Ok(execution) => self.answers.await_start(execution, false, reply),
                 Err(error) => drop(reply.send(Err(StartFailure::NoFork(error)))),
             },
             Command::AwaitEnd { execution, reply } => {
                 let runs = |state: &starbridge_machine::State| !state.status().is_ended();
-                if self.bring(&execution)? && self.shard.state(&execution).is_some_and(runs) {
+                let here = self.visiting.is_some() || self.bring(&execution)?;
+                if here && self.shard.state(&execution).is_some_and(runs) {
                     self.answers.await_end(execution, reply);
                 }
             }
@@ -166,11 +192,14 @@ impl Engine {
                 signal,
                 reply,
             } => {
-                let answer = match self.bring(&execution)? {
-                    false => Reply::NoSuchExecution,
-                    true => match self.shard.signal(&execution, *signal, now) {
-                        Ok(()) => Reply::Taken,
-                        Err(rejection) => Reply::Rejected(rejection),
+                let answer = match self.bring(&execution) {
+                    Err(StoreError::Held(_)) => self.leave_signal(&execution, *signal)?,
+                    brought => match brought? {
+                        false => Reply::NoSuchExecution,
+                        true => match self.shard.signal(&execution, *signal, now) {
+                            Ok(()) => Reply::Taken,
+                            Err(rejection) => Reply::Rejected(rejection),
+                        },
                     },
                 };
                 if let Some(reply) = reply {
@@ -193,6 +222,18 @@ impl Engine {
                 let number = self.answers.await_mark(reply, answer);
                 self.shard.mark(number);
             }
+            Command::TakeUp { execution, reply } => {
+                let answer = match self.bring(&execution) {
+                    Err(StoreError::Held(_)) => Reply::Held,
+                    brought => match brought? {
+                        false => Reply::NoSuchExecution,
+                        true => Reply::Taken,
+                    },
+                };
+                let number = self.answers.await_mark(reply, answer);
+                self.shard.mark(number);
+            }
+            Command::Rest { until, linger, reply } => self.resting = Some(Rest { until, linger, reply }),
             Command::Drain { until } => {
                 self.draining = Some(until);
                 self.calls.hand_back();
@@ -205,8 +246,13 @@ impl Engine {
         let Ok((execution, call)) = self.world.tokens.verify(token) else {
             return Ok(Reply::InvalidToken);
         };
-        if !self.bring(&execution)? {
-            return Ok(Reply::InvalidToken);
+        match self.bring(&execution) {
+            Err(StoreError::Held(_)) => return self.leave_report(&execution, call, report),
+            brought => {
+                if !brought? {
+                    return Ok(Reply::InvalidToken);
+                }
+            }
         }
         Ok(match report {
             Report::Heartbeat => self.take_heartbeat(&execution, call, now),
@@ -233,6 +279,57 @@ impl Engine {
                 self.take_result(&execution, call, signal, now)
             }
         })
+    }
+
+    /// Leaves a report to whoever has the execution.
+    fn leave_report(&mut self, execution: &str, call: EventId, report: Report) -> Result<Reply, StoreError> {
+        let body = match report {
+            Report::Succeed(output) => MessageBody::Reported { call, output },
+            Report::Fail { error, cause } => MessageBody::ReportedFailed {
+                call,
+                error: error.into(),
+                cause: cause.into(),
+            },
+            Report::Heartbeat => return Ok(Reply::Held),
+        };
+        self.leave(execution, call, body)
+    }
+
+    /// The same for what an operator says; only a stop makes sense to an execution that is being worked on.
+    fn leave_signal(&mut self, execution: &str, signal: Signal) -> Result<Reply, StoreError> {
+        let Signal::Stop {
+            error,
+            cause,
+            by,
+            rollback,
+        } = signal
+        else {
+            return Ok(Reply::Held);
+        };
+        let body = MessageBody::Stopped {
+            error: error.map(Into::into),
+            cause: cause.into(),
+            by: by.map(Into::into),
+            rollback,
+        };
+        self.leave(execution, EventId(0), body)
+    }
+
+    fn leave(&mut self, execution: &str, about: EventId, body: MessageBody) -> Result<Reply, StoreError> {
+        let message = Message {
+            id: MessageId {
+                from: execution.into(),
+                event: about,
+                to: execution.into(),
+            },
+            body,
+        };
+        let left = match &self.visiting {
+            None => false,
+            Some(visiting) => visiting.leave(&message)?,
+        };
+        // Who had it may have given it back meanwhile: whoever asks again finds it free.
+        Ok(if left { Reply::Left } else { Reply::Held })
     }
 
     fn take_heartbeat(&mut self, execution: &str, call: EventId, now: Timestamp) -> Reply {

@@ -45,6 +45,22 @@ impl Calls {
         self.out.is_empty() && self.waiting.is_empty()
     }
 
+    /// Gives up all that are out or wait: they are sent again by whoever goes on.
+    pub(super) fn give_up(&mut self) {
+        self.waiting.clear();
+        for (_, task) in std::mem::take(&mut self.out) {
+            task.abort();
+        }
+    }
+
+    /// The same for those of one execution.
+    pub(super) fn give_up_those_of(&mut self, execution: &Text) {
+        self.waiting.retain(|(of, _)| of != execution);
+        for (_, task) in self.out.extract_if(.., |(of, _), _| of == execution) {
+            task.abort();
+        }
+    }
+
     /// A call is over.
     pub(super) fn over(&mut self, execution: &Text, call: EventId) -> Option<AbortHandle> {
         self.out.remove(&(execution.clone(), call))
@@ -55,7 +71,7 @@ impl Engine {
     pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
         match outgoing {
             // It is outstanding, and leaves at the next start.
-            Outgoing::Send { .. } if self.draining.is_some() => {}
+            Outgoing::Send { .. } if self.draining.is_some() || self.hands_over() => {}
             Outgoing::Send { execution, call } if self.calls.out.len() < self.calls.at_once => {
                 self.send(execution, *call);
             }

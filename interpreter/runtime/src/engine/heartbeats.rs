@@ -35,6 +35,24 @@ impl Heartbeats {
         }
     }
 
+    /// Expects nothing of an execution any more.
+    pub(super) fn forget_all_of(&mut self, execution: &Text) {
+        let calls: Vec<EventId> = self.of(execution).map(|(call, _)| call).collect();
+        for call in calls {
+            self.forget(execution, call);
+        }
+    }
+
+    fn of(&self, execution: &Text) -> impl Iterator<Item = (EventId, Timestamp)> {
+        let all = (execution.clone(), EventId(0))..=(execution.clone(), EventId(u64::MAX));
+        self.calls.range(all).map(|((_, call), (deadline, _))| (*call, *deadline))
+    }
+
+    /// The next deadline of an execution.
+    pub(super) fn next_of(&self, execution: &Text) -> Option<Timestamp> {
+        self.of(execution).map(|(_, deadline)| deadline.plus_millis(1)).min()
+    }
+
     /// The next deadline.
     pub(super) fn next(&self) -> Option<Timestamp> {
         // A sign of life at exactly the deadline counts, so silence begins a millisecond later.

@@ -19,6 +19,10 @@ impl Engine {
         match self.load(execution) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
+            Err(StoreError::Held(_)) => {
+                self.shard.elsewhere(execution);
+                return Ok(());
+            }
             Err(StoreError::Corrupt(why)) => tracing::error!(execution, why, "an execution can't be taken up"),
             Err(error) => return Err(error),
         }
@@ -30,10 +34,16 @@ impl Engine {
     fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
         let limits = self.shard.shared_limits();
         let loaded = load(self.world.history.as_ref(), self.shard.flows(), &limits, execution)?;
-        let Some(loaded) = loaded else {
+        let Some(mut loaded) = loaded else {
             return Ok(false);
         };
+        self.expect_mail();
+        let mail = std::mem::take(&mut loaded.stored.mail);
         self.shard.recover(loaded);
+        if let Some(visiting) = &mut self.visiting {
+            let mail = visiting.unseen(mail);
+            self.shard.redeliver(mail);
+        }
         self.expect_heartbeats(execution);
         Ok(true)
     }
@@ -55,10 +65,14 @@ impl Engine {
         }
     }
 
-    /// Makes sure that an execution is here. Answers whether it is anywhere.
+    /// Makes sure that an execution is here. Answers whether it is anywhere; one that somebody else has is
+    /// [`StoreError::Held`].
     pub(super) fn bring(&mut self, execution: &str) -> Result<bool, StoreError> {
         if self.shard.state(execution).is_none() && self.is_mine(execution) {
-            self.fetch(execution)?;
+            match self.load(execution) {
+                Err(StoreError::Corrupt(why)) => tracing::error!(execution, why, "an execution can't be taken up"),
+                loaded => return loaded,
+            }
         }
         Ok(self.shard.state(execution).is_some())
     }

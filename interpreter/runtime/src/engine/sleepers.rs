@@ -31,6 +31,11 @@ impl Sleepers {
         first.into_iter().chain(self.look_again).min()
     }
 
+    /// When the first of those known is to be woken.
+    pub(super) fn soonest(&self) -> Option<Timestamp> {
+        self.soon.first().map(|(due, _)| *due)
+    }
+
     fn know(&mut self, due: Timestamp, execution: Text) {
         if due < self.horizon {
             self.soon.insert((due, execution));
@@ -75,8 +80,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Leaves to the store what only waits.
+    /// Leaves to the store what only waits; what is here for a time only is given back all at once.
     pub(super) fn leave_idle(&mut self) {
+        if self.visiting.is_some() {
+            return;
+        }
         for (due, execution) in self.shard.trim(self.settings.hot_executions) {
             self.sleepers.know(due, execution);
         }

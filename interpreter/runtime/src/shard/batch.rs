@@ -209,7 +209,9 @@ impl Shard {
         }
         // What follows a refused start is refused with it; who is still here has lost its store to somebody else.
         let here = |execution: &&&Text| self.executions.contains_key(execution.as_str());
-        self.lost = refused.iter().find(here).map(|execution| (*execution).clone());
+        let lost = refused.iter().filter(here).map(|execution| (*execution).clone());
+        self.lost.extend(lost);
+        self.lost.dedup();
         let stands = |outgoing: &Outgoing| outgoing.execution().is_none_or(|of| !refused.contains(&of));
         let held: Vec<Outgoing> = flight.held.into_iter().filter(stands).collect();
         // That children have begun is heard before how any of them ended.
@@ -224,10 +226,9 @@ impl Shard {
         }
     }
 
-    /// An execution whose append was refused because its history went on elsewhere, if the last batch had one: its state here is
-    /// not true any more.
-    pub fn lost(&self) -> Option<&Text> {
-        self.lost.as_ref()
+    /// Executions whose appends were refused because their histories went on elsewhere: their states here are not true any more.
+    pub fn take_lost(&mut self) -> Vec<Text> {
+        std::mem::take(&mut self.lost)
     }
 
     /// What was held with nothing to append waits for what is under way, if anything is.

@@ -56,6 +56,11 @@ impl Shard {
         self.absent = Some(execution);
     }
 
+    /// Somebody else has an execution that is wanted: what was posted to it is left to the store, and messages are seen there.
+    pub fn elsewhere(&mut self, execution: &str) {
+        self.inbox.retain(|(to, _)| to != execution);
+    }
+
     fn post(&mut self, to: Text, signal: Signal) {
         self.inbox.push_back((to, Post::Signal(Box::new(signal))));
     }
@@ -345,6 +350,17 @@ impl Shard {
                 held_time: None,
             },
             MessageBody::ReportedFailed { call, error, cause } => failed(call, &error, &cause),
+            MessageBody::Stopped {
+                error,
+                cause,
+                by,
+                rollback,
+            } => Signal::Stop {
+                error: error.map(|error| error.to_string()),
+                cause: cause.to_string(),
+                by: by.map(|by| by.to_string()),
+                rollback,
+            },
         };
         let awaited = self.state(&to).is_some_and(|state| match &signal {
             Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),

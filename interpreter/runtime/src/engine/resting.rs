@@ -1,0 +1,210 @@
+//! Coming to rest: where processes come and go, an engine has executions only for a time, and gives back what only waits. What
+//! is under way when its own time is over is given back as it stands; it goes on elsewhere.
+
+use super::Engine;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::Status;
+use starbridge_ports::{Leases, Message, MessageId, StoreError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Time between looks for what others have left for executions that are here, in milliseconds.
+const MAIL: u64 = 2_000;
+/// Executions looked after in one go.
+const LOOKED_AFTER: usize = 16;
+/// When to try again what somebody else is in the way of, in milliseconds.
+const IN_THE_WAY: u64 = 5_000;
+
+/// An execution that was given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resting {
+    /// The execution.
+    pub execution: Text,
+    /// Where it stands.
+    pub status: Status,
+    /// When it is to be gone on with; never, if it has ended or only others can bring it on.
+    pub again: Option<Timestamp>,
+}
+
+/// That somebody waits for the engine to come to rest.
+pub(super) struct Rest {
+    pub(super) until: Timestamp,
+    pub(super) linger: u64,
+    pub(super) reply: oneshot::Sender<Vec<Resting>>,
+}
+
+/// What an engine knows of executions that are its own for a time only.
+pub(super) struct Visiting {
+    leases: Arc<dyn Leases>,
+    /// Messages that were delivered here.
+    seen: BTreeSet<MessageId>,
+    look_again: Timestamp,
+    /// The execution looked after last.
+    looked_after: Option<Text>,
+}
+
+impl Visiting {
+    pub(super) fn new(leases: Arc<dyn Leases>) -> Self {
+        Self {
+            leases,
+            seen: BTreeSet::new(),
+            look_again: Timestamp::default(),
+            looked_after: None,
+        }
+    }
+
+    /// Leaves a message for whoever has an execution. Answers whether anybody has it.
+    pub(super) fn leave(&self, message: &Message) -> Result<bool, StoreError> {
+        self.leases.leave(message)
+    }
+
+    /// Those of these messages that were not delivered yet.
+    pub(super) fn unseen(&mut self, mut mail: Vec<Message>) -> Vec<Message> {
+        mail.retain(|message| self.seen.insert(message.id.clone()));
+        mail
+    }
+}
+
+impl Engine {
+    /// Whether what is under way is being given back as it stands.
+    pub(super) fn hands_over(&self) -> bool {
+        self.resting.as_ref().is_some_and(|rest| self.now() >= rest.until)
+    }
+
+    /// When to see whether the engine has come to rest, at the latest.
+    pub(super) fn rests_at(&self) -> Option<Timestamp> {
+        let busy = self.writing.is_busy();
+        let until = self.resting.as_ref().map(|rest| rest.until).filter(|_| !busy);
+        let mail = self.visiting.as_ref().map(|visiting| visiting.look_again);
+        until.into_iter().chain(mail.filter(|_| !self.shard.is_empty())).min()
+    }
+
+    /// Gives everything back if nothing is left to be done here for now, or time is over. Answers whether there is more to do
+    /// after all.
+    pub(super) fn come_to_rest(&mut self) -> Result<bool, StoreError> {
+        let Some(rest) = &self.resting else {
+            return Ok(false);
+        };
+        let over = self.hands_over();
+        if over {
+            self.calls.give_up();
+        }
+        if self.writing.is_busy() || self.shard.has_batch() {
+            return Ok(false);
+        }
+        if !over && (!self.calls.is_empty() || self.is_woken_before(self.now().plus_millis(rest.linger))) {
+            return Ok(false);
+        }
+        if !over && self.take_mail_of_all()? {
+            return Ok(true);
+        }
+        let resting = self.give_back(over)?;
+        if let Some(rest) = self.resting.take() {
+            // Whoever asked may have gone.
+            let _ = rest.reply.send(resting);
+        }
+        Ok(false)
+    }
+
+    fn is_woken_before(&self, then: Timestamp) -> bool {
+        let timers = [self.shard.next_wakeup(), self.heartbeats.next(), self.sleepers.soonest()];
+        timers.into_iter().flatten().any(|due| due <= then)
+    }
+
+    /// Gives executions back for which no mail has come, and delivers the mail of the others. Answers whether there was any.
+    fn take_mail_of_all(&mut self) -> Result<bool, StoreError> {
+        let Some(visiting) = &mut self.visiting else {
+            return Ok(false);
+        };
+        let mut mail = Vec::new();
+        for execution in self.shard.executions() {
+            if !visiting.leases.release(execution)? {
+                let messages = visiting.leases.mail(execution)?;
+                mail.extend(visiting.unseen(messages));
+            }
+        }
+        let any = !mail.is_empty();
+        self.shard.redeliver(mail);
+        Ok(any)
+    }
+
+    fn give_back(&mut self, over: bool) -> Result<Vec<Resting>, StoreError> {
+        let now = self.now();
+        let mut resting = Vec::new();
+        let executions: Vec<Text> = self.shard.executions().cloned().collect();
+        for execution in executions {
+            let mut free = true;
+            if let Some(visiting) = &self.visiting {
+                free = visiting.leases.release(&execution)?;
+            }
+            if let Some(record) = self.shard.record(&execution) {
+                let silent = self.heartbeats.next_of(&execution);
+                let again = match (record.status.is_ended(), record.awake) {
+                    (true, _) => None,
+                    (false, false) if free => record.wake_at,
+                    (false, _) if over || !free => Some(now),
+                    (false, _) => {
+                        let due = self.shard.state(&execution).and_then(|state| state.next_wakeup());
+                        let due = due.into_iter().chain(silent).min();
+                        Some(due.unwrap_or_else(|| now.plus_millis(IN_THE_WAY)))
+                    }
+                };
+                resting.push(Resting {
+                    execution: execution.clone(),
+                    status: record.status,
+                    again,
+                });
+            }
+            self.heartbeats.forget_all_of(&execution);
+            self.answers.forget(&execution);
+            self.shard.forget(&execution);
+        }
+        if let Some(visiting) = &mut self.visiting {
+            visiting.seen.clear();
+        }
+        Ok(resting)
+    }
+
+    /// Delivers what others have left for executions that are here. What comes from one that is here was delivered already.
+    pub(super) fn look_for_mail(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let Some(visiting) = &mut self.visiting else {
+            return Ok(());
+        };
+        if now < visiting.look_again || self.shard.is_empty() {
+            return Ok(());
+        }
+        visiting.look_again = now.plus_millis(MAIL);
+        let after = |execution: &&Text| visiting.looked_after.as_ref().is_none_or(|last| *execution > last);
+        let next: Vec<Text> = self.shard.executions().filter(after).take(LOOKED_AFTER).cloned().collect();
+        visiting.looked_after = next.last().filter(|_| next.len() == LOOKED_AFTER).cloned();
+        for execution in next {
+            if self.shard.state(&execution).is_none_or(|state| state.status().is_ended()) {
+                continue;
+            }
+            let mut mail = visiting.leases.mail(&execution)?;
+            mail.retain(|message| message.id.from == execution || self.shard.state(&message.id.from).is_none());
+            let mail = visiting.unseen(mail);
+            self.shard.redeliver(mail);
+        }
+        Ok(())
+    }
+
+    /// From now on there may be mail for what is here.
+    pub(super) fn expect_mail(&mut self) {
+        let now = self.now();
+        if let Some(visiting) = self.visiting.as_mut().filter(|_| self.shard.is_empty()) {
+            visiting.look_again = now.plus_millis(MAIL);
+        }
+    }
+
+    /// An execution went on elsewhere: what is known of it here is not true any more.
+    pub(super) fn lose(&mut self, execution: &Text) {
+        tracing::info!(%execution, "somebody else goes on with it");
+        self.calls.give_up_those_of(execution);
+        self.heartbeats.forget_all_of(execution);
+        self.answers.forget(execution);
+        self.shard.forget(execution);
+    }
+}

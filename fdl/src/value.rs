@@ -96,6 +96,11 @@ impl Value {
         }
     }
 
+    /// The member of that name, if this is an object that has one.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_object()?.get(key)
+    }
+
     /// What kind of value this is, in the words of JSON with its article, for messages.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -6,11 +6,14 @@
 mod clients;
 mod failure;
 mod lane;
+mod letters;
 mod message;
+mod onward;
 mod params;
 mod queue;
 mod replies;
 
+pub use onward::SqsOnward;
 pub use replies::{ReplyQueue, SqsReplies};
 
 use clients::Clients;

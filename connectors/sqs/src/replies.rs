@@ -3,11 +3,11 @@
 use crate::clients::Clients;
 use crate::failure;
 use crate::lane::{self, incomplete};
-use crate::message::{Attribute, MESSAGE_BYTES, id, legal};
+use crate::letters::{Letter, bury, of_dead_letters};
 use crate::queue::Queue;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, QueueAttributeName};
-use starbridge_aws::{Aws, Fault, FaultKind};
+use starbridge_aws::{Aws, Fault};
 use starbridge_ports::{Outcome, ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,6 @@ const OURS_SECONDS: i32 = 60;
 const KEPT_BACK_SECONDS: i32 = 11 * 3600;
 /// Messages of one request.
 const BATCH: usize = 10;
-/// Characters of a reason.
-const REASON: usize = 1024;
 
 /// Which queue replies come through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,7 +203,15 @@ impl Shared {
         let client = self.client().await?;
         match self.dead_letters(&client).await? {
             DeadLetters::In(queue, url) => {
-                self.bury(&queue, &url, &message, reason).await?;
+                let letter = Letter {
+                    source: &self.queue.name,
+                    body: &message.body,
+                    reason,
+                };
+                let buried = bury(&self.clients, &queue, &url, letter).await;
+                if let Err(fault) = buried {
+                    return Err(self.forgetting(fault).await);
+                }
                 self.delete(&[message]).await
             }
             DeadLetters::Nowhere => {
@@ -257,34 +263,6 @@ impl Shared {
             .and_then(|policy| policy.get("deadLetterTargetArn")?.as_str());
         Ok(arn.and_then(|arn| Queue::parse(arn).ok()))
     }
-
-    async fn bury(&self, queue: &Queue, url: &str, message: &ReplyMessage, reason: &str) -> Result<(), Fault> {
-        let client = self.clients.of_region(queue.region.as_deref()).await?;
-        let mut request = client.send_message().queue_url(url).message_body(&message.body);
-        let reason: String = legal(reason).chars().take(REASON).collect();
-        // A message as large as it may be has no room for a reason of up to four bytes a character.
-        if !reason.is_empty() && message.body.len() + 5 * REASON < MESSAGE_BYTES {
-            let reason = Attribute::text("reason", "String", reason);
-            request = request.message_attributes("reason", lane::value(reason)?);
-        }
-        if queue.is_fifo() {
-            // The same message once more is the same letter.
-            let group = id(&self.queue.name);
-            let letter = id(&format!("{} {}", self.queue.name, message.body));
-            request = request.message_group_id(group).message_deduplication_id(letter);
-        }
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(of_dead_letters(queue, self.forgetting(Fault::of(&error)).await)),
-        }
-    }
-}
-
-/// A fault about the queue for dead letters, which is told apart from the one with the replies.
-fn of_dead_letters(queue: &Queue, fault: Fault) -> Fault {
-    let fault = failure::in_words_of_queues(fault);
-    let cause = format!("its dead-letter {}: {}", queue.shown(), fault.cause);
-    Fault::new(FaultKind::Other("DeadLetters".to_owned()), cause)
 }
 
 /// Whether a message that was to be deleted is not there any more, or somebody else's by now: then it comes again, or has gone.

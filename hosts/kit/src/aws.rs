@@ -1,18 +1,26 @@
 //! AWS: its queues and functions, where this program is built with the feature `aws`.
 
 use crate::further::Further;
-use starbridge_ports::ReplySource;
+use starbridge_ports::{Onward, ReplySource};
 use std::sync::Arc;
 
 #[cfg(not(feature = "aws"))]
 const WITHOUT: &str = "this program was built without the feature `aws`";
+
+/// The way to AWS of this process: one thread, one set of connections and credentials.
+#[cfg(feature = "aws")]
+fn way() -> starbridge_aws::Aws {
+    static WAY: std::sync::OnceLock<starbridge_aws::Aws> = std::sync::OnceLock::new();
+    WAY.get_or_init(|| starbridge_aws::Aws::new(starbridge_aws::AwsSettings::default()))
+        .clone()
+}
 
 /// Adds what sends to queues of SQS and calls functions of Lambda, or why nothing does. All runtimes share connections,
 /// credentials and batches. Nothing is read and nothing started before the first call.
 #[cfg(feature = "aws")]
 pub fn add_to(further: &mut Further) {
     use starbridge_ports::Connector;
-    let way = starbridge_aws::Aws::new(starbridge_aws::AwsSettings::default());
+    let way = way();
     let sqs: Arc<dyn Connector> = Arc::new(starbridge_sqs::SqsConnector::new(way.clone()));
     let lambda: Arc<dyn Connector> = Arc::new(starbridge_lambda::LambdaConnector::new(way));
     further.add("sqs", move || sqs.clone());
@@ -34,13 +42,25 @@ pub fn replies(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ReplyS
         queue: queue.to_owned(),
         dead_letters: dead_letters.map(str::to_owned),
     };
-    let way = starbridge_aws::Aws::new(starbridge_aws::AwsSettings::default());
-    Ok(Arc::new(starbridge_sqs::SqsReplies::new(way, &of)?))
+    Ok(Arc::new(starbridge_sqs::SqsReplies::new(way(), &of)?))
 }
 
 /// There are none.
 #[cfg(not(feature = "aws"))]
 pub fn replies(_: &str, _: Option<&str>) -> Result<Arc<dyn ReplySource>, String> {
+    Err(WITHOUT.to_owned())
+}
+
+/// The queue through which processes that come and go leave each other word, and the one for messages nobody can deal with;
+/// each by name, URL or ARN. The error says what is wrong with a name.
+#[cfg(feature = "aws")]
+pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn Onward>, String> {
+    Ok(Arc::new(starbridge_sqs::SqsOnward::new(way(), queue, dead_letters)?))
+}
+
+/// There is none.
+#[cfg(not(feature = "aws"))]
+pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn Onward>, String> {
     Err(WITHOUT.to_owned())
 }
 

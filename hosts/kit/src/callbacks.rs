@@ -11,7 +11,7 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
-pub(crate) use reading::read_entry;
+pub use reading::read_entry;
 use reading::read_report;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_runtime::{Command, Reply, Report};

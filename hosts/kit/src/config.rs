@@ -1,10 +1,12 @@
 //! The configuration of a server: one TOML file, each setting with a default, each to be overridden from the environment
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
+mod lambda;
 mod notifications;
 mod redis;
 mod sqs;
 
+pub use lambda::LambdaConfig;
 pub use redis::RedisConfig;
 pub use sqs::SqsConfig;
 
@@ -50,6 +52,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// What is written while it runs.
     pub log: LogConfig,
+    /// The interpreter as a function of AWS Lambda.
+    pub lambda: LambdaConfig,
     /// Where resources lead: patterns and targets.
     pub resources: BTreeMap<String, String>,
     /// Who may do what.
@@ -286,6 +290,7 @@ impl Config {
         self.resource_map()?;
         self.redis.check()?;
         self.sqs.check()?;
+        self.lambda.check()?;
         self.targets()?;
         if self.limits.history_events > MOST_EVENTS {
             return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));

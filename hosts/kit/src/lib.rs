@@ -17,4 +17,5 @@ pub mod rehearsal;
 pub mod replaying;
 pub mod stores;
 pub mod system;
+pub mod tables;
 pub mod visits;

@@ -100,7 +100,10 @@ fn reach(settings: &NodeSettings) -> Reach {
         reach = reach.without(scheme, why);
     }
     if settings.visit.is_some() {
-        reach = reach.without("queue", "worker queues need a server: send to SQS (`sqs:QUEUE`) instead");
+        reach = reach.without(
+            "queue",
+            "worker queues need a server: send to SQS (`sqs:QUEUE`) instead",
+        );
     }
     if settings.commands_in.is_none() {
         reach = reach.without("cmd", "no folder for programs is configured (`commands.folder`)");
@@ -158,7 +161,10 @@ impl Node {
         let store = settings.store.clone();
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
-        let flows = load_flows(store.as_ref(), &limits)?;
+        let mut flows = load_flows(store.as_ref(), &limits)?;
+        if settings.visit.is_some() {
+            flows = flows::shared(flows, store.clone(), limits.clone());
+        }
         let tokens = token_keys(store.as_ref())?;
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());

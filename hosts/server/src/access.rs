@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
+use starbridge_kit::config::TokenConfig;
 use starbridge_kit::problem::Problem;
 use starbridge_runtime::hexadecimal;
 use std::collections::HashMap;
@@ -156,6 +157,23 @@ impl Bucket {
         self.left = (self.left + self.seen.elapsed().as_secs_f64() * PER_SECOND).min(BURST);
         self.seen = Instant::now();
     }
+}
+
+/// Who may do what by these tokens. The error names a scope that is none.
+pub fn access_of(tokens: &[TokenConfig]) -> Result<Access, String> {
+    let mut access = Access::default();
+    for token in tokens {
+        let mut scopes = Vec::new();
+        for word in &token.scopes {
+            let scope = Scope::parse(word);
+            scopes
+                .push(scope.ok_or_else(|| format!("the token `{}` has a scope `{word}`, which is none", token.name))?);
+        }
+        if let Some(hash) = TokenHash::parse(&token.sha256) {
+            access.grant(hash, scopes);
+        }
+    }
+    Ok(access)
 }
 
 /// Lets a request through, or not.

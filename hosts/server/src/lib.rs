@@ -6,8 +6,9 @@ mod reading;
 mod routes;
 mod shapes;
 
-pub use access::{Access, Scope, TokenHash};
+pub use access::{Access, Scope, TokenHash, access_of};
 pub use openapi::openapi;
+pub use shapes::execution as execution_shape;
 
 use access::Limiter;
 use axum::Router;
@@ -36,6 +37,22 @@ struct App {
     hosts: Arc<Vec<String>>,
     limiter: Arc<Limiter>,
     draining: Arc<AtomicBool>,
+}
+
+/// The API as a service, for hosts that get requests in ways of their own. Each request needs an extension
+/// `ConnectInfo<SocketAddr>` that says whom it comes from.
+pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
+    api(node, settings, Arc::default())
+}
+
+fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> Router {
+    routes::router(App {
+        node,
+        access: Arc::new(settings.access),
+        hosts: Arc::new(settings.hosts),
+        limiter: Arc::default(),
+        draining,
+    })
 }
 
 /// A server that listens.
@@ -107,13 +124,7 @@ impl Server {
 
     /// Answers for a node until `end` comes; answers under way are still given.
     pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) -> std::io::Result<()> {
-        let router: Router = routes::router(App {
-            node,
-            access: Arc::new(self.settings.access),
-            hosts: Arc::new(self.settings.hosts),
-            limiter: Arc::default(),
-            draining: self.draining,
-        });
+        let router = api(node, self.settings, self.draining);
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(self.listener, service)
             .with_graceful_shutdown(async move {

@@ -94,6 +94,8 @@ pub struct Engine {
     sleepers: Sleepers,
     visiting: Option<Visiting>,
     resting: Option<Rest>,
+    /// What is decided is made durable, and nothing more.
+    still: bool,
     answers: Answers,
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),
     commands: mpsc::Receiver<Command>,
@@ -120,6 +122,7 @@ impl Engine {
             writing: Writing::here(world.history.clone()),
             visiting: world.leases.clone().map(Visiting::new),
             resting: None,
+            still: false,
             world,
             settings,
             ahead: 0,
@@ -203,7 +206,10 @@ impl Engine {
             let now = self.now();
             let step = match self.hands_over() {
                 true if self.shard.has_batch() => Step::Decided,
-                true => Step::Idle,
+                true => {
+                    self.shard.release_what_waits_for_nothing();
+                    Step::Idle
+                }
                 false => self.shard.pump(now),
             };
             match step {

@@ -5,15 +5,28 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The flows a runtime can start, by name; versions count from 1. A clone is the same table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct FlowTable {
     flows: Arc<RwLock<BTreeMap<String, Versions>>>,
+    /// Where versions come from that were put elsewhere: it sets those of a flow.
+    source: Option<Source>,
 }
+
+/// Sets the versions of a flow in a table.
+type Source = Arc<dyn Fn(&FlowTable, &str) + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct Versions {
     flows: BTreeMap<u64, Arc<Flow>>,
     hidden: bool,
+}
+
+impl std::fmt::Debug for FlowTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FlowTable")
+            .field("flows", &self.flows)
+            .finish_non_exhaustive()
+    }
 }
 
 impl FlowTable {
@@ -59,7 +72,30 @@ impl FlowTable {
 
     /// A version that an execution runs, hidden or not.
     pub fn running(&self, name: &str, version: u64) -> Option<Arc<Flow>> {
+        let known = self.known(name, version);
+        match &self.source {
+            Some(source) if known.is_none() => {
+                source(self, name);
+                self.known(name, version)
+            }
+            _ => known,
+        }
+    }
+
+    /// Whether a version is in the table.
+    pub fn knows(&self, name: &str, version: u64) -> bool {
+        self.known(name, version).is_some()
+    }
+
+    fn known(&self, name: &str, version: u64) -> Option<Arc<Flow>> {
         self.read().get(name)?.flows.get(&version).cloned()
+    }
+
+    /// The same table, which asks for versions it does not know: others may put some.
+    #[must_use]
+    pub fn asking(mut self, source: impl Fn(&Self, &str) + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
     }
 
     /// The latest version of each flow that can be started.

@@ -10,7 +10,7 @@ use starbridge_kit::config::Config;
 use starbridge_kit::node::{Node, rotate_token_keys};
 use starbridge_kit::stores::open_store;
 use starbridge_kit::system::reason;
-use starbridge_server::{Access, BindError, Drain, Scope, Server, ServerSettings, TokenHash};
+use starbridge_server::{BindError, Drain, Server, ServerSettings, access_of};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,24 +86,6 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
     Ok(config)
 }
 
-fn access(config: &Config, output: Output) -> Result<Access, Exit> {
-    let mut access = Access::default();
-    for token in &config.tokens {
-        let mut scopes = Vec::new();
-        for word in &token.scopes {
-            let scope = Scope::parse(word).ok_or_else(|| {
-                let message = format!("the token `{}` has a scope `{word}`, which is none", token.name);
-                bad(output, &message, "scopes are read, start, worker, operate and admin")
-            })?;
-            scopes.push(scope);
-        }
-        if let Some(hash) = TokenHash::parse(&token.sha256) {
-            access.grant(hash, scopes);
-        }
-    }
-    Ok(access)
-}
-
 async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit> {
     let server = bind(config, output).await?;
     let store = open_store(&config.store.path).map_err(|error| fault(output, &error, ""))?;
@@ -139,7 +121,8 @@ async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit
 
 async fn bind(config: &Config, output: Output) -> Result<Server, Exit> {
     let settings = ServerSettings {
-        access: access(config, output)?,
+        access: access_of(&config.tokens)
+            .map_err(|error| bad(output, &error, "scopes are read, start, worker, operate and admin"))?,
         hosts: config.server.hosts.clone(),
     };
     let server = Server::bind(config.server.listen, settings).await;

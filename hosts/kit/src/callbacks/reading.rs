@@ -31,7 +31,7 @@ pub(super) fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
 }
 
 /// A token and its report from an entry of a batch.
-pub(crate) fn read_entry(entry: &Value) -> Result<(String, Report), String> {
+pub fn read_entry(entry: &Value) -> Result<(String, Report), String> {
     let entry = entry
         .as_object()
         .ok_or_else(|| format!("a report is an object, not {}", entry.kind()))?;

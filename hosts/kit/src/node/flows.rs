@@ -7,6 +7,7 @@ use starbridge_fdl::limits::{Limits, is_name};
 use starbridge_fdl::syntax::{Format, Source};
 use starbridge_ports::{KeptFlow, Store, StoreError};
 use starbridge_runtime::FlowTable;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A definition that was put.
@@ -53,8 +54,29 @@ pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, Node
 pub(super) fn refresh(store: &dyn Store, flows: &FlowTable, limits: &Limits, name: &str) -> Result<(), StoreError> {
     let mut versions = store.versions(name)?;
     let latest = versions.iter().map(|kept| kept.version).max();
-    versions.retain(|kept| Some(kept.version) == latest || flows.running(name, kept.version).is_none());
+    versions.retain(|kept| Some(kept.version) == latest || !flows.knows(name, kept.version));
     set(flows, versions, limits)
+}
+
+/// The same for all flows.
+pub(super) fn refresh_all(store: &dyn Store, flows: &FlowTable, limits: &Limits) -> Result<(), StoreError> {
+    let mut kept = store.flows()?;
+    let mut latest = BTreeMap::new();
+    for flow in &kept {
+        let last: &mut u64 = latest.entry(flow.name.clone()).or_default();
+        *last = flow.version.max(*last);
+    }
+    kept.retain(|kept| latest.get(&kept.name) == Some(&kept.version) || !flows.knows(&kept.name, kept.version));
+    set(flows, kept, limits)
+}
+
+/// The same table, which reads flows others have put when they are asked for.
+pub(super) fn shared(flows: FlowTable, store: Arc<dyn Store>, limits: Arc<Limits>) -> FlowTable {
+    flows.asking(move |flows, name| {
+        if let Err(error) = refresh(store.as_ref(), flows, &limits, name) {
+            tracing::warn!(flow = name, %error, "its versions can't be read");
+        }
+    })
 }
 
 fn set(flows: &FlowTable, kept: Vec<KeptFlow>, limits: &Limits) -> Result<(), StoreError> {

@@ -192,6 +192,21 @@ impl Node {
         self.schedules.lock().get(name).cloned()
     }
 
+    /// Starts what schedules say, once: where nobody is there all the time to look.
+    pub async fn fire_schedules(&self) -> Result<(), StoreError> {
+        self.schedules.lock().clear();
+        self.take_up_schedules()?;
+        let now = self.now();
+        for scheduled in self.schedules() {
+            let next = scheduled.schedule.expression.next_after(scheduled.last);
+            if next.is_some_and(|next| next <= now) || !scheduled.queued.is_empty() {
+                self.refresh_flow(&scheduled.schedule.flow)?;
+                self.fire(scheduled, now).await;
+            }
+        }
+        Ok(())
+    }
+
     /// Starts what schedules say, for ever.
     pub async fn keep_schedules(self: Arc<Self>) {
         loop {

@@ -30,6 +30,11 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
+    /// From now on what is asked of the node is decided and made durable, and nothing more, until it has come to rest.
+    pub fn stand_still(&self) -> Result<(), NotTaken> {
+        self.owners.anyone(Command::StandStill)
+    }
+
     /// Waits until nothing is left to do here for now, at most until that time, and gives executions back; timers due within
     /// `linger` are waited for. Answers what was given back, and when each is to be gone on with. For nodes with one owner.
     pub async fn rest(&self, until: Timestamp, linger: Duration) -> Result<Vec<Resting>, NotTaken> {
@@ -37,6 +42,11 @@ impl Node {
         let linger = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
         self.owners.anyone(Command::Rest { until, linger, reply })?;
         answer.await.map_err(|_| NotTaken::Stopping)
+    }
+
+    /// Reads what the store has of all flows.
+    pub fn refresh_flows(&self) -> Result<(), StoreError> {
+        super::flows::refresh_all(self.store.as_ref(), &self.flows, &self.limits)
     }
 
     /// Reads what the store has of a flow: others may have put a version meanwhile.

@@ -69,6 +69,9 @@ pub enum Command {
         /// Who is told: it counts, it is nowhere, or somebody else has it.
         reply: oneshot::Sender<Reply>,
     },
+    /// From now on nothing new is sent and no timer fires: what is asked is decided and made durable, and the rest is left to
+    /// whoever goes on after [`Command::Rest`].
+    StandStill,
     /// Once nothing is left that can be done now, executions are given back; what is still under way at the end of the time as
     /// it stands. Nothing new is to be asked of the engine until then.
     Rest {
@@ -184,27 +187,16 @@ impl Engine {
             }
             Command::Report { token, report, reply } => {
                 let answer = self.take_report(&token, report, now)?;
-                let number = self.answers.await_mark(reply, answer);
-                self.shard.mark(number);
+                self.answer_when_durable(reply, answer);
             }
             Command::Signal {
                 execution,
                 signal,
                 reply,
             } => {
-                let answer = match self.bring(&execution) {
-                    Err(StoreError::Held(_)) => self.leave_signal(&execution, *signal)?,
-                    brought => match brought? {
-                        false => Reply::NoSuchExecution,
-                        true => match self.shard.signal(&execution, *signal, now) {
-                            Ok(()) => Reply::Taken,
-                            Err(rejection) => Reply::Rejected(rejection),
-                        },
-                    },
-                };
+                let answer = self.take_signal(&execution, *signal, now)?;
                 if let Some(reply) = reply {
-                    let number = self.answers.await_mark(reply, answer);
-                    self.shard.mark(number);
+                    self.answer_when_durable(reply, answer);
                 }
             }
             Command::Bury {
@@ -219,20 +211,18 @@ impl Engine {
                         Reply::Taken
                     }
                 };
-                let number = self.answers.await_mark(reply, answer);
-                self.shard.mark(number);
+                self.answer_when_durable(reply, answer);
             }
             Command::TakeUp { execution, reply } => {
                 let answer = match self.bring(&execution) {
                     Err(StoreError::Held(_)) => Reply::Held,
-                    brought => match brought? {
-                        false => Reply::NoSuchExecution,
-                        true => Reply::Taken,
-                    },
+                    Ok(true) => Reply::Taken,
+                    Ok(false) => Reply::NoSuchExecution,
+                    Err(error) => return Err(error),
                 };
-                let number = self.answers.await_mark(reply, answer);
-                self.shard.mark(number);
+                self.answer_when_durable(reply, answer);
             }
+            Command::StandStill => self.still = true,
             Command::Rest { until, linger, reply } => self.resting = Some(Rest { until, linger, reply }),
             Command::Drain { until } => {
                 self.draining = Some(until);
@@ -242,17 +232,32 @@ impl Engine {
         Ok(())
     }
 
+    fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) {
+        let number = self.answers.await_mark(reply, answer);
+        self.shard.mark(number);
+    }
+
+    fn take_signal(&mut self, execution: &str, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
+        Ok(match self.bring(execution) {
+            Err(StoreError::Held(_)) => self.leave_signal(execution, signal)?,
+            Err(error) => return Err(error),
+            Ok(false) => Reply::NoSuchExecution,
+            Ok(true) => match self.shard.signal(execution, signal, now) {
+                Ok(()) => Reply::Taken,
+                Err(rejection) => Reply::Rejected(rejection),
+            },
+        })
+    }
+
     fn take_report(&mut self, token: &str, report: Report, now: Timestamp) -> Result<Reply, StoreError> {
         let Ok((execution, call)) = self.world.tokens.verify(token) else {
             return Ok(Reply::InvalidToken);
         };
         match self.bring(&execution) {
             Err(StoreError::Held(_)) => return self.leave_report(&execution, call, report),
-            brought => {
-                if !brought? {
-                    return Ok(Reply::InvalidToken);
-                }
-            }
+            Err(error) => return Err(error),
+            Ok(false) => return Ok(Reply::InvalidToken),
+            Ok(true) => {}
         }
         Ok(match report {
             Report::Heartbeat => self.take_heartbeat(&execution, call, now),

@@ -45,7 +45,9 @@ impl Heartbeats {
 
     fn of(&self, execution: &Text) -> impl Iterator<Item = (EventId, Timestamp)> {
         let all = (execution.clone(), EventId(0))..=(execution.clone(), EventId(u64::MAX));
-        self.calls.range(all).map(|((_, call), (deadline, _))| (*call, *deadline))
+        self.calls
+            .range(all)
+            .map(|((_, call), (deadline, _))| (*call, *deadline))
     }
 
     /// The next deadline of an execution.

@@ -39,8 +39,10 @@ impl Engine {
         };
         self.expect_mail();
         let mail = std::mem::take(&mut loaded.stored.mail);
+        let wake_at = loaded.stored.record.wake_at;
         self.shard.recover(loaded);
         if let Some(visiting) = &mut self.visiting {
+            visiting.woke(&execution.into(), wake_at);
             let mail = visiting.unseen(mail);
             self.shard.redeliver(mail);
         }

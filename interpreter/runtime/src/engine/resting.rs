@@ -6,7 +6,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{Leases, Message, MessageId, StoreError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -26,6 +26,8 @@ pub struct Resting {
     pub status: Status,
     /// When it is to be gone on with; never, if it has ended or only others can bring it on.
     pub again: Option<Timestamp>,
+    /// When it was to be gone on with before it was taken here, if it slept.
+    pub known: Option<Timestamp>,
 }
 
 /// That somebody waits for the engine to come to rest.
@@ -40,6 +42,8 @@ pub(super) struct Visiting {
     leases: Arc<dyn Leases>,
     /// Messages that were delivered here.
     seen: BTreeSet<MessageId>,
+    /// When executions that slept were to be woken.
+    slept_until: BTreeMap<Text, Timestamp>,
     look_again: Timestamp,
     /// The execution looked after last.
     looked_after: Option<Text>,
@@ -50,6 +54,7 @@ impl Visiting {
         Self {
             leases,
             seen: BTreeSet::new(),
+            slept_until: BTreeMap::new(),
             look_again: Timestamp::default(),
             looked_after: None,
         }
@@ -58,6 +63,15 @@ impl Visiting {
     /// Leaves a message for whoever has an execution. Answers whether anybody has it.
     pub(super) fn leave(&self, message: &Message) -> Result<bool, StoreError> {
         self.leases.leave(message)
+    }
+
+    /// An execution was taken that was to be woken then.
+    pub(super) fn woke(&mut self, execution: &Text, wake_at: Option<Timestamp>) {
+        self.slept_until.extend(wake_at.map(|due| (execution.clone(), due)));
+    }
+
+    fn slept(&self, execution: &Text) -> Option<Timestamp> {
+        self.slept_until.get(execution).copied()
     }
 
     /// Those of these messages that were not delivered yet.
@@ -70,7 +84,7 @@ impl Visiting {
 impl Engine {
     /// Whether what is under way is being given back as it stands.
     pub(super) fn hands_over(&self) -> bool {
-        self.resting.as_ref().is_some_and(|rest| self.now() >= rest.until)
+        self.still || self.resting.as_ref().is_some_and(|rest| self.now() >= rest.until)
     }
 
     /// When to see whether the engine has come to rest, at the latest.
@@ -101,6 +115,7 @@ impl Engine {
             return Ok(true);
         }
         let resting = self.give_back(over)?;
+        self.still = false;
         if let Some(rest) = self.resting.take() {
             // Whoever asked may have gone.
             let _ = rest.reply.send(resting);
@@ -109,7 +124,11 @@ impl Engine {
     }
 
     fn is_woken_before(&self, then: Timestamp) -> bool {
-        let timers = [self.shard.next_wakeup(), self.heartbeats.next(), self.sleepers.soonest()];
+        let timers = [
+            self.shard.next_wakeup(),
+            self.heartbeats.next(),
+            self.sleepers.soonest(),
+        ];
         timers.into_iter().flatten().any(|due| due <= then)
     }
 
@@ -155,6 +174,7 @@ impl Engine {
                     execution: execution.clone(),
                     status: record.status,
                     again,
+                    known: self.visiting.as_ref().and_then(|visiting| visiting.slept(&execution)),
                 });
             }
             self.heartbeats.forget_all_of(&execution);
@@ -163,6 +183,7 @@ impl Engine {
         }
         if let Some(visiting) = &mut self.visiting {
             visiting.seen.clear();
+            visiting.slept_until.clear();
         }
         Ok(resting)
     }
@@ -177,10 +198,20 @@ impl Engine {
         }
         visiting.look_again = now.plus_millis(MAIL);
         let after = |execution: &&Text| visiting.looked_after.as_ref().is_none_or(|last| *execution > last);
-        let next: Vec<Text> = self.shard.executions().filter(after).take(LOOKED_AFTER).cloned().collect();
+        let next: Vec<Text> = self
+            .shard
+            .executions()
+            .filter(after)
+            .take(LOOKED_AFTER)
+            .cloned()
+            .collect();
         visiting.looked_after = next.last().filter(|_| next.len() == LOOKED_AFTER).cloned();
         for execution in next {
-            if self.shard.state(&execution).is_none_or(|state| state.status().is_ended()) {
+            if self
+                .shard
+                .state(&execution)
+                .is_none_or(|state| state.status().is_ended())
+            {
                 continue;
             }
             let mut mail = visiting.leases.mail(&execution)?;

@@ -232,7 +232,7 @@ impl Shard {
     }
 
     /// What was held with nothing to append waits for what is under way, if anything is.
-    pub(super) fn release_what_waits_for_nothing(&mut self) {
+    pub(crate) fn release_what_waits_for_nothing(&mut self) {
         if self.held.is_empty() {
             return;
         }

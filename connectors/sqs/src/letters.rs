@@ -1,0 +1,49 @@
+//! Dead letters: messages nobody can deal with, put where people look for them.
+
+use crate::clients::Clients;
+use crate::failure;
+use crate::lane;
+use crate::message::{Attribute, MESSAGE_BYTES, id, legal};
+use crate::queue::Queue;
+use starbridge_aws::{Fault, FaultKind};
+
+/// Characters of a reason.
+const REASON: usize = 1024;
+
+/// A message nobody can deal with.
+pub(crate) struct Letter<'a> {
+    /// The queue it came through.
+    pub source: &'a str,
+    /// What it says.
+    pub body: &'a str,
+    /// What is wrong with it.
+    pub reason: &'a str,
+}
+
+/// Puts a letter into a queue.
+pub(crate) async fn bury(clients: &Clients, queue: &Queue, url: &str, letter: Letter<'_>) -> Result<(), Fault> {
+    let client = clients.of_region(queue.region.as_deref()).await?;
+    let mut request = client.send_message().queue_url(url).message_body(letter.body);
+    let reason: String = legal(letter.reason).chars().take(REASON).collect();
+    // A message as large as it may be has no room for a reason of up to four bytes a character.
+    if !reason.is_empty() && letter.body.len() + 5 * REASON < MESSAGE_BYTES {
+        let reason = Attribute::text("reason", "String", reason);
+        request = request.message_attributes("reason", lane::value(reason)?);
+    }
+    if queue.is_fifo() {
+        // The same message once more is the same letter.
+        let group = id(letter.source);
+        let same = id(&format!("{} {}", letter.source, letter.body));
+        request = request.message_group_id(group).message_deduplication_id(same);
+    }
+    let sent = request.send().await;
+    sent.map(drop)
+        .map_err(|error| of_dead_letters(queue, Fault::of(&error)))
+}
+
+/// A fault about the queue for dead letters, which is told apart from the one with the replies.
+pub(crate) fn of_dead_letters(queue: &Queue, fault: Fault) -> Fault {
+    let fault = failure::in_words_of_queues(fault);
+    let cause = format!("its dead-letter {}: {}", queue.shown(), fault.cause);
+    Fault::new(FaultKind::Other("DeadLetters".to_owned()), cause)
+}

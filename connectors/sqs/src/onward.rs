@@ -1,0 +1,105 @@
+//! A queue of our own, through which processes that come and go leave each other word.
+
+use crate::clients::Clients;
+use crate::letters::{Letter, bury};
+use crate::queue::Queue;
+use crate::{failure, lane};
+use starbridge_aws::{Aws, Fault, FaultKind};
+use starbridge_ports::{Onward, Outcome, ReplyError, ReplyFuture};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest a message can be held back by the service.
+const LONGEST: Duration = Duration::from_secs(900);
+
+/// Puts messages into a queue of Amazon SQS that we read ourselves. A clone is the same queue.
+#[derive(Clone)]
+pub struct SqsOnward {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clients: Clients,
+    queue: Queue,
+    dead_letters: Option<Queue>,
+}
+
+impl SqsOnward {
+    /// Messages through this queue, those nobody can deal with into the other one; each is a name, a URL or an ARN. The error
+    /// says which is none.
+    pub fn new(aws: Aws, queue: &str, dead_letters: Option<&str>) -> Result<Self, String> {
+        let parse = |name: &str| {
+            let queue = Queue::parse(name).map_err(|outcome| match outcome {
+                Outcome::Failed { cause, .. } => cause,
+                _ => format!("`{name}` is no queue"),
+            })?;
+            match queue.is_fifo() {
+                true => Err(format!("`{name}` keeps an order: messages can't be held back in it")),
+                false => Ok(queue),
+            }
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                clients: Clients::new(aws),
+                queue: parse(queue)?,
+                dead_letters: dead_letters.map(parse).transpose()?,
+            }),
+        })
+    }
+
+    fn carry<'a, W>(&'a self, work: W) -> ReplyFuture<'a, ()>
+    where
+        W: Future<Output = Result<(), Fault>> + Send + 'static,
+    {
+        Box::pin(async move {
+            let done = self.shared.clients.aws().run(work).await;
+            done.and_then(|done| done).map_err(|fault| {
+                let fault = failure::in_words_of_queues(fault);
+                ReplyError(format!("{}: {}", self.shared.queue.shown(), fault.cause))
+            })
+        })
+    }
+}
+
+impl Onward for SqsOnward {
+    fn put(&self, body: String, delay: Duration) -> ReplyFuture<'_, ()> {
+        let shared = self.shared.clone();
+        self.carry(async move { shared.put(body, delay).await })
+    }
+
+    fn bury(&self, body: String, reason: String) -> ReplyFuture<'_, ()> {
+        let shared = self.shared.clone();
+        self.carry(async move { shared.bury(&body, &reason).await })
+    }
+}
+
+impl Shared {
+    async fn put(&self, body: String, delay: Duration) -> Result<(), Fault> {
+        let client = self.clients.of_region(self.queue.region.as_deref()).await?;
+        let url = lane::queue_url(&client, &self.queue).await?;
+        // A part of a second is waited for: nothing comes too early.
+        let whole = delay.min(LONGEST).as_secs() + u64::from(delay.subsec_nanos() > 0);
+        let seconds = i32::try_from(whole.min(LONGEST.as_secs())).unwrap_or_default();
+        let request = client.send_message().queue_url(url).message_body(body);
+        let sent = request.delay_seconds(seconds).send().await;
+        sent.map(drop).map_err(|error| Fault::of(&error))
+    }
+
+    async fn bury(&self, body: &str, reason: &str) -> Result<(), Fault> {
+        let nowhere = || {
+            Fault::new(
+                FaultKind::Other("DeadLetters".to_owned()),
+                "it has no dead-letter queue",
+            )
+        };
+        let queue = self.dead_letters.as_ref().ok_or_else(nowhere)?;
+        let client = self.clients.of_region(queue.region.as_deref()).await?;
+        let url = lane::queue_url(&client, queue).await?;
+        let letter = Letter {
+            source: &self.queue.name,
+            body,
+            reason,
+        };
+        bury(&self.clients, queue, &url, letter).await
+    }
+}

@@ -1,0 +1,116 @@
+//! The API inside this process: what events ask is asked of it, so that it is checked and refused in one way everywhere.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use starbridge_fdl::value::Value;
+use starbridge_kit::config::Config;
+use starbridge_kit::node::Node;
+use starbridge_server::{Access, ServerSettings, access_of};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tower_service::Service;
+
+use crate::Failure;
+
+/// The most an answer can have: what Lambda carries.
+const ANSWER: usize = 6 * 1024 * 1024;
+
+/// The API, for us and for others.
+#[derive(Clone)]
+pub(crate) struct Api {
+    /// Open: for events, which come from whoever may invoke the function.
+    inside: Router,
+    /// As it is configured: for requests over HTTP.
+    outside: Router,
+    /// Whether requests over HTTP need tokens.
+    pub(crate) has_tokens: bool,
+}
+
+/// A request.
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    pub(crate) from: IpAddr,
+}
+
+/// An answer.
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Api {
+    /// The API of a node.
+    pub(crate) fn of(node: &Arc<Node>, config: &Config) -> Result<Self, String> {
+        let access = access_of(&config.tokens)?;
+        let has_tokens = !access.is_open();
+        let settings = |access: Access| ServerSettings {
+            access,
+            hosts: config.server.hosts.clone(),
+        };
+        Ok(Self {
+            inside: starbridge_server::service(node.clone(), settings(Access::default())),
+            outside: starbridge_server::service(node.clone(), settings(access)),
+            has_tokens,
+        })
+    }
+
+    /// Asks as one of us. An answer that refuses is a failure.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        let internal = |error: &dyn std::fmt::Display| Failure::new("Internal", error.to_string());
+        let uri = path
+            .parse()
+            .map_err(|error: axum::http::uri::InvalidUri| internal(&error))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("localhost"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let asked = Asked {
+            method,
+            uri,
+            headers,
+            body: body.to_json().into_bytes(),
+            from: Ipv4Addr::LOCALHOST.into(),
+        };
+        let answered = send(self.inside.clone(), asked).await?;
+        let read = if answered.body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&answered.body).map_err(|error| internal(&error))?
+        };
+        match answered.status.is_success() {
+            true => Ok(read),
+            false => Err(Failure::of_problem(&read)),
+        }
+    }
+
+    /// Asks as somebody outside.
+    pub(crate) async fn ask_outside(&self, asked: Asked) -> Result<Answered, Failure> {
+        send(self.outside.clone(), asked).await
+    }
+}
+
+async fn send(mut router: Router, asked: Asked) -> Result<Answered, Failure> {
+    let mut request = Request::new(Body::from(asked.body));
+    *request.method_mut() = asked.method;
+    *request.uri_mut() = asked.uri;
+    *request.headers_mut() = asked.headers;
+    let from = ConnectInfo(SocketAddr::new(asked.from, 0));
+    request.extensions_mut().insert(from);
+    let response = router.call(request).await.unwrap_or_else(|never| match never {});
+    let (head, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, ANSWER).await;
+    let body = body.map_err(|_| {
+        let words = "the answer has more than the 6 MB that Lambda carries: ask for less at a time";
+        Failure::new("AnswerTooLarge", words)
+    })?;
+    Ok(Answered {
+        status: head.status,
+        headers: head.headers,
+        body: body.to_vec(),
+    })
+}

@@ -1,0 +1,214 @@
+//! Messages of queues: continuations of our own, reports of others, flows to be started. Each message counts for itself: those
+//! that fail come again, and after some tries go where people look for them, with the reason.
+
+use crate::Failure;
+use crate::function::{Invocation, Running};
+use crate::onward::Continuation;
+use axum::http::Method;
+use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_kit::callbacks::read_entry;
+use starbridge_runtime::Reply;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// When a report comes again whose execution somebody else has and is just giving back.
+const SOON: Duration = Duration::from_secs(1);
+
+/// A message.
+struct Record<'a> {
+    id: &'a str,
+    body: &'a str,
+    /// How often it came, this time included.
+    received: u32,
+    /// Its group, in a queue that keeps an order.
+    group: Option<&'a str>,
+}
+
+impl<'a> Record<'a> {
+    fn read(record: &'a Value) -> Self {
+        let text = |key: &str| record.get(key).and_then(Value::as_str);
+        let attribute = |key: &str| record.get("attributes").and_then(|all| all.get(key)?.as_str());
+        Self {
+            id: text("messageId").unwrap_or_default(),
+            body: text("body").unwrap_or_default(),
+            received: attribute("ApproximateReceiveCount")
+                .and_then(|count| count.parse().ok())
+                .unwrap_or(1),
+            group: attribute("MessageGroupId"),
+        }
+    }
+}
+
+/// Why a message was not dealt with.
+enum Trouble {
+    /// It may fare better another time.
+    Again(String),
+    /// It never will.
+    Bad(String),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        let words = format!("{}: {}", failure.kind, failure.words);
+        match failure.kind.as_str() {
+            "StoreFailed" | "SystemFailed" | "Busy" | "Stopping" | "QueueFailed" | "Internal" | "ExecutionBusy" => {
+                Self::Again(words)
+            }
+            _ => Self::Bad(words),
+        }
+    }
+}
+
+/// Deals with a batch. Answers which of its messages are to come again.
+pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocation) -> Result<Value, Failure> {
+    let records = event.get("Records").and_then(Value::as_array);
+    let records: Vec<Record> = records
+        .map(|records| records.values())
+        .unwrap_or_default()
+        .iter()
+        .map(Record::read)
+        .collect();
+    let mut failed: Vec<&str> = Vec::new();
+    let mut stopped: BTreeSet<&str> = BTreeSet::new();
+    for record in &records {
+        // Behind one that failed its group keeps its order.
+        if record.group.is_some_and(|group| stopped.contains(group)) {
+            failed.push(record.id);
+            continue;
+        }
+        if let Err(trouble) = deal_with(running, record).await
+            && !is_settled(running, record, trouble).await
+        {
+            failed.push(record.id);
+            stopped.extend(record.group);
+        }
+    }
+    if let Err(failure) = running.rest(invocation.until).await {
+        // Nobody knows what of it is durable: all of it comes again, and what is known already changes nothing.
+        tracing::error!(kind = failure.kind, "{}", failure.words);
+        failed = records.iter().map(|record| record.id).collect();
+    }
+    let failures: Array = failed
+        .into_iter()
+        .map(|id| {
+            Value::from(
+                [("itemIdentifier".into(), Value::from(id))]
+                    .into_iter()
+                    .collect::<Object>(),
+            )
+        })
+        .collect();
+    Ok([("batchItemFailures".into(), Value::from(failures))]
+        .into_iter()
+        .collect::<Object>()
+        .into())
+}
+
+async fn deal_with(running: &Running, record: &Record<'_>) -> Result<(), Trouble> {
+    let read: Result<Object, _> = serde_json::from_str(record.body);
+    let message = read.map_err(|error| Trouble::Bad(format!("it is no JSON object: {error}")))?;
+    if let Some(continuation) = Continuation::read(&message) {
+        return go_on(running, continuation).await;
+    }
+    if message.get("token").is_some() {
+        return report(running, record, &message).await;
+    }
+    if message.get("flow").is_some() {
+        return start(running, record, &message).await;
+    }
+    let words = "it is no report (`token`), no start (`flow`) and no continuation (`continue`)";
+    Err(Trouble::Bad(words.to_owned()))
+}
+
+async fn go_on(running: &Running, continuation: Continuation) -> Result<(), Trouble> {
+    let now = running.node.now();
+    if let Some(onward) = &running.onward
+        && continuation.at > now.plus_millis(running.settings.linger_ms)
+    {
+        // It came as late as the queue can hold it back.
+        return Ok(onward.put(&continuation, now).await?);
+    }
+    let taken = running
+        .node
+        .take_up(&continuation.execution)
+        .await
+        .map_err(Failure::from)?;
+    match taken {
+        // Who has it fires its timers; where it is gone there is nothing to do.
+        Reply::Held | Reply::NoSuchExecution => {
+            tracing::info!(execution = %continuation.execution, "nothing to go on with");
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Result<(), Trouble> {
+    let entry = Value::from(message.clone());
+    let (token, report) = read_entry(&entry).map_err(Trouble::Bad)?;
+    let answer = running.node.report(token, report).await.map_err(Failure::from)?;
+    match answer.await {
+        // One that comes twice or too late changes nothing, however often it comes.
+        Ok(Reply::Taken | Reply::Left | Reply::AlreadyCompleted | Reply::TimedOut) => Ok(()),
+        Ok(Reply::Held) => match (&running.onward, record.group) {
+            (Some(onward), None) => Ok(onward.put_text(record.body.to_owned(), SOON).await?),
+            _ => Err(Trouble::Again("the execution is being worked on elsewhere".to_owned())),
+        },
+        Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => Err(Trouble::Bad(
+            "the token is not one of ours, or its execution is gone".to_owned(),
+        )),
+        Err(_) => Err(Trouble::Again(
+            "the interpreter came to its end in the middle of it".to_owned(),
+        )),
+    }
+}
+
+/// A message that comes twice starts one execution: it is named after the message where it says no name.
+async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Result<(), Trouble> {
+    let flow = message
+        .get("flow")
+        .and_then(Value::as_text)
+        .cloned()
+        .unwrap_or_default();
+    if !starbridge_fdl::limits::is_name(&flow) {
+        return Err(Trouble::Bad("`flow` must be the name of a flow".to_owned()));
+    }
+    let rest = message.into_iter().filter(|(key, _)| key.as_str() != "flow");
+    let mut message: Object = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if message.get("name").is_none() {
+        message.insert("name".into(), Text::from(format!("m-{}", record.id)).into());
+    }
+    running.know(&flow)?;
+    let path = format!("/v1/flows/{flow}/executions");
+    match running.api.ask(Method::POST, &path, &message.into()).await {
+        Ok(_) => Ok(()),
+        // It was started by this message before, or by another of that name.
+        Err(failure) if failure.kind == "ExecutionAlreadyExists" => Ok(()),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// Whether a message that failed needs not come again: it has gone to the dead letters.
+async fn is_settled(running: &Running, record: &Record<'_>, trouble: Trouble) -> bool {
+    let (bad, reason) = match trouble {
+        Trouble::Again(reason) => (false, reason),
+        Trouble::Bad(reason) => (true, reason),
+    };
+    tracing::warn!(
+        message = record.id,
+        received = record.received,
+        reason,
+        "a message could not be dealt with"
+    );
+    let letters = running.onward.as_ref().filter(|onward| onward.buries);
+    let Some(letters) = letters.filter(|_| bad && record.received >= running.settings.tries) else {
+        return false;
+    };
+    match letters.bury(record.body.to_owned(), reason).await {
+        Ok(()) => true,
+        Err(failure) => {
+            tracing::error!(message = record.id, "{}", failure.words);
+            false
+        }
+    }
+}

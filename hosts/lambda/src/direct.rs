@@ -1,0 +1,178 @@
+//! Direct invocations: a flow is run until it ends or waits, and answered with.
+
+use crate::Failure;
+use crate::function::{Invocation, Running};
+use axum::http::Method;
+use starbridge_fdl::diagnostics::nearest;
+use starbridge_fdl::limits::is_name;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::EventId;
+use starbridge_server::execution_shape;
+use std::path::Path;
+
+/// What a direct invocation may say.
+const MEMBERS: [&str; 9] = [
+    "flow",
+    "definition",
+    "input",
+    "name",
+    "version",
+    "labels",
+    "async",
+    "durability",
+    "history",
+];
+/// The flow of a definition that comes without a name.
+const UNNAMED: &str = "inline";
+/// Events of a page.
+const PAGE: usize = 1_000;
+
+/// Runs a flow.
+pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocation) -> Result<Value, Failure> {
+    let asked = read(event)?;
+    if let Some(definition) = &asked.definition {
+        let path = format!("/v1/flows/{}", asked.flow);
+        running.api.ask(Method::PUT, &path, definition).await?;
+    } else {
+        running.know(&asked.flow)?;
+    }
+    if asked.later {
+        if running.onward.is_none() {
+            let words = "`async` needs a table (`STARBRIDGE_LAMBDA_TABLE`): without one nothing is kept to go on with";
+            return Err(Failure::new("NoTable", words));
+        }
+        running.node.stand_still()?;
+    }
+    let path = format!("/v1/flows/{}/executions", asked.flow);
+    let begun = running.api.ask(Method::POST, &path, &asked.start.into()).await;
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err(failure) => {
+            running.rest(invocation.until).await?;
+            return Err(failure);
+        }
+    };
+    let id = text(&begun, "id").cloned().unwrap_or_default();
+    if begun.as_object().is_some_and(|begun| begun.get("endedTime").is_none()) {
+        // What began before may wait for somebody to go on with it; who has it goes on with it anyway.
+        running.node.take_up(&id).await?;
+    }
+    running.rest(invocation.until).await?;
+    answer(running, &id, asked.history)
+}
+
+fn answer(running: &Running, id: &Text, history: bool) -> Result<Value, Failure> {
+    let failed = |error: starbridge_kit::node::LookError| Failure::new("StoreFailed", error.to_string());
+    let found = running.node.execution(id).map_err(failed)?;
+    let mut shape = match execution_shape(&found) {
+        Value::Object(shape) => shape,
+        _ => Object::new(),
+    };
+    if running.onward.is_none() && !found.record.status.is_ended() {
+        let words = format!(
+            "the execution {id} did not end within the invocation, and nothing is kept to go on with: give the function more \
+             time, or a table (`STARBRIDGE_LAMBDA_TABLE`) and a queue (`STARBRIDGE_LAMBDA_QUEUE`)"
+        );
+        return Err(Failure::new("NotEnded", words));
+    }
+    if history || running.onward.is_none() {
+        let mut events = Vec::new();
+        loop {
+            let from = EventId(events.len() as u64 + 1);
+            let page = running.node.events(id, from, PAGE, false).map_err(failed)?;
+            let last = page.len() < PAGE;
+            events.extend(page.into_iter().map(Value::Object));
+            if last {
+                break;
+            }
+        }
+        shape.insert("history".into(), Value::from(events));
+    }
+    Ok(shape.into())
+}
+
+/// A request for a flow to be run.
+struct Asked {
+    flow: String,
+    definition: Option<Value>,
+    /// The body of the request that starts it.
+    start: Object,
+    /// It is only begun; the rest is done later.
+    later: bool,
+    history: bool,
+}
+
+fn read(event: &Value) -> Result<Asked, Failure> {
+    let bad = |words: String| Failure::new("BadEvent", words);
+    let empty = Object::new();
+    let members = event.as_object().unwrap_or(&empty);
+    for (key, _) in members {
+        if !MEMBERS.contains(&key.as_str()) {
+            let hint = nearest(key.as_str(), MEMBERS).map(|meant| format!(": did you mean `{meant}`?"));
+            return Err(bad(format!(
+                "an event has no member `{key}`{}",
+                hint.unwrap_or_default()
+            )));
+        }
+    }
+    let flag = |key: &str| match members.get(key) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(bad(format!("`{key}` must be true or false, not {}", other.kind()))),
+    };
+    let flow = match members.get("flow") {
+        None => UNNAMED.to_owned(),
+        Some(Value::String(name)) if is_name(name) => name.to_string(),
+        Some(other) => {
+            return Err(bad(format!(
+                "`flow` must be the name of a flow, not {}",
+                other.to_json()
+            )));
+        }
+    };
+    let mut start = Object::new();
+    for key in ["input", "name", "version", "labels"] {
+        if let Some(value) = members.get(key) {
+            start.insert(key.into(), value.clone());
+        }
+    }
+    Ok(Asked {
+        flow,
+        definition: members.get("definition").cloned(),
+        start,
+        later: flag("async")?,
+        history: flag("history")?,
+    })
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Option<&'a Text> {
+    value.as_object()?.get(key)?.as_text()
+}
+
+/// Puts the flows that came with the package.
+pub(crate) async fn put_flows(running: &Running, package: &Path) -> Result<(), Failure> {
+    let folder = package.join(&running.settings.flows);
+    for (name, text) in crate::settings::flows_in(&folder)? {
+        let put = running.node.put_flow(&name, text, None);
+        put.map_err(|error| Failure::new("BadFlow", format!("{}: {}", name, crate::settings::why_not_put(&error))))?;
+    }
+    Ok(())
+}
+
+impl Running {
+    /// Makes sure that the latest versions of all flows are known.
+    pub(crate) fn know_all(&self) -> Result<(), Failure> {
+        match self.onward {
+            Some(_) => Ok(self.node.refresh_flows()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sure that the latest version of a flow is known.
+    pub(crate) fn know(&self, flow: &str) -> Result<(), Failure> {
+        match self.onward {
+            Some(_) => Ok(self.node.refresh_flow(flow)?),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What is left for later invocations: that an execution is to be gone on with, now or at a time.
+
+use crate::Failure;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_ports::Onward;
+use starbridge_runtime::Resting;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The queue the function itself reads.
+#[derive(Clone)]
+pub(crate) struct GoOn {
+    queue: Arc<dyn Onward>,
+    /// Whether letters nobody can deal with have a queue of their own.
+    pub(crate) buries: bool,
+}
+
+/// That an execution is to be gone on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Continuation {
+    /// The execution.
+    pub(crate) execution: Text,
+    /// Not before.
+    pub(crate) at: Timestamp,
+}
+
+impl GoOn {
+    pub(crate) fn through(queue: &str, dead_letters: &str) -> Result<Self, String> {
+        let letters = Some(dead_letters).filter(|queue| !queue.is_empty());
+        Ok(Self {
+            queue: starbridge_kit::aws::onward(queue, letters)?,
+            buries: letters.is_some(),
+        })
+    }
+
+    /// Leaves word that an execution is to be gone on with, if it is; the word for a time it was to be woken at before is out
+    /// already.
+    pub(crate) async fn go_on(&self, rest: &Resting, now: Timestamp) -> Result<(), Failure> {
+        match rest.again {
+            Some(at) if rest.known != Some(at) || at <= now => {
+                let execution = rest.execution.clone();
+                self.put(&Continuation { execution, at }, now).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a continuation into the queue. One that is far off comes sooner, and is put there again.
+    pub(crate) async fn put(&self, continuation: &Continuation, now: Timestamp) -> Result<(), Failure> {
+        let delay = Duration::from_millis(continuation.at.millis_since(now));
+        self.put_text(continuation.to_text(), delay).await
+    }
+
+    /// Puts a message there that is to come again.
+    pub(crate) async fn put_text(&self, body: String, delay: Duration) -> Result<(), Failure> {
+        let put = self.queue.put(body, delay).await;
+        put.map_err(|error| Failure::new("QueueFailed", error.to_string()))
+    }
+
+    /// Puts a message that nobody can deal with where people look for those.
+    pub(crate) async fn bury(&self, body: String, reason: String) -> Result<(), Failure> {
+        let buried = self.queue.bury(body, reason).await;
+        buried.map_err(|error| Failure::new("QueueFailed", error.to_string()))
+    }
+}
+
+impl Continuation {
+    fn to_text(&self) -> String {
+        let members = [
+            ("execution".into(), Value::from(self.execution.clone())),
+            ("at".into(), self.at.to_string().into()),
+        ];
+        let inner: Object = members.into_iter().collect();
+        let outer: Object = [("continue".into(), Value::from(inner))].into_iter().collect();
+        Value::from(outer).to_json()
+    }
+
+    /// Reads one; nothing, where the message is of another kind.
+    pub(crate) fn read(message: &Object) -> Option<Self> {
+        let inner = message.get("continue")?.as_object()?;
+        let at = inner.get("at").and_then(Value::as_str).and_then(Timestamp::parse);
+        Some(Self {
+            execution: inner.get("execution")?.as_text()?.clone(),
+            at: at.unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_continuation_is_read_as_it_was_written() {
+        let written = Continuation {
+            execution: "0190b3e4-8c1d-7abc-9def-0123456789ab".into(),
+            at: Timestamp(1_700_000_000_123),
+        };
+        let message: Object = serde_json::from_str(&written.to_text()).unwrap();
+        assert_eq!(Continuation::read(&message), Some(written));
+        assert_eq!(Continuation::read(&Object::new()), None);
+    }
+}

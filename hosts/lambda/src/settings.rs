@@ -1,0 +1,77 @@
+//! What the function is set to: `starbridge.toml` in its package, overridden by its environment.
+
+#![allow(clippy::disallowed_methods, reason = "this is where environment and package come in")]
+
+use crate::Failure;
+use starbridge_kit::config::Config;
+use starbridge_kit::node::PutError;
+use std::path::{Path, PathBuf};
+
+/// Where Lambda puts the package.
+const PACKAGE: &str = "/var/task";
+/// The configuration in the package.
+const FILE: &str = "starbridge.toml";
+
+/// Where the package is.
+pub fn package() -> PathBuf {
+    std::env::var_os("LAMBDA_TASK_ROOT").map_or_else(|| Path::new(PACKAGE).to_owned(), PathBuf::from)
+}
+
+/// Reads the configuration. What is wrong with it is said at each event, where somebody sees it.
+pub fn read() -> Result<Config, Failure> {
+    let file = package().join(FILE);
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(Failure::new("BadConfiguration", format!("{}: {error}", file.display()))),
+    };
+    Config::read(&text, std::env::vars()).map_err(|error| Failure::new("BadConfiguration", error.trim_end()))
+}
+
+/// Kinds of files that hold definitions.
+const KINDS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// The definitions in a folder of the package, by the names of their files; none where there is no such folder.
+pub(crate) fn flows_in(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let unreadable = |path: &Path, error: &std::io::Error| {
+        Failure::new("BadFlow", format!("can't read `{}`: {error}", path.display()))
+    };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(folder, &error)),
+    };
+    let mut flows = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| unreadable(folder, &error))?.path();
+        let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        // Tests of flows lie beside them.
+        if !KINDS.contains(&kind) || name.ends_with(".test") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        flows.push((name.to_owned(), text));
+    }
+    flows.sort();
+    Ok(flows)
+}
+
+/// What is wrong with a definition, in words.
+pub(crate) fn why_not_put(error: &PutError) -> String {
+    match error {
+        PutError::Name => "this is no name of a flow".to_owned(),
+        PutError::NotYet(what) => format!("the flow has {what}, which can't be honoured yet"),
+        PutError::Store(error) => error.to_string(),
+        PutError::Bad { diagnostics, source } => {
+            let lines = diagnostics.iter().map(|diagnostic| {
+                let place = source.line_column(diagnostic.span.start);
+                format!(
+                    "{}:{}: {:?}: {}",
+                    place.line, place.column, diagnostic.code, diagnostic.message
+                )
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The look around that a schedule of EventBridge asks for: executions whose continuation was lost, schedules of flows that are
+//! due, and what has been kept long enough.
+
+use crate::Failure;
+use crate::function::{Invocation, Running};
+use crate::onward::Continuation;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Value};
+
+/// Executions found at a time.
+const FOUND: usize = 1_000;
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+fn days_before(now: Timestamp, days: u64) -> Timestamp {
+    let days = i64::try_from(days).unwrap_or(i64::MAX);
+    Timestamp(now.0.saturating_sub(days.saturating_mul(DAY)))
+}
+
+/// Looks around. Answers what was found.
+pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Value, Failure> {
+    let now = running.node.now();
+    let mut stranded = 0;
+    let mut cleared = 0;
+    if let Some((onward, leases)) = running.onward.as_ref().zip(running.leases()) {
+        for execution in leases.stranded(now, FOUND)? {
+            onward.put(&Continuation { execution, at: now }, now).await?;
+            stranded += 1;
+        }
+        // What schedules start is begun here and done later, like everything that begins without somebody who waits.
+        running.node.stand_still()?;
+    }
+    running.node.fire_schedules().await?;
+    running.rest(invocation.until).await?;
+    if running.onward.is_some() && running.retention_days > 0 {
+        let before = days_before(now, running.retention_days);
+        while running.node.now() < invocation.until {
+            let some = running.node.clear_before(before).await?;
+            if some == 0 {
+                break;
+            }
+            cleared += some;
+        }
+    }
+    let members = [
+        ("continued".into(), Value::from(stranded as u64)),
+        ("cleared".into(), Value::from(cleared as u64)),
+    ];
+    Ok(members.into_iter().collect::<Object>().into())
+}

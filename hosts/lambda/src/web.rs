@@ -1,0 +1,143 @@
+//! Requests over HTTP: a function URL, or API Gateway with payloads of version 2.0. They are those of the API everywhere.
+
+use crate::Failure;
+use crate::api::{Answered, Asked};
+use crate::function::{Invocation, Running};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use starbridge_fdl::value::{Object, Value};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Answers a request. What it sets going is done later, unless the request waits for its end.
+pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocation) -> Result<Value, Failure> {
+    let mut asked = match read(event) {
+        Ok(asked) => asked,
+        Err(words) => return Ok(problem(StatusCode::BAD_REQUEST, "BadRequest", &words)),
+    };
+    if asked.uri.path().starts_with("/v1/queues") {
+        let words = "there are no worker queues here: they need a server; send to SQS (`sqs:QUEUE`) instead";
+        return Ok(problem(StatusCode::NOT_IMPLEMENTED, "NotHere", words));
+    }
+    // Without tokens only those are let in whom Lambda itself has let in by name.
+    if !running.api.has_tokens {
+        let known = event
+            .get("requestContext")
+            .and_then(|context| context.get("authorizer")?.get("iam"));
+        if known.is_some() {
+            asked
+                .headers
+                .insert(header::HOST, HeaderValue::from_static("localhost"));
+        } else if !is_report(asked.uri.path()) {
+            let words = "nobody may ask here: give the function tokens (`[[tokens]]` in its `starbridge.toml`), or its URL the \
+                         authorization type AWS_IAM";
+            return Ok(problem(StatusCode::FORBIDDEN, "NoAccess", words));
+        }
+    }
+    know_what_is_asked_for(running, &asked)?;
+    let waits = asked
+        .uri
+        .query()
+        .is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
+    if running.onward.is_some() && !waits {
+        running.node.stand_still()?;
+    }
+    let answered = running.api.ask_outside(asked).await?;
+    let until = match running.onward {
+        // Where nothing is kept, what was begun is done now.
+        None => invocation.until,
+        Some(_) => running.node.now(),
+    };
+    running.rest(until).await?;
+    Ok(answer(&answered))
+}
+
+/// Whether a request reports what became of a call: its token says that it may.
+fn is_report(path: &str) -> bool {
+    path == "/v1/callbacks" || path.starts_with("/v1/callbacks/")
+}
+
+/// Flows may have been put elsewhere since.
+fn know_what_is_asked_for(running: &Running, asked: &Asked) -> Result<(), Failure> {
+    let path = asked.uri.path();
+    match path.strip_prefix("/v1/flows/").and_then(|rest| rest.split('/').next()) {
+        Some(flow) => running.know(flow),
+        None if path == "/v1/flows" || path == "/v1/executions/batch" || path.starts_with("/v1/schedules") => {
+            running.know_all()
+        }
+        None => Ok(()),
+    }
+}
+
+fn read(event: &Value) -> Result<Asked, String> {
+    let empty = Object::new();
+    let context = event
+        .get("requestContext")
+        .and_then(|context| context.get("http")?.as_object());
+    let context = context.unwrap_or(&empty);
+    let of = |object: &Object, key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+    let method = of(context, "method").parse::<Method>();
+    let mut uri = text("rawPath").to_owned();
+    if !text("rawQueryString").is_empty() {
+        uri = format!("{uri}?{}", text("rawQueryString"));
+    }
+    let uri: Result<Uri, _> = uri.parse();
+    let mut headers = HeaderMap::new();
+    for (name, value) in event.get("headers").and_then(Value::as_object).unwrap_or(&empty) {
+        let value = value.as_str().and_then(|value| HeaderValue::from_str(value).ok());
+        if let (Ok(name), Some(value)) = (name.parse::<HeaderName>(), value) {
+            headers.insert(name, value);
+        }
+    }
+    // A stream can't be answered with.
+    headers.remove(header::ACCEPT);
+    let body = match event.get("isBase64Encoded") {
+        Some(Value::Bool(true)) => BASE64_STANDARD
+            .decode(text("body"))
+            .map_err(|_| "the body is not the Base64 it is said to be")?,
+        _ => text("body").as_bytes().to_vec(),
+    };
+    let from = of(context, "sourceIp")
+        .parse()
+        .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    Ok(Asked {
+        method: method.map_err(|_| "the method is none")?,
+        uri: uri.map_err(|_| "the path is none")?,
+        headers,
+        body,
+        from,
+    })
+}
+
+fn answer(answered: &Answered) -> Value {
+    let mut headers = Object::new();
+    for (name, value) in &answered.headers {
+        if let Ok(value) = value.to_str() {
+            headers.insert(name.as_str().into(), value.into());
+        }
+    }
+    let body = String::from_utf8_lossy(&answered.body).into_owned();
+    shaped(answered.status, headers, body)
+}
+
+fn shaped(status: StatusCode, headers: Object, body: String) -> Value {
+    let members = [
+        ("statusCode".into(), Value::from(u32::from(status.as_u16()))),
+        ("headers".into(), headers.into()),
+        ("body".into(), body.into()),
+        ("isBase64Encoded".into(), false.into()),
+    ];
+    members.into_iter().collect::<Object>().into()
+}
+
+fn problem(status: StatusCode, code: &str, detail: &str) -> Value {
+    let kind = [("content-type".into(), Value::from("application/problem+json"))];
+    let members = [
+        ("status".into(), Value::from(u32::from(status.as_u16()))),
+        ("code".into(), code.into()),
+        ("detail".into(), detail.into()),
+    ];
+    let body: Object = members.into_iter().collect();
+    shaped(status, kind.into_iter().collect(), Value::from(body).to_json())
+}

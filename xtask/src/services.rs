@@ -17,7 +17,7 @@ pub struct Suite {
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 6] = [
+pub const SUITES: [Suite; 7] = [
     Suite {
         name: "services",
         target: "services-service",
@@ -31,6 +31,11 @@ pub const SUITES: [Suite; 6] = [
     Suite {
         name: "sqs",
         target: "sqs-service",
+        needs: &[Kind::Ministack, Kind::Moto],
+    },
+    Suite {
+        name: "dynamodb",
+        target: "dynamodb-service",
         needs: &[Kind::Ministack, Kind::Moto],
     },
     Suite {

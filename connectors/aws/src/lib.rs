@@ -71,6 +71,12 @@ impl Aws {
         self.thread()?.run(work).await
     }
 
+    /// The same for who is not asynchronous: it blocks the calling thread, which may be one of another runtime but never the thread
+    /// for AWS itself.
+    pub fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Fault> {
+        self.thread()?.wait(work)
+    }
+
     /// The same for work that goes on whatever becomes of who asked for it.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), Fault> {
         self.thread()?.spawn(work);

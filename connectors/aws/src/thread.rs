@@ -32,6 +32,17 @@ impl Thread {
         task.await.map_err(|_| over())
     }
 
+    pub(crate) fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Fault> {
+        let over = || Fault::new(FaultKind::Other("Unavailable".to_owned()), "the call was given up");
+        let runtime = self.runtime.as_ref().ok_or_else(over)?;
+        let (done, result) = std::sync::mpsc::sync_channel(1);
+        runtime.spawn(async move {
+            // Who waits does so until this is sent or dropped.
+            let _ = done.send(work.await);
+        });
+        result.recv().map_err(|_| over())
+    }
+
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);

@@ -28,7 +28,7 @@ fn may_use(user: &str, used: &str) -> bool {
     let (Some(above), Some(below)) = (floor(user), floor(used)) else {
         return false;
     };
-    if used == "starbridge-aws" && matches!(user, "starbridge-sqs" | "starbridge-lambda") {
+    if used == "starbridge-aws" && matches!(user, "starbridge-sqs" | "starbridge-lambda" | "starbridge-dynamodb") {
         return true;
     }
     let concrete = below == 3 && used != "starbridge-runtime";

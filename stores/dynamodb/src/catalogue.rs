@@ -1,0 +1,146 @@
+//! Flows, and small things kept by name.
+
+use crate::DynamoStore;
+use crate::item::{Item, key_of, keys, number, text, text_of, time_of};
+use crate::op::{ABSENT, Op, PRESENT};
+use crate::payload::{self, WRITE};
+use crate::table::FLOWS;
+use crate::wire::{Ask, Written};
+use aws_sdk_dynamodb::types::AttributeValue;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Catalogue, KeptFlow, Shelf, StoreError};
+
+fn partition(flow: &str) -> String {
+    format!("F#{flow}")
+}
+
+impl DynamoStore {
+    fn kept(&self, name: &str) -> Result<Vec<Item>, StoreError> {
+        self.wire.all(&Ask::partition(
+            &partition(name),
+            Some(("#sk < :sk", crate::table::PARTS)),
+        ))
+    }
+
+    fn flow_of(&self, item: &Item) -> Result<KeptFlow, StoreError> {
+        let (pk, sk) = key_of(item);
+        Ok(KeptFlow {
+            name: Text::from(pk.get(2..).unwrap_or_default()),
+            version: sk.parse().unwrap_or_default(),
+            hash: Text::from(text_of(item, "hash").unwrap_or_default()),
+            definition: payload::get_text(item, |pk, prefix| self.wire.parts(pk, prefix))?,
+            created: time_of(item, "created").unwrap_or_default(),
+            hidden: item.contains_key("hidden"),
+        })
+    }
+
+    fn hide(&self, items: &[Item], hidden: bool) -> Result<bool, StoreError> {
+        let mut changed = false;
+        for item in items.iter().filter(|item| item.contains_key("hidden") != hidden) {
+            let op = if hidden {
+                Op::update(key_of(item), "SET #hidden = :h").with(":h", AttributeValue::Bool(true))
+            } else {
+                Op::update(key_of(item), "REMOVE #hidden")
+            };
+            self.wire.write(&[op.when(PRESENT)], "")?;
+            changed = true;
+        }
+        Ok(changed)
+    }
+}
+
+impl Catalogue for DynamoStore {
+    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
+        loop {
+            let versions = self.kept(name)?;
+            self.hide(&versions, false)?;
+            let latest = versions.last();
+            let version: u64 = latest.map_or(0, |item| key_of(item).1.parse().unwrap_or_default());
+            if let Some(latest) = latest
+                && text_of(latest, "hash") == Some(hash)
+            {
+                return Ok((version, false));
+            }
+            let version = version + 1;
+            let (key, write) = ((partition(name), format!("{version:010}")), self.write_id());
+            let mut item = keys(&key);
+            item.insert("hash".to_owned(), text(hash));
+            item.insert("created".to_owned(), number(now.0));
+            item.insert(WRITE.to_owned(), text(&write));
+            self.write_parts(&payload::put(&mut item, definition.as_bytes()))?;
+            // Executions are listed by the flows there are.
+            self.wire
+                .write(&[Op::put(keys(&(FLOWS.to_owned(), name.to_owned())))], "")?;
+            let put = Op::put(item).when(ABSENT);
+            if self.wire.write(&[put], &write)? == Written::Done || self.is_ours(&key, &write)? {
+                return Ok((version, true));
+            }
+        }
+    }
+
+    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+        let versions = self.kept(name)?;
+        self.hide(&versions, true)
+    }
+
+    fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
+        let mut flows = Vec::new();
+        for name in self.flows_known()? {
+            flows.extend(self.versions(&name)?);
+        }
+        Ok(flows)
+    }
+
+    fn versions(&self, name: &str) -> Result<Vec<KeptFlow>, StoreError> {
+        self.kept(name)?.iter().map(|item| self.flow_of(item)).collect()
+    }
+}
+
+/// Where a small thing is. A range key can't be empty.
+fn place(kind: &str, name: &str) -> (String, String) {
+    (format!("K#{kind}"), format!("N{name}"))
+}
+
+impl Shelf for DynamoStore {
+    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+        let write = self.write_id();
+        let mut item = keys(&place(kind, name));
+        item.insert(WRITE.to_owned(), crate::item::text(&write));
+        self.write_parts(&payload::put(&mut item, text.as_bytes()))?;
+        self.wire.write(&[Op::put(item)], &write).map(drop)
+    }
+
+    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        let item = self.wire.get(&place(kind, name))?;
+        item.map(|item| payload::get_text(&item, |pk, prefix| self.wire.parts(pk, prefix)))
+            .transpose()
+    }
+
+    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let (pk, _) = place(kind, "");
+        let items = self
+            .wire
+            .all(&Ask::partition(&pk, Some(("#sk < :sk", crate::table::PARTS))))?;
+        let one = |item: &Item| {
+            let name = key_of(item).1.get(1..).unwrap_or_default().to_owned();
+            Ok((name, payload::get_text(item, |pk, prefix| self.wire.parts(pk, prefix))?))
+        };
+        items.iter().map(one).collect()
+    }
+
+    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+        let key = place(kind, name);
+        let there = self.wire.get(&key)?;
+        let Some(item) = there else {
+            return Ok(false);
+        };
+        if let Some(prefix) = payload::parts_of(&item) {
+            for part in self.wire.parts(&key.0, &prefix)? {
+                self.wire.write(&[Op::delete(key_of(&part))], "")?;
+            }
+        }
+        self.wire.write(&[Op::delete(key)], "")?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,191 @@
+//! Heads: what is read of an execution before anything is written to it.
+
+use crate::DynamoStore;
+use crate::item::{Item, corrupt, key_of, keys, number, number_of, text, text_of, time_of};
+use crate::payload::{self, WRITE};
+use crate::record::{self, Hold};
+use crate::session::Session;
+use crate::table::{self, HEAD, SK, TTL};
+use crate::wire::{Ask, BEGINS};
+use serde_json::{Value, json};
+use starbridge_fdl::time::Timestamp;
+use starbridge_machine::EventId;
+use starbridge_ports::{Record, StoreError, Turn};
+
+/// What the head of an execution says.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub life: String,
+    pub epoch: u64,
+    pub mail: u64,
+    /// The write it came from last.
+    pub write: String,
+    /// The last event of the turns it holds.
+    pub last: EventId,
+    pub record: Record,
+    pub hold: Option<Hold>,
+}
+
+/// Who an execution belongs to, for somebody who wants it.
+pub(crate) enum Standing {
+    /// Nobody: it can be taken.
+    Free,
+    /// This process.
+    Ours,
+    /// Somebody whose time is over.
+    Expired,
+    /// Somebody else, until then.
+    Held(Timestamp),
+}
+
+impl Head {
+    pub(crate) fn of(item: &Item) -> Result<Self, StoreError> {
+        let missing = |name| move || corrupt(item, &format!("has no `{name}`"));
+        let owner = text_of(item, "owner").map(str::to_owned);
+        Ok(Self {
+            life: text_of(item, "life").ok_or_else(missing("life"))?.to_owned(),
+            epoch: number_of(item, "epoch").ok_or_else(missing("epoch"))?,
+            mail: number_of(item, "mail").unwrap_or_default(),
+            write: text_of(item, WRITE).unwrap_or_default().to_owned(),
+            last: EventId(number_of(item, "last").ok_or_else(missing("last"))?),
+            record: record::read(item)?,
+            hold: owner
+                .zip(time_of(item, "until"))
+                .map(|(owner, until)| Hold { owner, until }),
+        })
+    }
+
+    pub(crate) fn standing(&self, owner: &str, now: Timestamp) -> Standing {
+        match &self.hold {
+            None => Standing::Free,
+            Some(hold) if hold.until <= now => Standing::Expired,
+            Some(hold) if hold.owner == owner => Standing::Ours,
+            Some(hold) => Standing::Held(hold.until),
+        }
+    }
+
+    pub(crate) fn session(self, next: u64, last: EventId, held: bool) -> Session {
+        Session {
+            life: self.life,
+            next,
+            last,
+            epoch: self.epoch,
+            held,
+            mail: self.mail,
+            record: self.record,
+        }
+    }
+}
+
+/// Where a session comes from.
+pub(crate) enum Attached {
+    /// The execution is not there.
+    Nowhere,
+    /// Somebody else has it.
+    Elsewhere,
+    /// It can be written.
+    Here(Session),
+}
+
+impl DynamoStore {
+    /// Whether a head is one no longer: its time is over, or it is being cleared away.
+    pub(crate) fn is_over(&self, item: &Item) -> bool {
+        let seconds = self.now().0.div_euclid(1_000);
+        item.contains_key("gone") || number_of::<i64>(item, TTL).is_some_and(|over| over <= seconds)
+    }
+
+    /// The head of an execution, if it is there.
+    pub(crate) fn head(&self, execution: &str) -> Result<Option<Head>, StoreError> {
+        if execution.is_empty() {
+            return Ok(None);
+        }
+        let item = self.wire.get(&(table::execution(execution), HEAD.to_owned()))?;
+        let there = item.filter(|item| !self.is_over(item));
+        there.as_ref().map(Head::of).transpose()
+    }
+
+    /// What the next write to an execution needs to know, where nothing is known yet.
+    pub(crate) fn attach(&self, execution: &str) -> Result<Attached, StoreError> {
+        let Some(head) = self.head(execution)? else {
+            return Ok(Attached::Nowhere);
+        };
+        let held = match head.standing(&self.settings.owner, self.now()) {
+            Standing::Held(_) => return Ok(Attached::Elsewhere),
+            Standing::Ours => true,
+            Standing::Free | Standing::Expired => false,
+        };
+        let pk = table::execution(execution);
+        for rest in self.wire.all(&Ask::partition(&pk, Some((BEGINS, "R#"))))? {
+            self.finish(&rest)?;
+        }
+        let ask = Ask {
+            backwards: true,
+            limit: Some(1),
+            ..Ask::partition(&pk, Some((BEGINS, &table::turns(&head.life))))
+        };
+        let (items, _) = self.wire.page(&ask, None)?;
+        let (next, last) = match items.first() {
+            Some(item) => place_of(item)?,
+            None => (1, head.last),
+        };
+        Ok(Attached::Here(head.session(next, last, held)))
+    }
+}
+
+/// The number of the item of turns after this one, and its last event.
+pub(crate) fn place_of(item: &Item) -> Result<(u64, EventId), StoreError> {
+    let number = text_of(item, SK).and_then(|sk| sk.rsplit('#').next()?.parse::<u64>().ok());
+    let last = number_of(item, "last");
+    let (number, last) = number.zip(last).ok_or_else(|| corrupt(item, "is no turn"))?;
+    Ok((number + 1, EventId(last)))
+}
+
+/// Turns as they are kept together.
+pub(crate) fn written(turns: &[Turn]) -> Vec<u8> {
+    let turns: Vec<Value> = turns
+        .iter()
+        .map(|turn| json!([turn.first.0, turn.events, turn.time.0, turn.text]))
+        .collect();
+    Value::from(turns).to_string().into_bytes()
+}
+
+/// An item of turns, none in one that only keeps its number, and its parts.
+pub(crate) fn turn_item(
+    execution: &str,
+    session: &Session,
+    turns: &[Turn],
+    last: EventId,
+    write: &str,
+) -> (Item, Vec<Item>) {
+    let key = (table::execution(execution), table::turn(&session.life, session.next));
+    let mut item = keys(&key);
+    item.insert(WRITE.to_owned(), text(write));
+    item.insert("last".to_owned(), number(last.0));
+    let parts = payload::put(&mut item, &written(turns));
+    (item, parts)
+}
+
+impl DynamoStore {
+    /// The turns an item keeps.
+    pub(crate) fn turns_in(&self, item: &Item) -> Result<Vec<Turn>, StoreError> {
+        let text = payload::get(item, |pk, prefix| self.wire.parts(pk, prefix))?;
+        let json: Option<Value> = serde_json::from_slice(&text).ok();
+        let turn = |json: &Value| {
+            Some(Turn {
+                first: EventId(json.get(0)?.as_u64()?),
+                events: u32::try_from(json.get(1)?.as_u64()?).ok()?,
+                time: Timestamp(json.get(2)?.as_i64()?),
+                text: json.get(3)?.as_str()?.to_owned(),
+            })
+        };
+        let turns = json.as_ref().and_then(Value::as_array);
+        turns
+            .and_then(|turns| turns.iter().map(turn).collect())
+            .ok_or_else(|| corrupt(item, "has turns that can't be read"))
+    }
+
+    /// Whether an item of an execution is one of turns of this life.
+    pub(crate) fn is_turn(item: &Item, life: &str) -> bool {
+        key_of(item).1.starts_with(&table::turns(life))
+    }
+}

@@ -1,0 +1,146 @@
+//! Executions given to one process at a time.
+
+use crate::DynamoStore;
+use crate::head::{Head, Standing};
+use crate::item::{Item, number, text, text_of};
+use crate::op::{ABSENT, Op};
+use crate::record::{Hold, id_of};
+use crate::side::{message_item, message_key};
+use crate::table::{self, DUE, DUE_INDEX, HEAD};
+use crate::wire::{Ask, BEGINS, Written};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Leases, Message, StoreError};
+use std::sync::PoisonError;
+
+/// How long an execution is held where nobody said until when: the longest a function of AWS Lambda runs.
+const HELD_MS: i64 = 15 * 60 * 1_000;
+
+impl DynamoStore {
+    /// The lease of what is taken now.
+    pub(crate) fn new_hold(&self) -> Hold {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        Hold {
+            owner: self.settings.owner.clone(),
+            until: until.unwrap_or(Timestamp(self.now().0.saturating_add(HELD_MS))),
+        }
+    }
+
+    /// What the index of due executions has before a time, by that time; `filter` chooses on the other side.
+    pub(crate) fn watched(
+        &self,
+        over: bool,
+        before: Option<Timestamp>,
+        filter: Option<(&str, Timestamp)>,
+        enough: usize,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut found = Vec::new();
+        for shard in table::shards(over) {
+            let mut ask = Ask {
+                index: Some(DUE_INDEX),
+                keys: Some("#shard = :shard".to_owned()),
+                values: vec![(":shard", text(shard))],
+                ..Ask::default()
+            };
+            if let Some(before) = before {
+                ask.keys = Some("#shard = :shard AND #due < :due".to_owned());
+                ask.values.push((":due", text(table::sortable(before))));
+            }
+            if let Some((filter, at)) = filter {
+                ask.filter = Some(filter.to_owned());
+                ask.values.push((":at", number(at.0)));
+            }
+            let (mut from, mut count) = (None, 0);
+            loop {
+                let (items, next) = self.wire.page(&ask, from)?;
+                count += items.len();
+                found.extend(items);
+                if next.is_none() || count >= enough {
+                    break;
+                }
+                from = next;
+            }
+        }
+        found.sort_by(|one, other| text_of(one, DUE).cmp(&text_of(other, DUE)));
+        Ok(found)
+    }
+
+    /// Whether somebody else has an execution now.
+    fn is_elsewhere(&self, execution: &str) -> Result<bool, StoreError> {
+        let head = self.head(execution)?;
+        Ok(head.is_some_and(|head| matches!(head.standing(&self.settings.owner, self.now()), Standing::Held(_))))
+    }
+}
+
+impl Leases for DynamoStore {
+    fn hold_until(&self, until: Timestamp) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    fn release(&self, execution: &str) -> Result<bool, StoreError> {
+        let Some(session) = self.sessions.get(execution) else {
+            return Ok(true);
+        };
+        let write = self.write_id();
+        let op = self.head_op(&Text::from(execution), &session, &session.record, None, None, &write);
+        let key = op.key();
+        if self.wire.write(&[op], &write)? == Written::Done {
+            self.sessions.forget(execution);
+            return Ok(true);
+        }
+        let head = self.wire.get(&key)?;
+        let head = head.as_ref().map(Head::of).transpose()?;
+        let kept =
+            head.is_some_and(|head| head.write != write && head.life == session.life && head.epoch == session.epoch);
+        if !kept {
+            self.sessions.forget(execution);
+        }
+        Ok(!kept)
+    }
+
+    fn mail(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        // First the count, then the messages: what comes in between counts as not seen.
+        let head = self.head(execution)?;
+        let items = self
+            .wire
+            .all(&Ask::partition(&table::execution(execution), Some((BEGINS, "M#"))))?;
+        let messages = self.messages_in(&items)?;
+        if let Some(head) = head {
+            self.sessions.seen(execution, head.mail);
+        }
+        Ok(messages)
+    }
+
+    fn leave(&self, message: &Message) -> Result<bool, StoreError> {
+        let write = self.write_id();
+        let (item, parts) = message_item(message, &self.next_order(), &write);
+        let head = Op::update((table::execution(&message.id.to), HEAD.to_owned()), "ADD #mail :n")
+            .when("attribute_exists(#pk) AND #until > :now AND #owner <> :me")
+            .with(":n", number(1))
+            .with(":now", number(self.now().0))
+            .with(":me", text(&self.settings.owner));
+        let mut parts = Some(parts).filter(|parts| !parts.is_empty());
+        if parts.is_some() && !self.is_elsewhere(&message.id.to)? {
+            return Ok(false);
+        }
+        self.write_parts(&parts.take().unwrap_or_default())?;
+        let ops = [Op::put(item).when(ABSENT), head];
+        match self.wire.write(&ops, &write)? {
+            Written::Done => Ok(true),
+            // It is there already: left now, with its answer lost, or before.
+            Written::Refused(which) if which.first() == Some(&true) => {
+                Ok(self.is_ours(&message_key(&message.id), &write)? || self.is_elsewhere(&message.id.to)?)
+            }
+            Written::Refused(_) => Ok(false),
+        }
+    }
+
+    fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let free = "attribute_not_exists(#until) OR #until < :at";
+        let found = self.watched(false, Some(before), Some((free, before)), limit)?;
+        Ok(found.iter().take(limit).map(id_of).collect())
+    }
+}

@@ -1,0 +1,215 @@
+//! Looking up: lists by the index of executions, turns by reading them.
+
+use crate::DynamoStore;
+use crate::item::{Item, text, text_of};
+use crate::record::{self, STATUSES, code, id_of};
+use crate::table::{self, EXECUTIONS, HEAD, PLACE};
+use crate::wire::Ask;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Text, Value};
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{Listed, Listing, Page, Query, Record, StoreError, Turn};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Items of one page of the index: the fewest and the most that are asked for.
+const FEWEST: usize = 25;
+const MOST: usize = 500;
+/// How much later than an execution began its start may have been written, and how much earlier by another clock.
+const SKEW_MS: i64 = 60 * 60 * 1_000;
+
+/// Executions of one flow in one status, the newest first.
+struct Stream {
+    ask: Ask,
+    ready: VecDeque<Item>,
+    from: Option<Item>,
+    over: bool,
+}
+
+/// `<order of starts>#<id>`: what follows the digit of the status.
+fn order(item: &Item) -> &str {
+    let place = text_of(item, PLACE).unwrap_or_default();
+    place.split_once('#').map_or("", |(_, order)| order)
+}
+
+impl DynamoStore {
+    fn streams(&self, query: &Query) -> Result<Vec<Stream>, StoreError> {
+        let flows = match &query.flow {
+            Some(flow) if flow.is_empty() => Vec::new(),
+            Some(flow) => vec![flow.clone()],
+            None => self.flows_known()?,
+        };
+        let mut codes: Vec<usize> = query.statuses.iter().map(|status| code(*status)).collect();
+        if codes.is_empty() {
+            codes = (0..STATUSES.len()).collect();
+        }
+        codes.sort_unstable();
+        codes.dedup();
+        let first = query.from.map_or_else(String::new, |from| {
+            crate::order_at(Timestamp(from.0.saturating_sub(SKEW_MS)))
+        });
+        let last = query.cursor.as_ref().map_or("~", Text::as_str);
+        let limit = query.limit.saturating_mul(2).clamp(FEWEST, MOST);
+        let stream = |flow: &Text, code: usize| Stream {
+            ask: Ask {
+                index: Some(EXECUTIONS),
+                keys: Some("#flow = :flow AND #place BETWEEN :first AND :last".to_owned()),
+                values: vec![
+                    (":flow", text(&**flow)),
+                    (":first", text(format!("{code}#{first}"))),
+                    (":last", text(format!("{code}#{last}"))),
+                ],
+                backwards: true,
+                limit: i32::try_from(limit).ok(),
+                ..Ask::default()
+            },
+            ready: VecDeque::new(),
+            from: None,
+            over: false,
+        };
+        let of_flow = |flow: &Text| codes.iter().map(|code| stream(flow, *code)).collect::<Vec<_>>();
+        // Nothing lies between a beginning and a cursor that is no cursor.
+        let sound = query.from.is_none() || last >= first.as_str();
+        Ok(flows.iter().filter(|_| sound).flat_map(of_flow).collect())
+    }
+
+    /// The newest item of all streams.
+    fn newest(&self, streams: &mut [Stream]) -> Result<Option<Item>, StoreError> {
+        for stream in streams.iter_mut() {
+            while stream.ready.is_empty() && !stream.over {
+                let (items, next) = self.wire.page(&stream.ask, stream.from.take())?;
+                stream.ready.extend(items);
+                stream.over = next.is_none();
+                stream.from = next;
+            }
+        }
+        let streams = streams.iter_mut().filter(|stream| !stream.ready.is_empty());
+        let newest = streams.max_by(|one, other| {
+            let order = |stream: &Stream| stream.ready.front().map(|item| order(item).to_owned());
+            order(one).cmp(&order(other))
+        });
+        Ok(newest.and_then(|stream| stream.ready.pop_front()))
+    }
+
+    /// All turns of an execution, in order.
+    fn all_turns(&self, execution: &str) -> Result<Vec<Turn>, StoreError> {
+        Ok(self
+            .load_all(execution)?
+            .map(|history| history.turns)
+            .unwrap_or_default())
+    }
+}
+
+impl Listing for DynamoStore {
+    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.head(execution)?.map(|head| head.record))
+    }
+
+    fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
+        let key = (table::name(flow, name), HEAD.to_owned());
+        if let Some((id, _)) = self.holder(&key)? {
+            return Ok(Some(id));
+        }
+        let head = self.head(name)?;
+        let same = head.filter(|head| head.record.flow == flow && head.record.name == name);
+        Ok(same.map(|_| Text::from(name)))
+    }
+
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        let mut streams = self.streams(query)?;
+        let mut page = Page::default();
+        let mut last = Text::default();
+        while let Some(item) = self.newest(&mut streams)? {
+            let place = order(&item);
+            if query.cursor.as_ref().is_some_and(|cursor| *place >= **cursor) || self.is_over(&item) {
+                continue;
+            }
+            let record = record::read(&item)?;
+            if !fits(&record, query) {
+                continue;
+            }
+            if page.items.len() >= query.limit {
+                page.next = Some(last).filter(|last| !last.is_empty());
+                break;
+            }
+            last = Text::from(place);
+            page.items.push(Listed {
+                id: id_of(&item),
+                record,
+            });
+        }
+        Ok(page)
+    }
+
+    fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {
+        let ask = Ask {
+            index: Some(EXECUTIONS),
+            ..Ask::default()
+        };
+        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut from = None;
+        loop {
+            let (items, next) = self.wire.page(&ask, from)?;
+            for item in items.iter().filter(|item| !self.is_over(item)) {
+                let digit = text_of(item, PLACE).and_then(|place| place.split('#').next()?.parse().ok());
+                *counts.entry(digit.unwrap_or_default()).or_default() += 1;
+            }
+            if next.is_none() {
+                break;
+            }
+            from = next;
+        }
+        let counted = counts.into_iter();
+        Ok(counted
+            .filter_map(|(code, count)| Some((*STATUSES.get(code)?, count)))
+            .collect())
+    }
+
+    fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
+        let turns = self.all_turns(execution)?.into_iter();
+        Ok(turns
+            .filter(|_| event.0 > 0)
+            .find(|turn| turn.first <= event && turn.last() >= event))
+    }
+
+    fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
+        Ok(self.all_turns(execution)?.pop())
+    }
+
+    fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
+        let from = from.max(EventId(1));
+        let mut turns = self.all_turns(execution)?;
+        if backwards {
+            turns.retain(|turn| turn.first <= from);
+            turns.reverse();
+        } else {
+            turns.retain(|turn| turn.last() >= from);
+        }
+        let mut have = 0;
+        // Of the first turn only what lies ahead counts.
+        let enough = |turn: &Turn| {
+            let wanted = have < u64::from(events);
+            have += if backwards {
+                from.min(turn.last()).0 + 1 - turn.first.0
+            } else {
+                turn.last().0 + 1 - from.max(turn.first).0
+            };
+            wanted
+        };
+        let mut taken = enough;
+        Ok(turns.into_iter().take_while(|turn| taken(turn)).collect())
+    }
+}
+
+fn fits(record: &Record, query: &Query) -> bool {
+    let label = |(label, value): &(Text, Text)| {
+        let kept = record.labels.as_ref().and_then(|labels| labels.get(label));
+        kept.map(Value::to_plain_text).is_some_and(|kept| *value == *kept)
+    };
+    query
+        .name
+        .as_ref()
+        .is_none_or(|name| record.name.starts_with(name.as_str()))
+        && query.labels.iter().all(label)
+        && query.from.is_none_or(|from| record.started >= from)
+        && query.to.is_none_or(|to| record.started < to)
+}

@@ -1,0 +1,185 @@
+//! Loading executions, and taking them.
+
+use crate::DynamoStore;
+use crate::head::{Head, Standing, place_of, turn_item};
+use crate::item::{Item, number_of, text_of};
+use crate::op::{ABSENT, Op};
+use crate::payload;
+use crate::session::Session;
+use crate::table::{self, HEAD, PARTS, SK};
+use crate::wire::{Ask, Written};
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{StoreError, StoredHistory, Turn};
+
+/// How often a load begins anew because somebody else writes meanwhile.
+const TRIES: u32 = 20;
+
+/// The items of one execution, parts of large ones left out.
+struct Partition {
+    head: Head,
+    /// Whether the head's time is over.
+    over: bool,
+    items: Vec<Item>,
+}
+
+impl Partition {
+    /// What the head and the items of turns hold, in order.
+    fn turn_items(&self) -> impl Iterator<Item = &Item> {
+        let first = self.items.iter().filter(|item| text_of(item, SK) == Some(HEAD));
+        let later = self
+            .items
+            .iter()
+            .filter(|item| DynamoStore::is_turn(item, &self.head.life));
+        first.chain(later)
+    }
+
+    fn checkpoint(&self) -> Option<&Item> {
+        let place = table::checkpoint(&self.head.life);
+        self.items.iter().find(|item| text_of(item, SK) == Some(place.as_str()))
+    }
+}
+
+impl DynamoStore {
+    /// Reads an execution, and finishes first what was written down to be done.
+    fn partition(&self, execution: &str, whole: bool) -> Result<Option<Partition>, StoreError> {
+        if execution.is_empty() {
+            return Ok(None);
+        }
+        loop {
+            let items = self.read_partition(execution, whole)?;
+            let Some(head) = items.iter().find(|item| text_of(item, SK) == Some(HEAD)) else {
+                return Ok(None);
+            };
+            let over = self.is_over(head);
+            let partition = Partition {
+                head: Head::of(head)?,
+                over,
+                items,
+            };
+            let rest = |item: &&Item| text_of(item, SK).is_some_and(|sk| sk.starts_with("R#"));
+            let rests: Vec<&Item> = partition.items.iter().filter(rest).collect();
+            if rests.is_empty() {
+                return Ok(Some(partition));
+            }
+            for rest in rests {
+                self.finish(rest)?;
+            }
+        }
+    }
+
+    /// The items of a partition. Unless the whole is asked for, turns on further pages that the checkpoint covers are passed
+    /// over.
+    fn read_partition(&self, execution: &str, whole: bool) -> Result<Vec<Item>, StoreError> {
+        let ask = Ask::partition(&table::execution(execution), Some(("#sk < :sk", PARTS)));
+        let (mut items, mut from): (Vec<Item>, Option<Item>) = (Vec::new(), None);
+        loop {
+            let (page, mut next) = self.wire.page(&ask, from)?;
+            items.extend(page);
+            let Some(after) = &mut next else {
+                return Ok(items);
+            };
+            if !whole && let Some(covered) = covered(&items) {
+                let at = text_of(after, SK).unwrap_or_default();
+                if at < covered.as_str() {
+                    after.insert(SK.to_owned(), crate::item::text(covered));
+                }
+            }
+            from = next;
+        }
+    }
+
+    /// The history after the checkpoint, or from the beginning.
+    fn history(&self, partition: &Partition, whole: bool) -> Result<StoredHistory, StoreError> {
+        let kept = partition.checkpoint().filter(|_| !whole);
+        let checkpoint = match kept {
+            Some(item) => {
+                let at = number_of(item, "last").map(EventId);
+                let at = at.ok_or_else(|| crate::item::corrupt(item, "has no `last`"))?;
+                Some((at, payload::get(item, |pk, prefix| self.wire.parts(pk, prefix))?))
+            }
+            None => None,
+        };
+        let after = checkpoint.as_ref().map_or(EventId(0), |(at, _)| *at);
+        let mut turns: Vec<Turn> = Vec::new();
+        for item in partition.turn_items() {
+            if number_of::<u64>(item, "last").is_some_and(|last| last > after.0) {
+                turns.extend(self.turns_in(item)?.into_iter().filter(|turn| turn.first > after));
+            }
+        }
+        Ok(StoredHistory {
+            record: partition.head.record.clone(),
+            checkpoint,
+            turns,
+            mail: self.messages_in(&partition.items)?,
+        })
+    }
+
+    pub(crate) fn load_one(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        for _ in 0..TRIES {
+            let Some(partition) = self.partition(execution, false)?.filter(|partition| !partition.over) else {
+                self.sessions.forget(execution);
+                return Ok(None);
+            };
+            let history = self.history(&partition, false)?;
+            if partition.head.record.ended.is_some() {
+                return Ok(Some(history));
+            }
+            let expired = match partition.head.standing(&self.settings.owner, self.now()) {
+                Standing::Held(until) => return Err(StoreError::Held(until)),
+                Standing::Expired => true,
+                Standing::Free | Standing::Ours => false,
+            };
+            let mut items = partition.items.iter();
+            let last = items.rfind(|item| Self::is_turn(item, &partition.head.life));
+            let (next, last) = match last {
+                Some(item) => place_of(item)?,
+                None => (1, partition.head.last),
+            };
+            let session = partition.head.session(next, last, false);
+            if self.take(&Text::from(execution), session, expired)? {
+                return Ok(Some(history));
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "the execution `{execution}` is written all the time by somebody else"
+        )))
+    }
+
+    /// Takes an execution as it was read. Answers whether it did; not where somebody else wrote meanwhile.
+    fn take(&self, execution: &Text, mut session: Session, expired: bool) -> Result<bool, StoreError> {
+        let (hold, write) = (self.new_hold(), self.write_id());
+        let head = self.head_op(execution, &session, &session.record, Some(&hold), None, &write);
+        let head_key = head.key();
+        let mut ops = vec![head];
+        if expired {
+            // Who had it may not know that its time is over: its next turn must find its place taken.
+            let (item, _) = turn_item(execution, &session, &[], session.last, &write);
+            ops.push(Op::put(item).when(ABSENT));
+        }
+        let taken = self.wire.write(&ops, &write)? == Written::Done || self.is_ours(&head_key, &write)?;
+        if taken {
+            session.next += u64::from(expired);
+            session.epoch += 1;
+            session.held = true;
+            self.sessions.put(execution, session);
+        }
+        Ok(taken)
+    }
+
+    pub(crate) fn load_all(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        let partition = self.partition(execution, true)?.filter(|partition| !partition.over);
+        partition.map(|partition| self.history(&partition, true)).transpose()
+    }
+}
+
+/// The last range key of turns that a checkpoint among these items covers.
+fn covered(items: &[Item]) -> Option<String> {
+    let head = items.iter().find(|item| text_of(item, SK) == Some(HEAD))?;
+    let life = text_of(head, "life")?;
+    let place = table::checkpoint(life);
+    let checkpoint = items.iter().find(|item| text_of(item, SK) == Some(place.as_str()))?;
+    // The item before the next one may hold turns after the checkpoint; the one before that does not.
+    let next: u64 = number_of(checkpoint, "next")?;
+    Some(table::turn(life, next.checked_sub(2)?))
+}

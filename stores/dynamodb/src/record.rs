@@ -1,0 +1,189 @@
+//! Records: as JSON, and as what indexes find.
+
+use crate::item::{Item, corrupt, key_of, number, text};
+use crate::payload;
+use crate::table;
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Map, Value, json};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_machine::{EventId, Parent, Status};
+use starbridge_ports::{Record, RecordedFailure, StoreError};
+use std::time::Duration;
+
+/// The statuses; an index holds the position of an execution's own, as a digit. Only added to.
+pub(crate) const STATUSES: [Status; 10] = [
+    Status::New,
+    Status::Running,
+    Status::Manual,
+    Status::RollingBack,
+    Status::Succeeded,
+    Status::Failed,
+    Status::TimedOut,
+    Status::Stopped,
+    Status::RollbackFailed,
+    Status::RolledBack,
+];
+
+pub(crate) fn code(status: Status) -> usize {
+    STATUSES.iter().position(|&known| known == status).unwrap_or(0)
+}
+
+fn json_of(record: &Record) -> Value {
+    let mut members = Map::new();
+    let mut put = |name: &str, value: Value| _ = members.insert(name.to_owned(), value);
+    put("flow", json!(&*record.flow));
+    put("version", json!(record.version));
+    put("name", json!(&*record.name));
+    put("status", json!(record.status.as_str()));
+    put("started", json!(record.started.0));
+    if record.awake {
+        put("awake", json!(true));
+    }
+    if let Some(at) = record.wake_at {
+        put("wakeAt", json!(at.0));
+    }
+    if let Some(at) = record.ended {
+        put("ended", json!(at.0));
+    }
+    if let Some(labels) = &record.labels {
+        put("labels", serde_json::to_value(labels).unwrap_or_default());
+    }
+    if let Some(parent) = &record.parent {
+        put("parent", json!([&*parent.execution, parent.event.0]));
+    }
+    if !record.ancestors.is_empty() {
+        put("ancestors", serde_json::to_value(&record.ancestors).unwrap_or_default());
+    }
+    if record.awaited {
+        put("awaited", json!(true));
+    }
+    if let Some(failure) = &record.failure {
+        put("failure", json!([&*failure.error, &*failure.cause, &*failure.step]));
+    }
+    Value::Object(members)
+}
+
+fn of_json(json: &Value) -> Option<Record> {
+    let word = |value: &Value| value.as_str().map(Text::from);
+    let time = |name| json.get(name).and_then(Value::as_i64).map(Timestamp);
+    let labels = json
+        .get("labels")
+        .map(|labels| serde_json::from_value::<Object>(labels.clone()));
+    let ancestors = json.get("ancestors").and_then(Value::as_array);
+    let parent = json.get("parent").map(|parent| {
+        Some(Parent {
+            execution: word(parent.get(0)?)?,
+            event: EventId(parent.get(1)?.as_u64()?),
+        })
+    });
+    let failure = json.get("failure").map(|failure| {
+        Some(RecordedFailure {
+            error: word(failure.get(0)?)?,
+            cause: word(failure.get(1)?)?,
+            step: word(failure.get(2)?)?,
+        })
+    });
+    let status = json.get("status")?.as_str()?;
+    Some(Record {
+        flow: word(json.get("flow")?)?,
+        version: json.get("version")?.as_u64()?,
+        name: word(json.get("name")?)?,
+        status: STATUSES.into_iter().find(|known| known.as_str() == status)?,
+        awake: json.get("awake").is_some(),
+        wake_at: time("wakeAt"),
+        started: time("started")?,
+        ended: time("ended"),
+        labels: labels.transpose().ok()?,
+        parent: parent.flatten(),
+        ancestors: ancestors.into_iter().flatten().filter_map(word).collect(),
+        awaited: json.get("awaited").is_some(),
+        failure: failure.flatten(),
+    })
+}
+
+/// The record of a head, or of what an index has of one.
+pub(crate) fn read(item: &Item) -> Result<Record, StoreError> {
+    let text = payload::of_attribute(item, "record")?;
+    let json = serde_json::from_str(&text).ok();
+    json.as_ref()
+        .and_then(of_json)
+        .ok_or_else(|| corrupt(item, "has a record that can't be read"))
+}
+
+/// The execution's id.
+pub(crate) fn id_of(item: &Item) -> Text {
+    Text::from(key_of(item).0.get(2..).unwrap_or_default())
+}
+
+/// Who has an execution, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    pub owner: String,
+    pub until: Timestamp,
+}
+
+/// The attributes of a head that follow from record and lease; those without a value are to be taken away.
+pub(crate) fn attributes(
+    id: &str,
+    life: &str,
+    record: &Record,
+    hold: Option<&Hold>,
+    now: Timestamp,
+    retention: Option<Duration>,
+) -> Vec<(&'static str, Option<AttributeValue>)> {
+    let status = code(record.status);
+    let place = (!record.flow.is_empty()).then(|| text(format!("{status}#{life}#{id}")));
+    let until = hold.map(|hold| hold.until);
+    let due = match (record.ended, record.awake, record.wake_at) {
+        (Some(at), _, _) => Some((true, at)),
+        (None, true, _) => Some((false, until.unwrap_or(now))),
+        // Who holds one that sleeps has mail to see to first.
+        (None, false, at) => at.into_iter().chain(until).min().map(|at| (false, at)),
+    };
+    let ttl = record.ended.zip(retention).map(|(at, kept)| {
+        let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
+        number(at.0.div_euclid(1_000).saturating_add(kept))
+    });
+    let sleeps = !record.awake && record.ended.is_none();
+    vec![
+        ("record", Some(payload::attribute(&json_of(record).to_string()))),
+        (table::FLOW, place.is_some().then(|| text(&*record.flow))),
+        (table::PLACE, place),
+        ("named", (record.name != *id).then(|| text(&*record.name))),
+        ("owner", hold.map(|hold| text(&hold.owner))),
+        ("until", until.map(|until| number(until.0))),
+        (table::SHARD, due.map(|(over, _)| text(table::shard(over, id)))),
+        (
+            table::DUE,
+            due.map(|(_, at)| text(format!("{}#{life}", table::sortable(at)))),
+        ),
+        (
+            "awake",
+            (record.awake && record.ended.is_none()).then_some(AttributeValue::Bool(true)),
+        ),
+        ("wake", record.wake_at.filter(|_| sleeps).map(|at| number(at.0))),
+        (table::TTL, ttl),
+    ]
+}
+
+/// The record a start brings. One without a name is named after its id.
+pub(crate) fn first(id: &Text, record: Option<&Record>) -> Record {
+    let mut record = record.cloned().unwrap_or_default();
+    if record.name.is_empty() {
+        record.name = id.clone();
+    }
+    record.labels = record.labels.filter(|labels| !labels.is_empty());
+    record
+}
+
+/// Flow, name, beginning, labels and origin stay as they were at the start.
+pub(crate) fn take_changes(kept: &mut Record, new: &Record) {
+    kept.version = new.version;
+    kept.status = new.status;
+    kept.awake = new.awake;
+    kept.wake_at = new.wake_at;
+    kept.ended = new.ended;
+    kept.awaited = new.awaited;
+    kept.failure.clone_from(&new.failure);
+}

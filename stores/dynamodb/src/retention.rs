@@ -1,0 +1,70 @@
+//! Clearing away what has been kept long enough.
+
+use crate::DynamoStore;
+use crate::head::Head;
+use crate::item::{Key, key_of, text, text_of};
+use crate::op::Op;
+use crate::record::id_of;
+use crate::table::{self, DUE, HEAD, SK};
+use crate::wire::{Ask, Written};
+use aws_sdk_dynamodb::types::AttributeValue;
+use starbridge_fdl::time::Timestamp;
+use starbridge_ports::{Retention, StoreError};
+
+impl Retention for DynamoStore {
+    fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        if limit == 0 {
+            return Ok(0);
+        }
+        let mut cleared = 0;
+        for item in self.watched(true, Some(before), None, limit)? {
+            if cleared >= limit {
+                break;
+            }
+            if self.clear_one(&id_of(&item), text_of(&item, DUE).unwrap_or_default())? {
+                cleared += 1;
+            }
+        }
+        Ok(cleared)
+    }
+}
+
+impl DynamoStore {
+    /// Deletes an execution that ended at that time; not where it has gone on since.
+    fn clear_one(&self, execution: &str, due: &str) -> Result<bool, StoreError> {
+        let key = (table::execution(execution), HEAD.to_owned());
+        // INVARIANT: from here on nobody sees it, and it stays in the index until nothing else is left of it.
+        let gone = Op::update(key.clone(), "SET #gone = :gone").when("#due = :due");
+        let gone = gone.with(":gone", AttributeValue::Bool(true)).with(":due", text(due));
+        if self.wire.write(&[gone], "")? != Written::Done {
+            return Ok(false);
+        }
+        self.sessions.forget(execution);
+        let Some(item) = self.wire.get(&key)? else {
+            return Ok(true);
+        };
+        let head = Head::of(&item)?;
+        if head.record.name != *execution {
+            let name = (table::name(&head.record.flow, &head.record.name), HEAD.to_owned());
+            let name = Op::delete(name).when("#execution = :id").with(":id", text(execution));
+            self.wire.write(&[name], "")?;
+        }
+        self.clear_tasks(execution)?;
+        self.clear_rows(execution)?;
+        let head = Op::delete(key).when("#life = :life").with(":life", text(&head.life));
+        self.wire.write(&[head], "")?;
+        Ok(true)
+    }
+
+    /// Deletes all that an execution has but its head.
+    pub(crate) fn clear_rows(&self, execution: &str) -> Result<(), StoreError> {
+        let ask = Ask {
+            only: Some("#pk, #sk"),
+            ..Ask::partition(&table::execution(execution), None)
+        };
+        let items = self.wire.all(&ask)?;
+        let rows = items.iter().filter(|item| text_of(item, SK) != Some(HEAD));
+        let keys: Vec<Key> = rows.map(key_of).collect();
+        self.wire.delete_all(&keys)
+    }
+}

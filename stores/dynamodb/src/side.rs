@@ -1,0 +1,282 @@
+//! What appends write besides their execution: messages, tasks, notices.
+
+use crate::DynamoStore;
+use crate::item::{Item, Key, from_json, key_of, keys, number, number_of, text, text_of, to_json};
+use crate::op::{Op, PRESENT};
+use crate::payload::{self, WRITE};
+use crate::queueing;
+use crate::table::{self, HEAD, SK};
+use crate::wire::{Ask, BEGINS, Written};
+use serde_json::{Value, json};
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, Buried, Message, MessageBody, MessageId, StoreError};
+use std::collections::BTreeMap;
+
+/// Operations in one transaction of what is written afterwards, and their bytes.
+const MOST_OPS: usize = 50;
+const MOST_BYTES: usize = 3 << 20;
+
+/// What becomes of an item.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// It is written where there is none.
+    New(Item),
+    /// It is written.
+    Put(Item),
+    /// It is deleted.
+    Delete,
+}
+
+/// Changes by key, of which each key has one, and messages left by receiver.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Side {
+    pub changes: BTreeMap<Key, Change>,
+    /// How many messages are left for each receiver.
+    pub mail: BTreeMap<String, u64>,
+    /// Parts of large items, to be written before.
+    pub parts: Vec<Item>,
+}
+
+pub(crate) fn message_key(id: &MessageId) -> Key {
+    (table::execution(&id.to), table::message(id.event.0, &id.from))
+}
+
+/// A message as an item, and its parts.
+pub(crate) fn message_item(message: &Message, order: &str, write: &str) -> (Item, Vec<Item>) {
+    let mut item = keys(&message_key(&message.id));
+    item.insert("o".to_owned(), text(order));
+    item.insert(WRITE.to_owned(), text(write));
+    item.insert("to".to_owned(), text(&*message.id.to));
+    item.insert("from".to_owned(), text(&*message.id.from));
+    item.insert("event".to_owned(), number(message.id.event.0));
+    let body = serde_json::to_vec(&message.body).unwrap_or_default();
+    let parts = payload::put(&mut item, &body);
+    (item, parts)
+}
+
+impl Side {
+    fn add_new(&mut self, item: Item, parts: Vec<Item>) -> bool {
+        let key = key_of(&item);
+        let change = match self.changes.get(&key) {
+            Some(Change::New(_) | Change::Put(_)) => return false,
+            Some(Change::Delete) => Change::Put(item),
+            None => Change::New(item),
+        };
+        self.changes.insert(key, change);
+        self.parts.extend(parts);
+        true
+    }
+
+    fn delete(&mut self, key: Key) {
+        self.changes.insert(key, Change::Delete);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.mail.is_empty()
+    }
+
+    /// About how many bytes its operations take.
+    pub(crate) fn size(&self) -> usize {
+        self.ops().iter().map(Op::size).sum()
+    }
+
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        let change = |(key, change): (&Key, &Change)| match change {
+            Change::New(item) => Op::put_new(item.clone()),
+            Change::Put(item) => Op::put(item.clone()),
+            Change::Delete => Op::delete(key.clone()),
+        };
+        let mail = self.mail.iter().map(|(to, count)| {
+            let head = (table::execution(to), HEAD.to_owned());
+            Op::update(head, "ADD #mail :n").when(PRESENT).with(":n", number(count))
+        });
+        self.changes.iter().map(change).chain(mail).collect()
+    }
+
+    /// Leaves out what can't be: an item that is there already, a receiver that is not.
+    pub(crate) fn drop_refused(&mut self, op: &Op) {
+        let (pk, sk) = op.key();
+        if sk == HEAD {
+            self.mail.remove(pk.get(2..).unwrap_or_default());
+        } else {
+            self.changes.remove(&(pk, sk));
+        }
+    }
+
+    /// As JSON, to be written down before it is done.
+    pub(crate) fn to_json(&self) -> Value {
+        let changes = self.changes.iter().map(|(key, change)| match change {
+            Change::New(item) => json!({ "new": to_json(item) }),
+            Change::Put(item) => json!({ "put": to_json(item) }),
+            Change::Delete => json!({ "delete": [key.0, key.1] }),
+        });
+        let mail: Vec<Value> = self.mail.iter().map(|(to, count)| json!([to, count])).collect();
+        json!({ "changes": changes.collect::<Vec<_>>(), "mail": mail })
+    }
+
+    pub(crate) fn from_json(json: &Value) -> Option<Self> {
+        let mut side = Self::default();
+        for change in json.get("changes")?.as_array()? {
+            if let Some(item) = change.get("new").map(from_json) {
+                side.changes.insert(key_of(&item), Change::New(item));
+            } else if let Some(item) = change.get("put").map(from_json) {
+                side.changes.insert(key_of(&item), Change::Put(item));
+            } else {
+                let key = change.get("delete")?;
+                let key = (key.get(0)?.as_str()?.to_owned(), key.get(1)?.as_str()?.to_owned());
+                side.changes.insert(key, Change::Delete);
+            }
+        }
+        for mail in json.get("mail")?.as_array()? {
+            side.mail
+                .insert(mail.get(0)?.as_str()?.to_owned(), mail.get(1)?.as_u64()?);
+        }
+        Some(side)
+    }
+}
+
+impl DynamoStore {
+    /// Adds what an append writes besides its execution. `life` is there where the execution is.
+    pub(crate) fn add_side(
+        &self,
+        side: &mut Side,
+        append: &Append,
+        life: Option<&str>,
+        write: &str,
+    ) -> Result<(), StoreError> {
+        if let Some(life) = life {
+            self.add_tasks(side, append, life)?;
+            for notice in &append.notices {
+                let order = self.next_order();
+                side.add_new(crate::notices::item(&append.execution, notice, &order), Vec::new());
+            }
+        }
+        for id in &append.received {
+            side.delete(message_key(id));
+        }
+        for message in &append.sent {
+            let order = self.next_order();
+            let (item, parts) = message_item(message, &order, &format!("{write}-{order}"));
+            if side.add_new(item, parts) {
+                *side.mail.entry(message.id.to.to_string()).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_tasks(&self, side: &mut Side, append: &Append, life: &str) -> Result<(), StoreError> {
+        let of = |pk: &str, call: EventId| (pk.to_owned(), queueing::place(&append.execution, call));
+        for call in &append.unqueued {
+            side.delete(of(table::TASKS, *call));
+        }
+        for task in &append.queued {
+            side.add_new(queueing::task_item(task, life), Vec::new());
+        }
+        match &append.buried {
+            Buried::None => {}
+            Buried::Calls(calls) => calls.iter().for_each(|call| side.delete(of(table::DEAD, *call))),
+            Buried::All => {
+                let of_it = queueing::places(&append.execution);
+                let ask = Ask::partition(table::DEAD, Some((BEGINS, &of_it)));
+                let mut dead: Vec<Key> = self.wire.all(&ask)?.iter().map(key_of).collect();
+                let added = side.changes.keys();
+                dead.extend(
+                    added
+                        .filter(|(pk, sk)| pk == table::DEAD && sk.starts_with(&of_it))
+                        .cloned(),
+                );
+                dead.into_iter().for_each(|key| side.delete(key));
+            }
+        }
+        for dead in &append.dead {
+            let item = queueing::dead_item(dead, life);
+            side.changes.insert(key_of(&item), Change::Put(item));
+        }
+        Ok(())
+    }
+
+    /// Writes parts of large items, which mean nothing before their items are there.
+    pub(crate) fn write_parts(&self, parts: &[Item]) -> Result<(), StoreError> {
+        for part in parts {
+            self.wire.write(&[Op::put(part.clone())], "")?;
+        }
+        Ok(())
+    }
+
+    /// Does what was written down in an item, some at a time, and deletes it then. Doing it twice is doing it once.
+    pub(crate) fn finish(&self, rest: &Item) -> Result<(), StoreError> {
+        let text = payload::get_text(rest, |pk, prefix| self.wire.parts(pk, prefix))?;
+        let side = serde_json::from_str(&text).ok();
+        let side = side.as_ref().and_then(Side::from_json);
+        let side = side.ok_or_else(|| crate::item::corrupt(rest, "can't be read"))?;
+        self.write_in_pieces(side.ops())?;
+        let mut gone = vec![Op::delete(key_of(rest))];
+        if let Some(prefix) = payload::parts_of(rest) {
+            let parts = self.wire.parts(&key_of(rest).0, &prefix)?;
+            gone.extend(parts.iter().map(|part| Op::delete(key_of(part))));
+        }
+        for op in gone {
+            self.wire.write(&[op], "")?;
+        }
+        Ok(())
+    }
+
+    /// Writes what need not be written as a whole, some at a time.
+    pub(crate) fn write_in_pieces(&self, mut ops: Vec<Op>) -> Result<(), StoreError> {
+        while !ops.is_empty() {
+            let mut bytes = 0;
+            let fitting = ops.iter().take(MOST_OPS).take_while(|op| {
+                bytes += op.size();
+                bytes <= MOST_BYTES
+            });
+            let count = fitting.count().max(1);
+            let later = ops.split_off(count);
+            self.write_some(ops)?;
+            ops = later;
+        }
+        Ok(())
+    }
+
+    fn write_some(&self, mut ops: Vec<Op>) -> Result<(), StoreError> {
+        // Each round leaves at least one out.
+        while !ops.is_empty() {
+            match self.wire.write(&ops, &self.write_id())? {
+                Written::Done => return Ok(()),
+                Written::Refused(which) => {
+                    let mut refused = which.into_iter();
+                    ops.retain(|_| !refused.next().unwrap_or_default());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The messages among items, in the order they were sent.
+    pub(crate) fn messages_in(&self, items: &[Item]) -> Result<Vec<Message>, StoreError> {
+        let mut found: Vec<&Item> = items
+            .iter()
+            .filter(|item| text_of(item, SK).is_some_and(|sk| sk.starts_with("M#")))
+            .collect();
+        found.sort_by_key(|item| text_of(item, "o"));
+        found.into_iter().map(|item| self.message_of(item)).collect()
+    }
+
+    fn message_of(&self, item: &Item) -> Result<Message, StoreError> {
+        let body = payload::get(item, |pk, prefix| self.wire.parts(pk, prefix))?;
+        let body: Option<MessageBody> = serde_json::from_slice(&body).ok();
+        let id = text_of(item, "to")
+            .zip(text_of(item, "from"))
+            .zip(number_of(item, "event"));
+        match (id, body) {
+            (Some(((to, from), event)), Some(body)) => Ok(Message {
+                id: MessageId {
+                    from: from.into(),
+                    event: EventId(event),
+                    to: to.into(),
+                },
+                body,
+            }),
+            _ => Err(crate::item::corrupt(item, "is no message")),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Starting executions.
+
+use crate::DynamoStore;
+use crate::head::{Head, written};
+use crate::item::{Item, Key, key_of, keys, number, text, text_of};
+use crate::op::{ABSENT, Op};
+use crate::payload::{self, WRITE};
+use crate::record;
+use crate::session::{Session, following, sound};
+use crate::table::{self, FLOWS, HEAD};
+use crate::wire::{Ask, Written};
+use crate::write::{Addition, rests};
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, Record, Refusal, StoreError};
+
+/// Bytes of a UUID as text: no person names an execution after one that is still to be made.
+const UUID: usize = 36;
+
+/// The items a start is kept apart by, and under which conditions.
+struct Places {
+    head: Item,
+    /// The write of a head whose time is over, which this one takes the place of.
+    over: Option<String>,
+    /// The item of the name, where it is not the id, and the execution it may still name.
+    name: Option<(Key, Option<String>)>,
+    /// Whether an execution of that id must not have that name.
+    check: bool,
+}
+
+impl DynamoStore {
+    /// Starts an execution with what its first appends say. Answers how many of them are kept, and what refuses the first
+    /// that is not.
+    pub(crate) fn start(&self, execution: &Text, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+        let Some((first, later)) = appends.split_first() else {
+            return Ok((0, None));
+        };
+        if !sound(first) {
+            return Ok((0, Some(Refusal::Conflict)));
+        }
+        let base = record::first(execution, first.record.as_ref());
+        if let Some(refusal) = self.taken(execution, &base)? {
+            return Ok((0, Some(refusal)));
+        }
+        let begun = first.turn.as_ref().map_or(EventId(0), starbridge_ports::Turn::last);
+        let count = 1 + following(begun, later);
+        let life = self.next_order();
+        let appends = appends.get(..count).unwrap_or_default();
+        let mut add = self.addition(&base, &life, EventId(0), appends)?;
+        let record = add.record.take().unwrap_or_else(|| base.clone());
+        self.know_flow(&record.flow)?;
+        self.put_aside(execution, &life, 0, &mut add);
+        let checkpoint = self.checkpoint_op(execution, &life, 1, &mut add);
+        let hold = (!rests(&record)).then(|| self.new_hold());
+        let mail = add.side.mail.remove(execution.as_str()).unwrap_or_default();
+        let mut head = keys(&(table::execution(execution), HEAD.to_owned()));
+        for (name, value) in [
+            ("life", text(&life)),
+            ("epoch", number(1)),
+            ("mail", number(mail)),
+            ("last", number(add.last.0)),
+            (WRITE, text(&add.write)),
+        ] {
+            head.insert(name.to_owned(), value);
+        }
+        let retention = self.settings.retention;
+        for (name, value) in record::attributes(execution, &life, &record, hold.as_ref(), self.now(), retention) {
+            if let Some(value) = value {
+                head.insert(name.to_owned(), value);
+            }
+        }
+        add.parts.extend(payload::put(&mut head, &written(&add.turns)));
+        self.write_parts(&add.parts)?;
+        if let Some(refusal) = self.put_start(execution, &record, head, checkpoint.as_ref(), &mut add)? {
+            return Ok((0, Some(refusal)));
+        }
+        if hold.is_some() {
+            let session = Session {
+                life,
+                next: 1,
+                last: add.last,
+                epoch: 1,
+                held: true,
+                mail: 0,
+                record,
+            };
+            self.sessions.put(execution, session);
+        }
+        if let Some(rest) = &add.rest {
+            self.finish_or_forget(execution, rest)?;
+        }
+        Ok((count, None))
+    }
+
+    /// Refuses what can be refused without trying.
+    fn taken(&self, execution: &Text, record: &Record) -> Result<Option<Refusal>, StoreError> {
+        if let Some(session) = self.sessions.get(execution) {
+            return Ok(Some(exists(execution, &session.record)));
+        }
+        if record.name != *execution || execution.len() == UUID {
+            return Ok(None);
+        }
+        if self.head(execution)?.is_some() {
+            // The write finds out which it is.
+            return Ok(None);
+        }
+        let key = (table::name(&record.flow, &record.name), HEAD.to_owned());
+        self.holder(&key)
+            .map(|holder| holder.map(|(id, head)| exists(&id, &head.record)))
+    }
+
+    /// The execution that has a name, if there still is one.
+    pub(crate) fn holder(&self, name: &Key) -> Result<Option<(Text, Head)>, StoreError> {
+        let item = self.wire.get(name)?;
+        let Some(id) = item.as_ref().and_then(|item| text_of(item, "execution")) else {
+            return Ok(None);
+        };
+        let head = self.head(id)?;
+        // One of that id that started later may have another name.
+        let head = head.filter(|head| table::name(&head.record.flow, &head.record.name) == name.0);
+        Ok(head.map(|head| (Text::from(id), head)))
+    }
+
+    /// Writes a start. Answers what refuses it.
+    fn put_start(
+        &self,
+        execution: &Text,
+        record: &Record,
+        head: Item,
+        checkpoint: Option<&Op>,
+        add: &mut Addition,
+    ) -> Result<Option<Refusal>, StoreError> {
+        let named = record.name != *execution;
+        let name = (table::name(&record.flow, &record.name), HEAD.to_owned());
+        let mut places = Places {
+            head,
+            over: None,
+            name: named.then_some((name, None)),
+            check: named,
+        };
+        loop {
+            let mut ops = start_ops(execution, record, &places);
+            let core = ops.len();
+            ops.extend(checkpoint.cloned());
+            ops.extend(add.rest.clone().map(Op::put));
+            ops.extend(add.side.ops());
+            let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
+                return Ok(None);
+            };
+            let mut refused = ops
+                .iter()
+                .zip(&which)
+                .filter(|(_, refused)| **refused)
+                .map(|(op, _)| op);
+            let in_core = which.iter().take(core).any(|refused| *refused);
+            if !in_core {
+                refused.for_each(|op| add.side.drop_refused(op));
+                continue;
+            }
+            let Some(op) = refused.next() else {
+                return Err(StoreError::Unavailable("a start was refused for no reason".to_owned()));
+            };
+            match self.who_refuses(execution, record, op, &add.write, &mut places)? {
+                Refuses::Nobody => return Ok(None),
+                Refuses::Other(refusal) => return Ok(Some(refusal)),
+                Refuses::NoLonger => {}
+            }
+        }
+    }
+
+    /// Looks at what stands where a start should.
+    fn who_refuses(
+        &self,
+        execution: &Text,
+        record: &Record,
+        op: &Op,
+        write: &str,
+        places: &mut Places,
+    ) -> Result<Refuses, StoreError> {
+        let key = op.key();
+        if key == key_of(&places.head) {
+            let Some(item) = self.wire.get(&key)? else {
+                places.over = None;
+                return Ok(Refuses::NoLonger);
+            };
+            let head = Head::of(&item)?;
+            if head.write == write {
+                return Ok(Refuses::Nobody);
+            }
+            if !self.is_over(&item) {
+                return Ok(Refuses::Other(exists(execution, &head.record)));
+            }
+            self.clear_rows(execution)?;
+            places.over = Some(head.write);
+            return Ok(Refuses::NoLonger);
+        }
+        if places.name.as_ref().is_some_and(|(name, _)| *name == key) {
+            if let Some((id, head)) = self.holder(&key)? {
+                return Ok(Refuses::Other(exists(&id, &head.record)));
+            }
+            let item = self.wire.get(&key)?;
+            let stale = item
+                .as_ref()
+                .and_then(|item| text_of(item, "execution"))
+                .map(str::to_owned);
+            places.name = Some((key, stale));
+            return Ok(Refuses::NoLonger);
+        }
+        if let Some(head) = self.head(&record.name)? {
+            return Ok(Refuses::Other(exists(&record.name, &head.record)));
+        }
+        places.check = false;
+        Ok(Refuses::NoLonger)
+    }
+
+    /// Has a flow among those executions are listed by: once a process and flow, before its first start.
+    fn know_flow(&self, flow: &Text) -> Result<(), StoreError> {
+        if flow.is_empty() || self.knows_flow(flow, false) {
+            return Ok(());
+        }
+        let item = keys(&(FLOWS.to_owned(), flow.to_string()));
+        self.wire.write(&[Op::put(item)], "")?;
+        self.knows_flow(flow, true);
+        Ok(())
+    }
+
+    /// All flows that executions may belong to.
+    pub(crate) fn flows_known(&self) -> Result<Vec<Text>, StoreError> {
+        let items = self.wire.all(&Ask::partition(FLOWS, None))?;
+        Ok(items.iter().map(|item| Text::from(key_of(item).1)).collect())
+    }
+}
+
+/// What stands in the way of a start.
+enum Refuses {
+    /// Nothing: it has started already, and the answer was lost.
+    Nobody,
+    /// Another execution.
+    Other(Refusal),
+    /// What did so does not any longer.
+    NoLonger,
+}
+
+fn exists(execution: &Text, record: &Record) -> Refusal {
+    Refusal::Exists {
+        execution: execution.clone(),
+        version: record.version,
+    }
+}
+
+fn start_ops(execution: &Text, record: &Record, places: &Places) -> Vec<Op> {
+    let head = Op::put(places.head.clone());
+    let mut ops = vec![match &places.over {
+        None => head.when(ABSENT),
+        Some(write) => head.when("#w = :old").with(":old", text(write)),
+    }];
+    if let Some((key, stale)) = &places.name {
+        let mut item = keys(key);
+        item.insert("execution".to_owned(), text(&**execution));
+        let name = Op::put(item);
+        ops.push(match stale {
+            None => name.when(ABSENT),
+            Some(stale) => name.when("#execution = :stale").with(":stale", text(stale)),
+        });
+    }
+    if places.check {
+        let other = Op::check((table::execution(&record.name), HEAD.to_owned()));
+        let other = other.when("attribute_not_exists(#pk) OR #flow <> :flow OR attribute_exists(#named)");
+        ops.push(other.with(":flow", text(&*record.flow)));
+    }
+    ops
+}

@@ -1,0 +1,183 @@
+//! The table: its keys, its indexes, and what an item is found by.
+
+use crate::DynamoStore;
+use crate::words;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+    ScalarAttributeType, TimeToLiveSpecification,
+};
+use starbridge_aws::Fault;
+use starbridge_fdl::time::Timestamp;
+use starbridge_ports::{StoreError, shard_of};
+
+/// The table's hash key, a string.
+pub const PK: &str = "pk";
+/// The table's range key, a string.
+pub const SK: &str = "sk";
+/// The attribute with the second after which DynamoDB may delete an item.
+pub const TTL: &str = "ttl";
+/// Index of all executions: hash [`FLOW`], range [`PLACE`], projection INCLUDE [`LISTED`].
+pub const EXECUTIONS: &str = "executions";
+/// Hash key of [`EXECUTIONS`], a string: the flow's name.
+pub const FLOW: &str = "flow";
+/// Range key of [`EXECUTIONS`], a string: `<digit of the status>#<order of starts>#<id>`.
+pub const PLACE: &str = "place";
+/// What [`EXECUTIONS`] has of an execution besides keys.
+pub const LISTED: [&str; 2] = ["record", TTL];
+/// Index of executions by when they are to be gone on with, or ended: hash [`SHARD`], range [`DUE`], projection INCLUDE
+/// [`WATCHED`].
+pub const DUE_INDEX: &str = "due";
+/// Hash key of [`DUE_INDEX`], a string: `live-<n>` or `over-<n>`, with n below [`SHARDS`].
+pub const SHARD: &str = "shard";
+/// Range key of [`DUE_INDEX`], a string: `<milliseconds, sortable>#<order of starts>`.
+pub const DUE: &str = "due";
+/// What [`DUE_INDEX`] has of an execution besides keys.
+pub const WATCHED: [&str; 4] = ["awake", "wake", "until", TTL];
+/// Partitions of [`DUE_INDEX`] for those that live, and as many for those that ended.
+pub const SHARDS: u8 = 4;
+
+/// Keys and indexes: name of the index (empty for the table), hash key, range key, further attributes it has.
+pub const TABLE: [(&str, &str, &str, &[&str]); 3] = [
+    ("", PK, SK, &[]),
+    (EXECUTIONS, FLOW, PLACE, &LISTED),
+    (DUE_INDEX, SHARD, DUE, &WATCHED),
+];
+
+/// Range key of an execution's head.
+pub(crate) const HEAD: &str = "H";
+/// Range keys of parts of large items begin so; all else of an execution sorts before.
+pub(crate) const PARTS: &str = "X#";
+/// The partition that names the flows executions belong to.
+pub(crate) const FLOWS: &str = "I";
+/// The partition of tasks in queues.
+pub(crate) const TASKS: &str = "Q";
+/// The partition of dead tasks.
+pub(crate) const DEAD: &str = "D";
+/// The partition of notices.
+pub(crate) const NOTICES: &str = "O";
+
+/// The partition of an execution.
+pub(crate) fn execution(id: &str) -> String {
+    format!("E#{id}")
+}
+
+/// The item that says which execution has a name. The flow's length keeps flow and name apart.
+pub(crate) fn name(flow: &str, name: &str) -> String {
+    format!("N#{}#{flow}#{name}", flow.len())
+}
+
+/// Turns of an execution's life: the order of its start keeps them apart from those of an earlier one of that id.
+pub(crate) fn turns(life: &str) -> String {
+    format!("T#{life}#")
+}
+
+pub(crate) fn turn(life: &str, number: u64) -> String {
+    format!("T#{life}#{number:010}")
+}
+
+pub(crate) fn checkpoint(life: &str) -> String {
+    format!("C#{life}")
+}
+
+pub(crate) fn message(event: u64, from: &str) -> String {
+    format!("M#{event:020}#{from}")
+}
+
+/// An instant, so that texts sort as instants do.
+pub(crate) fn sortable(at: Timestamp) -> String {
+    format!("{:020}", (at.0 as u64) ^ (1 << 63))
+}
+
+/// The partition of [`DUE_INDEX`] an execution is in.
+pub(crate) fn shard(over: bool, id: &str) -> String {
+    shards(over).nth(usize::from(shard_of(id) % SHARDS)).unwrap_or_default()
+}
+
+pub(crate) fn shards(over: bool) -> impl Iterator<Item = String> {
+    let kind = if over { "over" } else { "live" };
+    (0..SHARDS).map(move |number| format!("{kind}-{number}"))
+}
+
+impl DynamoStore {
+    /// Makes the table with its indexes, paid by request, and has items go whose time is over. One that is there is left as it
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] where DynamoDB can't be reached or refuses.
+    pub fn create_table(&self) -> Result<(), StoreError> {
+        let (client, table) = (self.wire.client()?, self.wire.table().to_owned());
+        let made = self.wire.wait(async move { create(&client, &table).await })?;
+        made.map_err(|fault| words::unavailable(self.wire.table(), &fault))
+    }
+}
+
+async fn create(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fault> {
+    let keys = |hash: &str, range: &str| {
+        let key = |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+        [key(hash, KeyType::Hash), key(range, KeyType::Range)]
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .unwrap_or_default()
+    };
+    let mut request = client
+        .create_table()
+        .table_name(table)
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_key_schema(Some(keys(PK, SK)));
+    for (index, hash, range, further) in TABLE {
+        for name in [hash, range] {
+            let attribute = AttributeDefinition::builder().attribute_name(name);
+            let attribute = attribute.attribute_type(ScalarAttributeType::S).build();
+            let attribute = attribute.map_err(|error| Fault::of_code("InvalidRequest", &error.to_string()))?;
+            request = request.attribute_definitions(attribute);
+        }
+        if !index.is_empty() {
+            let projection = Projection::builder().projection_type(ProjectionType::Include);
+            let further = further.iter().map(|&name| name.to_owned()).collect();
+            let built = GlobalSecondaryIndex::builder()
+                .index_name(index)
+                .set_key_schema(Some(keys(hash, range)))
+                .projection(projection.set_non_key_attributes(Some(further)).build())
+                .build();
+            let built = built.map_err(|error| Fault::of_code("InvalidRequest", &error.to_string()))?;
+            request = request.global_secondary_indexes(built);
+        }
+    }
+    match request.send().await {
+        Ok(_) => {}
+        Err(error) => {
+            let exists = error
+                .as_service_error()
+                .is_some_and(aws_sdk_dynamodb::operation::create_table::CreateTableError::is_resource_in_use_exception);
+            return if exists { Ok(()) } else { Err(Fault::of(&error)) };
+        }
+    }
+    until_there(client, table).await?;
+    let ttl = TimeToLiveSpecification::builder().attribute_name(TTL).enabled(true);
+    let ttl = ttl
+        .build()
+        .map_err(|error| Fault::of_code("InvalidRequest", &error.to_string()))?;
+    let set = client
+        .update_time_to_live()
+        .table_name(table)
+        .time_to_live_specification(ttl);
+    set.send().await.map(drop).map_err(|error| Fault::of(&error))
+}
+
+/// Waits until the table can be used, for two minutes at most.
+async fn until_there(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fault> {
+    for _ in 0..240 {
+        let asked = client.describe_table().table_name(table).send().await;
+        let described = asked.map_err(|error| Fault::of(&error))?;
+        let status = described.table.and_then(|table| table.table_status);
+        if status == Some(aws_sdk_dynamodb::types::TableStatus::Active) {
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+    Err(Fault::of_code(
+        "ResourceInUseException",
+        "the table is still being made",
+    ))
+}

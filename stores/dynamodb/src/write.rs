@@ -1,0 +1,301 @@
+//! Writing to an execution that is there.
+
+use crate::DynamoStore;
+use crate::head::{Head, turn_item};
+use crate::item::{Item, Key, key_of, keys, number, text, text_of};
+use crate::op::{ABSENT, Op};
+use crate::payload::{self, WRITE};
+use crate::record::{self, Hold, take_changes};
+use crate::session::Session;
+use crate::side::Side;
+use crate::table::{self, HEAD};
+use crate::wire::Written;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, Record, StoreError, Turn};
+
+/// Operations of a transaction that are not written down for later. DynamoDB takes a hundred.
+const MOST_OPS: usize = 80;
+/// Their bytes. DynamoDB takes four megabytes.
+const MOST_BYTES: usize = 2 << 20;
+
+/// What appends to one execution add to it.
+pub(crate) struct Addition {
+    pub turns: Vec<Turn>,
+    pub last: EventId,
+    /// The record as it is then, where it changes.
+    pub record: Option<Record>,
+    pub checkpoint: Option<(EventId, Vec<u8>)>,
+    pub side: Side,
+    /// The write.
+    pub write: String,
+    /// What is written down to be done afterwards.
+    pub rest: Option<Item>,
+    pub parts: Vec<Item>,
+}
+
+/// What a write has become, so far.
+pub(crate) enum Seen {
+    /// It is there: an answer was lost.
+    Ours,
+    /// It can't be done.
+    Conflict,
+    /// It may be done in another way.
+    Again,
+}
+
+impl DynamoStore {
+    /// What appends add up to, the record that they begin with included.
+    pub(crate) fn addition(
+        &self,
+        base: &Record,
+        life: &str,
+        last: EventId,
+        appends: &[&Append],
+    ) -> Result<Addition, StoreError> {
+        let mut add = Addition {
+            turns: Vec::new(),
+            last,
+            record: None,
+            checkpoint: None,
+            side: Side::default(),
+            write: self.write_id(),
+            rest: None,
+            parts: Vec::new(),
+        };
+        for append in appends {
+            if let Some(turn) = &append.turn {
+                add.last = turn.last();
+                add.turns.push(turn.clone());
+            }
+            if let Some(record) = &append.record {
+                take_changes(add.record.get_or_insert_with(|| base.clone()), record);
+            }
+            if let Some(state) = &append.checkpoint {
+                add.checkpoint = Some((add.last, state.clone()));
+            }
+            self.add_side(&mut add.side, append, Some(life), &add.write)?;
+        }
+        add.parts.append(&mut add.side.parts);
+        Ok(add)
+    }
+
+    /// Writes down what a transaction does not hold besides.
+    pub(crate) fn put_aside(&self, execution: &str, life: &str, number: u64, add: &mut Addition) {
+        if add.side.ops().len() <= MOST_OPS && add.side.size() <= MOST_BYTES {
+            return;
+        }
+        let key = (
+            table::execution(execution),
+            format!("R#{life}#{number:010}#{}", add.write),
+        );
+        let mut rest = keys(&key);
+        rest.insert(WRITE.to_owned(), text(format!("{}-r", add.write)));
+        let side = std::mem::take(&mut add.side);
+        add.parts
+            .extend(payload::put(&mut rest, side.to_json().to_string().as_bytes()));
+        add.rest = Some(rest);
+    }
+
+    pub(crate) fn checkpoint_op(&self, execution: &str, life: &str, next: u64, add: &mut Addition) -> Option<Op> {
+        let (at, state) = add.checkpoint.as_ref()?;
+        let mut item = keys(&(table::execution(execution), table::checkpoint(life)));
+        item.insert(WRITE.to_owned(), text(format!("{}-c", add.write)));
+        item.insert("last".to_owned(), number(at.0));
+        item.insert("next".to_owned(), number(next));
+        add.parts.extend(payload::put(&mut item, state));
+        Some(Op::put(item))
+    }
+
+    /// Adds to an execution. Answers whether it did: not where the history has gone on meanwhile.
+    pub(crate) fn go_on(
+        &self,
+        execution: &Text,
+        mut session: Session,
+        appends: &[&Append],
+    ) -> Result<bool, StoreError> {
+        let mut add = self.addition(&session.record, &session.life, session.last, appends)?;
+        if add.turns.is_empty() && add.record.is_none() && add.checkpoint.is_none() && add.side.is_empty() {
+            return Ok(true);
+        }
+        self.put_aside(execution, &session.life, session.next, &mut add);
+        let (item, parts) = turn_item(execution, &session, &add.turns, add.last, &add.write);
+        let fence = if add.turns.is_empty() {
+            Op::check(key_of(&item)).when(ABSENT)
+        } else {
+            add.parts.extend(parts);
+            Op::put_new(item)
+        };
+        let next = session.next + u64::from(!add.turns.is_empty());
+        let checkpoint = self.checkpoint_op(execution, &session.life, next, &mut add);
+        self.write_parts(&add.parts)?;
+        let written = self.until_written(execution, &session, &mut add, &fence, checkpoint.as_ref())?;
+        let Some(hold) = written else {
+            self.sessions.forget(execution);
+            return Ok(false);
+        };
+        session.next = next;
+        session.last = add.last;
+        if let Some(record) = add.record {
+            session.epoch += u64::from(!session.held);
+            session.record = record;
+            session.held = hold.is_some();
+        }
+        if session.held {
+            self.sessions.put(execution, session);
+        } else {
+            self.sessions.forget(execution);
+        }
+        if let Some(rest) = &add.rest {
+            self.finish_or_forget(execution, rest)?;
+        }
+        Ok(true)
+    }
+
+    /// Does what was put aside. Where that fails the execution is to be loaded before anything else: loading finishes it.
+    pub(crate) fn finish_or_forget(&self, execution: &Text, rest: &Item) -> Result<(), StoreError> {
+        self.finish(rest).inspect_err(|_| _ = self.sessions.forget(execution))
+    }
+
+    /// Tries a write until it is there, or can't be. Answers who has the execution then, as far as the record was written.
+    fn until_written(
+        &self,
+        execution: &Text,
+        session: &Session,
+        add: &mut Addition,
+        fence: &Op,
+        checkpoint: Option<&Op>,
+    ) -> Result<Option<Option<Hold>>, StoreError> {
+        let sleeps = add.record.as_ref().is_some_and(rests);
+        let own_mail = add.side.mail.get(execution.as_str()).copied();
+        // Its own mail it has not seen either.
+        let mut keep = !sleeps || (session.held && own_mail.is_some());
+        loop {
+            let hold = keep.then(|| self.new_hold());
+            let mut ops = vec![fence.clone()];
+            if let Some(record) = &add.record {
+                add.side.mail.remove(execution.as_str());
+                ops.push(self.head_op(execution, session, record, hold.as_ref(), own_mail, &add.write));
+            }
+            ops.extend(checkpoint.cloned());
+            ops.extend(add.rest.clone().map(Op::put));
+            let core = ops.len();
+            ops.extend(add.side.ops());
+            let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
+                return Ok(Some(hold));
+            };
+            match self.seen(session, &ops, &which, core, add)? {
+                Seen::Ours => return Ok(Some(hold)),
+                Seen::Conflict => return Ok(None),
+                Seen::Again => keep = keep || which.get(1).copied().unwrap_or_default() && add.record.is_some(),
+            }
+        }
+    }
+
+    /// What refused conditions say. INVARIANT: after [`Seen::Again`] the next try has fewer operations, or keeps the lease.
+    fn seen(
+        &self,
+        session: &Session,
+        ops: &[Op],
+        which: &[bool],
+        core: usize,
+        add: &mut Addition,
+    ) -> Result<Seen, StoreError> {
+        let refused = |place: usize| which.get(place).copied().unwrap_or_default();
+        if let (true, Some(fence)) = (refused(0), ops.first()) {
+            return Ok(match self.is_ours(&fence.key(), &add.write)? {
+                true if !add.turns.is_empty() => Seen::Ours,
+                _ => Seen::Conflict,
+            });
+        }
+        if let (true, Some(head), true) = (refused(1), ops.get(1), add.record.is_some()) {
+            let head = self.wire.get(&head.key())?;
+            let head = head.as_ref().map(Head::of).transpose()?;
+            return Ok(match head {
+                Some(head) if head.write == add.write => Seen::Ours,
+                Some(head) if head.life == session.life && head.epoch == session.epoch => Seen::Again,
+                _ => Seen::Conflict,
+            });
+        }
+        for (place, op) in ops.iter().enumerate().skip(core) {
+            if refused(place) {
+                add.side.drop_refused(op);
+            }
+        }
+        Ok(Seen::Again)
+    }
+
+    /// Whether an item is what that write wrote.
+    pub(crate) fn is_ours(&self, key: &Key, write: &str) -> Result<bool, StoreError> {
+        let item = self.wire.get(key)?;
+        Ok(item.is_some_and(|item| text_of(&item, WRITE) == Some(write)))
+    }
+
+    /// The change of a head to a record and a lease; `mail` is what the execution leaves for itself.
+    pub(crate) fn head_op(
+        &self,
+        execution: &Text,
+        session: &Session,
+        record: &Record,
+        hold: Option<&Hold>,
+        mail: Option<u64>,
+        write: &str,
+    ) -> Op {
+        let retention = self.settings.retention;
+        let attributes = record::attributes(execution, &session.life, record, hold, self.now(), retention);
+        let key = (table::execution(execution), HEAD.to_owned());
+        let mut op = Op::update(key, "").with(":life", text(&session.life));
+        op = op.with(":epoch", number(session.epoch)).with(":w", text(write));
+        let (mut set, mut remove) = ("SET #w = :w".to_owned(), String::new());
+        for (name, value) in attributes {
+            match value {
+                Some(value) => {
+                    let placeholder = placeholder(name);
+                    set.push_str(&format!(", #{name} = {placeholder}"));
+                    op = op.with(placeholder, value);
+                }
+                None => {
+                    remove.push_str(if remove.is_empty() { " REMOVE " } else { ", " });
+                    remove.push_str(&format!("#{name}"));
+                }
+            }
+        }
+        let mut condition = "#life = :life AND #epoch = :epoch".to_owned();
+        if !session.held {
+            set.push_str(", #epoch = :next");
+            op = op.with(":next", number(session.epoch + 1));
+        } else if hold.is_none() {
+            condition.push_str(" AND #mail = :mail");
+            op = op.with(":mail", number(session.mail));
+        }
+        let mut change = set + &remove;
+        if let Some(count) = mail {
+            change.push_str(" ADD #mail :more");
+            op = op.with(":more", number(count));
+        }
+        op.kind = crate::op::Kind::Update(op.key(), change);
+        op.when(condition)
+    }
+}
+
+/// Whether who has an execution with that record gives it back.
+pub(crate) fn rests(record: &Record) -> bool {
+    !record.awake || record.ended.is_some()
+}
+
+/// The value of an attribute in an expression.
+fn placeholder(attribute: &str) -> &'static str {
+    match attribute {
+        "record" => ":record",
+        "flow" => ":flow",
+        "place" => ":place",
+        "named" => ":named",
+        "owner" => ":owner",
+        "until" => ":until",
+        "shard" => ":shard",
+        "due" => ":due",
+        "awake" => ":awake",
+        "wake" => ":wake",
+        _ => ":ttl",
+    }
+}

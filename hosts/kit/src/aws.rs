@@ -9,7 +9,7 @@ const WITHOUT: &str = "this program was built without the feature `aws`";
 
 /// The way to AWS of this process: one thread, one set of connections and credentials.
 #[cfg(feature = "aws")]
-fn way() -> starbridge_aws::Aws {
+pub(crate) fn way() -> starbridge_aws::Aws {
     static WAY: std::sync::OnceLock<starbridge_aws::Aws> = std::sync::OnceLock::new();
     WAY.get_or_init(|| starbridge_aws::Aws::new(starbridge_aws::AwsSettings::default()))
         .clone()

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::node::Visit;
 use starbridge_ports::Store;
+use starbridge_runtime::Express;
 use std::sync::Arc;
 
 /// A store that gives executions to whoever works on them, for a time.
@@ -11,9 +12,42 @@ pub struct Table {
     pub store: Arc<dyn Store>,
     /// How it gives them.
     pub visit: Visit,
+    /// What is kept back of executions that are express.
+    pub express: Arc<Express>,
+}
+
+/// The store in a table of DynamoDB. Nothing is read before it is used.
+#[cfg(feature = "dynamodb")]
+pub fn open_table(table: &str, config: &Config) -> Result<Table, String> {
+    use crate::system::SystemClock;
+    use starbridge_dynamodb::{DynamoSettings, DynamoStore};
+    use std::time::Duration;
+    const DAY: u64 = 24 * 60 * 60;
+    let days = config.retention.days;
+    let settings = DynamoSettings {
+        table: table.to_owned(),
+        owner: uuid::Uuid::new_v4().to_string(),
+        retention: (days > 0).then(|| Duration::from_secs(days.saturating_mul(DAY))),
+        clock: Arc::new(SystemClock),
+    };
+    let store = Arc::new(DynamoStore::new(crate::aws::way(), settings));
+    let lambda = config.lambda.clone();
+    let express = Express::new(store.clone(), store.clone(), move |record| {
+        lambda.is_express(&record.flow)
+    });
+    let express = Arc::new(express);
+    Ok(Table {
+        store,
+        visit: Visit {
+            leases: express.clone(),
+            history: express.clone(),
+        },
+        express,
+    })
 }
 
 /// This program was built without stores in DynamoDB.
+#[cfg(not(feature = "dynamodb"))]
 pub fn open_table(table: &str, _: &Config) -> Result<Table, String> {
     Err(format!(
         "`{table}` can't be opened: this program was built without the feature `dynamodb`"

@@ -43,6 +43,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         }
         running.node.stand_still()?;
     }
+    running.choose_express(asked.express);
     let path = format!("/v1/flows/{}/executions", asked.flow);
     let begun = running.api.ask(Method::POST, &path, &asked.start.into()).await;
     let begun = match begun {
@@ -99,6 +100,8 @@ struct Asked {
     start: Object,
     /// It is only begun; the rest is done later.
     later: bool,
+    /// Whether it is express; nothing: as its flow is.
+    express: Option<bool>,
     history: bool,
 }
 
@@ -130,6 +133,12 @@ fn read(event: &Value) -> Result<Asked, Failure> {
             )));
         }
     };
+    let express = match members.get("durability").map(Value::as_str) {
+        None => None,
+        Some(Some("express")) => Some(true),
+        Some(Some("standard")) => Some(false),
+        Some(_) => return Err(bad("`durability` must be `standard` or `express`".to_owned())),
+    };
     let mut start = Object::new();
     for key in ["input", "name", "version", "labels"] {
         if let Some(value) = members.get(key) {
@@ -141,6 +150,7 @@ fn read(event: &Value) -> Result<Asked, Failure> {
         definition: members.get("definition").cloned(),
         start,
         later: flag("async")?,
+        express,
         history: flag("history")?,
     })
 }

@@ -8,12 +8,12 @@ use lambda_runtime::Context;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Value;
 use starbridge_kit::config::{Config, LambdaConfig};
-use starbridge_kit::node::{Node, Visit};
+use starbridge_kit::node::Node;
 use starbridge_kit::stores::in_memory;
 use starbridge_kit::system::SystemClock;
 use starbridge_kit::tables::{Table, open_table};
 use starbridge_ports::{Clock, Leases};
-use starbridge_runtime::Resting;
+use starbridge_runtime::{Express, Resting};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -42,6 +42,7 @@ pub(crate) struct Running {
     pub(crate) onward: Option<GoOn>,
     pub(crate) figures: Arc<record::Figures>,
     leases: Option<Arc<dyn Leases>>,
+    express: Option<Arc<Express>>,
 }
 
 /// An invocation.
@@ -90,14 +91,19 @@ impl Running {
     async fn start(config: &Config) -> Result<Self, Failure> {
         let bad = |error: String| Failure::new("BadConfiguration", error);
         let settings = &config.lambda;
-        let mut leases = None;
+        let (mut leases, mut express) = (None, None);
         let mut node = match settings.table.as_str() {
             "" => config.node(in_memory()).map_err(bad)?,
             table => {
-                let Table { store, visit } = open_table(table, config).map_err(bad)?;
+                let Table {
+                    store,
+                    visit,
+                    express: before,
+                } = open_table(table, config).map_err(bad)?;
+                express = Some(before);
                 let mut node = config.node(store).map_err(bad)?;
                 leases = Some(visit.leases.clone());
-                node.visit = Some(visit as Visit);
+                node.visit = Some(visit);
                 node
             }
         };
@@ -117,12 +123,21 @@ impl Running {
             onward,
             figures: Arc::default(),
             leases,
+            express,
         };
         direct::put_flows(&running, &settings::package()).await?;
         Ok(running)
     }
 
+    /// Says of executions that begin in this invocation whether they are express; nothing: as their flows are.
+    pub(crate) fn choose_express(&self, choice: Option<bool>) {
+        if let Some(express) = &self.express {
+            express.choose(choice);
+        }
+    }
+
     fn invocation(&self, deadline: u64) -> Invocation {
+        self.choose_express(None);
         let now = SystemClock.now();
         let told = Timestamp(i64::try_from(deadline).unwrap_or(i64::MAX));
         let deadline = if told > now { told } else { now.plus_millis(UNTOLD) };

@@ -4,6 +4,7 @@
 //! time with a store and connectors; rehearsals drive it in virtual time.
 
 mod engine;
+mod express;
 mod flows;
 pub mod hexadecimal;
 mod queues;
@@ -16,6 +17,7 @@ mod tokens;
 pub use engine::{
     Command, Connectors, Engine, EngineSettings, Reply, Report, Resting, Snapshot, Start, StartFailure, World, Writer,
 };
+pub use express::Express;
 pub use flows::FlowTable;
 pub use queues::{
     Grant, HeldTask, HoldRequest, Order, Pumped, QueueCommand, QueueDoor, QueueEngine, QueueSettings,

@@ -1,0 +1,191 @@
+//! Express executions: their histories are written only when they end, sleep or are given back, in one go.
+//!
+//! What follows from a turn leaves before it is durable: after a crash such an execution goes on from its last durable turn, or
+//! never was, and calls made since are made again, under other keys where the history takes another turn. For flows whose
+//! functions may be called more than once, and that are many.
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use starbridge_ports::{Append, History, Leases, Message, Record, Refusal, StoreError, StoredHistory};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of turns of one execution that are kept back at most.
+const KEPT_BACK: usize = 1 << 20;
+
+/// Stands before a store that gives executions for a time, and keeps back what express executions append.
+pub struct Express {
+    history: Arc<dyn History>,
+    leases: Arc<dyn Leases>,
+    is_express: Box<dyn Fn(&Record) -> bool + Send + Sync>,
+    kept_back: Mutex<KeptBack>,
+}
+
+#[derive(Default)]
+struct KeptBack {
+    /// What counts for executions that begin now, whatever their flow.
+    choice: Option<bool>,
+    executions: BTreeSet<Text>,
+    appends: BTreeMap<Text, Vec<Append>>,
+}
+
+/// A batch for the store, and which append of ours each of its appends is about.
+#[derive(Default)]
+struct Passed {
+    batch: Vec<Append>,
+    places: Vec<usize>,
+}
+
+impl Express {
+    /// Before this store; `is_express` says of which executions appends are kept back.
+    pub fn new(
+        history: Arc<dyn History>,
+        leases: Arc<dyn Leases>,
+        is_express: impl Fn(&Record) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            history,
+            leases,
+            is_express: Box::new(is_express),
+            kept_back: Mutex::default(),
+        }
+    }
+
+    /// Says of executions that begin from now on whether they are express; nothing: as their flows are.
+    pub fn choose(&self, express: Option<bool>) {
+        self.lock().choice = express;
+    }
+
+    /// Nothing panics while the lock is held, so what a poisoned one guards is whole.
+    fn lock(&self) -> MutexGuard<'_, KeptBack> {
+        self.kept_back.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What of a batch goes to the store now.
+    fn pass(&self, batch: &[Append]) -> Passed {
+        let mut kept = self.lock();
+        let mut passed = Passed::default();
+        for (place, append) in batch.iter().enumerate() {
+            if append.expected == EventId(0)
+                && let Some(record) = &append.record
+                && kept.choice.unwrap_or_else(|| (self.is_express)(record))
+            {
+                kept.executions.insert(append.execution.clone());
+            }
+            if !kept.executions.contains(&append.execution) {
+                passed.push(place, append.clone());
+                continue;
+            }
+            let appends = kept.appends.entry(append.execution.clone()).or_default();
+            appends.push(append.clone());
+            let bytes = |append: &Append| append.turn.as_ref().map_or(0, |turn| turn.text.len());
+            let rests = append.record.as_ref().is_some_and(|record| !record.awake);
+            if rests || appends.iter().map(bytes).sum::<usize>() > KEPT_BACK {
+                let appends = std::mem::take(appends);
+                kept.appends.remove(&append.execution);
+                appends.into_iter().for_each(|append| passed.push(place, append));
+            }
+        }
+        passed
+    }
+
+    /// Writes what is kept back of an execution. A refusal means that somebody else has it.
+    fn write_down(&self, execution: &str) -> Result<(), StoreError> {
+        let appends = self.lock().appends.remove(execution);
+        let Some(appends) = appends else {
+            return Ok(());
+        };
+        let refused = self.history.append(&appends)?;
+        if !refused.is_empty() {
+            tracing::warn!(
+                execution,
+                "what was kept back of an express execution was refused: somebody else has it"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Passed {
+    fn push(&mut self, place: usize, append: Append) {
+        self.batch.push(append);
+        self.places.push(place);
+    }
+}
+
+impl History for Express {
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+        let Passed { batch, places } = self.pass(batch);
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut refused: Vec<(usize, Refusal)> = Vec::new();
+        for (place, refusal) in self.history.append(&batch)? {
+            let Some(place) = places.get(place).copied() else {
+                continue;
+            };
+            // Of several appends that went together the first says why.
+            if refused.iter().all(|(known, _)| *known != place) {
+                refused.push((place, refusal));
+            }
+        }
+        refused.sort_by_key(|(place, _)| *place);
+        Ok(refused)
+    }
+
+    fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        let loaded = self.history.load(execution)?;
+        let mut kept = self.lock();
+        // Whoever loads an execution has nothing of it that counts.
+        kept.appends.remove(execution);
+        match &loaded {
+            Some(loaded) if (self.is_express)(&loaded.record) => _ = kept.executions.insert(execution.into()),
+            _ => _ = kept.executions.remove(execution),
+        }
+        Ok(loaded)
+    }
+
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.history.load_whole(execution)
+    }
+
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        self.history.awake()
+    }
+
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.history.due(before, limit)
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        self.history.messages()
+    }
+}
+
+impl Leases for Express {
+    fn hold_until(&self, until: Timestamp) {
+        self.leases.hold_until(until);
+    }
+
+    fn release(&self, execution: &str) -> Result<bool, StoreError> {
+        self.write_down(execution)?;
+        let free = self.leases.release(execution)?;
+        if free {
+            self.lock().executions.remove(execution);
+        }
+        Ok(free)
+    }
+
+    fn mail(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        self.leases.mail(execution)
+    }
+
+    fn leave(&self, message: &Message) -> Result<bool, StoreError> {
+        self.leases.leave(message)
+    }
+
+    fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError> {
+        self.leases.stranded(before, limit)
+    }
+}

@@ -4,6 +4,7 @@ mod bench;
 mod campaign;
 mod fuzz;
 mod gate;
+mod lambda;
 mod process;
 mod services;
 mod stage;
@@ -17,6 +18,7 @@ usage: cargo xtask COMMAND
   test [--keep-going]               everything that is checked: stops at the first stage that fails, or goes on
   fuzz [TARGET]… [--seconds N]      fuzzes these targets, or all, for 60 or N seconds each
   bench [-- ARGUMENT…]              all benchmarks; the arguments go to each (`--quick`)
+  lambda [--arm64]                  the package of the function of AWS Lambda: deploy/bootstrap.zip
   services [--only NAME]…           services for tests by hand, until interrupted: redis, ministack, moto
   generate                          writes the generated files anew
   conformance [PART OF A NAME]      the conformance cases whose file or name contains it, or all
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => test(rest),
         Some((&"fuzz", rest)) => fuzz::command(rest),
         Some((&"bench", rest)) => bench::command(rest),
+        Some((&"lambda", rest)) => lambda::command(rest),
         Some((&"services", rest)) => services::command(rest),
         Some((&"generate", [])) => Ok(generate()),
         Some((&"conformance", rest)) => Ok(conformance(rest)),

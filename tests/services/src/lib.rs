@@ -1,4 +1,4 @@
-//! Private copies of the services that tests need: Redis, and stand-ins for SQS and Lambda.
+//! Private copies of the services that tests need: Redis, stand-ins for services of AWS, and the emulator of Lambda's runtime.
 //!
 //! A copy listens on a free port of the loopback, keeps what it keeps in a folder of its own, can be killed and started again in
 //! the middle of a test, and is gone when the test is, however that ends. The programs are named by the environment
@@ -25,11 +25,13 @@ pub enum Kind {
     Ministack,
     /// SQS a second time, by others.
     Moto,
+    /// Runs one function as Lambda does. Its calls must come one after the other.
+    Rie,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Redis, Self::Ministack, Self::Moto];
+    pub const ALL: [Self; 4] = [Self::Redis, Self::Ministack, Self::Moto, Self::Rie];
 
     /// What it is called on a command line.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Kind {
             Self::Redis => "redis",
             Self::Ministack => "ministack",
             Self::Moto => "moto",
+            Self::Rie => "rie",
         }
     }
 
@@ -46,6 +49,7 @@ impl Kind {
             Self::Redis => "STARBRIDGE_SERVICE_REDIS",
             Self::Ministack => "STARBRIDGE_MINISTACK",
             Self::Moto => "STARBRIDGE_MOTO",
+            Self::Rie => "STARBRIDGE_RIE",
         }
     }
 
@@ -53,7 +57,7 @@ impl Kind {
     fn scheme(self) -> &'static str {
         match self {
             Self::Redis => "redis",
-            Self::Ministack | Self::Moto => "http",
+            Self::Ministack | Self::Moto | Self::Rie => "http",
         }
     }
 }
@@ -64,6 +68,7 @@ pub struct Service {
     kind: Kind,
     program: PathBuf,
     further: Vec<String>,
+    environment: Vec<(String, String)>,
     port: u16,
     folder: PathBuf,
     running: Option<Guarded>,
@@ -76,7 +81,7 @@ impl Service {
     ///
     /// Where no program is named, and where it does not come up: a test that needs it can't go on.
     pub fn start(kind: Kind) -> Self {
-        Self::start_with(kind, &[])
+        Self::start_in(kind, &[], &[])
     }
 
     /// The same with further arguments for the program.
@@ -85,17 +90,30 @@ impl Service {
     ///
     /// As [`Service::start`].
     pub fn start_with(kind: Kind, further: &[&str]) -> Self {
+        Self::start_in(kind, further, &[])
+    }
+
+    /// The same with further arguments and environment for the program.
+    ///
+    /// # Panics
+    ///
+    /// As [`Service::start`].
+    pub fn start_in(kind: Kind, further: &[&str], environment: &[(&str, &str)]) -> Self {
         let Some(program) = std::env::var_os(kind.variable()) else {
             panic!(
                 "{} names no program: run this through `cargo xtask test`, or with what `cargo xtask services` prints",
                 kind.variable()
             );
         };
-        Self::of_program(kind, Path::new(&program), further).unwrap_or_else(|problem| panic!("{problem}"))
+        Self::of(kind, Path::new(&program), further, environment).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
     /// A copy of a service with this program. An error says why it does not come up.
     pub fn of_program(kind: Kind, program: &Path, further: &[&str]) -> Result<Self, String> {
+        Self::of(kind, program, further, &[])
+    }
+
+    fn of(kind: Kind, program: &Path, further: &[&str], environment: &[(&str, &str)]) -> Result<Self, String> {
         const TRIES: u32 = 5;
         let mut problem = String::new();
         // Somebody else may take the port between our asking for it and the program's listening.
@@ -104,6 +122,10 @@ impl Service {
                 kind,
                 program: program.to_path_buf(),
                 further: further.iter().map(|&argument| argument.to_owned()).collect(),
+                environment: environment
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                    .collect(),
                 port: free_port()?,
                 folder: new_folder()?,
                 running: None,
@@ -212,8 +234,16 @@ impl Service {
             Kind::Moto => {
                 command.args(["-H", "127.0.0.1", "-p", &port]);
             }
+            Kind::Rie => {
+                let inner = free_port().unwrap_or_default();
+                command.args(["--runtime-interface-emulator-address", &format!("127.0.0.1:{port}")]);
+                command.args(["--runtime-api-address", &format!("127.0.0.1:{inner}")]);
+                command.env("AWS_LAMBDA_FUNCTION_NAME", "function");
+                command.env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512");
+            }
         }
         command.args(&self.further);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 }

@@ -15,6 +15,7 @@ pub fn program(kind: Kind) -> Result<PathBuf, String> {
         Kind::Redis => redis(),
         Kind::Ministack => of_python("ministack", "ministack==1.5.33", "ministack"),
         Kind::Moto => of_python("moto", "moto[server,sqs,dynamodb]==5.2.5", "moto_server"),
+        Kind::Rie => runtime_emulator(),
     }
 }
 
@@ -33,6 +34,41 @@ fn redis() -> Result<PathBuf, String> {
     tools::path_of(NAME)
         .or_else(install)
         .ok_or_else(|| format!("{NAME} is not installed, and `apt-get install {NAME}` does not succeed"))
+}
+
+/// The emulator of Lambda's runtime, a program of its own, as it lies in a package for Python.
+fn runtime_emulator() -> Result<PathBuf, String> {
+    const PACKAGE: &str = "aws-sam-cli==1.170.0";
+    let folder = process::target().join("services").join("rie");
+    let part = match std::env::consts::ARCH {
+        "aarch64" => "aws-lambda-rie-arm64",
+        _ => "aws-lambda-rie-x86_64",
+    };
+    let found = folder.join("samcli/local/rapid").join(part);
+    let mark = folder.join("installed");
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == PACKAGE) && found.is_file() {
+        return Ok(found);
+    }
+    eprintln!("installing {part} of {PACKAGE}");
+    let missing = |what: &str| format!("{part} is not installed, and {what} does not succeed");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut pip = command(
+        "python3",
+        &["-m", "pip", "download", "--quiet", "--no-deps", PACKAGE, "--dest"],
+    );
+    if !succeeds_within(pip.arg(&folder), INSTALL) {
+        return Err(missing(&format!("`pip download {PACKAGE}`")));
+    }
+    const UNPACK: &str = "import glob, os, sys, zipfile\nfolder, part = sys.argv[1:]\n\
+        wheel = glob.glob(folder + '/aws_sam_cli-*.whl')[0]\n\
+        path = zipfile.ZipFile(wheel).extract('samcli/local/rapid/' + part, folder)\n\
+        os.chmod(path, 0o755)\nos.remove(wheel)";
+    let mut unpack = command("python3", &["-c", UNPACK]);
+    if !succeeds_within(unpack.arg(&folder).arg(part), INSTALL) {
+        return Err(missing("unpacking it"));
+    }
+    std::fs::write(&mark, PACKAGE).map_err(|error| format!("{}: {error}", mark.display()))?;
+    Ok(found)
 }
 
 /// A program of a Python package, in an environment of its own below the target folder.

@@ -1,0 +1,14 @@
+//! The function under the emulator of Lambda's runtime, with a stand-in for table and queues.
+
+#[path = "service/alone.rs"]
+mod alone;
+#[path = "service/crashes.rs"]
+mod crashes;
+#[path = "service/function.rs"]
+mod function;
+#[path = "service/http.rs"]
+mod http;
+#[path = "service/stand.rs"]
+mod stand;
+#[path = "service/table.rs"]
+mod table;

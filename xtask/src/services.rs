@@ -2,10 +2,15 @@
 
 pub mod install;
 
+use crate::lambda;
 use crate::process::{self, cargo, run_seeing};
 use crate::stage::{Outcome, Tally};
 use starbridge_services::{Kind, Service};
 use std::path::Path;
+use std::process::Command;
+
+/// Which part of the cases all hosts run.
+const HOSTS_PART: &str = "STARBRIDGE_HOSTS_PART";
 
 /// A test target of its own, which plain `cargo test` leaves alone.
 pub struct Suite {
@@ -14,44 +19,65 @@ pub struct Suite {
     /// The test target.
     pub target: &'static str,
     needs: &'static [Kind],
+    /// Whether it runs the programs that are shipped.
+    programs: bool,
 }
 
 /// The suites that need services, a stage each.
-pub const SUITES: [Suite; 7] = [
+pub const SUITES: [Suite; 9] = [
     Suite {
         name: "services",
         target: "services-service",
         needs: &Kind::ALL,
+        programs: false,
     },
     Suite {
         name: "redis",
         target: "redis-service",
         needs: &[Kind::Redis],
+        programs: false,
     },
     Suite {
         name: "sqs",
         target: "sqs-service",
         needs: &[Kind::Ministack, Kind::Moto],
+        programs: false,
     },
     Suite {
         name: "dynamodb",
         target: "dynamodb-service",
         needs: &[Kind::Ministack, Kind::Moto],
+        programs: false,
     },
     Suite {
         name: "lambda",
         target: "lambda-service",
         needs: &[Kind::Ministack],
+        programs: false,
     },
     Suite {
         name: "aws",
         target: "aws-service",
         needs: &[Kind::Ministack],
+        programs: false,
     },
     Suite {
         name: "parcel",
         target: "parcel-service",
         needs: &[Kind::Ministack, Kind::Redis],
+        programs: false,
+    },
+    Suite {
+        name: "bootstrap",
+        target: "bootstrap-service",
+        needs: &[Kind::Ministack, Kind::Rie],
+        programs: true,
+    },
+    Suite {
+        name: "hosts",
+        target: "hosts-service",
+        needs: &[Kind::Rie],
+        programs: true,
     },
 ];
 
@@ -67,7 +93,23 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
             Err(missing) => return Outcome::Skipped(missing),
         }
     }
+    if suite.programs
+        && let Err(problem) = name_programs(&mut command)
+    {
+        return Outcome::Failed(problem);
+    }
     run_seeing(&mut command, |line| tally.see(line)).into()
+}
+
+/// Builds the command and the function of Lambda, and says where they are. Of the cases all hosts run, every fifth.
+fn name_programs(command: &mut Command) -> Result<(), String> {
+    process::run(&mut cargo(&["build", "--package", "starbridge-cli", "--all-features"]))?;
+    command.env("STARBRIDGE_COMMAND", process::target().join("debug/starbridge"));
+    command.env("STARBRIDGE_BOOTSTRAP", lambda::build(false)?);
+    if std::env::var_os(HOSTS_PART).is_none() {
+        command.env(HOSTS_PART, "5");
+    }
+    Ok(())
 }
 
 /// Lints the suites, which are no part of `--all-targets`.

@@ -2,12 +2,12 @@
 
 #[path = "service/alone.rs"]
 mod alone;
+#[path = "service/chain.rs"]
+mod chain;
 #[path = "service/crashes.rs"]
 mod crashes;
 #[path = "service/function.rs"]
 mod function;
-#[path = "service/http.rs"]
-mod http;
 #[path = "service/stand.rs"]
 mod stand;
 #[path = "service/table.rs"]

@@ -5,10 +5,12 @@
 //! ([`Kind::variable`]), as `cargo xtask test` and `cargo xtask services` do; a test that needs one that is not named fails.
 
 mod answering;
+mod asking;
 mod guarded;
 mod ready;
 
 pub use answering::{Answering, Heard, Said};
+pub use asking::{Answer, ask};
 
 use guarded::Guarded;
 use std::net::{Ipv4Addr, TcpListener};

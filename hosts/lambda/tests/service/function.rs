@@ -1,9 +1,8 @@
 //! The function under the emulator of Lambda's runtime.
 
-use super::http::ask;
 use super::stand::{Message, Stand};
 use serde_json::{Value, json};
-use starbridge_services::{Kind, Service};
+use starbridge_services::{Kind, Service, ask};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ pub struct Function {
 }
 
 /// The program under test: the one that is shipped, where the environment names it.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     std::env::var_os("STARBRIDGE_BOOTSTRAP").map_or_else(|| env!("CARGO_BIN_EXE_bootstrap").into(), PathBuf::from)
 }
 

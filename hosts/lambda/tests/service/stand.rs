@@ -1,8 +1,7 @@
 //! A table and queues in a stand-in for AWS, reached through a crossing that counts requests and can cut them off.
 
-use super::http::{Answer, ask};
 use serde_json::{Value, json};
-use starbridge_services::{Answering, Heard, Kind, Said, Service};
+use starbridge_services::{Answer, Answering, Heard, Kind, Said, Service, ask};
 use std::sync::{Arc, Mutex};
 
 /// Sees each request on its way: its target, as `DynamoDB_20120810.PutItem`, and its body. What it answers is whether it goes on.

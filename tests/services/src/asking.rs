@@ -7,9 +7,11 @@ use std::time::Duration;
 /// An answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// The status.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The body.
     pub body: Vec<u8>,
 }
 

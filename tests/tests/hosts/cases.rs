@@ -1,0 +1,120 @@
+//! Cases that can run in real time, with functions behind HTTP: no operator, no clock of their own, no long waits, nothing that
+//! is told by chance or by the real time.
+
+use serde_json::{Value, json};
+use starbridge_fdl::limits::Limits;
+use starbridge_kit::rehearsal::{Case, Flows, Rehearsal, TestFile};
+use starbridge_tests::{conformance, data};
+use std::path::Path;
+
+/// A case.
+pub struct Tried {
+    pub title: String,
+    /// The name of the flow under test.
+    pub flow: String,
+    /// The flow.
+    pub definition: Value,
+    /// Its children by name.
+    pub children: Vec<(String, Value)>,
+    pub input: Value,
+    /// What functions answer: by step, or `flow/step`.
+    pub mocks: Value,
+    /// Whether calls are out at once.
+    pub wide: bool,
+}
+
+/// The longest a case may take, in milliseconds.
+const LONGEST: u64 = 1_100;
+/// Words of definitions that ask for more than hosts have in common, or for chance.
+const NOT_HERE: [&str; 12] = [
+    "waitForCallback",
+    "manual",
+    "\"concurrency\":[",
+    "jitter",
+    "random",
+    "uuid",
+    "secret://",
+    "queue:",
+    "timestamp",
+    "$context.execution.startTime",
+    "$context.now",
+    "now(",
+];
+
+/// All of them, of conformance cases and of examples.
+pub fn all() -> Vec<Tried> {
+    let mut found = Vec::new();
+    for folder in [data::folder().join("conformance"), data::root().join("examples")] {
+        for path in data::files(&folder, ".test.json") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let shown = path.strip_prefix(data::root()).unwrap_or(&path).display().to_string();
+            found.extend(of_file(&text, &path, &shown));
+        }
+    }
+    found
+}
+
+fn of_file(text: &str, path: &Path, shown: &str) -> Vec<Tried> {
+    let raw: Value = serde_json::from_str(text).unwrap();
+    let file = TestFile::parse(text).unwrap();
+    if raw.get("limits").is_some() {
+        return Vec::new();
+    }
+    let Ok(flows) = conformance::load(&file, path) else {
+        return Vec::new();
+    };
+    let mut tried = Vec::new();
+    for (case, raw) in file.cases.iter().zip(raw["cases"].as_array().into_iter().flatten()) {
+        let definition = read(&flows.flow.definition.to_json());
+        let children: Vec<(String, Value)> = flows
+            .children
+            .iter()
+            .map(|(name, flow)| (name.clone(), read(&flow.definition.to_json())))
+            .collect();
+        if !can_run(&flows, case, raw, &definition, &children) {
+            continue;
+        }
+        let all = definition.to_string() + &children.iter().map(|(_, child)| child.to_string()).collect::<String>();
+        tried.push(Tried {
+            title: format!("{shown}: {}", case.name),
+            flow: definition["name"].as_str().unwrap_or("f").to_owned(),
+            definition,
+            children,
+            input: raw.get("input").cloned().unwrap_or_else(|| json!({})),
+            mocks: raw.get("mocks").cloned().unwrap_or_else(|| json!({})),
+            wide: all.contains("\"parallel\"") || all.contains("\"foreach\""),
+        });
+    }
+    tried
+}
+
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn can_run(flows: &Flows, case: &Case, raw: &Value, definition: &Value, children: &[(String, Value)]) -> bool {
+    if ["stop", "startTime", "labels", "executionName"]
+        .iter()
+        .any(|member| raw.get(member).is_some())
+    {
+        return false;
+    }
+    let late = |mock: &Value| {
+        mock.get("never").is_some() || mock.get("delaySeconds").is_some() || mock.get("retryAfterSeconds").is_some()
+    };
+    let mocks = raw.get("mocks").and_then(Value::as_object).into_iter().flatten();
+    if mocks
+        .flat_map(|(_, mocks)| mocks.as_array().into_iter().flatten())
+        .any(late)
+    {
+        return false;
+    }
+    let text = definition.to_string() + &children.iter().map(|(_, child)| child.to_string()).collect::<String>();
+    if NOT_HERE.iter().any(|word| text.contains(word)) {
+        return false;
+    }
+    let outcome = Rehearsal::new(flows.clone(), case.clone(), Limits::default()).run();
+    outcome.is_ok_and(|outcome| {
+        outcome.status != "Refused" && outcome.elapsed_ms <= LONGEST && outcome.events.len() < 2_000
+    })
+}

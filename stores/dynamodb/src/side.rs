@@ -54,6 +54,12 @@ pub(crate) fn message_item(message: &Message, order: &str, write: &str) -> (Item
     (item, parts)
 }
 
+/// Counts messages at who gets them, if that is there.
+pub(crate) fn mail_op(to: &str, count: u64) -> Op {
+    let head = (table::execution(to), HEAD.to_owned());
+    Op::update(head, "ADD #mail :n").when(PRESENT).with(":n", number(count))
+}
+
 impl Side {
     fn add_new(&mut self, item: Item, parts: Vec<Item>) -> bool {
         let key = key_of(&item);
@@ -86,10 +92,7 @@ impl Side {
             Change::Put(item) => Op::put(item.clone()),
             Change::Delete => Op::delete(key.clone()),
         };
-        let mail = self.mail.iter().map(|(to, count)| {
-            let head = (table::execution(to), HEAD.to_owned());
-            Op::update(head, "ADD #mail :n").when(PRESENT).with(":n", number(count))
-        });
+        let mail = self.mail.iter().map(|(to, count)| mail_op(to, *count));
         self.changes.iter().map(change).chain(mail).collect()
     }
 

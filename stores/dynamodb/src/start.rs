@@ -7,6 +7,7 @@ use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
 use crate::record;
 use crate::session::{Session, following, sound};
+use crate::side::mail_op;
 use crate::table::{self, FLOWS, HEAD};
 use crate::wire::{Ask, Written};
 use crate::write::{Addition, rests};
@@ -71,6 +72,12 @@ impl DynamoStore {
         }
         add.parts.extend(payload::put(&mut head, &written(&add.turns)));
         self.write_parts(&add.parts)?;
+        // A transaction names an item once, and this one looks at the execution of that id. Mail that is counted and never
+        // comes is harmless.
+        let looked_at = (record.name != *execution).then(|| add.side.mail.remove(record.name.as_str()));
+        if let Some(count) = looked_at.flatten() {
+            self.wire.write(&[mail_op(&record.name, count)], "")?;
+        }
         if let Some(refusal) = self.put_start(execution, &record, head, checkpoint.as_ref(), &mut add)? {
             return Ok((0, Some(refusal)));
         }

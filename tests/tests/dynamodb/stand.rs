@@ -31,7 +31,9 @@ impl Clock for SetClock {
 pub const NOON: i64 = 1_800_000_000_000;
 
 pub struct Stand {
-    pub service: Service,
+    pub kind: Kind,
+    /// Gone with this.
+    _service: Service,
     pub aws: Aws,
     tables: AtomicU32,
 }
@@ -41,7 +43,8 @@ impl Stand {
         let service = Service::start(kind);
         let aws = way(&service.url());
         Self {
-            service,
+            kind,
+            _service: service,
             aws,
             tables: AtomicU32::new(0),
         }

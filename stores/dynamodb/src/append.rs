@@ -13,32 +13,54 @@ struct Group<'a> {
     members: Vec<(usize, &'a Append)>,
 }
 
+/// How many appends of a group are kept, and what refuses the next.
+type Kept = (usize, Option<Refusal>);
+
+/// Groups that are written side by side at most.
+const SIDE_BY_SIDE: usize = 16;
+
 impl DynamoStore {
     pub(crate) fn append_all(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         let mut refusals = Vec::new();
         let mut refused: HashSet<&Text> = HashSet::new();
-        for group in groups(batch) {
-            let Some((_, first)) = group.members.first() else {
-                continue;
-            };
-            let execution = &first.execution;
-            let appends: Vec<&Append> = group.members.iter().map(|(_, append)| *append).collect();
-            let (kept, mut refusal) = if refused.contains(execution) {
-                (0, None)
-            } else {
-                self.append_to(execution, &appends)?
-            };
-            for (place, _) in group.members.iter().skip(kept) {
-                refused.insert(execution);
-                refusals.push((*place, refusal.take().unwrap_or(Refusal::Conflict)));
+        for wave in waves(groups(batch)) {
+            let kept = self.append_wave(&wave, &refused);
+            for (group, kept) in wave.iter().zip(kept) {
+                let (kept, mut refusal) = kept?;
+                for (place, append) in group.members.iter().skip(kept) {
+                    refused.insert(&append.execution);
+                    refusals.push((*place, refusal.take().unwrap_or(Refusal::Conflict)));
+                }
             }
         }
         refusals.sort_by_key(|(place, _)| *place);
         Ok(refusals)
     }
 
+    /// Appends groups of which none can tell whether another was before it, side by side.
+    fn append_wave(&self, wave: &[Group<'_>], refused: &HashSet<&Text>) -> Vec<Result<Kept, StoreError>> {
+        let one = |group: &Group<'_>| {
+            let appends: Vec<&Append> = group.members.iter().map(|(_, append)| *append).collect();
+            match appends.first() {
+                Some(first) if !refused.contains(&first.execution) => self.append_to(&first.execution, &appends),
+                _ => Ok((0, None)),
+            }
+        };
+        if let [group] = wave {
+            return vec![one(group)];
+        }
+        std::thread::scope(|scope| {
+            let writing: Vec<_> = wave.iter().map(|group| scope.spawn(|| one(group))).collect();
+            let over = || StoreError::Unavailable("an append was given up".to_owned());
+            writing
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(over())))
+                .collect()
+        })
+    }
+
     /// Answers how many of the appends are kept, and what refuses the next.
-    fn append_to(&self, execution: &Text, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+    fn append_to(&self, execution: &Text, appends: &[&Append]) -> Result<Kept, StoreError> {
         let Some(first) = appends.first() else {
             return Ok((0, None));
         };
@@ -61,12 +83,12 @@ impl DynamoStore {
         Ok((kept, refusal))
     }
 
-    fn append_more(&self, execution: &Text, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+    fn append_more(&self, execution: &Text, appends: &[&Append]) -> Result<Kept, StoreError> {
         let conflict = Ok((0, Some(Refusal::Conflict)));
         let session = match self.sessions.get(execution) {
             Some(session) => session,
             None => match self.attach(execution)? {
-                Attached::Here(session) => session,
+                Attached::Here(session) => *session,
                 Attached::Elsewhere => return conflict,
                 Attached::Nowhere => return self.append_nowhere(appends),
             },
@@ -84,7 +106,7 @@ impl DynamoStore {
     }
 
     /// To an execution that is not there: only messages can be dealt with.
-    fn append_nowhere(&self, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+    fn append_nowhere(&self, appends: &[&Append]) -> Result<Kept, StoreError> {
         let harmless = |append: &&&Append| {
             append.expected.0 == 0 && append.turn.is_none() && append.record.is_none() && append.checkpoint.is_none()
         };
@@ -173,4 +195,37 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     }
     let touches = touched(append);
     touches.is_empty() || between.iter().all(|other| touched(other).is_disjoint(&touches))
+}
+
+/// Groups that may be written side by side: of different executions, with nothing that two of them touch, and no start that
+/// another one could refuse.
+fn waves(groups: Vec<Group<'_>>) -> Vec<Vec<Group<'_>>> {
+    let mut waves: Vec<Vec<Group<'_>>> = Vec::new();
+    let mut seen: HashSet<(String, String)> = HashSet::new();
+    for group in groups {
+        let appends = || group.members.iter().map(|(_, append)| *append);
+        let mut touches: HashSet<(String, String)> = appends().flat_map(touched).collect();
+        touches.extend(appends().map(|append| (append.execution.to_string(), String::new())));
+        let alone = appends().any(|append| is_start(append) && may_meet(append));
+        match waves.last_mut() {
+            Some(wave) if !alone && wave.len() < SIDE_BY_SIDE && seen.is_disjoint(&touches) => wave.push(group),
+            _ => {
+                waves.push(vec![group]);
+                seen.clear();
+            }
+        }
+        seen.extend(touches);
+        if alone {
+            // The next one begins a wave.
+            waves.push(Vec::new());
+        }
+    }
+    waves
+}
+
+/// Whether a start may meet another execution: one with a name of its own, or with an id that may be such a name.
+fn may_meet(append: &Append) -> bool {
+    let name = append.record.as_ref().map(|record| &record.name);
+    let named = name.is_some_and(|name| !name.is_empty() && *name != append.execution);
+    named || append.execution.len() != crate::start::UUID
 }

@@ -16,7 +16,7 @@ use starbridge_machine::EventId;
 use starbridge_ports::{Append, Record, Refusal, StoreError};
 
 /// Bytes of a UUID as text: no person names an execution after one that is still to be made.
-const UUID: usize = 36;
+pub(crate) const UUID: usize = 36;
 
 /// The items a start is kept apart by, and under which conditions.
 struct Places {

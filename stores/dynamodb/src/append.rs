@@ -2,7 +2,7 @@
 
 use crate::DynamoStore;
 use crate::head::Attached;
-use crate::session::{following, sound};
+use crate::session::{Entry, following, sound};
 use crate::side::{Side, message_key};
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Append, Refusal, StoreError};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 /// Appends to one execution that are written together, with their places in the batch.
 struct Group<'a> {
-    members: Vec<(usize, &'a Append)>,
+    members: Vec<Entry<'a>>,
 }
 
 /// How many appends of a group are kept, and what refuses the next.
@@ -23,13 +23,13 @@ impl DynamoStore {
     pub(crate) fn append_all(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         let mut refusals = Vec::new();
         let mut refused: HashSet<&Text> = HashSet::new();
-        for wave in waves(groups(batch)) {
+        for wave in waves(groups(batch, self.next_orders(batch.len()))) {
             let kept = self.append_wave(&wave, &refused);
             for (group, kept) in wave.iter().zip(kept) {
                 let (kept, mut refusal) = kept?;
-                for (place, append) in group.members.iter().skip(kept) {
-                    refused.insert(&append.execution);
-                    refusals.push((*place, refusal.take().unwrap_or(Refusal::Conflict)));
+                for entry in group.members.iter().skip(kept) {
+                    refused.insert(&entry.append.execution);
+                    refusals.push((entry.place, refusal.take().unwrap_or(Refusal::Conflict)));
                 }
             }
         }
@@ -39,12 +39,9 @@ impl DynamoStore {
 
     /// Appends groups of which none can tell whether another was before it, side by side.
     fn append_wave(&self, wave: &[Group<'_>], refused: &HashSet<&Text>) -> Vec<Result<Kept, StoreError>> {
-        let one = |group: &Group<'_>| {
-            let appends: Vec<&Append> = group.members.iter().map(|(_, append)| *append).collect();
-            match appends.first() {
-                Some(first) if !refused.contains(&first.execution) => self.append_to(&first.execution, &appends),
-                _ => Ok((0, None)),
-            }
+        let one = |group: &Group<'_>| match group.members.first() {
+            Some(first) if !refused.contains(&first.execution) => self.append_to(&first.execution, &group.members),
+            _ => Ok((0, None)),
         };
         if let [group] = wave {
             return vec![one(group)];
@@ -60,7 +57,7 @@ impl DynamoStore {
     }
 
     /// Answers how many of the appends are kept, and what refuses the next.
-    fn append_to(&self, execution: &Text, appends: &[&Append]) -> Result<Kept, StoreError> {
+    fn append_to(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
         let Some(first) = appends.first() else {
             return Ok((0, None));
         };
@@ -83,7 +80,7 @@ impl DynamoStore {
         Ok((kept, refusal))
     }
 
-    fn append_more(&self, execution: &Text, appends: &[&Append]) -> Result<Kept, StoreError> {
+    fn append_more(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
         let conflict = Ok((0, Some(Refusal::Conflict)));
         let session = match self.sessions.get(execution) {
             Some(session) => session,
@@ -106,8 +103,8 @@ impl DynamoStore {
     }
 
     /// To an execution that is not there: only messages can be dealt with.
-    fn append_nowhere(&self, appends: &[&Append]) -> Result<Kept, StoreError> {
-        let harmless = |append: &&&Append| {
+    fn append_nowhere(&self, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
+        let harmless = |append: &&Entry<'_>| {
             append.expected.0 == 0 && append.turn.is_none() && append.record.is_none() && append.checkpoint.is_none()
         };
         let count = appends.iter().take_while(harmless).count();
@@ -149,33 +146,33 @@ fn touched(append: &Append) -> HashSet<(String, String)> {
 }
 
 /// INVARIANT: an append joins an earlier group of its execution only where no append in between could tell.
-fn groups(batch: &[Append]) -> Vec<Group<'_>> {
+fn groups(batch: &[Append], order: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (place, append) in batch.iter().enumerate() {
+        let order = order.saturating_add(place as u64);
+        let entry = Entry { append, place, order };
         let last = groups.iter_mut().rev().find(|group| {
             group
                 .members
                 .first()
-                .is_some_and(|(_, first)| first.execution == append.execution)
+                .is_some_and(|first| first.execution == append.execution)
         });
         match last {
-            Some(group) if joins(group, batch, place, append) => group.members.push((place, append)),
-            _ => groups.push(Group {
-                members: vec![(place, append)],
-            }),
+            Some(group) if joins(group, batch, place, append) => group.members.push(entry),
+            _ => groups.push(Group { members: vec![entry] }),
         }
     }
     groups
 }
 
 fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> bool {
-    let Some((last, before)) = group.members.last() else {
+    let Some(before) = group.members.last() else {
         return false;
     };
     if is_start(append) || !before.leases.is_empty() {
         return false;
     }
-    let between = batch.get(last + 1..place).unwrap_or_default();
+    let between = batch.get(before.place + 1..place).unwrap_or_default();
     let between: Vec<&Append> = between
         .iter()
         .filter(|other| other.execution != append.execution)
@@ -184,7 +181,7 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
         return true;
     }
     // A start in between may be told the version that this execution runs.
-    let versions = group.members.iter().filter_map(|(_, member)| member.record.as_ref());
+    let versions = group.members.iter().filter_map(|member| member.record.as_ref());
     let known = versions.map(|record| record.version).next_back();
     let tells = append
         .record
@@ -197,30 +194,62 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     touches.is_empty() || between.iter().all(|other| touched(other).is_disjoint(&touches))
 }
 
-/// Groups that may be written side by side: of different executions, with nothing that two of them touch, and no start that
-/// another one could refuse.
+/// Groups that may be written side by side: of different executions, none of which another one writes to, with nothing else that
+/// two of them touch, and no start that another one could refuse.
 fn waves(groups: Vec<Group<'_>>) -> Vec<Vec<Group<'_>>> {
     let mut waves: Vec<Vec<Group<'_>>> = Vec::new();
-    let mut seen: HashSet<(String, String)> = HashSet::new();
+    let mut seen = Seen::default();
     for group in groups {
-        let appends = || group.members.iter().map(|(_, append)| *append);
-        let mut touches: HashSet<(String, String)> = appends().flat_map(touched).collect();
-        touches.extend(appends().map(|append| (append.execution.to_string(), String::new())));
-        let alone = appends().any(|append| is_start(append) && may_meet(append));
+        let this = Seen::of(&group);
         match waves.last_mut() {
-            Some(wave) if !alone && wave.len() < SIDE_BY_SIDE && seen.is_disjoint(&touches) => wave.push(group),
+            Some(wave) if wave.len() < SIDE_BY_SIDE && seen.bears(&this) => wave.push(group),
             _ => {
                 waves.push(vec![group]);
-                seen.clear();
+                seen = Seen::default();
             }
         }
-        seen.extend(touches);
-        if alone {
-            // The next one begins a wave.
-            waves.push(Vec::new());
-        }
+        seen.add(this);
     }
     waves
+}
+
+/// What groups have to do with.
+#[derive(Default)]
+struct Seen {
+    executions: HashSet<Text>,
+    receivers: HashSet<Text>,
+    touched: HashSet<(String, String)>,
+    /// Whether nothing goes beside it.
+    alone: bool,
+}
+
+impl Seen {
+    fn of(group: &Group<'_>) -> Self {
+        let appends = || group.members.iter().map(|entry| entry.append);
+        let messages = appends().flat_map(|append| &append.sent);
+        Self {
+            executions: appends().map(|append| append.execution.clone()).collect(),
+            receivers: messages.map(|message| message.id.to.clone()).collect(),
+            touched: appends().flat_map(touched).collect(),
+            alone: appends().any(|append| is_start(append) && may_meet(append)),
+        }
+    }
+
+    fn bears(&self, other: &Self) -> bool {
+        !self.alone
+            && !other.alone
+            && self.executions.is_disjoint(&other.executions)
+            && self.executions.is_disjoint(&other.receivers)
+            && self.receivers.is_disjoint(&other.executions)
+            && self.touched.is_disjoint(&other.touched)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.executions.extend(other.executions);
+        self.receivers.extend(other.receivers);
+        self.touched.extend(other.touched);
+        self.alone |= other.alone;
+    }
 }
 
 /// Whether a start may meet another execution: one with a name of its own, or with an id that may be such a name.

@@ -76,7 +76,11 @@ const BELOW_MS: u32 = 20;
 
 /// The first order of a time.
 fn order_at(at: Timestamp) -> String {
-    format!("{:020}", number_at(at))
+    order_text(number_at(at))
+}
+
+fn order_text(order: u64) -> String {
+    format!("{order:020}")
 }
 
 fn number_at(at: Timestamp) -> u64 {
@@ -112,12 +116,14 @@ impl DynamoStore {
         self.settings.clock.now()
     }
 
-    /// A place after all that this process has given.
-    fn next_order(&self) -> String {
+    /// The first of so many places after all that this process has given.
+    fn next_orders(&self, count: usize) -> u64 {
+        let count = (count as u64).max(1);
         let now = number_at(self.now());
-        let next = |last: u64| Some(now.max(last.saturating_add(1)));
+        let first = |last: u64| now.max(last.saturating_add(1));
+        let next = |last: u64| Some(first(last).saturating_add(count - 1));
         let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        format!("{:020}", last.map_or(now, |last| now.max(last.saturating_add(1))))
+        last.map_or(now, first)
     }
 
     /// What a write is known by: 32 characters that no other has.

@@ -5,6 +5,7 @@ use crate::item::{Item, Key, from_json, key_of, keys, number, number_of, text, t
 use crate::op::{Op, PRESENT};
 use crate::payload::{self, WRITE};
 use crate::queueing;
+use crate::session::Entry;
 use crate::table::{self, HEAD, SK};
 use crate::wire::{Ask, BEGINS, Written};
 use serde_json::{Value, json};
@@ -39,6 +40,11 @@ pub(crate) struct Side {
 
 pub(crate) fn message_key(id: &MessageId) -> Key {
     (table::execution(&id.to), table::message(id.event.0, &id.from))
+}
+
+/// The order of one of several things an append writes.
+fn order_in(order: u64, index: usize) -> String {
+    format!("{}.{index:06}", crate::order_text(order))
 }
 
 /// A message as an item, and its parts.
@@ -143,22 +149,22 @@ impl DynamoStore {
     pub(crate) fn add_side(
         &self,
         side: &mut Side,
-        append: &Append,
+        append: &Entry<'_>,
         life: Option<&str>,
         write: &str,
     ) -> Result<(), StoreError> {
         if let Some(life) = life {
             self.add_tasks(side, append, life)?;
-            for notice in &append.notices {
-                let order = self.next_order();
+            for (index, notice) in append.notices.iter().enumerate() {
+                let order = order_in(append.order, index);
                 side.add_new(crate::notices::item(&append.execution, notice, &order), Vec::new());
             }
         }
         for id in &append.received {
             side.delete(message_key(id));
         }
-        for message in &append.sent {
-            let order = self.next_order();
+        for (index, message) in append.sent.iter().enumerate() {
+            let order = order_in(append.order, index);
             let (item, parts) = message_item(message, &order, &format!("{write}-{order}"));
             if side.add_new(item, parts) {
                 *side.mail.entry(message.id.to.to_string()).or_default() += 1;

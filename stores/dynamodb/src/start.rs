@@ -6,14 +6,14 @@ use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
 use crate::record;
-use crate::session::{Session, following, sound};
+use crate::session::{Entry, Session, following, sound};
 use crate::side::mail_op;
 use crate::table::{self, FLOWS, HEAD};
 use crate::wire::{Ask, Written};
 use crate::write::{Addition, rests};
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Record, Refusal, StoreError};
+use starbridge_ports::{Record, Refusal, StoreError};
 
 /// Bytes of a UUID as text: no person names an execution after one that is still to be made.
 pub(crate) const UUID: usize = 36;
@@ -32,7 +32,11 @@ struct Places {
 impl DynamoStore {
     /// Starts an execution with what its first appends say. Answers how many of them are kept, and what refuses the first
     /// that is not.
-    pub(crate) fn start(&self, execution: &Text, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+    pub(crate) fn start(
+        &self,
+        execution: &Text,
+        appends: &[Entry<'_>],
+    ) -> Result<(usize, Option<Refusal>), StoreError> {
         let Some((first, later)) = appends.split_first() else {
             return Ok((0, None));
         };
@@ -45,7 +49,7 @@ impl DynamoStore {
         }
         let begun = first.turn.as_ref().map_or(EventId(0), starbridge_ports::Turn::last);
         let count = 1 + following(begun, later);
-        let life = self.next_order();
+        let life = crate::order_text(first.order);
         let appends = appends.get(..count).unwrap_or_default();
         let mut add = self.addition(&base, &life, EventId(0), appends)?;
         let record = add.record.take().unwrap_or_else(|| base.clone());

@@ -6,13 +6,13 @@ use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
 use crate::record::{self, Hold, take_changes};
-use crate::session::Session;
+use crate::session::{Entry, Session};
 use crate::side::Side;
 use crate::table::{self, HEAD};
 use crate::wire::Written;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Record, StoreError, Turn};
+use starbridge_ports::{Record, StoreError, Turn};
 
 /// Operations of a transaction that are not written down for later. DynamoDB takes a hundred.
 const MOST_OPS: usize = 80;
@@ -51,7 +51,7 @@ impl DynamoStore {
         base: &Record,
         life: &str,
         last: EventId,
-        appends: &[&Append],
+        appends: &[Entry<'_>],
     ) -> Result<Addition, StoreError> {
         let mut add = Addition {
             turns: Vec::new(),
@@ -112,7 +112,7 @@ impl DynamoStore {
         &self,
         execution: &Text,
         mut session: Session,
-        appends: &[&Append],
+        appends: &[Entry<'_>],
     ) -> Result<bool, StoreError> {
         let mut add = self.addition(&session.record, &session.life, session.last, appends)?;
         if add.turns.is_empty() && add.record.is_none() && add.checkpoint.is_none() && add.side.is_empty() {

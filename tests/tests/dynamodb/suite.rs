@@ -36,7 +36,7 @@ fn passes_when_it_is_opened_anew_all_the_time(stand: &Stand) {
 }
 
 fn answers_as_memory_does(stand: &Stand) {
-    for seed in 0..3 {
+    for seed in 0..6 {
         let table = stand.table();
         let open = || -> Box<dyn starbridge_ports::Store> { Box::new(stand.store(&table, "one")) };
         random::agree(seed, 40, &MemoryStore::new(), &mut Tried::new(&open, seed == 0));
@@ -45,7 +45,7 @@ fn answers_as_memory_does(stand: &Stand) {
 
 /// Requests are throttled, collide, and are done without an answer: what becomes of them is the same.
 fn answers_as_memory_does_through_faults(stand: &Stand) {
-    for seed in 10..13 {
+    for seed in 10..16 {
         let table = stand.table();
         let plan = Plan::random(seed);
         let open =

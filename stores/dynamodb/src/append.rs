@@ -16,14 +16,11 @@ struct Group<'a> {
 /// How many appends of a group are kept, and what refuses the next.
 type Kept = (usize, Option<Refusal>);
 
-/// Groups that are written side by side at most.
-const SIDE_BY_SIDE: usize = 16;
-
 impl DynamoStore {
     pub(crate) fn append_all(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         let mut refusals = Vec::new();
         let mut refused: HashSet<&Text> = HashSet::new();
-        for wave in waves(groups(batch, self.next_orders(batch.len()))) {
+        for wave in waves(groups(batch, self.next_orders(batch.len())), self.side_by_side) {
             let kept = self.append_wave(&wave, &refused);
             for (group, kept) in wave.iter().zip(kept) {
                 let (kept, mut refusal) = kept?;
@@ -117,7 +114,7 @@ impl DynamoStore {
             self.add_side(&mut side, append, None, &write)?;
         }
         self.write_parts(&side.parts)?;
-        self.write_in_pieces(side.ops())?;
+        self.write_in_pieces(side.ops(), None)?;
         Ok((count, None))
     }
 }
@@ -195,14 +192,14 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
 }
 
 /// Groups that may be written side by side: of different executions, none of which another one writes to, with nothing else that
-/// two of them touch, and no start that another one could refuse.
-fn waves(groups: Vec<Group<'_>>) -> Vec<Vec<Group<'_>>> {
+/// two of them touch, and no start that another one could refuse; at most so many.
+fn waves(groups: Vec<Group<'_>>, side_by_side: usize) -> Vec<Vec<Group<'_>>> {
     let mut waves: Vec<Vec<Group<'_>>> = Vec::new();
     let mut seen = Seen::default();
     for group in groups {
         let this = Seen::of(&group);
         match waves.last_mut() {
-            Some(wave) if wave.len() < SIDE_BY_SIDE && seen.bears(&this) => wave.push(group),
+            Some(wave) if wave.len() < side_by_side && seen.bears(&this) => wave.push(group),
             _ => {
                 waves.push(vec![group]);
                 seen = Seen::default();

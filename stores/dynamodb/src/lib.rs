@@ -64,12 +64,17 @@ pub struct DynamoStore {
     sessions: Sessions,
     /// Until when what is taken is held.
     until: Mutex<Option<Timestamp>>,
+    /// Executions of a batch that are written side by side at most.
+    side_by_side: usize,
     /// Flows that are known to be among those executions are listed by.
     flows: Mutex<HashSet<Text>>,
 }
 
 /// The last number that put something in order. Starts and messages of one process have an order even where their time is the same.
 static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// Executions of a batch that are written side by side.
+const SIDE_BY_SIDE: usize = 16;
 
 /// Bits of an order's number below its milliseconds.
 const BELOW_MS: u32 = 20;
@@ -95,6 +100,7 @@ impl DynamoStore {
             settings,
             sessions: Sessions::default(),
             until: Mutex::default(),
+            side_by_side: SIDE_BY_SIDE,
             flows: Mutex::default(),
         }
     }
@@ -104,6 +110,14 @@ impl DynamoStore {
     #[must_use]
     pub fn with_faults(mut self, hook: FaultHook) -> Self {
         self.wire.hook = Some(hook);
+        self
+    }
+
+    /// The same, writing one execution of a batch after the other: there are stand-ins that can't bear it otherwise.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn one_by_one(mut self) -> Self {
+        self.side_by_side = 1;
         self
     }
 

@@ -218,7 +218,8 @@ impl DynamoStore {
         let side = serde_json::from_str(&text).ok();
         let side = side.as_ref().and_then(Side::from_json);
         let side = side.ok_or_else(|| crate::item::corrupt(rest, "can't be read"))?;
-        self.write_in_pieces(side.ops())?;
+        // Whoever finishes it first deletes it: nothing is written anew that others have dealt with since.
+        self.write_in_pieces(side.ops(), Some(&key_of(rest)))?;
         let mut gone = vec![Op::delete(key_of(rest))];
         if let Some(prefix) = payload::parts_of(rest) {
             let parts = self.wire.parts(&key_of(rest).0, &prefix)?;
@@ -230,8 +231,8 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Writes what need not be written as a whole, some at a time.
-    pub(crate) fn write_in_pieces(&self, mut ops: Vec<Op>) -> Result<(), StoreError> {
+    /// Writes what need not be written as a whole, some at a time, as long as that item is there.
+    pub(crate) fn write_in_pieces(&self, mut ops: Vec<Op>, guard: Option<&Key>) -> Result<(), StoreError> {
         while !ops.is_empty() {
             let mut bytes = 0;
             let fitting = ops.iter().take(MOST_OPS).take_while(|op| {
@@ -240,24 +241,33 @@ impl DynamoStore {
             });
             let count = fitting.count().max(1);
             let later = ops.split_off(count);
-            self.write_some(ops)?;
+            if !self.write_some(ops, guard)? {
+                return Ok(());
+            }
             ops = later;
         }
         Ok(())
     }
 
-    fn write_some(&self, mut ops: Vec<Op>) -> Result<(), StoreError> {
+    /// Writes what can be written. Answers whether the guarding item is there.
+    fn write_some(&self, mut ops: Vec<Op>, guard: Option<&Key>) -> Result<bool, StoreError> {
         // Each round leaves at least one out.
         while !ops.is_empty() {
-            match self.wire.write(&ops, &self.write_id())? {
-                Written::Done => return Ok(()),
+            let check = guard.map(|key| Op::check(key.clone()).when(PRESENT));
+            let guards = usize::from(check.is_some());
+            let all: Vec<Op> = check.into_iter().chain(ops.iter().cloned()).collect();
+            match self.wire.write(&all, &self.write_id())? {
+                Written::Done => return Ok(true),
                 Written::Refused(which) => {
-                    let mut refused = which.into_iter();
+                    if which.iter().take(guards).any(|refused| *refused) {
+                        return Ok(false);
+                    }
+                    let mut refused = which.into_iter().skip(guards);
                     ops.retain(|_| !refused.next().unwrap_or_default());
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The messages among items, in the order they were sent.

@@ -107,13 +107,17 @@ impl DynamoStore {
         Some(Op::put(item))
     }
 
-    /// Adds to an execution. Answers whether it did: not where the history has gone on meanwhile.
-    pub(crate) fn go_on(
-        &self,
-        execution: &Text,
-        mut session: Session,
-        appends: &[Entry<'_>],
-    ) -> Result<bool, StoreError> {
+    /// Adds to an execution. Answers whether it did: not where the history has gone on meanwhile. Where nobody knows what has
+    /// become of it, who has the execution is to be read anew.
+    pub(crate) fn go_on(&self, execution: &Text, session: Session, appends: &[Entry<'_>]) -> Result<bool, StoreError> {
+        let added = self.add(execution, session, appends);
+        if !matches!(added, Ok(true)) {
+            self.sessions.forget(execution);
+        }
+        added
+    }
+
+    fn add(&self, execution: &Text, mut session: Session, appends: &[Entry<'_>]) -> Result<bool, StoreError> {
         let mut add = self.addition(&session.record, &session.life, session.last, appends)?;
         if add.turns.is_empty() && add.record.is_none() && add.checkpoint.is_none() && add.side.is_empty() {
             return Ok(true);
@@ -131,7 +135,6 @@ impl DynamoStore {
         self.write_parts(&add.parts)?;
         let written = self.until_written(execution, &session, &mut add, &fence, checkpoint.as_ref())?;
         let Some(hold) = written else {
-            self.sessions.forget(execution);
             return Ok(false);
         };
         session.next = next;
@@ -147,7 +150,7 @@ impl DynamoStore {
             self.sessions.forget(execution);
         }
         if let Some(rest) = &add.rest {
-            self.finish_or_forget(execution, rest)?;
+            self.finish(rest)?;
         }
         Ok(true)
     }

@@ -63,7 +63,12 @@ impl Stand {
     }
 
     pub fn store_with(&self, table: &str, owner: &str, clock: Arc<SetClock>) -> DynamoStore {
-        DynamoStore::new(self.aws.clone(), settings(table, owner, clock))
+        let store = DynamoStore::new(self.aws.clone(), settings(table, owner, clock));
+        match self.kind {
+            // A transaction that is refused there puts back all tables as they were when it began.
+            Kind::Moto => store.one_by_one(),
+            _ => store,
+        }
     }
 }
 

@@ -114,7 +114,7 @@ impl DynamoStore {
             self.add_side(&mut side, append, None, &write)?;
         }
         self.write_parts(&side.parts)?;
-        self.write_in_pieces(side.ops(), None)?;
+        self.write_in_pieces(side.ops(self.now()), None)?;
         Ok((count, None))
     }
 }

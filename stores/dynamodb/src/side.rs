@@ -9,6 +9,7 @@ use crate::session::Entry;
 use crate::table::{self, HEAD, SK};
 use crate::wire::{Ask, BEGINS, Written};
 use serde_json::{Value, json};
+use starbridge_fdl::time::Timestamp;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, Buried, Message, MessageBody, MessageId, StoreError};
 use std::collections::BTreeMap;
@@ -60,10 +61,16 @@ pub(crate) fn message_item(message: &Message, order: &str, write: &str) -> (Item
     (item, parts)
 }
 
-/// Counts messages at who gets them, if that is there.
-pub(crate) fn mail_op(to: &str, count: u64) -> Op {
+/// Counts messages at who gets them, if that is there. One that sleeps with no time to wake at is due from now on: who sent the
+/// messages may be gone before it wakes the other.
+pub(crate) fn mail_op(to: &str, count: u64, now: Timestamp) -> Op {
     let head = (table::execution(to), HEAD.to_owned());
-    Op::update(head, "ADD #mail :n").when(PRESENT).with(":n", number(count))
+    let change = "SET #shard = if_not_exists(#shard, :shard), #due = if_not_exists(#due, :due) ADD #mail :n";
+    Op::update(head, change)
+        .when(PRESENT)
+        .with(":n", number(count))
+        .with(":shard", text(table::shard(false, to)))
+        .with(":due", text(format!("{}#", table::sortable(now))))
 }
 
 impl Side {
@@ -88,17 +95,17 @@ impl Side {
     }
 
     /// About how many bytes its operations take.
-    pub(crate) fn size(&self) -> usize {
-        self.ops().iter().map(Op::size).sum()
+    pub(crate) fn size(&self, now: Timestamp) -> usize {
+        self.ops(now).iter().map(Op::size).sum()
     }
 
-    pub(crate) fn ops(&self) -> Vec<Op> {
+    pub(crate) fn ops(&self, now: Timestamp) -> Vec<Op> {
         let change = |(key, change): (&Key, &Change)| match change {
             Change::New(item) => Op::put_new(item.clone()),
             Change::Put(item) => Op::put(item.clone()),
             Change::Delete => Op::delete(key.clone()),
         };
-        let mail = self.mail.iter().map(|(to, count)| mail_op(to, *count));
+        let mail = self.mail.iter().map(|(to, count)| mail_op(to, *count, now));
         self.changes.iter().map(change).chain(mail).collect()
     }
 
@@ -219,7 +226,7 @@ impl DynamoStore {
         let side = side.as_ref().and_then(Side::from_json);
         let side = side.ok_or_else(|| crate::item::corrupt(rest, "can't be read"))?;
         // Whoever finishes it first deletes it: nothing is written anew that others have dealt with since.
-        self.write_in_pieces(side.ops(), Some(&key_of(rest)))?;
+        self.write_in_pieces(side.ops(self.now()), Some(&key_of(rest)))?;
         let mut gone = vec![Op::delete(key_of(rest))];
         if let Some(prefix) = payload::parts_of(rest) {
             let parts = self.wire.parts(&key_of(rest).0, &prefix)?;

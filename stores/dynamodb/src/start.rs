@@ -80,7 +80,7 @@ impl DynamoStore {
         // comes is harmless.
         let looked_at = (record.name != *execution).then(|| add.side.mail.remove(record.name.as_str()));
         if let Some(count) = looked_at.flatten() {
-            self.wire.write(&[mail_op(&record.name, count)], "")?;
+            self.wire.write(&[mail_op(&record.name, count, self.now())], "")?;
         }
         if let Some(refusal) = self.put_start(execution, &record, head, checkpoint.as_ref(), &mut add)? {
             return Ok((0, Some(refusal)));
@@ -154,7 +154,7 @@ impl DynamoStore {
             let core = ops.len();
             ops.extend(checkpoint.cloned());
             ops.extend(add.rest.clone().map(Op::put));
-            ops.extend(add.side.ops());
+            ops.extend(add.side.ops(self.now()));
             let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
                 return Ok(None);
             };

@@ -82,7 +82,7 @@ impl DynamoStore {
 
     /// Writes down what a transaction does not hold besides.
     pub(crate) fn put_aside(&self, execution: &str, life: &str, number: u64, add: &mut Addition) {
-        if add.side.ops().len() <= MOST_OPS && add.side.size() <= MOST_BYTES {
+        if add.side.ops(self.now()).len() <= MOST_OPS && add.side.size(self.now()) <= MOST_BYTES {
             return;
         }
         let key = (
@@ -183,7 +183,7 @@ impl DynamoStore {
             ops.extend(checkpoint.cloned());
             ops.extend(add.rest.clone().map(Op::put));
             let core = ops.len();
-            ops.extend(add.side.ops());
+            ops.extend(add.side.ops(self.now()));
             let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
                 return Ok(Some(hold));
             };

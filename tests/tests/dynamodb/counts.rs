@@ -71,6 +71,15 @@ fn writes_are_few(stand: &Stand) {
     assert_eq!(since(before, store.counted()), (0, 3, 1));
 }
 
+/// Whoever asks may be work of another runtime, be it the only thread of that.
+#[tokio::test]
+async fn it_can_be_asked_within_a_runtime() {
+    let stand = Stand::start(starbridge_services::Kind::Ministack);
+    let store = stand.store(&stand.table(), "one");
+    assert_eq!(store.append(&[unnamed(1)]).unwrap(), []);
+    assert!(store.load(&id(1)).unwrap().is_some());
+}
+
 fn a_batch_is_an_item_for_each_execution(stand: &Stand) {
     let store = stand.store(&stand.table(), "one");
     store.append(&[unnamed(0)]).unwrap();

@@ -228,6 +228,16 @@ fn executions_are_stranded(stand: &Stand) {
     }
     assert_eq!(stranded(NOON + 1_002, 9), [""; 0]);
     assert_eq!(two.awake().unwrap(), ["free", "held"]);
+    // One that sleeps for good is to see to its mail, whether or not its sender wakes it.
+    let sends = Append {
+        sent: vec![message("held", 2, "for ever"), message("held", 2, "asleep")],
+        ..more("held", 2, 1)
+    };
+    assert_eq!(two.append(&[sends]).unwrap(), []);
+    assert_eq!(stranded(NOON + 1_002, 9), ["for ever"]);
+    assert_eq!(two.load("for ever").unwrap().unwrap().mail.len(), 1);
+    assert_eq!(two.release("for ever"), Ok(true));
+    assert_eq!(stranded(NOON + 1_002, 9), [""; 0]);
 }
 
 /// Each kind of write is done without an answer, and done again.

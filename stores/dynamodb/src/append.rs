@@ -2,7 +2,7 @@
 
 use crate::DynamoStore;
 use crate::head::Attached;
-use crate::session::{following, sound};
+use crate::session::{Entry, following, sound};
 use crate::side::{Side, message_key};
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Append, Refusal, StoreError};
@@ -10,35 +10,51 @@ use std::collections::HashSet;
 
 /// Appends to one execution that are written together, with their places in the batch.
 struct Group<'a> {
-    members: Vec<(usize, &'a Append)>,
+    members: Vec<Entry<'a>>,
 }
+
+/// How many appends of a group are kept, and what refuses the next.
+type Kept = (usize, Option<Refusal>);
 
 impl DynamoStore {
     pub(crate) fn append_all(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         let mut refusals = Vec::new();
         let mut refused: HashSet<&Text> = HashSet::new();
-        for group in groups(batch) {
-            let Some((_, first)) = group.members.first() else {
-                continue;
-            };
-            let execution = &first.execution;
-            let appends: Vec<&Append> = group.members.iter().map(|(_, append)| *append).collect();
-            let (kept, mut refusal) = if refused.contains(execution) {
-                (0, None)
-            } else {
-                self.append_to(execution, &appends)?
-            };
-            for (place, _) in group.members.iter().skip(kept) {
-                refused.insert(execution);
-                refusals.push((*place, refusal.take().unwrap_or(Refusal::Conflict)));
+        for wave in waves(groups(batch, self.next_orders(batch.len())), self.side_by_side) {
+            let kept = self.append_wave(&wave, &refused);
+            for (group, kept) in wave.iter().zip(kept) {
+                let (kept, mut refusal) = kept?;
+                for entry in group.members.iter().skip(kept) {
+                    refused.insert(&entry.append.execution);
+                    refusals.push((entry.place, refusal.take().unwrap_or(Refusal::Conflict)));
+                }
             }
         }
         refusals.sort_by_key(|(place, _)| *place);
         Ok(refusals)
     }
 
+    /// Appends groups of which none can tell whether another was before it, side by side.
+    fn append_wave(&self, wave: &[Group<'_>], refused: &HashSet<&Text>) -> Vec<Result<Kept, StoreError>> {
+        let one = |group: &Group<'_>| match group.members.first() {
+            Some(first) if !refused.contains(&first.execution) => self.append_to(&first.execution, &group.members),
+            _ => Ok((0, None)),
+        };
+        if let [group] = wave {
+            return vec![one(group)];
+        }
+        std::thread::scope(|scope| {
+            let writing: Vec<_> = wave.iter().map(|group| scope.spawn(|| one(group))).collect();
+            let over = || StoreError::Unavailable("an append was given up".to_owned());
+            writing
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(over())))
+                .collect()
+        })
+    }
+
     /// Answers how many of the appends are kept, and what refuses the next.
-    fn append_to(&self, execution: &Text, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+    fn append_to(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
         let Some(first) = appends.first() else {
             return Ok((0, None));
         };
@@ -61,12 +77,12 @@ impl DynamoStore {
         Ok((kept, refusal))
     }
 
-    fn append_more(&self, execution: &Text, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+    fn append_more(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
         let conflict = Ok((0, Some(Refusal::Conflict)));
         let session = match self.sessions.get(execution) {
             Some(session) => session,
             None => match self.attach(execution)? {
-                Attached::Here(session) => session,
+                Attached::Here(session) => *session,
                 Attached::Elsewhere => return conflict,
                 Attached::Nowhere => return self.append_nowhere(appends),
             },
@@ -84,8 +100,8 @@ impl DynamoStore {
     }
 
     /// To an execution that is not there: only messages can be dealt with.
-    fn append_nowhere(&self, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
-        let harmless = |append: &&&Append| {
+    fn append_nowhere(&self, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
+        let harmless = |append: &&Entry<'_>| {
             append.expected.0 == 0 && append.turn.is_none() && append.record.is_none() && append.checkpoint.is_none()
         };
         let count = appends.iter().take_while(harmless).count();
@@ -98,7 +114,7 @@ impl DynamoStore {
             self.add_side(&mut side, append, None, &write)?;
         }
         self.write_parts(&side.parts)?;
-        self.write_in_pieces(side.ops())?;
+        self.write_in_pieces(side.ops(self.now()), None)?;
         Ok((count, None))
     }
 }
@@ -127,33 +143,33 @@ fn touched(append: &Append) -> HashSet<(String, String)> {
 }
 
 /// INVARIANT: an append joins an earlier group of its execution only where no append in between could tell.
-fn groups(batch: &[Append]) -> Vec<Group<'_>> {
+fn groups(batch: &[Append], order: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (place, append) in batch.iter().enumerate() {
+        let order = order.saturating_add(place as u64);
+        let entry = Entry { append, place, order };
         let last = groups.iter_mut().rev().find(|group| {
             group
                 .members
                 .first()
-                .is_some_and(|(_, first)| first.execution == append.execution)
+                .is_some_and(|first| first.execution == append.execution)
         });
         match last {
-            Some(group) if joins(group, batch, place, append) => group.members.push((place, append)),
-            _ => groups.push(Group {
-                members: vec![(place, append)],
-            }),
+            Some(group) if joins(group, batch, place, append) => group.members.push(entry),
+            _ => groups.push(Group { members: vec![entry] }),
         }
     }
     groups
 }
 
 fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> bool {
-    let Some((last, before)) = group.members.last() else {
+    let Some(before) = group.members.last() else {
         return false;
     };
     if is_start(append) || !before.leases.is_empty() {
         return false;
     }
-    let between = batch.get(last + 1..place).unwrap_or_default();
+    let between = batch.get(before.place + 1..place).unwrap_or_default();
     let between: Vec<&Append> = between
         .iter()
         .filter(|other| other.execution != append.execution)
@@ -162,7 +178,7 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
         return true;
     }
     // A start in between may be told the version that this execution runs.
-    let versions = group.members.iter().filter_map(|(_, member)| member.record.as_ref());
+    let versions = group.members.iter().filter_map(|member| member.record.as_ref());
     let known = versions.map(|record| record.version).next_back();
     let tells = append
         .record
@@ -173,4 +189,69 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     }
     let touches = touched(append);
     touches.is_empty() || between.iter().all(|other| touched(other).is_disjoint(&touches))
+}
+
+/// Groups that may be written side by side: of different executions, none of which another one writes to, with nothing else that
+/// two of them touch, and no start that another one could refuse; at most so many.
+fn waves(groups: Vec<Group<'_>>, side_by_side: usize) -> Vec<Vec<Group<'_>>> {
+    let mut waves: Vec<Vec<Group<'_>>> = Vec::new();
+    let mut seen = Seen::default();
+    for group in groups {
+        let this = Seen::of(&group);
+        match waves.last_mut() {
+            Some(wave) if wave.len() < side_by_side && seen.bears(&this) => wave.push(group),
+            _ => {
+                waves.push(vec![group]);
+                seen = Seen::default();
+            }
+        }
+        seen.add(this);
+    }
+    waves
+}
+
+/// What groups have to do with.
+#[derive(Default)]
+struct Seen {
+    executions: HashSet<Text>,
+    receivers: HashSet<Text>,
+    touched: HashSet<(String, String)>,
+    /// Whether nothing goes beside it.
+    alone: bool,
+}
+
+impl Seen {
+    fn of(group: &Group<'_>) -> Self {
+        let appends = || group.members.iter().map(|entry| entry.append);
+        let messages = appends().flat_map(|append| &append.sent);
+        Self {
+            executions: appends().map(|append| append.execution.clone()).collect(),
+            receivers: messages.map(|message| message.id.to.clone()).collect(),
+            touched: appends().flat_map(touched).collect(),
+            alone: appends().any(|append| is_start(append) && may_meet(append)),
+        }
+    }
+
+    fn bears(&self, other: &Self) -> bool {
+        !self.alone
+            && !other.alone
+            && self.executions.is_disjoint(&other.executions)
+            && self.executions.is_disjoint(&other.receivers)
+            && self.receivers.is_disjoint(&other.executions)
+            && self.touched.is_disjoint(&other.touched)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.executions.extend(other.executions);
+        self.receivers.extend(other.receivers);
+        self.touched.extend(other.touched);
+        self.alone |= other.alone;
+    }
+}
+
+/// Whether a start may meet another execution: one with a name of its own, or with an id that may be such a name.
+fn may_meet(append: &Append) -> bool {
+    let name = append.record.as_ref().map(|record| &record.name);
+    let named = name.is_some_and(|name| !name.is_empty() && *name != append.execution);
+    named || append.execution.len() != crate::start::UUID
 }

@@ -84,24 +84,29 @@ pub(crate) enum Attached {
     /// Somebody else has it.
     Elsewhere,
     /// It can be written.
-    Here(Session),
+    Here(Box<Session>),
 }
 
 impl DynamoStore {
     /// Whether a head is one no longer: its time is over, or it is being cleared away.
     pub(crate) fn is_over(&self, item: &Item) -> bool {
         let seconds = self.now().0.div_euclid(1_000);
-        item.contains_key("gone") || number_of::<i64>(item, TTL).is_some_and(|over| over <= seconds)
+        item.contains_key(table::GONE) || number_of::<i64>(item, TTL).is_some_and(|over| over <= seconds)
     }
 
     /// The head of an execution, if it is there.
     pub(crate) fn head(&self, execution: &str) -> Result<Option<Head>, StoreError> {
+        Ok(self.head_item(execution)?.map(|(head, _)| head))
+    }
+
+    /// The same with the item.
+    pub(crate) fn head_item(&self, execution: &str) -> Result<Option<(Head, Item)>, StoreError> {
         if execution.is_empty() {
             return Ok(None);
         }
         let item = self.wire.get(&(table::execution(execution), HEAD.to_owned()))?;
         let there = item.filter(|item| !self.is_over(item));
-        there.as_ref().map(Head::of).transpose()
+        there.map(|item| Ok((Head::of(&item)?, item))).transpose()
     }
 
     /// What the next write to an execution needs to know, where nothing is known yet.
@@ -128,7 +133,7 @@ impl DynamoStore {
             Some(item) => place_of(item)?,
             None => (1, head.last),
         };
-        Ok(Attached::Here(head.session(next, last, held)))
+        Ok(Attached::Here(Box::new(head.session(next, last, held))))
     }
 }
 

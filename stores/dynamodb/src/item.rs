@@ -18,7 +18,7 @@ pub(crate) fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-pub(crate) fn number(number: impl ToString) -> AttributeValue {
+pub(crate) fn number<N: Copy + ToString>(number: N) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 

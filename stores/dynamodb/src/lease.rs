@@ -113,7 +113,7 @@ impl Leases for DynamoStore {
 
     fn leave(&self, message: &Message) -> Result<bool, StoreError> {
         let write = self.write_id();
-        let (item, parts) = message_item(message, &self.next_order(), &write);
+        let (item, parts) = message_item(message, &crate::order_text(self.next_orders(1)), &write);
         let head = Op::update((table::execution(&message.id.to), HEAD.to_owned()), "ADD #mail :n")
             .when("attribute_exists(#pk) AND #until > :now AND #owner <> :me")
             .with(":n", number(1))

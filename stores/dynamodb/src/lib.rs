@@ -64,6 +64,8 @@ pub struct DynamoStore {
     sessions: Sessions,
     /// Until when what is taken is held.
     until: Mutex<Option<Timestamp>>,
+    /// Executions of a batch that are written side by side at most.
+    side_by_side: usize,
     /// Flows that are known to be among those executions are listed by.
     flows: Mutex<HashSet<Text>>,
 }
@@ -71,12 +73,19 @@ pub struct DynamoStore {
 /// The last number that put something in order. Starts and messages of one process have an order even where their time is the same.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
+/// Executions of a batch that are written side by side.
+const SIDE_BY_SIDE: usize = 16;
+
 /// Bits of an order's number below its milliseconds.
 const BELOW_MS: u32 = 20;
 
 /// The first order of a time.
 fn order_at(at: Timestamp) -> String {
-    format!("{:020}", number_at(at))
+    order_text(number_at(at))
+}
+
+fn order_text(order: u64) -> String {
+    format!("{order:020}")
 }
 
 fn number_at(at: Timestamp) -> u64 {
@@ -91,6 +100,7 @@ impl DynamoStore {
             settings,
             sessions: Sessions::default(),
             until: Mutex::default(),
+            side_by_side: SIDE_BY_SIDE,
             flows: Mutex::default(),
         }
     }
@@ -103,6 +113,14 @@ impl DynamoStore {
         self
     }
 
+    /// The same, writing one execution of a batch after the other: there are stand-ins that can't bear it otherwise.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn one_by_one(mut self) -> Self {
+        self.side_by_side = 1;
+        self
+    }
+
     /// How much was asked of DynamoDB so far.
     pub fn counted(&self) -> Counted {
         self.wire.counted()
@@ -112,12 +130,14 @@ impl DynamoStore {
         self.settings.clock.now()
     }
 
-    /// A place after all that this process has given.
-    fn next_order(&self) -> String {
+    /// The first of so many places after all that this process has given.
+    fn next_orders(&self, count: usize) -> u64 {
+        let count = (count as u64).max(1);
         let now = number_at(self.now());
-        let next = |last: u64| Some(now.max(last.saturating_add(1)));
+        let first = |last: u64| now.max(last.saturating_add(1));
+        let next = |last: u64| Some(first(last).saturating_add(count - 1));
         let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        format!("{:020}", last.map_or(now, |last| now.max(last.saturating_add(1))))
+        last.map_or(now, first)
     }
 
     /// What a write is known by: 32 characters that no other has.

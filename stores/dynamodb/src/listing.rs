@@ -1,10 +1,10 @@
 //! Looking up: lists by the index of executions, turns by reading them.
 
 use crate::DynamoStore;
-use crate::item::{Item, text, text_of};
+use crate::item::{Item, number, text, text_of};
 use crate::record::{self, STATUSES, code, id_of};
 use crate::table::{self, EXECUTIONS, HEAD, PLACE};
-use crate::wire::Ask;
+use crate::wire::{Ask, BEGINS};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
@@ -90,12 +90,58 @@ impl DynamoStore {
         Ok(newest.and_then(|stream| stream.ready.pop_front()))
     }
 
-    /// All turns of an execution, in order.
-    fn all_turns(&self, execution: &str) -> Result<Vec<Turn>, StoreError> {
-        Ok(self
-            .load_all(execution)?
-            .map(|history| history.turns)
-            .unwrap_or_default())
+    /// Gives turns of an execution, in order or backwards, until one is not wanted: from the one with that event on, or
+    /// backwards from there.
+    fn walk(
+        &self,
+        execution: &str,
+        from: EventId,
+        backwards: bool,
+        mut wanted: impl FnMut(Turn) -> bool,
+    ) -> Result<(), StoreError> {
+        let Some((head, item)) = self.head_item(execution)? else {
+            return Ok(());
+        };
+        let mut give = |item: &Item| -> Result<bool, StoreError> {
+            let mut turns = self.turns_in(item)?;
+            if backwards {
+                turns.reverse();
+            }
+            let ahead = |turn: &Turn| {
+                if backwards {
+                    turn.first <= from
+                } else {
+                    turn.last() >= from
+                }
+            };
+            Ok(turns.into_iter().filter(ahead).all(&mut wanted))
+        };
+        if !backwards && head.last >= from && !give(&item)? {
+            return Ok(());
+        }
+        let mut ask = Ask::partition(&table::execution(execution), Some((BEGINS, &table::turns(&head.life))));
+        ask.backwards = backwards;
+        if !backwards {
+            ask.filter = Some("#last >= :from".to_owned());
+            ask.values.push((":from", number(from.0)));
+        }
+        let mut next = None;
+        loop {
+            let (items, after) = self.wire.page(&ask, next)?;
+            for item in &items {
+                if !give(item)? {
+                    return Ok(());
+                }
+            }
+            if after.is_none() {
+                break;
+            }
+            next = after;
+        }
+        if backwards {
+            give(&item)?;
+        }
+        Ok(())
     }
 }
 
@@ -165,38 +211,42 @@ impl Listing for DynamoStore {
     }
 
     fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError> {
-        let turns = self.all_turns(execution)?.into_iter();
-        Ok(turns
-            .filter(|_| event.0 > 0)
-            .find(|turn| turn.first <= event && turn.last() >= event))
+        let mut found = None;
+        if event.0 > 0 {
+            self.walk(execution, event, false, |turn| {
+                found = Some(turn);
+                false
+            })?;
+        }
+        Ok(found)
     }
 
     fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError> {
-        Ok(self.all_turns(execution)?.pop())
+        let mut found = None;
+        self.walk(execution, EventId(u64::MAX), true, |turn| {
+            found = Some(turn);
+            false
+        })?;
+        Ok(found)
     }
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
         let from = from.max(EventId(1));
-        let mut turns = self.all_turns(execution)?;
-        if backwards {
-            turns.retain(|turn| turn.first <= from);
-            turns.reverse();
-        } else {
-            turns.retain(|turn| turn.last() >= from);
+        let (mut found, mut have) = (Vec::new(), 0);
+        if events == 0 {
+            return Ok(found);
         }
-        let mut have = 0;
-        // Of the first turn only what lies ahead counts.
-        let enough = |turn: &Turn| {
-            let wanted = have < u64::from(events);
+        self.walk(execution, from, backwards, |turn| {
+            // Of the first turn only what lies ahead counts.
             have += if backwards {
                 from.min(turn.last()).0 + 1 - turn.first.0
             } else {
                 turn.last().0 + 1 - from.max(turn.first).0
             };
-            wanted
-        };
-        let mut taken = enough;
-        Ok(turns.into_iter().take_while(|turn| taken(turn)).collect())
+            found.push(turn);
+            have < u64::from(events)
+        })?;
+        Ok(found)
     }
 }
 

@@ -87,7 +87,7 @@ impl Notices for DynamoStore {
                     .with(":f", number(failures)),
             }
         };
-        self.write_in_pieces(changes.iter().map(op).collect())
+        self.write_in_pieces(changes.iter().map(op).collect(), None)
     }
 
     fn forget_notices(&self, target: &str, limit: usize) -> Result<usize, StoreError> {

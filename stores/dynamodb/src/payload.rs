@@ -135,13 +135,7 @@ mod tests {
                 (seed >> 56) as u8
             })
             .collect();
-        let cases = [
-            Vec::new(),
-            b"short".to_vec(),
-            vec![0xff; 3],
-            vec![b'x'; 5_000],
-            noise.clone(),
-        ];
+        let cases = [Vec::new(), b"short".to_vec(), vec![0xff; 3], vec![b'x'; 5_000], noise];
         for payload in cases {
             let mut item = keys(&("E#a".to_owned(), "T".to_owned()));
             item.insert(WRITE.to_owned(), text("w1"));

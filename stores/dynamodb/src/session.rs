@@ -4,6 +4,7 @@ use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, Record};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 /// Where an execution stands, as far as the next write needs it.
@@ -57,10 +58,28 @@ impl Sessions {
     }
 }
 
+/// An append of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub append: &'a Append,
+    /// Its position in the batch.
+    pub place: usize,
+    /// What it begins and sends is in the order of these.
+    pub order: u64,
+}
+
+impl Deref for Entry<'_> {
+    type Target = Append;
+
+    fn deref(&self) -> &Append {
+        self.append
+    }
+}
+
 /// How many of these appends follow each other from that event on.
-pub(crate) fn following(last: EventId, appends: &[&Append]) -> usize {
+pub(crate) fn following(last: EventId, appends: &[Entry<'_>]) -> usize {
     let mut last = last;
-    let fits = |append: &&&Append| {
+    let fits = |append: &&Entry<'_>| {
         let fits = append.expected == last && sound(append);
         if let (true, Some(turn)) = (fits, &append.turn) {
             last = turn.last();

@@ -5,9 +5,11 @@ use crate::item::{Item, Key, from_json, key_of, keys, number, number_of, text, t
 use crate::op::{Op, PRESENT};
 use crate::payload::{self, WRITE};
 use crate::queueing;
+use crate::session::Entry;
 use crate::table::{self, HEAD, SK};
 use crate::wire::{Ask, BEGINS, Written};
 use serde_json::{Value, json};
+use starbridge_fdl::time::Timestamp;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, Buried, Message, MessageBody, MessageId, StoreError};
 use std::collections::BTreeMap;
@@ -41,6 +43,11 @@ pub(crate) fn message_key(id: &MessageId) -> Key {
     (table::execution(&id.to), table::message(id.event.0, &id.from))
 }
 
+/// The order of one of several things an append writes.
+fn order_in(order: u64, index: usize) -> String {
+    format!("{}.{index:06}", crate::order_text(order))
+}
+
 /// A message as an item, and its parts.
 pub(crate) fn message_item(message: &Message, order: &str, write: &str) -> (Item, Vec<Item>) {
     let mut item = keys(&message_key(&message.id));
@@ -52,6 +59,18 @@ pub(crate) fn message_item(message: &Message, order: &str, write: &str) -> (Item
     let body = serde_json::to_vec(&message.body).unwrap_or_default();
     let parts = payload::put(&mut item, &body);
     (item, parts)
+}
+
+/// Counts messages at who gets them, if that is there. One that sleeps with no time to wake at is due from now on: who sent the
+/// messages may be gone before it wakes the other.
+pub(crate) fn mail_op(to: &str, count: u64, now: Timestamp) -> Op {
+    let head = (table::execution(to), HEAD.to_owned());
+    let change = "SET #shard = if_not_exists(#shard, :shard), #due = if_not_exists(#due, :due) ADD #mail :n";
+    Op::update(head, change)
+        .when(PRESENT)
+        .with(":n", number(count))
+        .with(":shard", text(table::shard(false, to)))
+        .with(":due", text(format!("{}#", table::sortable(now))))
 }
 
 impl Side {
@@ -76,20 +95,17 @@ impl Side {
     }
 
     /// About how many bytes its operations take.
-    pub(crate) fn size(&self) -> usize {
-        self.ops().iter().map(Op::size).sum()
+    pub(crate) fn size(&self, now: Timestamp) -> usize {
+        self.ops(now).iter().map(Op::size).sum()
     }
 
-    pub(crate) fn ops(&self) -> Vec<Op> {
+    pub(crate) fn ops(&self, now: Timestamp) -> Vec<Op> {
         let change = |(key, change): (&Key, &Change)| match change {
             Change::New(item) => Op::put_new(item.clone()),
             Change::Put(item) => Op::put(item.clone()),
             Change::Delete => Op::delete(key.clone()),
         };
-        let mail = self.mail.iter().map(|(to, count)| {
-            let head = (table::execution(to), HEAD.to_owned());
-            Op::update(head, "ADD #mail :n").when(PRESENT).with(":n", number(count))
-        });
+        let mail = self.mail.iter().map(|(to, count)| mail_op(to, *count, now));
         self.changes.iter().map(change).chain(mail).collect()
     }
 
@@ -140,22 +156,22 @@ impl DynamoStore {
     pub(crate) fn add_side(
         &self,
         side: &mut Side,
-        append: &Append,
+        append: &Entry<'_>,
         life: Option<&str>,
         write: &str,
     ) -> Result<(), StoreError> {
         if let Some(life) = life {
             self.add_tasks(side, append, life)?;
-            for notice in &append.notices {
-                let order = self.next_order();
+            for (index, notice) in append.notices.iter().enumerate() {
+                let order = order_in(append.order, index);
                 side.add_new(crate::notices::item(&append.execution, notice, &order), Vec::new());
             }
         }
         for id in &append.received {
             side.delete(message_key(id));
         }
-        for message in &append.sent {
-            let order = self.next_order();
+        for (index, message) in append.sent.iter().enumerate() {
+            let order = order_in(append.order, index);
             let (item, parts) = message_item(message, &order, &format!("{write}-{order}"));
             if side.add_new(item, parts) {
                 *side.mail.entry(message.id.to.to_string()).or_default() += 1;
@@ -209,7 +225,8 @@ impl DynamoStore {
         let side = serde_json::from_str(&text).ok();
         let side = side.as_ref().and_then(Side::from_json);
         let side = side.ok_or_else(|| crate::item::corrupt(rest, "can't be read"))?;
-        self.write_in_pieces(side.ops())?;
+        // Whoever finishes it first deletes it: nothing is written anew that others have dealt with since.
+        self.write_in_pieces(side.ops(self.now()), Some(&key_of(rest)))?;
         let mut gone = vec![Op::delete(key_of(rest))];
         if let Some(prefix) = payload::parts_of(rest) {
             let parts = self.wire.parts(&key_of(rest).0, &prefix)?;
@@ -221,8 +238,8 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Writes what need not be written as a whole, some at a time.
-    pub(crate) fn write_in_pieces(&self, mut ops: Vec<Op>) -> Result<(), StoreError> {
+    /// Writes what need not be written as a whole, some at a time, as long as that item is there.
+    pub(crate) fn write_in_pieces(&self, mut ops: Vec<Op>, guard: Option<&Key>) -> Result<(), StoreError> {
         while !ops.is_empty() {
             let mut bytes = 0;
             let fitting = ops.iter().take(MOST_OPS).take_while(|op| {
@@ -231,24 +248,33 @@ impl DynamoStore {
             });
             let count = fitting.count().max(1);
             let later = ops.split_off(count);
-            self.write_some(ops)?;
+            if !self.write_some(ops, guard)? {
+                return Ok(());
+            }
             ops = later;
         }
         Ok(())
     }
 
-    fn write_some(&self, mut ops: Vec<Op>) -> Result<(), StoreError> {
+    /// Writes what can be written. Answers whether the guarding item is there.
+    fn write_some(&self, mut ops: Vec<Op>, guard: Option<&Key>) -> Result<bool, StoreError> {
         // Each round leaves at least one out.
         while !ops.is_empty() {
-            match self.wire.write(&ops, &self.write_id())? {
-                Written::Done => return Ok(()),
+            let check = guard.map(|key| Op::check(key.clone()).when(PRESENT));
+            let guards = usize::from(check.is_some());
+            let all: Vec<Op> = check.into_iter().chain(ops.iter().cloned()).collect();
+            match self.wire.write(&all, &self.write_id())? {
+                Written::Done => return Ok(true),
                 Written::Refused(which) => {
-                    let mut refused = which.into_iter();
+                    if which.iter().take(guards).any(|refused| *refused) {
+                        return Ok(false);
+                    }
+                    let mut refused = which.into_iter().skip(guards);
                     ops.retain(|_| !refused.next().unwrap_or_default());
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The messages among items, in the order they were sent.

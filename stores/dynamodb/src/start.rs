@@ -6,16 +6,17 @@ use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
 use crate::record;
-use crate::session::{Session, following, sound};
+use crate::session::{Entry, Session, following, sound};
+use crate::side::mail_op;
 use crate::table::{self, FLOWS, HEAD};
 use crate::wire::{Ask, Written};
 use crate::write::{Addition, rests};
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Record, Refusal, StoreError};
+use starbridge_ports::{Record, Refusal, StoreError};
 
 /// Bytes of a UUID as text: no person names an execution after one that is still to be made.
-const UUID: usize = 36;
+pub(crate) const UUID: usize = 36;
 
 /// The items a start is kept apart by, and under which conditions.
 struct Places {
@@ -31,7 +32,11 @@ struct Places {
 impl DynamoStore {
     /// Starts an execution with what its first appends say. Answers how many of them are kept, and what refuses the first
     /// that is not.
-    pub(crate) fn start(&self, execution: &Text, appends: &[&Append]) -> Result<(usize, Option<Refusal>), StoreError> {
+    pub(crate) fn start(
+        &self,
+        execution: &Text,
+        appends: &[Entry<'_>],
+    ) -> Result<(usize, Option<Refusal>), StoreError> {
         let Some((first, later)) = appends.split_first() else {
             return Ok((0, None));
         };
@@ -44,7 +49,7 @@ impl DynamoStore {
         }
         let begun = first.turn.as_ref().map_or(EventId(0), starbridge_ports::Turn::last);
         let count = 1 + following(begun, later);
-        let life = self.next_order();
+        let life = crate::order_text(first.order);
         let appends = appends.get(..count).unwrap_or_default();
         let mut add = self.addition(&base, &life, EventId(0), appends)?;
         let record = add.record.take().unwrap_or_else(|| base.clone());
@@ -71,6 +76,12 @@ impl DynamoStore {
         }
         add.parts.extend(payload::put(&mut head, &written(&add.turns)));
         self.write_parts(&add.parts)?;
+        // A transaction names an item once, and this one looks at the execution of that id. Mail that is counted and never
+        // comes is harmless.
+        let looked_at = (record.name != *execution).then(|| add.side.mail.remove(record.name.as_str()));
+        if let Some(count) = looked_at.flatten() {
+            self.wire.write(&[mail_op(&record.name, count, self.now())], "")?;
+        }
         if let Some(refusal) = self.put_start(execution, &record, head, checkpoint.as_ref(), &mut add)? {
             return Ok((0, Some(refusal)));
         }
@@ -143,7 +154,7 @@ impl DynamoStore {
             let core = ops.len();
             ops.extend(checkpoint.cloned());
             ops.extend(add.rest.clone().map(Op::put));
-            ops.extend(add.side.ops());
+            ops.extend(add.side.ops(self.now()));
             let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
                 return Ok(None);
             };

@@ -16,6 +16,8 @@ pub const PK: &str = "pk";
 pub const SK: &str = "sk";
 /// The attribute with the second after which DynamoDB may delete an item.
 pub const TTL: &str = "ttl";
+/// The attribute of a head that is being cleared away, and that nobody sees any more.
+pub const GONE: &str = "gone";
 /// Index of all executions: hash [`FLOW`], range [`PLACE`], projection INCLUDE [`LISTED`].
 pub const EXECUTIONS: &str = "executions";
 /// Hash key of [`EXECUTIONS`], a string: the flow's name.
@@ -23,7 +25,7 @@ pub const FLOW: &str = "flow";
 /// Range key of [`EXECUTIONS`], a string: `<digit of the status>#<order of starts>#<id>`.
 pub const PLACE: &str = "place";
 /// What [`EXECUTIONS`] has of an execution besides keys.
-pub const LISTED: [&str; 2] = ["record", TTL];
+pub const LISTED: [&str; 3] = ["record", TTL, GONE];
 /// Index of executions by when they are to be gone on with, or ended: hash [`SHARD`], range [`DUE`], projection INCLUDE
 /// [`WATCHED`].
 pub const DUE_INDEX: &str = "due";
@@ -32,7 +34,7 @@ pub const SHARD: &str = "shard";
 /// Range key of [`DUE_INDEX`], a string: `<milliseconds, sortable>#<order of starts>`.
 pub const DUE: &str = "due";
 /// What [`DUE_INDEX`] has of an execution besides keys.
-pub const WATCHED: [&str; 4] = ["awake", "wake", "until", TTL];
+pub const WATCHED: [&str; 5] = ["awake", "wake", "until", TTL, GONE];
 /// Partitions of [`DUE_INDEX`] for those that live, and as many for those that ended.
 pub const SHARDS: u8 = 4;
 

@@ -28,8 +28,6 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// Items DynamoDB deletes in one request.
 const DELETED_AT_ONCE: usize = 25;
-/// How often what a batch left over is asked for again.
-const LEFT_OVER: u32 = 20;
 
 /// Asked before each request, and after each that was answered (then `true`), with what it does: a fault takes the place of the
 /// request, or of its answer.
@@ -325,32 +323,21 @@ impl Wire {
                 let delete = DeleteRequest::builder().set_key(Some(keys(key))).build().ok();
                 WriteRequest::builder().set_delete_request(delete).build()
             };
-            let mut left: Vec<WriteRequest> = some.iter().map(delete).collect();
-            // Each answer leaves fewer, or the service is too busy for us.
-            for _ in 0..LEFT_OVER {
-                if left.is_empty() {
-                    break;
+            let (table, requests) = (self.table.clone(), some.iter().map(delete).collect::<Vec<_>>());
+            let answered = self.ask("BatchWriteItem", move |client| {
+                let request = client.batch_write_item().request_items(&table, requests.clone());
+                async move {
+                    let answer = request
+                        .send()
+                        .await
+                        .map_err(|error| Trouble::Fault(Fault::of(&error)))?;
+                    // What is left over is asked for again with the rest, after a pause.
+                    let left = answer.unprocessed_items.is_some_and(|left| !left.is_empty());
+                    let busy = Fault::new(FaultKind::Throttled, "some of a batch were not deleted");
+                    if left { Err(Trouble::Fault(busy)) } else { Ok(()) }
                 }
-                let (table, requests) = (self.table.clone(), left);
-                left = self
-                    .ask("BatchWriteItem", move |client| {
-                        let request = client.batch_write_item().request_items(&table, requests.clone());
-                        let table = table.clone();
-                        async move {
-                            let answer = request
-                                .send()
-                                .await
-                                .map_err(|error| Trouble::Fault(Fault::of(&error)))?;
-                            let mut left = answer.unprocessed_items.unwrap_or_default();
-                            Ok(left.remove(&table).unwrap_or_default())
-                        }
-                    })?
-                    .unwrap_or_default();
-            }
-            if !left.is_empty() {
-                let busy = Fault::new(FaultKind::Throttled, "some of a batch were not deleted");
-                return Err(unavailable(&self.table, &busy));
-            }
+            })?;
+            debug_assert!(answered.is_ok(), "a batch has no conditions");
             self.counters.written.fetch_add(some.len() as u64, Ordering::Relaxed);
         }
         Ok(())

@@ -6,13 +6,13 @@ use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
 use crate::record::{self, Hold, take_changes};
-use crate::session::Session;
+use crate::session::{Entry, Session};
 use crate::side::Side;
 use crate::table::{self, HEAD};
 use crate::wire::Written;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Record, StoreError, Turn};
+use starbridge_ports::{Record, StoreError, Turn};
 
 /// Operations of a transaction that are not written down for later. DynamoDB takes a hundred.
 const MOST_OPS: usize = 80;
@@ -51,7 +51,7 @@ impl DynamoStore {
         base: &Record,
         life: &str,
         last: EventId,
-        appends: &[&Append],
+        appends: &[Entry<'_>],
     ) -> Result<Addition, StoreError> {
         let mut add = Addition {
             turns: Vec::new(),
@@ -82,7 +82,7 @@ impl DynamoStore {
 
     /// Writes down what a transaction does not hold besides.
     pub(crate) fn put_aside(&self, execution: &str, life: &str, number: u64, add: &mut Addition) {
-        if add.side.ops().len() <= MOST_OPS && add.side.size() <= MOST_BYTES {
+        if add.side.ops(self.now()).len() <= MOST_OPS && add.side.size(self.now()) <= MOST_BYTES {
             return;
         }
         let key = (
@@ -107,13 +107,17 @@ impl DynamoStore {
         Some(Op::put(item))
     }
 
-    /// Adds to an execution. Answers whether it did: not where the history has gone on meanwhile.
-    pub(crate) fn go_on(
-        &self,
-        execution: &Text,
-        mut session: Session,
-        appends: &[&Append],
-    ) -> Result<bool, StoreError> {
+    /// Adds to an execution. Answers whether it did: not where the history has gone on meanwhile. Where nobody knows what has
+    /// become of it, who has the execution is to be read anew.
+    pub(crate) fn go_on(&self, execution: &Text, session: Session, appends: &[Entry<'_>]) -> Result<bool, StoreError> {
+        let added = self.add(execution, session, appends);
+        if !matches!(added, Ok(true)) {
+            self.sessions.forget(execution);
+        }
+        added
+    }
+
+    fn add(&self, execution: &Text, mut session: Session, appends: &[Entry<'_>]) -> Result<bool, StoreError> {
         let mut add = self.addition(&session.record, &session.life, session.last, appends)?;
         if add.turns.is_empty() && add.record.is_none() && add.checkpoint.is_none() && add.side.is_empty() {
             return Ok(true);
@@ -131,7 +135,6 @@ impl DynamoStore {
         self.write_parts(&add.parts)?;
         let written = self.until_written(execution, &session, &mut add, &fence, checkpoint.as_ref())?;
         let Some(hold) = written else {
-            self.sessions.forget(execution);
             return Ok(false);
         };
         session.next = next;
@@ -147,7 +150,7 @@ impl DynamoStore {
             self.sessions.forget(execution);
         }
         if let Some(rest) = &add.rest {
-            self.finish_or_forget(execution, rest)?;
+            self.finish(rest)?;
         }
         Ok(true)
     }
@@ -180,7 +183,7 @@ impl DynamoStore {
             ops.extend(checkpoint.cloned());
             ops.extend(add.rest.clone().map(Op::put));
             let core = ops.len();
-            ops.extend(add.side.ops());
+            ops.extend(add.side.ops(self.now()));
             let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
                 return Ok(Some(hold));
             };

@@ -1,5 +1,10 @@
 //! The store in DynamoDB, as two stand-ins for it have it: the suite of all stores, random runs with faults, and what only it does.
 
+mod counts;
+mod faults;
+mod large;
+mod leases;
+mod retention;
 mod stand;
 mod suite;
 

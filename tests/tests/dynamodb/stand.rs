@@ -31,7 +31,9 @@ impl Clock for SetClock {
 pub const NOON: i64 = 1_800_000_000_000;
 
 pub struct Stand {
-    pub service: Service,
+    pub kind: Kind,
+    /// Gone with this.
+    _service: Service,
     pub aws: Aws,
     tables: AtomicU32,
 }
@@ -41,7 +43,8 @@ impl Stand {
         let service = Service::start(kind);
         let aws = way(&service.url());
         Self {
-            service,
+            kind,
+            _service: service,
             aws,
             tables: AtomicU32::new(0),
         }
@@ -60,7 +63,12 @@ impl Stand {
     }
 
     pub fn store_with(&self, table: &str, owner: &str, clock: Arc<SetClock>) -> DynamoStore {
-        DynamoStore::new(self.aws.clone(), settings(table, owner, clock))
+        let store = DynamoStore::new(self.aws.clone(), settings(table, owner, clock));
+        match self.kind {
+            // A transaction that is refused there puts back all tables as they were when it began.
+            Kind::Moto => store.one_by_one(),
+            _ => store,
+        }
     }
 }
 

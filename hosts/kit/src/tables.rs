@@ -6,6 +6,9 @@ use starbridge_ports::Store;
 use starbridge_runtime::Express;
 use std::sync::Arc;
 
+/// The label that says of one execution whether it is `express` or `standard`, whatever its flow is.
+pub const DURABILITY: &str = "durability";
+
 /// A store that gives executions to whoever works on them, for a time.
 pub struct Table {
     /// The store.
@@ -33,7 +36,15 @@ pub fn open_table(table: &str, config: &Config) -> Result<Table, String> {
     let store = Arc::new(DynamoStore::new(crate::aws::way(), settings));
     let lambda = config.lambda.clone();
     let express = Express::new(store.clone(), store.clone(), move |record| {
-        lambda.is_express(&record.flow)
+        let label = record
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(DURABILITY)?.as_str());
+        match label {
+            Some("express") => true,
+            Some("standard") => false,
+            _ => lambda.is_express(&record.flow),
+        }
     });
     let express = Arc::new(express);
     Ok(Table {

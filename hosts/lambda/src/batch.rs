@@ -51,9 +51,8 @@ impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         let words = format!("{}: {}", failure.kind, failure.words);
         match failure.kind.as_str() {
-            "StoreFailed" | "SystemFailed" | "Busy" | "Stopping" | "QueueFailed" | "Internal" | "ExecutionBusy" => {
-                Self::Again(words)
-            }
+            "StoreFailed" | "StoreUnavailable" | "SystemFailed" | "Busy" | "Stopping" | "QueueFailed" | "Internal"
+            | "ExecutionBusy" => Self::Again(words),
             _ => Self::Bad(words),
         }
     }

@@ -6,6 +6,7 @@ use axum::http::Method;
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::tables::DURABILITY;
 use starbridge_machine::EventId;
 use starbridge_server::execution_shape;
 use std::path::Path;
@@ -43,14 +44,17 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         }
         running.node.stand_still()?;
     }
-    running.choose_express(asked.express);
     let path = format!("/v1/flows/{}/executions", asked.flow);
-    let begun = running.api.ask(Method::POST, &path, &asked.start.into()).await;
+    let begun = running.api.ask(Method::POST, &path, &asked.start.clone().into()).await;
     let begun = match begun {
         Ok(begun) => begun,
         Err(failure) => {
             running.rest(invocation.until).await?;
-            return Err(failure);
+            // Lambda may bring an event twice: the second time it is answered like the first.
+            return match before(running, &asked.flow, &asked.start)? {
+                Some(id) if failure.kind == "ExecutionAlreadyExists" => answer(running, &id, asked.history),
+                _ => Err(failure),
+            };
         }
     };
     let id = text(&begun, "id").cloned().unwrap_or_default();
@@ -60,6 +64,21 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     }
     running.rest(invocation.until).await?;
     answer(running, &id, asked.history)
+}
+
+/// The execution that the same request has started before.
+fn before(running: &Running, flow: &str, start: &Object) -> Result<Option<Text>, Failure> {
+    let Some(name) = start.get("name").and_then(Value::as_str) else {
+        return Ok(None);
+    };
+    let Some(id) = running.node.store().named(flow, name)? else {
+        return Ok(None);
+    };
+    let Ok(known) = running.node.execution(&id) else {
+        return Ok(None);
+    };
+    let input = start.get("input").and_then(Value::as_object).cloned();
+    Ok((known.input == input.unwrap_or_default()).then_some(id))
 }
 
 fn answer(running: &Running, id: &Text, history: bool) -> Result<Value, Failure> {
@@ -100,8 +119,6 @@ struct Asked {
     start: Object,
     /// It is only begun; the rest is done later.
     later: bool,
-    /// Whether it is express; nothing: as its flow is.
-    express: Option<bool>,
     history: bool,
 }
 
@@ -145,12 +162,20 @@ fn read(event: &Value) -> Result<Asked, Failure> {
             start.insert(key.into(), value.clone());
         }
     }
+    if let Some(express) = express {
+        let mut labels = start
+            .get("labels")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        labels.insert(DURABILITY.into(), if express { "express" } else { "standard" }.into());
+        start.insert("labels".into(), labels.into());
+    }
     Ok(Asked {
         flow,
         definition: members.get("definition").cloned(),
         start,
         later: flag("async")?,
-        express,
         history: flag("history")?,
     })
 }

@@ -1,6 +1,6 @@
 //! The function: what one environment keeps from invocation to invocation.
 
-use crate::api::Api;
+use crate::api::{ANSWER, Api};
 use crate::event::{self, Kind};
 use crate::onward::GoOn;
 use crate::{Failure, batch, direct, record, settings, sweep, web};
@@ -78,12 +78,35 @@ impl Function {
             Kind::Web => web::take(&mine, &event, invocation).await,
             Kind::Sweep => sweep::take(&mine, invocation).await,
         };
+        if answer.is_err() && !mine.has_failed() {
+            // What it had begun is given back: the next event finds nothing under way.
+            let given_back = mine.rest(mine.node.now()).await;
+            if let Err(failure) = given_back {
+                tracing::error!(kind = failure.kind, "{}", failure.words);
+            }
+        }
         record::write(&mine, kind, answer.is_ok());
+        if mine.onward.is_none() {
+            mine.forget_all().await;
+        }
+        let answer = answer.and_then(small_enough);
         if mine.has_failed() {
             // What was not durable is gone; the next event begins anew from what is.
             *running = None;
         }
         answer
+    }
+}
+
+/// An answer that Lambda carries.
+fn small_enough(answer: Value) -> Result<Value, Failure> {
+    let bytes = answer.to_json().len();
+    match bytes > ANSWER {
+        false => Ok(answer),
+        true => Err(Failure::new(
+            "AnswerTooLarge",
+            format!("the answer has {bytes} bytes, more than the 6 MB that Lambda carries: ask for less at a time"),
+        )),
     }
 }
 
@@ -107,6 +130,10 @@ impl Running {
                 node
             }
         };
+        if !node.notifications.is_empty() {
+            let words = "`notifications` need a server: between invocations nobody is there to tell them";
+            return Err(bad(words.to_owned()));
+        }
         // One thread has all executions of an invocation: there are few.
         node.owners = 1;
         let onward = match settings.queue.as_str() {
@@ -169,6 +196,11 @@ impl Running {
     /// Who gives executions to us, where others have some of them.
     pub(crate) fn leases(&self) -> Option<&Arc<dyn Leases>> {
         self.leases.as_ref()
+    }
+
+    /// Where nothing is kept, nothing of an invocation is looked at after it.
+    async fn forget_all(&self) {
+        while matches!(self.node.clear_before(Timestamp(i64::MAX)).await, Ok(1..)) {}
     }
 
     fn has_failed(&self) -> bool {

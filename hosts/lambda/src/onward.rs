@@ -34,16 +34,13 @@ impl GoOn {
         })
     }
 
-    /// Leaves word that an execution is to be gone on with, if it is; the word for a time it was to be woken at before is out
-    /// already.
+    /// Leaves word that an execution is to be gone on with, if it is.
     pub(crate) async fn go_on(&self, rest: &Resting, now: Timestamp) -> Result<(), Failure> {
-        match rest.again {
-            Some(at) if rest.known != Some(at) || at <= now => {
-                let execution = rest.execution.clone();
-                self.put(&Continuation { execution, at }, now).await
-            }
-            _ => Ok(()),
+        for at in rest.again.iter().copied() {
+            let execution = rest.execution.clone();
+            self.put(&Continuation { execution, at }, now).await?;
         }
+        Ok(())
     }
 
     /// Puts a continuation into the queue. One that is far off comes sooner, and is put there again.

@@ -9,6 +9,8 @@ use starbridge_fdl::value::{Object, Value};
 
 /// Executions found at a time.
 const FOUND: usize = 1_000;
+/// What was to be gone on with so many milliseconds ago and was not has lost its word in the queue.
+const GRACE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 fn days_before(now: Timestamp, days: u64) -> Timestamp {
@@ -22,13 +24,16 @@ pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Va
     let mut stranded = 0;
     let mut cleared = 0;
     if let Some((onward, leases)) = running.onward.as_ref().zip(running.leases()) {
-        for execution in leases.stranded(now, FOUND)? {
+        let before = Timestamp(now.0.saturating_sub(GRACE));
+        for execution in leases.stranded(before, FOUND)? {
             onward.put(&Continuation { execution, at: now }, now).await?;
             stranded += 1;
         }
         // What schedules start is begun here and done later, like everything that begins without somebody who waits.
         running.node.stand_still()?;
     }
+    // That a trigger was dealt with is kept at once; so is what it starts.
+    running.choose_express(Some(false));
     running.node.fire_schedules().await?;
     running.rest(invocation.until).await?;
     if running.onward.is_some() && running.retention_days > 0 {

@@ -19,30 +19,25 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         let words = "there are no worker queues here: they need a server; send to SQS (`sqs:QUEUE`) instead";
         return Ok(problem(StatusCode::NOT_IMPLEMENTED, "NotHere", words));
     }
-    // Without tokens only those are let in whom Lambda itself has let in by name.
-    if !running.api.has_tokens {
-        let known = event
-            .get("requestContext")
-            .and_then(|context| context.get("authorizer")?.get("iam"));
-        if known.is_some() {
-            asked
-                .headers
-                .insert(header::HOST, HeaderValue::from_static("localhost"));
-        } else if !is_report(asked.uri.path()) {
-            let words = "nobody may ask here: give the function tokens (`[[tokens]]` in its `starbridge.toml`), or its URL the \
-                         authorization type AWS_IAM";
-            return Ok(problem(StatusCode::FORBIDDEN, "NoAccess", words));
-        }
+    // Whom Lambda itself has let in by name needs no token; without tokens nobody else is let in.
+    let known = event
+        .get("requestContext")
+        .and_then(|context| context.get("authorizer")?.get("iam"));
+    let known = known.is_some_and(|known| *known != Value::Null);
+    if !running.api.has_tokens && !known && !is_report(asked.uri.path()) {
+        let words = "nobody may ask here: give the function tokens (`[[tokens]]` in its `starbridge.toml`), or its URL the \
+                     authorization type AWS_IAM";
+        return Ok(problem(StatusCode::FORBIDDEN, "NoAccess", words));
     }
     know_what_is_asked_for(running, &asked)?;
-    let waits = asked
-        .uri
-        .query()
-        .is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
+    let waits = wait_in_time(
+        &mut asked.uri,
+        invocation.until.millis_since(running.node.now()) / 1_000,
+    );
     if running.onward.is_some() && !waits {
         running.node.stand_still()?;
     }
-    let answered = running.api.ask_outside(asked).await?;
+    let answered = running.api.answer(asked, known).await?;
     let until = match running.onward {
         // Where nothing is kept, what was begun is done now.
         None => invocation.until,
@@ -50,6 +45,27 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     };
     running.rest(until).await?;
     Ok(answer(&answered))
+}
+
+/// Cuts the wait that a request asks for to the seconds that are left. Answers whether it waits at all.
+fn wait_in_time(uri: &mut Uri, left: u64) -> bool {
+    let query = uri.query().unwrap_or_default();
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("wait="));
+    let Some(asked) = asked.map(str::to_owned) else {
+        return false;
+    };
+    if asked.parse::<u64>().is_ok_and(|seconds| seconds > left) {
+        let pairs = query.split('&').map(|pair| match pair.starts_with("wait=") {
+            true => format!("wait={left}"),
+            false => pair.to_owned(),
+        });
+        let whole = format!("{}?{}", uri.path(), pairs.collect::<Vec<_>>().join("&"));
+        // It was read out of a URI, and is one.
+        if let Ok(cut) = whole.parse() {
+            *uri = cut;
+        }
+    }
+    true
 }
 
 /// Whether a request reports what became of a call: its token says that it may.

@@ -4,6 +4,18 @@ use crate::history::StoreError;
 use crate::message::Message;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+
+/// What is known of who works on a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The call.
+    pub call: EventId,
+    /// When it was heard of last.
+    pub seen: Timestamp,
+    /// The end of silence for which somebody will come and look.
+    pub told: Option<Timestamp>,
+}
 
 /// What a store does beyond the rest where processes come and go and nobody owns all of it.
 ///
@@ -22,6 +34,11 @@ pub trait Leases: Send + Sync {
     /// Leaves a message for whoever has an execution now; one that is there already stays as it is. Answers whether anybody
     /// has it: if not, nothing was left, and the execution can be taken.
     fn leave(&self, message: &Message) -> Result<bool, StoreError>;
+    /// What is known of those who work on calls of an execution.
+    fn beats(&self, execution: &str) -> Result<Vec<Beat>, StoreError>;
+    /// Takes down that somebody who works on a call was heard of, unless a later time is known; and, where that is said, until
+    /// when silence has been taken care of.
+    fn beat(&self, execution: &str, beat: &Beat) -> Result<(), StoreError>;
     /// Executions that should be gone on with and that nobody has at that time: they were awake when their lease ended, or
     /// were to be woken before. The earliest first, at most so many.
     fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError>;

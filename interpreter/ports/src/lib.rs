@@ -21,7 +21,7 @@ pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, Via};
 pub use history::{Append, Buried, History, Record, RecordedFailure, Refusal, StoreError, StoredHistory, Turn};
-pub use leases::Leases;
+pub use leases::{Beat, Leases};
 pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};

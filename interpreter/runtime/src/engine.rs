@@ -111,12 +111,15 @@ const BACKLOG: usize = 4096;
 impl Engine {
     /// An engine over a shard that appends by itself. `observer` sees everything that leaves, in order, after it is durable.
     pub fn new(
-        shard: Shard,
+        mut shard: Shard,
         world: World,
         settings: EngineSettings,
         commands: mpsc::Receiver<Command>,
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
     ) -> Self {
+        if world.leases.is_some() {
+            shard.leave_heartbeats();
+        }
         Self {
             shard,
             writing: Writing::here(world.history.clone()),
@@ -353,6 +356,9 @@ impl Engine {
     fn take_silent(&mut self) {
         let now = self.now();
         for (execution, call) in self.heartbeats.silent(now) {
+            if self.was_heard_elsewhere(&execution, call, now) {
+                continue;
+            }
             let _ = self.shard.signal(&execution, Signal::HeartbeatMissed { call }, now);
         }
     }

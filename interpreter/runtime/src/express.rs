@@ -7,7 +7,7 @@
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, History, Leases, Message, Record, Refusal, StoreError, StoredHistory};
+use starbridge_ports::{Append, Beat, History, Leases, Message, Record, Refusal, StoreError, StoredHistory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -183,6 +183,14 @@ impl Leases for Express {
 
     fn leave(&self, message: &Message) -> Result<bool, StoreError> {
         self.leases.leave(message)
+    }
+
+    fn beats(&self, execution: &str) -> Result<Vec<Beat>, StoreError> {
+        self.leases.beats(execution)
+    }
+
+    fn beat(&self, execution: &str, beat: &Beat) -> Result<(), StoreError> {
+        self.leases.beat(execution, beat)
     }
 
     fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError> {

@@ -53,6 +53,8 @@ pub struct Shard {
     /// Who is to be told of changes, if anybody is.
     tell: Option<notices::Tell>,
     checkpoint_events: u64,
+    /// Silence of who works on a call is noticed by others too.
+    heartbeats_elsewhere: bool,
     executions: BTreeMap<Text, Live>,
     /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
@@ -212,6 +214,7 @@ impl Shard {
             outside: None,
             tell: None,
             checkpoint_events: live::CHECKPOINT_EVENTS,
+            heartbeats_elsewhere: false,
             executions: BTreeMap::new(),
             sync_calls: BTreeSet::new(),
             undoing: BTreeMap::new(),
@@ -232,6 +235,11 @@ impl Shard {
     /// Lets calls of child flows for which `outside` holds leave like any other call, instead of starting the child.
     pub fn answer_outside(&mut self, outside: impl Fn(&Started, &CallToSend) -> bool + Send + 'static) {
         self.outside = Some(Box::new(outside));
+    }
+
+    /// Lets executions sleep that wait for heartbeats: what was heard is kept elsewhere, and somebody looks.
+    pub fn leave_heartbeats(&mut self) {
+        self.heartbeats_elsewhere = true;
     }
 
     /// Lets states be kept every so many events, though never more bytes of them than of events.
@@ -273,6 +281,7 @@ impl Shard {
             request.awaited,
         );
         live.queues = self.rounds.is_some();
+        live.heartbeats &= !self.heartbeats_elsewhere;
         self.executions.insert(id.clone(), live);
         match self.signal(&id, Signal::Start(Box::new(started)), now) {
             Ok(()) => Ok(id),

@@ -10,7 +10,7 @@ use crate::table::{self, DUE, DUE_INDEX, HEAD};
 use crate::wire::{Ask, BEGINS, Written};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Leases, Message, StoreError};
+use starbridge_ports::{Beat, Leases, Message, StoreError};
 use std::sync::PoisonError;
 
 /// How long an execution is held where nobody said until when: the longest a function of AWS Lambda runs.
@@ -133,6 +133,14 @@ impl Leases for DynamoStore {
             }
             Written::Refused(_) => Ok(false),
         }
+    }
+
+    fn beats(&self, execution: &str) -> Result<Vec<Beat>, StoreError> {
+        self.beats_of(execution)
+    }
+
+    fn beat(&self, execution: &str, beat: &Beat) -> Result<(), StoreError> {
+        self.take_down(execution, beat)
     }
 
     fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError> {

@@ -5,6 +5,7 @@
 //! Batches are whole by execution, not over several: after an error some executions of a batch may have gone on.
 
 mod append;
+mod beats;
 mod catalogue;
 mod head;
 mod item;

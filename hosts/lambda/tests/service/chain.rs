@@ -104,43 +104,46 @@ fn zipped(folder: &Path, flows: &[(&str, Value)]) -> Vec<u8> {
     std::fs::read(folder.join("code.zip")).unwrap()
 }
 
-#[test]
-fn flows_come_to_their_ends_while_the_function_is_killed() {
-    let stand = Stand::start();
-    // Waits for a callback, which comes through the queue.
-    let queue = stand.queue.clone();
-    let endpoint = stand.url();
-    let (server, heard) = functions(move |number, asked| {
-        if let Some(token) = asked["token"].as_str() {
-            let report = json!({"token": token, "output": {"answer": 42}}).to_string();
-            let message = json!({"QueueUrl": queue, "MessageBody": report, "DelaySeconds": 1});
-            let headers = [
-                "X-Amz-Target: AmazonSQS.SendMessage".to_owned(),
-                "Content-Type: application/x-amz-json-1.0".to_owned(),
-            ];
-            ask("POST", &endpoint, &headers, message.to_string().as_bytes());
-        }
-        if asked["try"] == true && number % 3 == 0 {
-            (503, json!({"error": "Busy", "cause": "later"}))
-        } else {
-            (200, json!({}))
-        }
-    });
-    let url = server.url();
-    let definition = flow(json!([
+/// Fails now and then where it is to be tried, waits for a callback, which comes through the queue, and ends.
+fn definition(url: &str) -> Value {
+    flow(json!([
         {"type": "task", "name": "tried", "resourceArn": format!("{url}/tried"), "inputMappings": [{"target": "try", "source": true}],
             "retry": [{"errors": ["Busy"], "intervalSeconds": 1, "maxAttempts": 9, "multiplier": 1}]},
         {"type": "wait", "name": "pause", "duration": 2},
         {"type": "task", "name": "asked", "resourceArn": format!("{url}/asked"), "pattern": "waitForCallback", "timeoutSeconds": 140,
             "inputMappings": [{"target": "token", "source": "$context.task.token"}]},
         {"type": "task", "name": "last", "resourceArn": format!("{url}/last"), "outputMappings": [{"target": "done", "source": true}]},
-    ]));
-    let deployed = Deployed::new(&stand, &[("f", definition)], 3);
-    let mut ids = Vec::new();
-    for number in 0..4 {
-        let begun = deployed.invoke(&json!({"flow": "f", "name": format!("n{number}"), "async": true}));
-        ids.push(begun["id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned());
+    ]))
+}
+
+/// What functions say: one that was told a token reports with it, through the queue.
+fn said(endpoint: &str, queue: &str, number: usize, asked: &Value) -> (u16, Value) {
+    if let Some(token) = asked["token"].as_str() {
+        let report = json!({"token": token, "output": {"answer": 42}}).to_string();
+        let message = json!({"QueueUrl": queue, "MessageBody": report, "DelaySeconds": 1});
+        let headers = [
+            "X-Amz-Target: AmazonSQS.SendMessage".to_owned(),
+            "Content-Type: application/x-amz-json-1.0".to_owned(),
+        ];
+        ask("POST", endpoint, &headers, message.to_string().as_bytes());
     }
+    match asked["try"] == true && number.is_multiple_of(3) {
+        true => (503, json!({"error": "Busy", "cause": "later"})),
+        false => (200, json!({})),
+    }
+}
+
+#[test]
+fn flows_come_to_their_ends_while_the_function_is_killed() {
+    let stand = Stand::start();
+    let (endpoint, queue) = (stand.url(), stand.queue.clone());
+    let (server, heard) = functions(move |number, asked| said(&endpoint, &queue, number, asked));
+    let deployed = Deployed::new(&stand, &[("f", definition(&server.url()))], 3);
+    let begin = |number: u32| {
+        let begun = deployed.invoke(&json!({"flow": "f", "name": format!("n{number}"), "async": true}));
+        begun["id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned()
+    };
+    let ids: Vec<String> = (0..4).map(begin).collect();
     let begun = Instant::now();
     let (mut killed, mut ended) = (0, BTreeMap::new());
     while ended.len() < ids.len() {

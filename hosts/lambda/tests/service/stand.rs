@@ -16,6 +16,8 @@ pub enum Way {
     AnswerLost,
     /// It goes nowhere.
     Cut,
+    /// It is refused: whoever asks may not.
+    Denied,
 }
 
 /// Requests that were let through.
@@ -160,6 +162,15 @@ fn cross(url: &str, heard: &Heard, counts: &Mutex<Counts>, watch: &Mutex<Option<
     if way == Way::Cut {
         return Said::Nothing;
     }
+    if way == Way::Denied {
+        let words = format!("User: arn:aws:iam::1:role/flow is not authorized to perform: {target}");
+        let body = json!({"__type": "com.amazon.coral.service#AccessDeniedException", "Message": words});
+        return Said::Answer(
+            400,
+            vec![("Content-Type", "application/x-amz-json-1.0".to_owned())],
+            body.to_string(),
+        );
+    }
     count(&mut counts.lock().unwrap(), &target, &body);
     let (method, path) = heard
         .head
@@ -230,8 +241,8 @@ fn table(name: &str) -> Value {
         "AttributeDefinitions": attributes,
         "KeySchema": keys("pk", "sk"),
         "GlobalSecondaryIndexes": [
-            index("executions", "flow", "place", &["record", "ttl"]),
-            index("due", "shard", "due", &["awake", "wake", "until", "ttl"]),
+            index("executions", "flow", "place", &["record", "ttl", "gone"]),
+            index("due", "shard", "due", &["awake", "wake", "until", "ttl", "gone"]),
         ],
     })
 }

@@ -131,7 +131,7 @@ fn waits_callbacks_and_retries_go_on_in_other_invocations() {
     let seen = function.until_ended(&stand, id);
     assert_eq!(
         (&seen["status"], &seen["output"]),
-        (&"Succeeded".into(), &json!({"answer": 42})),
+        (&"Succeeded".into(), &json!({"answer": 42, "n": 3})),
         "{seen}"
     );
     let again = function.invoke(&request(
@@ -293,4 +293,63 @@ fn what_the_service_refuses_is_said() {
         501
     );
     assert!(function.invoke(&sweep())["continued"].is_number());
+}
+
+#[test]
+fn silence_ends_a_call_in_another_invocation() {
+    let stand = Stand::start();
+    let token: Arc<Mutex<Option<String>>> = Arc::default();
+    let told = token.clone();
+    let (server, _) = functions(move |_, asked| {
+        *told.lock().unwrap() = asked["token"].as_str().map(str::to_owned);
+        (200, json!({}))
+    });
+    let steps = json!([{"type": "task", "name": "asked", "resourceArn": format!("{}/asked", server.url()), "pattern": "waitForCallback",
+        "timeoutSeconds": 60, "heartbeatSeconds": 4, "inputMappings": [{"target": "token", "source": "$context.task.token"}]}]);
+    let function = Function::over(
+        &stand,
+        &[("f", flow(steps))],
+        10,
+        &[("STARBRIDGE_LAMBDA_LINGER_MS", "200")],
+    );
+    let begun = function.invoke(&json!({"flow": "f"}));
+    assert_eq!(begun["status"], "Running", "{begun}");
+    let id = begun["id"].as_str().unwrap();
+    let token = token.lock().unwrap().clone().unwrap();
+    // It is heard of twice, and lives longer than it would have without.
+    for _ in 0..2 {
+        pause(2_500);
+        function.take(&stand, stand.received(&stand.queue));
+        let heard = function.invoke(&request(
+            "POST",
+            &format!("/v1/callbacks/{token}/heartbeat"),
+            &json!({}),
+        ));
+        assert_eq!(heard["statusCode"], 204, "{heard}");
+        assert_eq!(function.execution(id)["status"], "Running");
+    }
+    let ended = function.until_ended(&stand, id);
+    assert_eq!(
+        (&ended["status"], &ended["error"]),
+        (&"Failed".into(), &"FnF.HeartbeatTimeout".into()),
+        "{ended}"
+    );
+    assert_eq!(stand.received(&stand.queue).len(), 0, "no word is left over");
+}
+
+#[test]
+fn somebody_without_permission_is_told_which() {
+    let stand = Stand::start();
+    let function = Function::over(&stand, &[("f", flow(json!([{"type": "pass", "name": "p"}])))], 30, &[]);
+    stand.watch(|target, _| match target.ends_with("PutItem") {
+        true => crate::stand::Way::Denied,
+        false => crate::stand::Way::On,
+    });
+    let answer = function.invoke(&json!({"flow": "f"}));
+    assert_eq!(answer["errorType"], "StoreFailed", "{answer}");
+    let words = answer["errorMessage"].as_str().unwrap();
+    assert!(
+        words.contains("`flows`") && words.contains("not authorized"),
+        "{answer}"
+    );
 }

@@ -295,7 +295,10 @@ impl Engine {
                 error: error.into(),
                 cause: cause.into(),
             },
-            Report::Heartbeat => return Ok(Reply::Held),
+            Report::Heartbeat => {
+                let now = self.now();
+                return self.hear(execution, call, now).map(|()| Reply::Left);
+            }
         };
         self.leave(execution, call, body)
     }

@@ -13,9 +13,9 @@ pub(super) struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Expects a sign of life at least every `millis`.
-    pub(super) fn expect(&mut self, execution: &Text, call: EventId, millis: u64, now: Timestamp) {
-        let deadline = now.plus_millis(millis);
+    /// Expects a sign of life at least every `millis`, the first one that long after that time.
+    pub(super) fn expect(&mut self, execution: &Text, call: EventId, millis: u64, since: Timestamp) {
+        let deadline = since.plus_millis(millis);
         self.forget(execution, call);
         self.calls.insert((execution.clone(), call), (deadline, millis));
         self.deadlines.insert((deadline, execution.clone(), call));
@@ -37,22 +37,17 @@ impl Heartbeats {
 
     /// Expects nothing of an execution any more.
     pub(super) fn forget_all_of(&mut self, execution: &Text) {
-        let calls: Vec<EventId> = self.of(execution).map(|(call, _)| call).collect();
+        let calls: Vec<EventId> = self.of(execution).map(|(call, ..)| call).collect();
         for call in calls {
             self.forget(execution, call);
         }
     }
 
-    fn of(&self, execution: &Text) -> impl Iterator<Item = (EventId, Timestamp)> {
+    /// Calls of an execution that are waited for, with their deadlines and how often they are to be heard of, in milliseconds.
+    pub(super) fn of(&self, execution: &Text) -> impl Iterator<Item = (EventId, Timestamp, u64)> {
         let all = (execution.clone(), EventId(0))..=(execution.clone(), EventId(u64::MAX));
-        self.calls
-            .range(all)
-            .map(|((_, call), (deadline, _))| (*call, *deadline))
-    }
-
-    /// The next deadline of an execution.
-    pub(super) fn next_of(&self, execution: &Text) -> Option<Timestamp> {
-        self.of(execution).map(|(_, deadline)| deadline.plus_millis(1)).min()
+        let of = self.calls.range(all);
+        of.map(|((_, call), (deadline, millis))| (*call, *deadline, *millis))
     }
 
     /// The next deadline.

@@ -46,14 +46,14 @@ impl Engine {
             let mail = visiting.unseen(mail);
             self.shard.redeliver(mail);
         }
-        self.expect_heartbeats(execution);
+        self.expect_heartbeats(execution)?;
         Ok(true)
     }
 
-    /// Nobody knows when calls were last heard of: for those that were taken, silence is counted from now on.
-    fn expect_heartbeats(&mut self, execution: &str) {
+    /// Where nobody knows when calls were last heard of, silence is counted from now on for those that were taken.
+    fn expect_heartbeats(&mut self, execution: &str) -> Result<(), StoreError> {
         let (Some(state), Some(flow)) = (self.shard.state(execution), self.shard.flow(execution)) else {
-            return;
+            return Ok(());
         };
         let expected: Vec<_> = state
             .calls_in_flight()
@@ -61,10 +61,16 @@ impl Engine {
             .filter_map(|call| state.call_to_send(flow, call))
             .filter_map(|call| call.heartbeat.map(|millis| (call.call, millis)))
             .collect();
-        let now = self.now();
-        for (call, millis) in expected {
-            self.heartbeats.expect(&execution.into(), call, millis, now);
+        if expected.is_empty() {
+            return Ok(());
         }
+        let now = self.now();
+        let heard = self.heard_of(execution)?;
+        for (call, millis) in expected {
+            let since = heard.get(&call).copied().unwrap_or(now);
+            self.heartbeats.expect(&execution.into(), call, millis, since);
+        }
+        Ok(())
     }
 
     /// Makes sure that an execution is here. Answers whether it is anywhere; one that somebody else has is

@@ -4,8 +4,8 @@
 use super::Engine;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::Status;
-use starbridge_ports::{Leases, Message, MessageId, StoreError};
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{Beat, Leases, Message, MessageId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -24,10 +24,8 @@ pub struct Resting {
     pub execution: Text,
     /// Where it stands.
     pub status: Status,
-    /// When it is to be gone on with; never, if it has ended or only others can bring it on.
-    pub again: Option<Timestamp>,
-    /// When it was to be gone on with before it was taken here, if it slept.
-    pub known: Option<Timestamp>,
+    /// When it is to be gone on with, as far as nobody knows that yet; never, if it has ended or only others can bring it on.
+    pub again: Vec<Timestamp>,
 }
 
 /// That somebody waits for the engine to come to rest.
@@ -47,6 +45,8 @@ pub(super) struct Visiting {
     look_again: Timestamp,
     /// The execution looked after last.
     looked_after: Option<Text>,
+    /// Ends of silence that somebody will come and look at, by call.
+    told: BTreeMap<(Text, EventId), Timestamp>,
 }
 
 impl Visiting {
@@ -57,6 +57,7 @@ impl Visiting {
             slept_until: BTreeMap::new(),
             look_again: Timestamp::default(),
             looked_after: None,
+            told: BTreeMap::new(),
         }
     }
 
@@ -159,22 +160,24 @@ impl Engine {
                 free = visiting.leases.release(&execution)?;
             }
             if let Some(record) = self.shard.record(&execution) {
-                let silent = self.heartbeats.next_of(&execution);
                 let again = match (record.status.is_ended(), record.awake) {
-                    (true, _) => None,
-                    (false, false) if free => record.wake_at,
-                    (false, _) if over || !free => Some(now),
-                    (false, _) => {
-                        let due = self.shard.state(&execution).and_then(|state| state.next_wakeup());
-                        let due = due.into_iter().chain(silent).min();
-                        Some(due.unwrap_or_else(|| now.plus_millis(IN_THE_WAY)))
+                    (true, _) => Vec::new(),
+                    (false, false) if free => {
+                        let silence = self.leave_word_of_silence(&execution)?;
+                        record.wake_at.into_iter().chain(silence).collect()
                     }
+                    (false, _) if over || !free => vec![now],
+                    (false, _) => vec![now.plus_millis(IN_THE_WAY)],
                 };
+                let known = self.visiting.as_ref().and_then(|visiting| visiting.slept(&execution));
                 resting.push(Resting {
                     execution: execution.clone(),
                     status: record.status,
-                    again,
-                    known: self.visiting.as_ref().and_then(|visiting| visiting.slept(&execution)),
+                    // Word for what was known before is out already, unless that time has come.
+                    again: again
+                        .into_iter()
+                        .filter(|at| known != Some(*at) || *at <= now)
+                        .collect(),
                 });
             }
             self.heartbeats.forget_all_of(&execution);
@@ -184,8 +187,76 @@ impl Engine {
         if let Some(visiting) = &mut self.visiting {
             visiting.seen.clear();
             visiting.slept_until.clear();
+            visiting.told.clear();
         }
         Ok(resting)
+    }
+
+    /// Takes down when calls of an execution were heard of last. Answers the ends of silence nobody will look at yet.
+    fn leave_word_of_silence(&mut self, execution: &Text) -> Result<Vec<Timestamp>, StoreError> {
+        let Some(visiting) = &self.visiting else {
+            return Ok(Vec::new());
+        };
+        let mut ends = Vec::new();
+        for (call, deadline, millis) in self.heartbeats.of(execution) {
+            // A sign of life at exactly the deadline counts.
+            let end = deadline.plus_millis(1);
+            if visiting.told.get(&(execution.clone(), call)) == Some(&end) {
+                continue;
+            }
+            let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+            let seen = Timestamp(deadline.0.saturating_sub(millis));
+            let told = Some(end);
+            visiting.leases.beat(execution, &Beat { call, seen, told })?;
+            ends.push(end);
+        }
+        Ok(ends)
+    }
+
+    /// When calls of an execution were heard of last, as far as that was taken down.
+    pub(super) fn heard_of(&mut self, execution: &str) -> Result<BTreeMap<EventId, Timestamp>, StoreError> {
+        let mut heard = BTreeMap::new();
+        if let Some(visiting) = &mut self.visiting {
+            for beat in visiting.leases.beats(execution)? {
+                heard.insert(beat.call, beat.seen);
+                let told = beat.told.map(|told| ((execution.into(), beat.call), told));
+                visiting.told.extend(told);
+            }
+        }
+        Ok(heard)
+    }
+
+    /// Whether who works on a call was heard of by somebody else; it is waited for anew then.
+    pub(super) fn was_heard_elsewhere(&mut self, execution: &Text, call: EventId, now: Timestamp) -> bool {
+        if self.visiting.is_none() {
+            return false;
+        }
+        let every = self
+            .shard
+            .state(execution)
+            .zip(self.shard.flow(execution))
+            .and_then(|(state, flow)| state.call_to_send(flow, call)?.heartbeat);
+        let heard = self.heard_of(execution).unwrap_or_default().get(&call).copied();
+        match (heard, every) {
+            (Some(seen), Some(millis)) if seen.plus_millis(millis) >= now => {
+                self.heartbeats.expect(execution, call, millis, seen);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes down a sign of life for whoever has the execution.
+    pub(super) fn hear(&self, execution: &str, call: EventId, now: Timestamp) -> Result<(), StoreError> {
+        let beat = Beat {
+            call,
+            seen: now,
+            told: None,
+        };
+        match &self.visiting {
+            Some(visiting) => visiting.leases.beat(execution, &beat),
+            None => Ok(()),
+        }
     }
 
     /// Delivers what others have left for executions that are here. What comes from one that is here was delivered already.

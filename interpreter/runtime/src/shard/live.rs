@@ -30,8 +30,8 @@ pub(super) struct Live {
     pub(super) queued: BTreeMap<EventId, Text>,
     /// Whether it stands in the list of the idle.
     pub(super) listed_idle: bool,
-    /// Whether a step of the flow expects heartbeats.
-    heartbeats: bool,
+    /// Whether a step of the flow expects heartbeats, which are known only here.
+    pub(super) heartbeats: bool,
     events_since: u64,
     bytes_since: usize,
     checkpoint_bytes: usize,

@@ -83,6 +83,7 @@ impl Shard {
         let since = state.last_time();
         let mut live = Live::new(flow, state, family, record.awaited);
         live.queues = self.rounds.is_some();
+        live.heartbeats &= !self.heartbeats_elsewhere;
         live.kept = Some(Standing {
             status: record.status,
             awake: record.awake,

@@ -161,10 +161,11 @@ impl Node {
         let store = settings.store.clone();
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
-        let mut flows = load_flows(store.as_ref(), &limits)?;
-        if settings.visit.is_some() {
-            flows = flows::shared(flows, store.clone(), limits.clone());
-        }
+        let flows = match settings.visit {
+            None => load_flows(store.as_ref(), &limits)?,
+            // What is there is read when it is asked for.
+            Some(_) => flows::shared(FlowTable::default(), store.clone(), limits.clone()),
+        };
         let tokens = token_keys(store.as_ref())?;
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());

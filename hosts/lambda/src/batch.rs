@@ -177,7 +177,6 @@ async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Resu
     if message.get("name").is_none() {
         message.insert("name".into(), Text::from(format!("m-{}", record.id)).into());
     }
-    running.know(&flow)?;
     let path = format!("/v1/flows/{flow}/executions");
     match running.api.ask(Method::POST, &path, &message.into()).await {
         Ok(_) => Ok(()),

@@ -34,8 +34,6 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     if let Some(definition) = &asked.definition {
         let path = format!("/v1/flows/{}", asked.flow);
         running.api.ask(Method::PUT, &path, definition).await?;
-    } else {
-        running.know(&asked.flow)?;
     }
     if asked.later {
         if running.onward.is_none() {

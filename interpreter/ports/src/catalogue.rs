@@ -30,6 +30,10 @@ pub trait Catalogue: Send + Sync {
     fn hide_flow(&self, name: &str) -> Result<bool, StoreError>;
     /// All versions of all flows, by name and version.
     fn flows(&self) -> Result<Vec<KeptFlow>, StoreError>;
+    /// The latest version of one flow.
+    fn latest_flow(&self, name: &str) -> Result<Option<KeptFlow>, StoreError> {
+        Ok(self.versions(name)?.into_iter().max_by_key(|flow| flow.version))
+    }
     /// All versions of one flow.
     fn versions(&self, name: &str) -> Result<Vec<KeptFlow>, StoreError> {
         let mut flows = self.flows()?;

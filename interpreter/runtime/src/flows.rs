@@ -54,13 +54,23 @@ impl FlowTable {
 
     /// Lets a flow no longer be started. What runs goes on with it.
     pub fn hide(&self, name: &str) {
+        self.set_hidden(name, true);
+    }
+
+    /// Says whether a flow can be started.
+    pub fn set_hidden(&self, name: &str, hidden: bool) {
         if let Some(versions) = self.write().get_mut(name) {
-            versions.hidden = true;
+            versions.hidden = hidden;
         }
     }
 
     /// A version of a flow that can be started, the latest where none is given, with its number.
     pub fn get(&self, name: &str, version: Option<u64>) -> Option<(Arc<Flow>, u64)> {
+        if let Some(source) = &self.source
+            && version.is_none_or(|version| !self.knows(name, version))
+        {
+            source(self, name);
+        }
         let flows = self.read();
         let versions = flows.get(name).filter(|versions| !versions.hidden)?;
         match version {
@@ -91,7 +101,7 @@ impl FlowTable {
         self.read().get(name)?.flows.get(&version).cloned()
     }
 
-    /// The same table, which asks for versions it does not know: others may put some.
+    /// The same table, which asks for versions it does not know and which version is the latest: others may put some.
     #[must_use]
     pub fn asking(mut self, source: impl Fn(&Self, &str) + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));

@@ -92,6 +92,16 @@ impl Catalogue for DynamoStore {
         Ok(flows)
     }
 
+    fn latest_flow(&self, name: &str) -> Result<Option<KeptFlow>, StoreError> {
+        let ask = Ask {
+            backwards: true,
+            limit: Some(1),
+            ..Ask::partition(&partition(name), Some(("#sk < :sk", crate::table::PARTS)))
+        };
+        let (items, _) = self.wire.page(&ask, None)?;
+        items.first().map(|item| self.flow_of(item)).transpose()
+    }
+
     fn versions(&self, name: &str) -> Result<Vec<KeptFlow>, StoreError> {
         self.kept(name)?.iter().map(|item| self.flow_of(item)).collect()
     }

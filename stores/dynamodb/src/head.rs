@@ -91,7 +91,7 @@ impl DynamoStore {
     /// Whether a head is one no longer: its time is over, or it is being cleared away.
     pub(crate) fn is_over(&self, item: &Item) -> bool {
         let seconds = self.now().0.div_euclid(1_000);
-        item.contains_key(table::GONE) || number_of::<i64>(item, TTL).is_some_and(|over| over <= seconds)
+        item.contains_key(table::GONE) || number_of::<i64>(item, TTL).is_some_and(|ttl| ttl - table::GRACE <= seconds)
     }
 
     /// The head of an execution, if it is there.

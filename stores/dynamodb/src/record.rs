@@ -143,7 +143,8 @@ pub(crate) fn attributes(
     };
     let ttl = record.ended.zip(retention).map(|(at, kept)| {
         let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
-        number(at.0.div_euclid(1_000).saturating_add(kept))
+        let over = at.0.div_euclid(1_000).saturating_add(kept);
+        number(over.saturating_add(table::GRACE))
     });
     let sleeps = !record.awake && record.ended.is_none();
     vec![

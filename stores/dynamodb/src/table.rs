@@ -16,6 +16,8 @@ pub const PK: &str = "pk";
 pub const SK: &str = "sk";
 /// The attribute with the second after which DynamoDB may delete an item.
 pub const TTL: &str = "ttl";
+/// Seconds between the end of an execution's time and [`TTL`]: until then whoever clears finds all that belongs to a head.
+pub const GRACE: i64 = 30 * 24 * 60 * 60;
 /// The attribute of a head that is being cleared away, and that nobody sees any more.
 pub const GONE: &str = "gone";
 /// Index of all executions: hash [`FLOW`], range [`PLACE`], projection INCLUDE [`LISTED`].

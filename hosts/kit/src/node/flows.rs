@@ -50,11 +50,17 @@ pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, Node
     Ok(flows)
 }
 
-/// What a store keeps of one flow, ready to run; what is there already is not read again.
+/// What a store keeps of one flow, ready to run; versions that are known already are not read again.
 pub(super) fn refresh(store: &dyn Store, flows: &FlowTable, limits: &Limits, name: &str) -> Result<(), StoreError> {
+    let Some(latest) = store.latest_flow(name)? else {
+        return Ok(());
+    };
+    if flows.knows(name, latest.version) {
+        flows.set_hidden(name, latest.hidden);
+        return Ok(());
+    }
     let mut versions = store.versions(name)?;
-    let latest = versions.iter().map(|kept| kept.version).max();
-    versions.retain(|kept| Some(kept.version) == latest || !flows.knows(name, kept.version));
+    versions.retain(|kept| !flows.knows(name, kept.version));
     set(flows, versions, limits)
 }
 

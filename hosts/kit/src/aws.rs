@@ -64,6 +64,22 @@ pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn Onward>, String> {
     Err(WITHOUT.to_owned())
 }
 
+/// The definitions in a place `s3://BUCKET/PREFIX`, by the names of their flows. The error says why they can't be read.
+#[cfg(feature = "s3")]
+pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
+    let place = starbridge_s3::Place::parse(place).ok_or_else(|| format!("`{place}` is no `s3://BUCKET/PREFIX`"))?;
+    let found = starbridge_s3::definitions(&way(), &place).map_err(|fault| fault.cause)?;
+    Ok(found.into_iter().map(|it| (it.name, it.text)).collect())
+}
+
+/// There are none.
+#[cfg(not(feature = "s3"))]
+pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
+    Err(format!(
+        "`{place}` can't be read: this program was built without the feature `s3`"
+    ))
+}
+
 #[cfg(all(test, not(feature = "aws")))]
 mod tests {
     #[test]

@@ -6,6 +6,7 @@ use axum::http::Method;
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_kit::aws;
 use starbridge_kit::tables::DURABILITY;
 use starbridge_machine::EventId;
 use starbridge_server::execution_shape;
@@ -182,10 +183,14 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a Text> {
     value.as_object()?.get(key)?.as_text()
 }
 
-/// Puts the flows that came with the package.
+/// Puts the flows that came with the package, or are in a bucket.
 pub(crate) async fn put_flows(running: &Running, package: &Path) -> Result<(), Failure> {
-    let folder = package.join(&running.settings.flows);
-    for (name, text) in crate::settings::flows_in(&folder)? {
+    let flows = &running.settings.flows;
+    let found = match flows.starts_with("s3://") {
+        true => aws::definitions(flows).map_err(|words| Failure::new("BadFlow", words))?,
+        false => crate::settings::flows_in(&package.join(flows))?,
+    };
+    for (name, text) in found {
         let put = running.node.put_flow(&name, text, None);
         put.map_err(|error| Failure::new("BadFlow", format!("{}: {}", name, crate::settings::why_not_put(&error))))?;
     }

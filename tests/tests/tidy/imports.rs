@@ -13,8 +13,8 @@ fn floor(name: &str) -> Option<u32> {
         "starbridge-runtime" => 3,
         // Stores and connectors know neither the runtime nor each other: `may_use` says so.
         "starbridge-memory" | "starbridge-sqlite" | "starbridge-postgres" | "starbridge-dynamodb" => 3,
-        "starbridge-http" | "starbridge-queue" | "starbridge-sqs" | "starbridge-redis" | "starbridge-lambda"
-        | "starbridge-command" | "starbridge-aws" => 3,
+        "starbridge-http" | "starbridge-queue" | "starbridge-s3" | "starbridge-sqs" | "starbridge-redis"
+        | "starbridge-lambda" | "starbridge-command" | "starbridge-aws" => 3,
         "starbridge-kit" => 4,
         "starbridge-server" => 5,
         "starbridge-cli" | "starbridge-bootstrap" => 6,
@@ -28,7 +28,12 @@ fn may_use(user: &str, used: &str) -> bool {
     let (Some(above), Some(below)) = (floor(user), floor(used)) else {
         return false;
     };
-    if used == "starbridge-aws" && matches!(user, "starbridge-sqs" | "starbridge-lambda" | "starbridge-dynamodb") {
+    if used == "starbridge-aws"
+        && matches!(
+            user,
+            "starbridge-s3" | "starbridge-sqs" | "starbridge-lambda" | "starbridge-dynamodb"
+        )
+    {
         return true;
     }
     let concrete = below == 3 && used != "starbridge-runtime";
@@ -149,6 +154,7 @@ fn only_their_own_packages_know_aws() {
         let may = [
             "starbridge-aws",
             "starbridge-dynamodb",
+            "starbridge-s3",
             "starbridge-sqs",
             "starbridge-lambda",
             "starbridge-bootstrap",

@@ -120,3 +120,29 @@ fn one_that_is_killed_is_there_again() {
     });
     assert!(again.is_some(), "{}", function.said());
 }
+
+#[test]
+fn lines_and_figures_are_json() {
+    let failing = flow(json!([{"type": "fail", "name": "no", "error": "No"}]));
+    let set = [("STARBRIDGE_LAMBDA_METRICS", "true"), ("STARBRIDGE_LOG_LEVEL", "debug")];
+    let function = Function::start(&[("failing", failing)], 10, &set);
+    let answer = function.invoke(&json!({"flow": "failing"}));
+    crate::function::pause(300);
+    let said = function.said();
+    let lines: Vec<Value> = said
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let figures = lines
+        .iter()
+        .find(|line| line["_aws"].is_object())
+        .unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(
+        (&figures["Event"], &figures["Started"], &figures["Ended"]),
+        (&"Direct".into(), &1.into(), &1.into())
+    );
+    let failed = lines
+        .iter()
+        .find(|line| line["execution"] == answer["id"] && line["step"] == "no");
+    assert_eq!(failed.unwrap_or_else(|| panic!("{said}"))["error"], "No");
+}

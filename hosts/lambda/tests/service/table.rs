@@ -353,3 +353,36 @@ fn somebody_without_permission_is_told_which() {
         "{answer}"
     );
 }
+
+#[test]
+fn flows_come_out_of_a_bucket() {
+    let stand = Stand::start();
+    let put = |path: &str, body: &str| {
+        let answer = starbridge_services::ask("PUT", &format!("{}{path}", stand.url()), &[], body.as_bytes()).unwrap();
+        assert!(answer.status < 300, "{path}: {}", String::from_utf8_lossy(&answer.body));
+    };
+    put("/definitions", "");
+    put(
+        "/definitions/live/first.json",
+        &flow(json!([{"type": "pass", "name": "p"}])).to_string(),
+    );
+    put(
+        "/definitions/live/second.yaml",
+        "version: v1\ntype: flow\nsteps:\n  - {type: succeed, name: s}\n",
+    );
+    put("/definitions/live/readme.md", "no flow");
+    put("/definitions/live/old/third.json", "{}");
+    let function = Function::over(&stand, &[], 20, &[("STARBRIDGE_LAMBDA_FLOWS", "s3://definitions/live")]);
+    for (name, status) in [("first", "Succeeded"), ("second", "Succeeded")] {
+        let answer = function.invoke(&json!({"flow": name}));
+        assert_eq!(answer["status"], status, "{answer}");
+    }
+    assert_eq!(function.invoke(&json!({"flow": "third"}))["errorType"], "NoSuchFlow");
+    let function = Function::over(&stand, &[], 20, &[("STARBRIDGE_LAMBDA_FLOWS", "s3://none/live")]);
+    let answer = function.invoke(&json!({"flow": "first"}));
+    assert_eq!(answer["errorType"], "BadFlow", "{answer}");
+    assert!(
+        answer["errorMessage"].as_str().unwrap().contains("the bucket `none`"),
+        "{answer}"
+    );
+}

@@ -1,0 +1,169 @@
+//! Definitions of flows in buckets of Amazon S3.
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::Builder;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
+use starbridge_aws::{Aws, Fault, FaultKind};
+use std::time::Duration;
+
+/// How long a request may take.
+const REQUEST: Duration = Duration::from_secs(10);
+/// Bytes of a definition at most; what has more is none.
+const BYTES: i64 = 16 << 20;
+/// Objects looked at, at most.
+const OBJECTS: usize = 10_000;
+/// Endings of names that definitions have.
+const KINDS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// A place in a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The bucket.
+    pub bucket: String,
+    /// What names begin with; empty, or with a slash at its end.
+    pub prefix: String,
+}
+
+/// A definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The flow's name: that of the object, without prefix and ending.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+impl Place {
+    /// Reads `s3://BUCKET/PREFIX`; nothing, where a text is of another kind.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix("s3://")?;
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let prefix = prefix.trim_matches('/');
+        Some(Self {
+            bucket: bucket.to_owned(),
+            prefix: match prefix {
+                "" => String::new(),
+                prefix => format!("{prefix}/"),
+            },
+        })
+    }
+
+    /// The name of the flow in an object of that key, if it is one: no test file, and not further down.
+    fn flow<'a>(&self, key: &'a str) -> Option<&'a str> {
+        let (name, kind) = key.strip_prefix(&self.prefix)?.rsplit_once('.')?;
+        let is = KINDS.contains(&kind) && !name.contains('/') && !name.is_empty() && !name.ends_with(".test");
+        is.then_some(name)
+    }
+}
+
+/// The definitions in a place, in the order of their names. Waits for them; must not be called on the thread for AWS.
+///
+/// # Errors
+///
+/// What S3 says, with the bucket.
+pub fn definitions(aws: &Aws, place: &Place) -> Result<Vec<Definition>, Fault> {
+    let (way, place) = (aws.clone(), place.clone());
+    aws.wait(async move { read_all(&way, &place).await })?
+}
+
+async fn read_all(aws: &Aws, place: &Place) -> Result<Vec<Definition>, Fault> {
+    let config = aws.config(None).await?;
+    let limits = config
+        .timeout_config()
+        .map(TimeoutConfig::to_builder)
+        .unwrap_or_default();
+    let limits = limits.operation_timeout(REQUEST).build();
+    // Stand-ins know buckets by path only.
+    let path_style = config.endpoint_url().is_some();
+    let config = Builder::from(&config)
+        .timeout_config(limits)
+        .force_path_style(path_style)
+        .build();
+    let client = Client::from_conf(config);
+    let mut found = Vec::new();
+    for key in keys(&client, place).await? {
+        if let Some(name) = place.flow(&key) {
+            let text = read(&client, place, &key).await?;
+            found.push(Definition {
+                name: name.to_owned(),
+                text,
+            });
+        }
+    }
+    Ok(found)
+}
+
+async fn keys(client: &Client, place: &Place) -> Result<Vec<String>, Fault> {
+    let (mut keys, mut after) = (Vec::new(), None);
+    while keys.len() < OBJECTS {
+        let asked = client
+            .list_objects_v2()
+            .bucket(&place.bucket)
+            .prefix(&place.prefix)
+            .delimiter("/");
+        let page = asked.set_continuation_token(after).send().await;
+        let page = page.map_err(|error| in_words(place, Fault::of(&error)))?;
+        let fits = page
+            .contents()
+            .iter()
+            .filter(|object| object.size().unwrap_or_default() <= BYTES);
+        keys.extend(fits.filter_map(|object| object.key().map(str::to_owned)));
+        after = page.next_continuation_token().map(str::to_owned);
+        if after.is_none() {
+            break;
+        }
+    }
+    keys.sort();
+    Ok(keys)
+}
+
+async fn read(client: &Client, place: &Place, key: &str) -> Result<String, Fault> {
+    let asked = client.get_object().bucket(&place.bucket).key(key);
+    let object = asked.send().await.map_err(|error| in_words(place, Fault::of(&error)))?;
+    let broken = |why: String| {
+        Fault::new(
+            FaultKind::Other("Unreadable".to_owned()),
+            format!("`s3://{}/{key}`: {why}", place.bucket),
+        )
+    };
+    let bytes = object.body.collect().await.map_err(|error| broken(error.to_string()))?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| broken("it is not UTF-8".to_owned()))
+}
+
+fn in_words(place: &Place, fault: Fault) -> Fault {
+    Fault {
+        cause: format!("the bucket `{}`: {}", place.bucket, fault.cause),
+        ..fault
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_names() {
+        let place = |bucket: &str, prefix: &str| {
+            Some(Place {
+                bucket: bucket.to_owned(),
+                prefix: prefix.to_owned(),
+            })
+        };
+        assert_eq!(Place::parse("s3://b"), place("b", ""));
+        assert_eq!(Place::parse("s3://b/"), place("b", ""));
+        assert_eq!(Place::parse("s3://b/flows/live/"), place("b", "flows/live/"));
+        assert_eq!(Place::parse("flows"), None);
+        let flows = Place::parse("s3://b/flows").unwrap();
+        for (key, name) in [
+            ("flows/order.json", Some("order")),
+            ("flows/order.yaml", Some("order")),
+            ("flows/order.test.json", None),
+            ("flows/old/order.json", None),
+            ("flows/readme.md", None),
+            ("flows/.json", None),
+            ("order.json", None),
+        ] {
+            assert_eq!(flows.flow(key), name, "{key}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Benchmarks: those of each package that has some, and flows run by this program against bare HTTP calls.
 
+use crate::lambda;
 use crate::process::{self, cargo};
 use crate::services::install;
 use crate::stage::{Outcome, Run};
@@ -46,7 +47,25 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
         });
     }
     stages.stage("sqs", |_| sqs());
+    stages.stage("lambda", |_| invoking());
     Ok(stages.finish())
+}
+
+/// Invocations of the function under the emulator of Lambda's runtime.
+fn invoking() -> Outcome {
+    let emulator = match install::program(Kind::Rie) {
+        Ok(program) => program,
+        Err(missing) => return Outcome::Skipped(missing),
+    };
+    let program = match lambda::build(false) {
+        Ok(program) => program,
+        Err(problem) => return Outcome::Failed(problem),
+    };
+    let mut bench = cargo(&["bench", "--package", "starbridge-bootstrap", "--bench", "invoking"]);
+    bench
+        .env(Kind::Rie.variable(), emulator)
+        .env("STARBRIDGE_BOOTSTRAP", program);
+    process::run(&mut bench).into()
 }
 
 /// Messages to a stand-in for SQS: flows against the bare SDK.

@@ -112,9 +112,10 @@ fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
         )),
         Reply::Left => Ok(StatusCode::ACCEPTED),
         Reply::Held => Err(Problem::held()),
-        Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_) => {
-            Err(Problem::missing("InvalidToken", "the token is not one of ours"))
-        }
+        Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_) => Err(Problem::missing(
+            "InvalidToken",
+            "the token is not one of ours, or its execution is gone",
+        )),
     }
 }
 

@@ -84,7 +84,7 @@ impl Node {
                 // One that comes twice or too late changes nothing, however often it comes.
                 Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => Verdict::Done,
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
-                    Verdict::Bad("the token is not one of ours".to_owned())
+                    Verdict::Bad("the token is not one of ours, or its execution is gone".to_owned())
                 }
                 Ok(Reply::Left) => Verdict::Done,
                 Ok(Reply::Held) | Err(_) => Verdict::Again,

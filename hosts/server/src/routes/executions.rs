@@ -54,7 +54,7 @@ fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
     }
     let name = body.text("name")?;
     if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
-        return Err(bad_name("execution", name));
+        return Err(bad_name("an execution", name));
     }
     Ok(StartRequest {
         flow: Text::from(flow),

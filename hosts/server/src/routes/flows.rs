@@ -44,7 +44,7 @@ pub async fn put(
             let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
             Ok(shapes::json(status, body.to_string()))
         }
-        Err(PutError::Name) => Err(bad_name("flow", &name)),
+        Err(PutError::Name) => Err(bad_name("a flow", &name)),
         Err(PutError::Bad { source, diagnostics }) => {
             let detail = "the definition has errors: `diagnostics` has them all";
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidDefinition", detail);
@@ -61,7 +61,7 @@ pub async fn put(
 /// A name that can't be one.
 pub fn bad_name(of: &str, name: &str) -> Problem {
     Problem::bad(format!(
-        "`{name}` is no name of a {of}: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`"
+        "`{name}` is no name of {of}: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`"
     ))
 }
 

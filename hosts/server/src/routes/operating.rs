@@ -52,7 +52,7 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, body: Result<B
     let event = event.ok_or_else(|| Problem::bad("`event` is missing: the number of the event to go on from"))?;
     let name = body.text("name")?;
     if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
-        return Err(bad_name("execution", name));
+        return Err(bad_name("an execution", name));
     }
     let flow = app.node.execution(&id)?.record.flow;
     let named = name.clone();

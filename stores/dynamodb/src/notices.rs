@@ -16,11 +16,10 @@ fn place(target: &str, execution: &str, event: EventId) -> String {
     format!("{}#{target}#{execution}#{:020}", target.len(), event.0)
 }
 
-pub(crate) fn item(execution: &str, notice: &KeptNotice, order: &str) -> Item {
+pub(crate) fn item(execution: &str, notice: &KeptNotice) -> Item {
     let key = (NOTICES.to_owned(), place(&notice.target, execution, notice.event));
     let mut item = keys(&key);
     for (name, value) in [
-        ("o", text(order)),
         ("target", text(&*notice.target)),
         ("execution", text(execution)),
         ("event", number(notice.event.0)),
@@ -34,11 +33,10 @@ pub(crate) fn item(execution: &str, notice: &KeptNotice, order: &str) -> Item {
 }
 
 impl DynamoStore {
-    /// All notices with their targets, in the order they were appended.
+    /// All notices with their targets, those of one target in the order of executions and events.
     fn all_notices(&self) -> Result<Vec<(Text, NextNotice)>, StoreError> {
-        let mut items = self.wire.all(&Ask::partition(NOTICES, None))?;
-        items.sort_by(|one, other| text_of(one, "o").cmp(&text_of(other, "o")));
-        items
+        self.wire
+            .all(&Ask::partition(NOTICES, None))?
             .iter()
             .map(|item| {
                 let word = |name| Text::from(text_of(item, name).unwrap_or_default());
@@ -69,7 +67,7 @@ impl Notices for DynamoStore {
             .filter(|(of, notice)| of == target && known.insert(notice.execution.clone()))
             .map(|(_, notice)| notice)
             .collect();
-        // Those due at one time stay in the order they were appended.
+        // Those due at one time stay in the order of executions.
         next.sort_by_key(|notice| notice.due);
         next.truncate(limit);
         Ok(next)

@@ -162,9 +162,8 @@ impl DynamoStore {
     ) -> Result<(), StoreError> {
         if let Some(life) = life {
             self.add_tasks(side, append, life)?;
-            for (index, notice) in append.notices.iter().enumerate() {
-                let order = order_in(append.order, index);
-                side.add_new(crate::notices::item(&append.execution, notice, &order), Vec::new());
+            for notice in &append.notices {
+                side.add_new(crate::notices::item(&append.execution, notice), Vec::new());
             }
         }
         for id in &append.received {

@@ -102,7 +102,12 @@ fn many_messages_are_kept(stand: &Stand) {
 
 /// The process is gone after the turn, and before all that belongs to it is written.
 fn what_was_cut_short_is_finished(stand: &Stand) {
-    for (writes, kept) in [(0, false), (1, true), (2, true), (5, true)] {
+    // Transactions of the other stand-in copy the whole table: one moment is tried there.
+    let moments = match stand.kind {
+        starbridge_services::Kind::Moto => &[(2, true)][..],
+        _ => &[(0, false), (1, true), (2, true), (5, true)],
+    };
+    for &(writes, kept) in moments {
         let table = stand.table();
         let maker = stand.store(&table, "one");
         assert_eq!(maker.append(&[start("a"), start("b")]).unwrap(), []);

@@ -57,7 +57,7 @@ fn invoking() -> Outcome {
         Ok(program) => program,
         Err(missing) => return Outcome::Skipped(missing),
     };
-    let program = match lambda::build(false) {
+    let program = match lambda::build(lambda::Choice::default()) {
         Ok(program) => program,
         Err(problem) => return Outcome::Failed(problem),
     };

@@ -105,7 +105,12 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
 fn name_programs(command: &mut Command) -> Result<(), String> {
     process::run(&mut cargo(&["build", "--package", "starbridge-cli", "--all-features"]))?;
     command.env("STARBRIDGE_COMMAND", process::target().join("debug/starbridge"));
-    command.env("STARBRIDGE_BOOTSTRAP", lambda::build(false)?);
+    let quick = lambda::Choice {
+        quick: true,
+        s3: true,
+        ..lambda::Choice::default()
+    };
+    command.env("STARBRIDGE_BOOTSTRAP", lambda::build(quick)?);
     if std::env::var_os(HOSTS_PART).is_none() {
         command.env(HOSTS_PART, "5");
     }

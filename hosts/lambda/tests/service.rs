@@ -1,5 +1,7 @@
 //! The function under the emulator of Lambda's runtime, with a stand-in for table and queues.
 
+#[path = "service/again.rs"]
+mod again;
 #[path = "service/alone.rs"]
 mod alone;
 #[path = "service/chain.rs"]

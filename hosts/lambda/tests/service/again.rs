@@ -85,3 +85,32 @@ fn an_invocation_that_runs_out_of_time_is_gone_on_with() {
     keys.dedup();
     assert_eq!(keys.len(), 1, "the call that came again has its key");
 }
+
+#[test]
+fn behind_one_that_failed_its_group_keeps_its_order() {
+    let stand = Stand::start();
+    let (server, _) = functions(|_, _| (200, json!({})));
+    let function = Function::over(&stand, &[("f", task(&server.url()))], 20, &[]);
+    let record = |id: &str, group: &str, body: &Value| {
+        json!({"messageId": id, "receiptHandle": id, "body": body.to_string(), "eventSource": "aws:sqs",
+            "attributes": {"ApproximateReceiveCount": "1", "MessageGroupId": group}})
+    };
+    let start = |name: &str| json!({"flow": "f", "name": name});
+    let records = json!({"Records": [
+        record("1", "a", &start("first")),
+        record("2", "a", &json!({"nothing": 1})),
+        record("3", "a", &start("behind")),
+        record("4", "b", &start("other")),
+    ]});
+    let answer = function.invoke(&records);
+    assert_eq!(
+        answer["batchItemFailures"],
+        json!([{"itemIdentifier": "2"}, {"itemIdentifier": "3"}]),
+        "{answer}"
+    );
+    for name in ["first", "other"] {
+        assert_eq!(function.execution(&id_of(&function, name))["status"], "Succeeded");
+    }
+    let behind = function.invoke(&request("GET", "/v1/flows/f/executions/behind", &Value::Null));
+    assert_eq!(behind["statusCode"], 404, "it waits for the one before it");
+}

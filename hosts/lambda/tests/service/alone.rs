@@ -4,7 +4,9 @@ use crate::function::Function;
 use serde_json::{Value, json};
 
 pub fn flow(steps: Value) -> Value {
-    json!({"version": "v1", "type": "flow", "steps": steps})
+    let mut flow = json!({"version": "v1", "type": "flow"});
+    flow["steps"] = steps;
+    flow
 }
 
 fn ten() -> Value {

@@ -148,3 +148,24 @@ fn lines_and_figures_are_json() {
         .find(|line| line["execution"] == answer["id"] && line["step"] == "no");
     assert_eq!(failed.unwrap_or_else(|| panic!("{said}"))["error"], "No");
 }
+
+/// What a panic does: it ends the process by this signal, in the middle of an invocation.
+#[test]
+fn one_that_is_aborted_fails_the_event_and_is_there_again() {
+    let slow = flow(json!([{"type": "wait", "name": "w", "duration": 4}]));
+    let function = Function::start(&[("ten", ten()), ("slow", slow)], 20, &[]);
+    assert_eq!(function.invoke(&json!({"flow": "ten"}))["status"], "Succeeded");
+    let abort = function.signaller("-ABRT");
+    let aborting = std::thread::spawn(move || {
+        crate::function::pause(1_000);
+        abort();
+    });
+    let answer = function.invoked(&json!({"flow": "slow"})).unwrap_or_default();
+    aborting.join().unwrap();
+    assert_ne!(answer["status"], "Succeeded", "{answer}");
+    let again = (0..5).find_map(|_| {
+        let answer = function.invoked(&json!({"flow": "ten"}))?;
+        (answer["status"] == "Succeeded").then_some(answer)
+    });
+    assert!(again.is_some(), "{}", function.said());
+}

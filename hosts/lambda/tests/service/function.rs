@@ -86,12 +86,17 @@ impl Function {
 
     /// What kills it.
     pub fn killer(&self) -> impl Fn() + Send + 'static {
+        self.signaller("-KILL")
+    }
+
+    /// What sends it a signal.
+    pub fn signaller(&self, signal: &'static str) -> impl Fn() + Send + 'static {
         let program = self.program.clone();
         move || {
             let mut kill = Command::new("pkill");
             // The emulator has the path among its arguments too; the program's own begin with it.
             let pattern = format!("^{}", program.display());
-            let _ = kill.args(["-KILL", "-f", &pattern]).status();
+            let _ = kill.args([signal, "-f", &pattern]).status();
         }
     }
 

@@ -119,7 +119,7 @@ impl Function {
     pub fn until_ended(&self, stand: &Stand, execution: &str) -> Value {
         let begun = Instant::now();
         let mut looks = 0;
-        while begun.elapsed() < Duration::from_secs(90) {
+        while begun.elapsed() < Duration::from_secs(180) {
             self.take(stand, stand.received(&stand.queue));
             let seen = self.execution(execution);
             if seen["endedTime"].is_string() {

@@ -402,6 +402,7 @@ impl Config {
             further: self.further()?,
             notifications: self.signed_targets(&*self.secrets())?,
             secrets: self.secrets(),
+            worker_queues: true,
             visit: None,
         })
     }

@@ -72,7 +72,9 @@ pub struct NodeSettings {
     pub notifications: Vec<Target>,
     /// Where secrets come from.
     pub secrets: Arc<dyn Secrets>,
-    /// Executions are given to the node for a time only, and only those it asks for. There are no worker queues then.
+    /// Whether workers come for tasks of `queue:NAME`. They can't where the node is not there all the time.
+    pub worker_queues: bool,
+    /// Executions are given to the node for a time only, and only those it asks for.
     pub visit: Option<Visit>,
 }
 
@@ -99,7 +101,7 @@ fn reach(settings: &NodeSettings) -> Reach {
     for (scheme, why) in settings.further.lacking() {
         reach = reach.without(scheme, why);
     }
-    if settings.visit.is_some() {
+    if !settings.worker_queues {
         reach = reach.without(
             "queue",
             "worker queues need a server: send to SQS (`sqs:QUEUE`) instead",

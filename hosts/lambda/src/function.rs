@@ -136,6 +136,7 @@ impl Running {
         }
         // One thread has all executions of an invocation: there are few.
         node.owners = 1;
+        node.worker_queues = false;
         let onward = match settings.queue.as_str() {
             "" => None,
             queue => Some(GoOn::through(queue, &settings.dead_letters).map_err(bad)?),

@@ -90,9 +90,9 @@ impl Owners {
         let owners = (0..of).map(|which| owner(start, &shared, (which, of)));
         let owners: Vec<Owner> = owners.collect();
         // The queues begin where the store is before anybody changes that.
-        let queues_of = match &start.settings.visit {
-            None => start.settings.store.clone(),
-            Some(_) => crate::stores::in_memory(),
+        let queues_of = match start.settings.worker_queues {
+            true => start.settings.store.clone(),
+            false => crate::stores::in_memory(),
         };
         let queues = shared.engine(&queues_of, &writer, inboxes.clone())?;
         for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
@@ -196,7 +196,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         start.limits.clone(),
         births,
     );
-    if settings.visit.is_none() {
+    if settings.worker_queues {
         shard.queue_tasks(shared.rounds.clone());
     }
     if let Some(notifications) = &start.notifications {
@@ -210,7 +210,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
             clock: Arc::new(SystemClock),
             secrets: settings.secrets.clone(),
             tokens: start.tokens.clone(),
-            queues: settings.visit.is_none().then(|| shared.door.clone()),
+            queues: settings.worker_queues.then(|| shared.door.clone()),
             leases: settings.visit.as_ref().map(|visit| visit.leases.clone()),
         },
         http: settings.http.clone(),

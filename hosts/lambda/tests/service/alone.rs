@@ -60,6 +60,18 @@ fn what_does_not_end_in_time_is_said() {
 }
 
 #[test]
+fn there_are_no_worker_queues() {
+    let function = Function::start(&[], 10, &[]);
+    let task = flow(json!([{"type": "task", "name": "t", "resourceArn": "queue:q"}]));
+    let answer = function.invoke(&json!({"definition": task}));
+    assert_eq!(
+        (&answer["status"], &answer["error"]),
+        (&"Failed".into(), &"FnF.NoSuchResource".into()),
+        "{answer}"
+    );
+}
+
+#[test]
 fn rubbish_is_answered_with_words() {
     let function = Function::start(&[("ten", ten())], 10, &[]);
     for (event, kind, word) in [

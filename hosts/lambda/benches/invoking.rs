@@ -2,9 +2,8 @@
 //! sizes. Needs the emulator of Lambda's runtime and the program that is shipped: `cargo xtask bench` names both.
 
 use serde_json::{Value, json};
-use starbridge_services::{Kind, Service, ask};
+use starbridge_services::{Kind, Service, ask, resident};
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 const STARTS: usize = 11;
@@ -79,16 +78,4 @@ fn init(service: &Service) -> f64 {
 fn median(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
-}
-
-fn resident(program: &Path) -> u64 {
-    let pattern = format!("^{}", program.display());
-    let found = Command::new("pgrep").args(["-f", &pattern]).output().unwrap();
-    let id = String::from_utf8_lossy(&found.stdout).trim().to_owned();
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap_or_default();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or_default() * 1024
 }

@@ -114,6 +114,48 @@ pub struct Record {
     pub failure: Option<RecordedFailure>,
 }
 
+/// All statuses there are, in an order that never changes: stores in files and tables keep a status by its place. Only added to.
+pub const STATUSES: [Status; 10] = [
+    Status::New,
+    Status::Running,
+    Status::Manual,
+    Status::RollingBack,
+    Status::Succeeded,
+    Status::Failed,
+    Status::TimedOut,
+    Status::Stopped,
+    Status::RollbackFailed,
+    Status::RolledBack,
+];
+
+/// The place of a status among [`STATUSES`].
+pub fn code_of(status: Status) -> usize {
+    STATUSES.iter().position(|&known| known == status).unwrap_or(0)
+}
+
+impl Record {
+    /// The record a start brings. One without a name is named after its id.
+    #[must_use]
+    pub fn at_start(mut self, id: &Text) -> Self {
+        if self.name.is_empty() {
+            self.name = id.clone();
+        }
+        self.labels = self.labels.filter(|labels| !labels.is_empty());
+        self
+    }
+
+    /// Takes what a later record changes: flow, name, beginning, labels and origin stay as they were at the start.
+    pub fn take_changes(&mut self, later: &Self) {
+        self.version = later.version;
+        self.status = later.status;
+        self.awake = later.awake;
+        self.wake_at = later.wake_at;
+        self.ended = later.ended;
+        self.awaited = later.awaited;
+        self.failure.clone_from(&later.failure);
+    }
+}
+
 /// Why an execution did not succeed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedFailure {

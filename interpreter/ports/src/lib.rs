@@ -20,7 +20,9 @@ mod shards;
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, Via};
-pub use history::{Append, Buried, History, Record, RecordedFailure, Refusal, StoreError, StoredHistory, Turn};
+pub use history::{
+    Append, Buried, History, Record, RecordedFailure, Refusal, STATUSES, StoreError, StoredHistory, Turn, code_of,
+};
 pub use leases::{Beat, Leases};
 pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
 pub use message::{Message, MessageBody, MessageId};

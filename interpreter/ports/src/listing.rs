@@ -2,7 +2,7 @@
 
 use crate::history::{Record, StoreError, Turn};
 use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
 
 /// An execution's id and record.
@@ -33,6 +33,25 @@ pub struct Query {
     pub cursor: Option<Text>,
     /// At most so many.
     pub limit: usize,
+}
+
+impl Query {
+    /// Whether an execution with that record is asked for; where the page begins and ends is not looked at.
+    pub fn fits(&self, record: &Record) -> bool {
+        let label = |(label, value): &(Text, Text)| {
+            let kept = record.labels.as_ref().and_then(|labels| labels.get(label));
+            kept.map(Value::to_plain_text).is_some_and(|kept| *value == *kept)
+        };
+        self.flow.as_ref().is_none_or(|flow| record.flow == *flow)
+            && (self.statuses.is_empty() || self.statuses.contains(&record.status))
+            && self
+                .name
+                .as_ref()
+                .is_none_or(|name| record.name.starts_with(name.as_str()))
+            && self.labels.iter().all(label)
+            && self.from.is_none_or(|from| record.started >= from)
+            && self.to.is_none_or(|to| record.started < to)
+    }
 }
 
 /// A page of executions, the newest first.

@@ -4,6 +4,7 @@ use crate::history::StoreError;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
+use std::collections::BTreeMap;
 
 /// A task in a queue. Execution and call are its key; it is there until its call is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +88,25 @@ pub struct Depth {
     pub waiting: u64,
     /// The lowest round among them.
     pub round: u64,
+}
+
+impl Depth {
+    /// How much waits, by queue and priority, where these tasks do.
+    pub fn of<'a>(waiting: impl Iterator<Item = &'a QueuedTask>) -> Vec<Self> {
+        let mut depths: BTreeMap<(&Text, u8), Self> = BTreeMap::new();
+        for task in waiting {
+            let depth = depths.entry((&task.queue, task.priority));
+            let depth = depth.or_insert_with(|| Self {
+                queue: task.queue.clone(),
+                priority: task.priority,
+                waiting: 0,
+                round: task.round,
+            });
+            depth.waiting += 1;
+            depth.round = depth.round.min(task.round);
+        }
+        depths.into_values().collect()
+    }
 }
 
 /// Reads the queues that appends write.

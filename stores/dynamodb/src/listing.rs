@@ -2,13 +2,13 @@
 
 use crate::DynamoStore;
 use crate::item::{Item, number, text, text_of};
-use crate::record::{self, STATUSES, code, id_of};
+use crate::record::{self, id_of};
 use crate::table::{self, EXECUTIONS, HEAD, PLACE};
 use crate::wire::{Ask, BEGINS};
 use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Text, Value};
+use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Listed, Listing, Page, Query, Record, StoreError, Turn};
+use starbridge_ports::{Listed, Listing, Page, Query, Record, STATUSES, StoreError, Turn, code_of};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Items of one page of the index: the fewest and the most that are asked for.
@@ -38,7 +38,7 @@ impl DynamoStore {
             Some(flow) => vec![flow.clone()],
             None => self.flows_known()?,
         };
-        let mut codes: Vec<usize> = query.statuses.iter().map(|status| code(*status)).collect();
+        let mut codes: Vec<usize> = query.statuses.iter().map(|status| code_of(*status)).collect();
         if codes.is_empty() {
             codes = (0..STATUSES.len()).collect();
         }
@@ -170,7 +170,7 @@ impl Listing for DynamoStore {
                 continue;
             }
             let record = record::read(&item)?;
-            if !fits(&record, query) {
+            if !query.fits(&record) {
                 continue;
             }
             if page.items.len() >= query.limit {
@@ -248,18 +248,4 @@ impl Listing for DynamoStore {
         })?;
         Ok(found)
     }
-}
-
-fn fits(record: &Record, query: &Query) -> bool {
-    let label = |(label, value): &(Text, Text)| {
-        let kept = record.labels.as_ref().and_then(|labels| labels.get(label));
-        kept.map(Value::to_plain_text).is_some_and(|kept| *value == *kept)
-    };
-    query
-        .name
-        .as_ref()
-        .is_none_or(|name| record.name.starts_with(name.as_str()))
-        && query.labels.iter().all(label)
-        && query.from.is_none_or(|from| record.started >= from)
-        && query.to.is_none_or(|to| record.started < to)
 }

@@ -197,19 +197,8 @@ impl Queueing for DynamoStore {
     }
 
     fn depths(&self) -> Result<Vec<Depth>, StoreError> {
-        let mut depths: BTreeMap<(Text, u8), Depth> = BTreeMap::new();
-        for (_, task) in self.waiting()? {
-            let depth = depths.entry((task.queue.clone(), task.priority));
-            let depth = depth.or_insert_with(|| Depth {
-                queue: task.queue.clone(),
-                priority: task.priority,
-                waiting: 0,
-                round: task.round,
-            });
-            depth.waiting += 1;
-            depth.round = depth.round.min(task.round);
-        }
-        Ok(depths.into_values().collect())
+        let waiting = self.waiting()?;
+        Ok(Depth::of(waiting.iter().map(|(_, task)| task)))
     }
 
     fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError> {

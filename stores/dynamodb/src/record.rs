@@ -7,27 +7,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Map, Value, json};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Record, RecordedFailure, StoreError};
+use starbridge_machine::{EventId, Parent};
+use starbridge_ports::{Record, RecordedFailure, STATUSES, StoreError, code_of};
 use std::time::Duration;
-
-/// The statuses; an index holds the position of an execution's own, as a digit. Only added to.
-pub(crate) const STATUSES: [Status; 10] = [
-    Status::New,
-    Status::Running,
-    Status::Manual,
-    Status::RollingBack,
-    Status::Succeeded,
-    Status::Failed,
-    Status::TimedOut,
-    Status::Stopped,
-    Status::RollbackFailed,
-    Status::RolledBack,
-];
-
-pub(crate) fn code(status: Status) -> usize {
-    STATUSES.iter().position(|&known| known == status).unwrap_or(0)
-}
 
 fn json_of(record: &Record) -> Value {
     let mut members = Map::new();
@@ -132,7 +114,7 @@ pub(crate) fn attributes(
     now: Timestamp,
     retention: Option<Duration>,
 ) -> Vec<(&'static str, Option<AttributeValue>)> {
-    let status = code(record.status);
+    let status = code_of(record.status);
     let place = (!record.flow.is_empty()).then(|| text(format!("{status}#{life}#{id}")));
     let until = hold.map(|hold| hold.until);
     let due = match (record.ended, record.awake, record.wake_at) {
@@ -166,25 +148,4 @@ pub(crate) fn attributes(
         ("wake", record.wake_at.filter(|_| sleeps).map(|at| number(at.0))),
         (table::TTL, ttl),
     ]
-}
-
-/// The record a start brings. One without a name is named after its id.
-pub(crate) fn first(id: &Text, record: Option<&Record>) -> Record {
-    let mut record = record.cloned().unwrap_or_default();
-    if record.name.is_empty() {
-        record.name = id.clone();
-    }
-    record.labels = record.labels.filter(|labels| !labels.is_empty());
-    record
-}
-
-/// Flow, name, beginning, labels and origin stay as they were at the start.
-pub(crate) fn take_changes(kept: &mut Record, new: &Record) {
-    kept.version = new.version;
-    kept.status = new.status;
-    kept.awake = new.awake;
-    kept.wake_at = new.wake_at;
-    kept.ended = new.ended;
-    kept.awaited = new.awaited;
-    kept.failure.clone_from(&new.failure);
 }

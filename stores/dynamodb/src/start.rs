@@ -43,7 +43,7 @@ impl DynamoStore {
         if !sound(first) {
             return Ok((0, Some(Refusal::Conflict)));
         }
-        let base = record::first(execution, first.record.as_ref());
+        let base = first.record.clone().unwrap_or_default().at_start(execution);
         if let Some(refusal) = self.taken(execution, &base)? {
             return Ok((0, Some(refusal)));
         }

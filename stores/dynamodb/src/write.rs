@@ -5,7 +5,7 @@ use crate::head::{Head, turn_item};
 use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
-use crate::record::{self, Hold, take_changes};
+use crate::record::{self, Hold};
 use crate::session::{Entry, Session};
 use crate::side::Side;
 use crate::table::{self, HEAD};
@@ -69,7 +69,7 @@ impl DynamoStore {
                 add.turns.push(turn.clone());
             }
             if let Some(record) = &append.record {
-                take_changes(add.record.get_or_insert_with(|| base.clone()), record);
+                add.record.get_or_insert_with(|| base.clone()).take_changes(record);
             }
             if let Some(state) = &append.checkpoint {
                 add.checkpoint = Some((add.last, state.clone()));

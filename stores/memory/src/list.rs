@@ -1,7 +1,7 @@
 //! Looking up.
 
 use crate::{Execution, Kept, last_of};
-use starbridge_fdl::value::{Text, Value};
+use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Listed, Page, Query, Turn};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ impl Kept {
     pub(crate) fn list(&self, query: &Query) -> Page {
         let before = query.cursor.as_ref().map(|cursor| cursor.parse().unwrap_or(0));
         let executions = self.executions.range(..before.unwrap_or(u64::MAX)).rev();
-        let mut fitting = executions.filter(|(_, execution)| fits(execution, query));
+        let mut fitting = executions.filter(|(_, execution)| query.fits(&execution.record));
         let found: Vec<_> = fitting.by_ref().take(query.limit).collect();
         let next = found.last().filter(|_| fitting.next().is_some());
         Page {
@@ -34,23 +34,6 @@ impl Kept {
         }
         counts.into_values().collect()
     }
-}
-
-fn fits(execution: &Execution, query: &Query) -> bool {
-    let record = &execution.record;
-    let label = |(label, value): &(Text, Text)| {
-        let kept = record.labels.as_ref().and_then(|labels| labels.get(label));
-        kept.map(Value::to_plain_text).is_some_and(|kept| *value == *kept)
-    };
-    query.flow.as_ref().is_none_or(|flow| record.flow == *flow)
-        && (query.statuses.is_empty() || query.statuses.contains(&record.status))
-        && query
-            .name
-            .as_ref()
-            .is_none_or(|name| record.name.starts_with(name.as_str()))
-        && query.labels.iter().all(label)
-        && query.from.is_none_or(|from| record.started >= from)
-        && query.to.is_none_or(|to| record.started < to)
 }
 
 pub(crate) fn turns(execution: &Execution, from: EventId, events: u32, backwards: bool) -> Vec<Turn> {

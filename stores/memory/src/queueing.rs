@@ -77,19 +77,7 @@ impl Kept {
     }
 
     pub(crate) fn depths(&self) -> Vec<Depth> {
-        let mut depths: BTreeMap<(Text, u8), Depth> = BTreeMap::new();
-        for (_, task) in self.waiting() {
-            let depth = depths.entry((task.queue.clone(), task.priority));
-            let depth = depth.or_insert_with(|| Depth {
-                queue: task.queue.clone(),
-                priority: task.priority,
-                waiting: 0,
-                round: task.round,
-            });
-            depth.waiting += 1;
-            depth.round = depth.round.min(task.round);
-        }
-        depths.into_values().collect()
+        Depth::of(self.waiting().map(|(_, task)| task))
     }
 
     pub(crate) fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Vec<QueuedTask> {

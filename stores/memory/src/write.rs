@@ -3,7 +3,7 @@
 use crate::{Execution, Kept};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, KeptFlow, Record, Refusal};
+use starbridge_ports::{Append, KeptFlow, Refusal};
 use std::collections::HashSet;
 
 impl Kept {
@@ -42,7 +42,7 @@ impl Kept {
             (None, _) if append.expected.0 > 0 => Some(Refusal::Conflict),
             (None, None) => (append.record.is_some() || append.checkpoint.is_some()).then_some(Refusal::Conflict),
             (None, Some(_)) => {
-                let record = first_record(append);
+                let record = append.record.clone().unwrap_or_default().at_start(&append.execution);
                 let number = self.names.get(&(record.flow, record.name))?;
                 self.executions.get(number).map(exists)
             }
@@ -56,7 +56,7 @@ impl Kept {
         if let Some(execution) = self.get_mut(&append.execution) {
             execution.turns.extend(append.turn.clone());
             if let Some(record) = &append.record {
-                take_changes(&mut execution.record, record);
+                execution.record.take_changes(record);
             }
             if let Some(state) = &append.checkpoint {
                 execution.checkpoint = Some((execution.last(), state.clone()));
@@ -77,7 +77,7 @@ impl Kept {
     fn start(&mut self, append: &Append) {
         self.last_number += 1;
         let number = self.last_number;
-        let record = first_record(append);
+        let record = append.record.clone().unwrap_or_default().at_start(&append.execution);
         self.numbers.insert(append.execution.clone(), number);
         self.names.insert((record.flow.clone(), record.name.clone()), number);
         let execution = Execution {
@@ -130,25 +130,4 @@ impl Kept {
         }
         ended.len()
     }
-}
-
-/// The record a start brings. One without a name is named after its id.
-fn first_record(append: &Append) -> Record {
-    let mut record = append.record.clone().unwrap_or_default();
-    if record.name.is_empty() {
-        record.name = append.execution.clone();
-    }
-    record.labels = record.labels.filter(|labels| !labels.is_empty());
-    record
-}
-
-/// Flow, name, beginning, labels and origin stay as they were at the start.
-fn take_changes(kept: &mut Record, new: &Record) {
-    kept.version = new.version;
-    kept.status = new.status;
-    kept.awake = new.awake;
-    kept.wake_at = new.wake_at;
-    kept.ended = new.ended;
-    kept.awaited = new.awaited;
-    kept.failure.clone_from(&new.failure);
 }

@@ -3,12 +3,11 @@
 use crate::head::{Head, MOST_EVENTS, place};
 use crate::notices;
 use crate::queueing;
-use crate::record::code;
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, Message, MessageId, Record, Refusal, Turn, shard_of};
+use starbridge_ports::{Append, Message, MessageId, Record, Refusal, Turn, code_of, shard_of};
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
     let mut refusals = Vec::new();
@@ -130,7 +129,7 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
             record.flow.as_str(),
             record.version,
             (!is_id).then_some(name),
-            code(record.status),
+            code_of(record.status),
             record.awake,
             record.wake_at.map(|at| at.0),
             record.started.0,
@@ -150,7 +149,7 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
             .prepare_cached("INSERT INTO labels VALUES (?1, ?2, ?3)")?
             .execute(params![label.as_str(), value.to_plain_text(), number])?;
     }
-    let status = code(record.status);
+    let status = code_of(record.status);
     work.counts[status] += 1;
     let mut head = Head {
         number,
@@ -167,7 +166,7 @@ fn go_on(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusqlite::Resu
         add_turn(work, &mut head, turn)?;
     }
     if let Some(record) = &append.record {
-        let status = code(record.status);
+        let status = code_of(record.status);
         update(work.connection, head.number, record, status)?;
         work.counts[head.status] -= 1;
         work.counts[status] += 1;

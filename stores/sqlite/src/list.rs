@@ -1,11 +1,11 @@
 //! Lists of executions, the newest first.
 
-use crate::record::{COLUMNS, STATUSES, SUCCEEDED, code, from_row};
+use crate::record::{COLUMNS, SUCCEEDED, from_row};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use starbridge_fdl::value::Text;
 use starbridge_machine::Status;
-use starbridge_ports::{Listed, Page, Query};
+use starbridge_ports::{Listed, Page, Query, STATUSES, code_of};
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
     for sql in [
@@ -94,7 +94,7 @@ fn few_named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Resul
 
 /// How the statuses are asked for: each by itself through the index of statuses, where it has them all, or together.
 fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
-    let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code(status)).collect();
+    let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code_of(status)).collect();
     codes.sort_unstable();
     codes.dedup();
     if !few && query.labels.is_empty() && !codes.is_empty() && !codes.contains(&SUCCEEDED) {

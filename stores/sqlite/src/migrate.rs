@@ -1,9 +1,9 @@
 //! Bringing a store to the present format: numbered SQL files, each run once, all in one transaction.
 
 use crate::open::APPLICATION;
-use crate::record::STATUSES;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
+use starbridge_ports::STATUSES;
 
 /// The steps from nothing to the present format, in order. One that was released is never changed: the store keeps its checksum.
 const MIGRATIONS: [&str; 3] = [

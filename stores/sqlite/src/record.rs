@@ -4,28 +4,11 @@ use crate::fault::no_json;
 use rusqlite::{Connection, OptionalExtension, Row};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Record, RecordedFailure};
+use starbridge_machine::{EventId, Parent};
+use starbridge_ports::{Record, RecordedFailure, STATUSES};
 
-/// The statuses; a row holds the position of its own. Only added to.
-pub(crate) const STATUSES: [Status; 10] = [
-    Status::New,
-    Status::Running,
-    Status::Manual,
-    Status::RollingBack,
-    Status::Succeeded,
-    Status::Failed,
-    Status::TimedOut,
-    Status::Stopped,
-    Status::RollbackFailed,
-    Status::RolledBack,
-];
 /// The code the index of statuses leaves out.
 pub(crate) const SUCCEEDED: usize = 4;
-
-pub(crate) fn code(status: Status) -> usize {
-    STATUSES.iter().position(|&known| known == status).unwrap_or(0)
-}
 
 /// The columns of a record, as [`from_row`] takes them.
 pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, ancestors, awaited, error, cause, step";

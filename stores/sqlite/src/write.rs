@@ -2,9 +2,9 @@
 
 use crate::fault::store_error;
 use crate::head::Heads;
-use crate::record::STATUSES;
 use crate::whereabouts::Whereabouts;
 use rusqlite::Connection;
+use starbridge_ports::STATUSES;
 use starbridge_ports::StoreError;
 use std::path::PathBuf;
 

@@ -8,9 +8,11 @@ mod answering;
 mod asking;
 mod guarded;
 mod ready;
+mod resident;
 
 pub use answering::{Answering, Heard, Said};
 pub use asking::{Answer, ask};
+pub use resident::resident;
 
 use guarded::Guarded;
 use std::net::{Ipv4Addr, TcpListener};

@@ -102,17 +102,7 @@ impl Function {
 
     /// The memory it has, in bytes.
     pub fn resident(&self) -> u64 {
-        let found = Command::new("pgrep")
-            .args(["-f", &format!("^{}", self.program.display())])
-            .output()
-            .unwrap();
-        let id = String::from_utf8_lossy(&found.stdout).trim().to_owned();
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .unwrap_or_default();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or_default() * 1024
+        starbridge_services::resident(&self.program)
     }
 
     /// Gives it what its queue has, as Lambda does, and look around as its schedule does, until an execution has ended.

@@ -31,6 +31,20 @@ pub fn functions(
     (server.unwrap(), heard)
 }
 
+/// A token that was told, once it was.
+type Token = Arc<Mutex<Option<String>>>;
+
+/// A function server that keeps the token it is told.
+fn told() -> (Answering, Token) {
+    let token = Token::default();
+    let told = token.clone();
+    let (server, _) = functions(move |_, asked| {
+        *told.lock().unwrap() = asked["token"].as_str().map(str::to_owned);
+        (200, json!({}))
+    });
+    (server, token)
+}
+
 fn calls(url: &str, count: u32) -> Value {
     let step =
         |number: u32| json!({"type": "task", "name": format!("t{number}"), "resourceArn": format!("{url}/t{number}")});
@@ -78,7 +92,7 @@ fn ten_calls_cost_twelve_writes_and_express_one() {
 #[test]
 fn waits_callbacks_and_retries_go_on_in_other_invocations() {
     let stand = Stand::start();
-    let token: Arc<Mutex<Option<String>>> = Arc::default();
+    let token = Token::default();
     let told = token.clone();
     let (server, heard) = functions(move |number, asked| {
         if let Some(token) = asked["token"].as_str() {
@@ -150,12 +164,7 @@ fn waits_callbacks_and_retries_go_on_in_other_invocations() {
 #[test]
 fn reports_come_through_the_queue_too_and_letters_go_where_they_are_looked_for() {
     let stand = Stand::start();
-    let token: Arc<Mutex<Option<String>>> = Arc::default();
-    let told = token.clone();
-    let (server, _) = functions(move |_, asked| {
-        *told.lock().unwrap() = asked["token"].as_str().map(str::to_owned);
-        (200, json!({}))
-    });
+    let (server, token) = told();
     let steps = json!([{"type": "task", "name": "asked", "resourceArn": format!("{}/asked", server.url()), "pattern": "waitForCallback",
         "timeoutSeconds": 60, "inputMappings": [{"target": "token", "source": "$context.task.token"}]}]);
     let function = Function::over(&stand, &[("f", flow(steps))], 10, &[("STARBRIDGE_LAMBDA_TRIES", "2")]);
@@ -208,7 +217,7 @@ fn reports_come_through_the_queue_too_and_letters_go_where_they_are_looked_for()
 #[test]
 fn two_invocations_at_once_do_not_run_one_execution_twice() {
     let stand = Stand::start();
-    let token: Arc<Mutex<Option<String>>> = Arc::default();
+    let token = Token::default();
     let told = token.clone();
     let (server, heard) = functions(move |_, asked| {
         if let Some(token) = asked["token"].as_str() {
@@ -298,12 +307,7 @@ fn what_the_service_refuses_is_said() {
 #[test]
 fn silence_ends_a_call_in_another_invocation() {
     let stand = Stand::start();
-    let token: Arc<Mutex<Option<String>>> = Arc::default();
-    let told = token.clone();
-    let (server, _) = functions(move |_, asked| {
-        *told.lock().unwrap() = asked["token"].as_str().map(str::to_owned);
-        (200, json!({}))
-    });
+    let (server, token) = told();
     let steps = json!([{"type": "task", "name": "asked", "resourceArn": format!("{}/asked", server.url()), "pattern": "waitForCallback",
         "timeoutSeconds": 60, "heartbeatSeconds": 4, "inputMappings": [{"target": "token", "source": "$context.task.token"}]}]);
     let function = Function::over(

@@ -34,7 +34,7 @@ mod wait;
 use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::graph::Flow;
 use crate::limits::Limits;
-use crate::syntax::{Node, Source, Span, parse_within};
+use crate::syntax::{Node, Seeker, Source, Span, parse_within};
 use outline::Outline;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -54,10 +54,29 @@ struct Checker<'t> {
     limits: &'t Limits,
     outline: Outline<'t>,
     answers: Option<Answers<'t>>,
-    found: RefCell<Vec<Diagnostic>>,
+    seeker: Seeker<'t>,
+    found: RefCell<Found>,
     /// Words that may still be compared to find what was meant.
     comparisons: Cell<usize>,
 }
+
+/// Problems of one definition that are kept: of each severity at most [`MOST`], and all of them together no more than
+/// [`MOST_BYTES`], because each holds the way to its place.
+#[derive(Default)]
+struct Found {
+    kept: Vec<Diagnostic>,
+    errors: usize,
+    warnings: usize,
+    bytes: usize,
+    left_off: usize,
+    /// Something was not looked at any more.
+    cut: bool,
+}
+
+/// Errors, and warnings, that are kept of one definition.
+const MOST: usize = 1_000;
+/// Bytes of what is kept of them.
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// Says of a resource, as it is written, why nothing answers to it where the flow is to run.
 pub type Answers<'t> = &'t dyn Fn(&str) -> Option<String>;
@@ -71,6 +90,7 @@ pub fn check(source: &Source, limits: &Limits) -> Checked {
 pub fn check_where(source: &Source, limits: &Limits, answers: Option<Answers<'_>>) -> Checked {
     let parsed = parse_within(source, limits.definition_bytes);
     let mut diagnostics = parsed.diagnostics;
+    let mut left_off = None;
     let parts = parsed.root.as_ref().and_then(|root| {
         let checker = Checker {
             answers,
@@ -78,16 +98,20 @@ pub fn check_where(source: &Source, limits: &Limits, answers: Option<Answers<'_>
         };
         let parts = flow::read(&checker);
         let incomplete = diagnostics.iter().any(|found| breaks_the_tree(found.code));
+        let found = checker.found.into_inner();
+        left_off = found.more();
         diagnostics.extend(
-            checker
-                .found
-                .into_inner()
+            found
+                .kept
                 .into_iter()
                 .filter(|found| !(incomplete && follows_from_a_broken_tree(found.code))),
         );
         parts
     });
     diagnostics.sort_by_key(|found| (found.span.start, found.code));
+    if let (Some(last), Some(more)) = (diagnostics.last_mut(), left_off) {
+        last.help = Some(more);
+    }
     let sound = diagnostics.iter().all(|found| found.severity == Severity::Warning);
     let flow = parts
         .filter(|_| sound)
@@ -119,6 +143,30 @@ fn follows_from_a_broken_tree(code: Code) -> bool {
     )
 }
 
+impl Found {
+    /// What is said of the problems that are not kept, where there are or may be any.
+    fn more(&self) -> Option<String> {
+        match (self.left_off, self.cut) {
+            (0, false) => None,
+            (0, true) => Some("there are too many problems to show them all; mend these first".to_owned()),
+            (count, false) => Some(format!(
+                "there are too many problems to show them all, {count} more; mend these first"
+            )),
+            (count, true) => Some(format!(
+                "there are too many problems to show them all, at least {count} more; mend these first"
+            )),
+        }
+    }
+
+    fn has_room(&self, severity: Severity) -> bool {
+        match severity {
+            // The first error is kept whatever there is: it is what withholds the flow.
+            Severity::Error => self.errors == 0 || (self.errors < MOST && self.bytes < MOST_BYTES),
+            Severity::Warning => self.warnings < MOST && self.bytes < MOST_BYTES,
+        }
+    }
+}
+
 impl<'t> Checker<'t> {
     fn new(source: &'t Source, limits: &'t Limits, root: &'t Node) -> Self {
         Self {
@@ -126,6 +174,7 @@ impl<'t> Checker<'t> {
             limits,
             outline: Outline::of(root, limits.nesting),
             answers: None,
+            seeker: Seeker::new(source),
             found: RefCell::default(),
             comparisons: Cell::new(suggest::COMPARISONS),
         }
@@ -133,13 +182,50 @@ impl<'t> Checker<'t> {
 
     /// Takes note of a problem.
     fn report(&self, found: Diagnostic) {
-        self.found.borrow_mut().push(found);
+        let mut all = self.found.borrow_mut();
+        let kept = all.has_room(found.severity);
+        match found.severity {
+            Severity::Error => all.errors += 1,
+            Severity::Warning => all.warnings += 1,
+        }
+        if kept {
+            let found = found.quoting_shortly();
+            all.bytes += found.message.len() + found.pointer.len();
+            all.kept.push(found);
+        } else {
+            all.left_off += 1;
+        }
+    }
+
+    /// Whether there is no room for a problem; then it is counted, and need not be made.
+    fn leaves_off(&self, code: Code) -> bool {
+        let mut all = self.found.borrow_mut();
+        let left_off = !all.has_room(code.severity());
+        if left_off {
+            all.left_off += 1;
+        }
+        left_off
+    }
+
+    /// Whether so much is wrong that it is not worth reading on. What has warnings only is read to its end.
+    fn is_hopeless(&self) -> bool {
+        let mut found = self.found.borrow_mut();
+        let hopeless = found.errors > 0 && !found.has_room(Severity::Error);
+        found.cut |= hopeless;
+        hopeless
+    }
+
+    /// Whether another warning would be kept.
+    fn has_room_for_warnings(&self) -> bool {
+        let mut found = self.found.borrow_mut();
+        let room = found.has_room(Severity::Warning);
+        found.cut |= !room;
+        room
     }
 
     /// Whether anything but warnings was found.
     fn has_errors(&self) -> bool {
-        let found = self.found.borrow();
-        found.iter().any(|found| found.severity == Severity::Error)
+        self.found.borrow().errors > 0
     }
 
     /// The text of a key or string as it would be written in place of what stands at `span`: in the same quotes.

@@ -1,12 +1,15 @@
 //! Diagnostics: what is wrong with a text, as data. Showing them is the hosts' business.
 
 mod code;
+mod quote;
 mod suggest;
 
 pub use code::Code;
+pub use quote::{QUOTED_CHARS, shortened};
 pub use suggest::nearest;
 
 use crate::syntax::Span;
+use std::borrow::Cow;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,6 +84,21 @@ impl Diagnostic {
             help: None,
             fix: None,
         }
+    }
+
+    /// The same with long words that its texts quote cut.
+    #[must_use]
+    pub fn quoting_shortly(mut self) -> Self {
+        let short = |text: &mut String| {
+            if let Cow::Owned(cut) = quote::with_short_quotes(text) {
+                *text = cut;
+            }
+        };
+        short(&mut self.message);
+        self.help.iter_mut().for_each(short);
+        self.labels.iter_mut().for_each(|label| short(&mut label.message));
+        self.fix.iter_mut().for_each(|fix| short(&mut fix.title));
+        self
     }
 
     /// The same with help.

@@ -4,14 +4,20 @@
 //! FDL: a front end fills in programs ([`Program`], [`Guard`]), how output is passed on ([`Passing`]) and how it names
 //! faults ([`FaultNames`]).
 
+mod budget;
 mod fault;
 mod flow;
 mod program;
+mod reference;
+mod schema;
 mod step;
 
+pub use budget::{Budget, Exhausted};
 pub use fault::{Fault, FaultKind, FaultNames, Matcher};
-pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List, Misfit, Schema};
+pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List};
 pub use program::{Context, Guard, Output, Program, Root, Scope};
+pub use reference::{Carried, NoPointer, Pointer, SecretReference};
+pub use schema::{Misfit, Schema, SchemaError};
 pub use step::{
     Amount, Arm, Backoff, Branch, Call, Catch, CatchTarget, Choice, Enter, Fail, Foreach, Leave, Parallel, Passing,
     Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,

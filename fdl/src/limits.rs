@@ -25,6 +25,11 @@ pub struct Limits {
     pub wait_days: u64,
     /// Containers inside each other in data.
     pub data_depth: usize,
+    /// Child flows inside each other, each waited for by the one that started it.
+    pub child_depth: u32,
+    /// Steps that the paths, conditions, templates and schemas of one place may take, and one more for each byte of the
+    /// data they look into (section "limits").
+    pub evaluation_steps: usize,
 }
 
 impl Default for Limits {
@@ -41,6 +46,8 @@ impl Default for Limits {
             step_visits: 100_000,
             wait_days: 365,
             data_depth: 100,
+            child_depth: 100,
+            evaluation_steps: 1_000_000,
         }
     }
 }
@@ -53,6 +60,9 @@ pub const ERROR_NAME_CHARS: usize = 128;
 pub const ERROR_CAUSE_CHARS: usize = 4096;
 /// Characters of a step's name, and of other names.
 pub const NAME_CHARS: usize = 128;
+
+/// Seconds a resource can ask to be left alone (`Retry-After`): one day. What it asks beyond that is not heeded.
+pub const RETRY_AFTER_SECONDS: u64 = 24 * 60 * 60;
 
 /// Labels of an execution.
 pub const LABELS: usize = 64;

@@ -11,7 +11,7 @@ mod source;
 mod tests;
 mod yaml;
 
-pub use place::{Place, find, pointer_of};
+pub use place::{Place, Seeker, find, pointer_of};
 pub use source::{Format, LineColumn, Source};
 
 use crate::diagnostics::{Code, Diagnostic};

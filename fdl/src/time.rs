@@ -7,9 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This many milliseconds later, at most the end of time.
+    /// The last moment that can be written, 9999-12-31T23:59:59.999Z: what is read back is what was kept.
+    pub const END: Self = Self(253_402_300_799_999);
+
+    /// This many milliseconds later, at most [`Timestamp::END`].
     pub fn plus_millis(self, millis: u64) -> Self {
-        Self(self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
+        let later = self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX));
+        Self(later.min(Self::END.0.max(self.0)))
     }
 
     /// Milliseconds from `earlier` to here, 0 if it is later.
@@ -41,13 +45,19 @@ fn near_the_end(text: &str) -> Option<i128> {
 /// RFC 3339 in UTC with three digits of a second: `2024-01-01T00:00:00.000Z`.
 impl std::fmt::Display for Timestamp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let nearest = self.0.clamp(
-            jiff::Timestamp::MIN.as_millisecond(),
-            jiff::Timestamp::MAX.as_millisecond(),
-        );
-        let timestamp = jiff::Timestamp::from_millisecond(nearest).unwrap_or_default();
+        let nearest = self.0.min(Self::END.0);
+        let Ok(timestamp) = jiff::Timestamp::from_millisecond(nearest) else {
+            return beyond(nearest, f);
+        };
         write!(f, "{timestamp:.3}")
     }
+}
+
+/// The same for what an instant of that library does not reach; before all years it knows, the first of them.
+fn beyond(millis: i64, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    let since = jiff::SignedDuration::from_millis(millis);
+    let civil = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0).checked_add(since);
+    write!(f, "{:.3}Z", civil.unwrap_or(jiff::civil::DateTime::MIN))
 }
 
 impl Serialize for Timestamp {
@@ -79,5 +89,26 @@ mod tests {
             Some(Timestamp(1_704_067_200_001))
         );
         assert_eq!(Timestamp::parse("2024-01-01"), None);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_up_to_the_end_of_time() {
+        let near = [253_402_207_200_000, 253_402_207_200_001, 253_402_207_200_999];
+        for time in near.into_iter().map(Timestamp).chain([Timestamp::END]) {
+            assert_eq!(Timestamp::parse(&time.to_string()), Some(time), "{time}");
+        }
+        assert_eq!(Timestamp::END.to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp(i64::MAX).to_string(), Timestamp::END.to_string());
+        assert!(Timestamp(i64::MIN).to_string().starts_with("-009999-01-0"));
+    }
+
+    #[test]
+    fn no_sum_is_later_than_can_be_written() {
+        let now = Timestamp(1_704_067_200_000);
+        for millis in [u64::MAX, i64::MAX as u64, 1 << 60] {
+            assert_eq!(now.plus_millis(millis), Timestamp::END);
+        }
+        assert_eq!(Timestamp(i64::MAX).plus_millis(1), Timestamp(i64::MAX), "never earlier");
+        assert_eq!(now.plus_millis(1), Timestamp(now.0 + 1));
     }
 }

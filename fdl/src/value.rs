@@ -8,6 +8,7 @@ mod members;
 mod number;
 mod object;
 mod overlay;
+mod reading;
 mod serial;
 mod text;
 
@@ -15,6 +16,7 @@ pub use array::Array;
 pub use number::{compare as compare_numbers, equal as equal_numbers};
 pub use object::{Object, ObjectIter};
 pub use overlay::Overlay;
+pub use reading::ReadError;
 pub use serde_json::Number;
 pub use text::Text;
 

@@ -4,8 +4,9 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
-    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory,
+    Turn,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -121,12 +122,20 @@ impl<S: Store> History for Faulty<S> {
         self.run(|store| store.load_whole(execution))
     }
 
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        self.run(|store| store.parent_of(execution))
+    }
+
     fn awake(&self) -> Result<Vec<Text>, StoreError> {
         self.run(S::awake)
     }
 
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         self.run(|store| store.due(before, limit))
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        self.run(|store| store.mark(marks))
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {

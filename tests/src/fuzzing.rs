@@ -3,7 +3,7 @@
 
 use starbridge_fdl::diagnostics::{Code, Diagnostic, Severity};
 use starbridge_fdl::expression::{Condition, Path, Query, Template};
-use starbridge_fdl::graph::{Context, Flow, Guard, Root, Scope};
+use starbridge_fdl::graph::{Budget, Context, Exhausted, Flow, Guard, Root, Scope};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{Node, Source, Span, parse};
 use starbridge_fdl::time::Timestamp;
@@ -24,6 +24,7 @@ pub const TARGETS: &[Target] = &[
     ("parse_json", parse_json),
     ("parse_yaml", parse_yaml),
     ("path", path),
+    ("search", search),
 ];
 
 /// The flow whose histories and checkpoints are fuzzed: it has every kind of step.
@@ -130,8 +131,8 @@ pub fn condition(data: &[u8]) {
         Ok(parsed) => {
             assert_eq!(parsed.text().as_str(), text);
             for object in sample() {
-                let held = parsed.holds(Root::Object(object));
-                assert_eq!(held, parsed.holds(Root::Object(object)), "once so, once so");
+                let held = || parsed.holds(Root::Object(object), &Budget::new(&Limits::default(), 0));
+                assert_eq!(held(), held(), "once so, once so");
             }
         }
         Err(error) => inside(text, error.offset, error.len, &error.message),
@@ -142,18 +143,22 @@ pub fn condition(data: &[u8]) {
 pub fn path(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Path::parse(text) {
-        Ok(path) => sample().iter().for_each(|object| drop(path.find(&scope(object)))),
+        Ok(path) => sample()
+            .iter()
+            .for_each(|object| drop(path.find(&scope(object, &budget())))),
         Err(error) => inside(text, error.offset, error.len, &error.message),
     }
     match Template::parse(text) {
-        Ok(template) => sample().iter().for_each(|object| drop(template.render(&scope(object)))),
+        Ok(template) => sample()
+            .iter()
+            .for_each(|object| drop(template.render(&scope(object, &budget())))),
         Err(error) => inside(text, error.offset, error.len, &error.message),
     }
     match Query::parse(text) {
         Ok(query) => {
             for object in sample() {
-                let found = query.find(Root::Object(object));
-                let array = matches!(found, Some(Value::Array(_)));
+                let found = query.find(Root::Object(object), &budget());
+                let array = matches!(found, Ok(Some(Value::Array(_))) | Err(Exhausted));
                 assert!(
                     query.is_singular() || array,
                     "a query that is not singular gives an array"
@@ -161,6 +166,43 @@ pub fn path(data: &[u8]) {
             }
         }
         Err(error) => inside(text, error.offset, error.len, &error.message),
+    }
+}
+
+/// Steps that a search by the fuzzer may take.
+const SEARCH_STEPS: usize = 20_000;
+
+/// Any path over any data ends within its budget: the first line is the path, the rest the data. What is found was paid
+/// for value by value, so memory is bounded by the same count.
+pub fn search(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Some((path, data)) = text.split_once('\n') else {
+        return;
+    };
+    let (Ok(query), Ok(data)) = (Query::parse(path), serde_json::from_str::<Value>(data)) else {
+        return;
+    };
+    let root = match &data {
+        Value::Object(object) => Root::Object(object),
+        Value::Array(array) => Root::Array(array),
+        _ => return,
+    };
+    let limits = Limits {
+        evaluation_steps: SEARCH_STEPS,
+        ..Limits::default()
+    };
+    let budget = || Budget::new(&limits, root.json_len());
+    let (first, again) = (budget(), budget());
+    let found = query.find(root, &first);
+    assert_eq!(found, query.find(root, &again), "once so, once so");
+    assert_eq!(first.spent(), again.spent(), "the count is another");
+    assert!(first.spent() <= SEARCH_STEPS + root.json_len(), "more than the budget");
+    match found {
+        Ok(Some(Value::Array(found))) if !query.is_singular() => {
+            assert!(found.len() * 4 <= first.spent(), "values that nothing was paid for");
+        }
+        Ok(_) => {}
+        Err(Exhausted) => assert_eq!(first.spent(), SEARCH_STEPS + root.json_len(), "steps were left"),
     }
 }
 
@@ -327,6 +369,7 @@ fn start(input: Object) -> Signal {
         seed: 7,
         labels: None,
         parent: None,
+        tokens: Vec::new(),
     }))
 }
 
@@ -357,13 +400,18 @@ impl Context for OneMember {
     }
 }
 
-fn scope(object: &Object) -> Scope<'_> {
+fn budget() -> Budget {
+    Budget::new(&Limits::default(), 0)
+}
+
+fn scope<'a>(object: &'a Object, budget: &'a Budget) -> Scope<'a> {
     Scope {
         input: Root::Object(object),
         variables: Root::Object(object),
         context: &OneMember,
         now: Timestamp::default(),
         seed: 7,
+        budget,
     }
 }
 

@@ -2,9 +2,12 @@
 
 use crate::process::{self, cargo};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
+const RELEASE: &str = "--release";
 /// Of each campaign, how much is run before a change goes in.
-pub const SLICES: [(&str, &[&str]); 8] = [
+pub const SLICES: [(&str, &[&str]); 9] = [
+    ("attack", &["--slice", "--jobs", "2"]),
     ("crashes", &[]),
     ("simulate", &["--seeds", "1000"]),
     ("leases", &["--count", "100000"]),
@@ -15,7 +18,8 @@ pub const SLICES: [(&str, &[&str]); 8] = [
     ("holds", &["--count", "3000"]),
 ];
 /// All of them.
-pub const ALL: [&str; 9] = [
+pub const ALL: [&str; 10] = [
+    "attack",
     "crashes",
     "simulate",
     "leases",
@@ -32,9 +36,13 @@ pub fn command(campaign: &str, arguments: &[&str]) -> bool {
     run(campaign, arguments).is_ok()
 }
 
-/// The same. An error says how it ended.
+/// The same. An error says how it ended. With `--release` the program is one for release, the campaign's own part is not.
 pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
+    let release = arguments.contains(&RELEASE);
     let mut build = cargo(&["build", "--quiet", "--package", "starbridge-cli", "--bin", "starbridge"]);
+    if release {
+        build.arg(RELEASE);
+    }
     if needs_program(campaign) {
         process::run(&mut build)?;
     }
@@ -47,18 +55,37 @@ pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
         "campaign",
         "--",
     ]);
-    campaigns.arg(campaign).args(arguments);
+    campaigns.arg(campaign);
+    campaigns.args(arguments.iter().filter(|argument| **argument != RELEASE));
     if needs_program(campaign) {
-        campaigns.arg("--program").arg(program());
+        campaigns.arg("--program").arg(program(release));
+    }
+    if campaign == "attack" {
+        campaigns = with_many_files(&campaigns);
     }
     process::run(&mut campaigns)
 }
 
-fn needs_program(campaign: &str) -> bool {
-    matches!(campaign, "kills" | "full-disk" | "holds")
+/// The same, with as many files as the system lets it have: an attacker needs a socket for each stranger.
+fn with_many_files(command: &Command) -> Command {
+    let mut raised = Command::new("sh");
+    raised
+        .args(["-c", "ulimit -Sn \"$(ulimit -Hn)\"; exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null());
+    if let Some(folder) = command.get_current_dir() {
+        raised.current_dir(folder);
+    }
+    raised
 }
 
-fn program() -> PathBuf {
+fn needs_program(campaign: &str) -> bool {
+    matches!(campaign, "attack" | "kills" | "full-disk" | "holds")
+}
+
+fn program(release: bool) -> PathBuf {
+    let profile = if release { "release" } else { "debug" };
     let name = format!("starbridge{}", std::env::consts::EXE_SUFFIX);
-    process::target().join("debug").join(name)
+    process::target().join(profile).join(name)
 }

@@ -22,6 +22,8 @@ usage: cargo xtask COMMAND
   services [--only NAME]…           services for tests by hand, until interrupted: redis, ministack, moto
   generate                          writes the generated files anew
   conformance [PART OF A NAME]      the conformance cases whose file or name contains it, or all
+  attack [--only NAME] [--slice] [--jobs N] [--list] [--release]
+                                    what a hostile neighbour tries against a real server: a table of try, bound, seen
   crashes [--full]                  a crash at each moment of each conformance case, and a second one on the way back
   simulate [--seeds N] [--seed S]   executions on shards with faults, in simulated time: seeds 1 to N, or this one
   leases [--count N] [--seed S]     queues, workers and leases with faults, in simulated time: so many holds, or this seed

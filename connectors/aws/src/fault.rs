@@ -4,7 +4,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use starbridge_ports::Outcome;
+use starbridge_ports::{Outcome, outside_wait_of};
 use std::error::Error;
 use std::io::ErrorKind;
 
@@ -164,10 +164,7 @@ impl Fault {
                 _ => {}
             }
         }
-        fault.retry_after = raw
-            .headers()
-            .get("retry-after")
-            .and_then(|wait| wait.trim().parse().ok());
+        fault.retry_after = raw.headers().get("retry-after").and_then(outside_wait_of);
         fault
     }
 

@@ -1,7 +1,8 @@
 //! Local programs: input on stdin, a JSON object on stdout (section "tasks", `cmd:`).
 //!
-//! No shell comes between. A program runs in a process group of its own, and what is left of the group is killed when the
-//! program ends or its call is given up.
+//! No shell comes between. Where there is a [`Supervisor`], all that a program started is killed when the program ends, when
+//! its call is given up, and when this process ends, however it does; without one only its process group is, and not in the
+//! last case. Which programs there are is said by [`Programs`].
 //!
 //! # What comes of it
 //!
@@ -12,56 +13,61 @@
 //! | ends with another code | `CMD.<code>`, unless all of stdout, its last line or the last line of stderr is a JSON object with `error` (and `cause`); the cause is else the end of stderr |
 //! | is killed | `CMD.Signal<number>` |
 //! | prints more than it may | `FnF.PayloadTooLarge`, and it is killed |
-//! | cannot be started, or `serviceParams` cannot be understood | `FnF.NoSuchResource`: nothing ran |
+//! | takes longer than [`CommandSettings::timeout`], where its step sets no time | `FnF.TaskTimeout`, and it is killed |
+//! | is none that may be run, cannot be started, or `serviceParams` cannot be understood | `FnF.NoSuchResource`: nothing ran |
 
+mod fence;
 mod group;
 mod outcome;
 mod params;
 mod program;
+mod running;
+mod settings;
 mod streams;
+#[cfg(target_os = "linux")]
+mod supervisor;
+mod task;
 
+pub use settings::{CommandSettings, Programs, Supervisor};
+#[cfg(target_os = "linux")]
+pub use supervisor::supervise;
+
+use fence::Folder;
 use program::Program;
+use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Value;
-use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
-use std::path::PathBuf;
-
-/// How local programs are run.
-#[derive(Clone, Debug)]
-pub struct CommandSettings {
-    /// The folder programs run in, and relative paths count from. Nothing outside of it is a working folder.
-    pub folder: PathBuf,
-    /// Variables of this process that programs see too.
-    pub inherited: Vec<String>,
-}
-
-impl CommandSettings {
-    /// Programs run in this folder, with what they need of the environment and no more.
-    pub fn in_folder(folder: PathBuf) -> Self {
-        let inherited = ["PATH", "HOME", "LANG", "TMPDIR"];
-        Self {
-            folder,
-            inherited: inherited.into_iter().map(str::to_owned).collect(),
-        }
-    }
-}
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 
 /// Runs local programs.
 #[derive(Debug)]
 pub struct CommandConnector {
     settings: CommandSettings,
+    folder: Folder,
 }
 
 impl CommandConnector {
     /// A connector.
     pub fn new(settings: CommandSettings) -> Self {
-        Self { settings }
+        let folder = Folder::of(&settings);
+        Self { settings, folder }
     }
 
     /// Runs the program of a call with any JSON as its input.
     pub async fn run(&self, request: &Request, input: &Value) -> Outcome {
-        match Program::of(&self.settings, request) {
-            Ok(program) => program.run(request, input).await,
-            Err(outcome) => outcome,
+        let program = match Program::of(&self.settings, &self.folder, request, input) {
+            Ok(program) => program,
+            Err(outcome) => return outcome,
+        };
+        let name = program.name().to_owned();
+        let running = program.run(&self.settings, request);
+        // A step's own time that counts until somebody reports is not for the program alone.
+        let unbounded = request.timeout_at.is_none() || request.pattern == Pattern::WaitForCallback;
+        match self.settings.timeout.filter(|_| unbounded) {
+            None => running.await,
+            Some(timeout) => match tokio::time::timeout(timeout, running).await {
+                Ok(outcome) => outcome,
+                Err(_) => outcome::too_late(&name, timeout),
+            },
         }
     }
 }
@@ -72,5 +78,12 @@ impl Connector for CommandConnector {
             let input = Value::from(request.input.clone());
             self.run(&request, &input).await
         })
+    }
+
+    fn sent_members(&self) -> SentMembers {
+        SentMembers {
+            known: &params::KNOWN,
+            sent: &["args", "env"],
+        }
     }
 }

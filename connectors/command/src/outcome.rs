@@ -1,10 +1,10 @@
 //! What a program printed and how it ended becomes an outcome.
 
+use crate::task::End;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::Outcome;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use starbridge_ports::{Origin, Outcome, outside_name};
+use std::time::Duration;
 
 /// Characters of stderr that a cause has, from the end.
 const CAUSE: usize = 2_000;
@@ -16,7 +16,7 @@ pub(crate) struct Ended<'a> {
     /// The program's name, for messages.
     pub name: &'a str,
     /// How it ended.
-    pub status: ExitStatus,
+    pub end: &'a End,
     /// All of its stdout.
     pub out: &'a [u8],
     /// The end of its stderr.
@@ -25,9 +25,9 @@ pub(crate) struct Ended<'a> {
 
 /// What the end means for the call.
 pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
-    match (ended.status.code(), ended.status.signal()) {
-        (Some(0), _) => succeeded(ended, pattern),
-        (Some(code), _) => {
+    match ended.end {
+        End::Code(0) => succeeded(ended, pattern),
+        End::Code(code) => {
             let (error, cause) = named(ended).unwrap_or_else(|| {
                 (
                     format!("CMD.{code}"),
@@ -36,12 +36,21 @@ pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
             });
             Outcome::failed(error, cause)
         }
-        (None, signal) => {
-            let signal = signal.unwrap_or_default();
+        End::Signal(signal) => {
             let killed = format!("`{}` was killed by signal {signal}", ended.name);
             Outcome::failed(format!("CMD.Signal{signal}"), cause(ended.err, &killed))
         }
+        End::NotStarted(reason) => Outcome::not_sent(format!("`{}` can't be run: {reason}", ended.name)),
     }
+}
+
+/// What a program comes to that took longer than any may whose step sets no time.
+pub(crate) fn too_late(name: &str, timeout: Duration) -> Outcome {
+    let seconds = timeout.as_secs_f64();
+    let cause = format!(
+        "`{name}` has not ended within {seconds} s: give the step a `timeoutSeconds`, or set `commands.timeout_seconds`"
+    );
+    Outcome::failed("FnF.TaskTimeout", cause)
 }
 
 fn succeeded(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
@@ -87,9 +96,9 @@ fn named(ended: &Ended<'_>) -> Option<(String, String)> {
         .into_iter()
         .find_map(|text| {
             let object: Object = serde_json::from_slice(text).ok()?;
-            let error = object.get("error")?.as_str().filter(|name| !name.is_empty())?;
+            let error = object.get("error")?.as_str().filter(|name| !name.trim().is_empty())?;
             let cause = object.get("cause").map(Value::to_plain_text).unwrap_or_default();
-            Some((error.to_owned(), cause))
+            Some((outside_name(Origin::Program, error).into_owned(), cause))
         })
 }
 

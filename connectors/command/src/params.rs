@@ -3,6 +3,9 @@
 use starbridge_fdl::value::Value;
 use starbridge_ports::Outcome;
 
+/// The members of `serviceParams` that mean something to a program.
+pub(crate) const KNOWN: [&str; 3] = ["args", "env", "cwd"];
+
 /// What `serviceParams` say about a run.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Params {

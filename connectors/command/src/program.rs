@@ -1,24 +1,40 @@
 //! One run of a program.
 
-use crate::group::Group;
+use crate::CommandSettings;
+use crate::fence::{Folder, words};
 use crate::outcome::{self, Ended};
 use crate::params;
-use crate::{CommandSettings, streams};
+use crate::running::Running;
+use crate::streams::{Reading, TooMuch};
+use crate::task::{End, Task};
 use starbridge_fdl::value::Value;
 use starbridge_ports::{Outcome, Request};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use tokio::process::Command;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// How long nothing comes from a pipe until nothing more is expected, once the program has ended.
+const QUIET: Duration = Duration::from_millis(100);
+/// How long somebody who is no child of the program's may keep talking into its pipe then.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A program, ready to run.
 pub(super) struct Program {
     name: String,
-    command: Command,
+    task: Task,
+    folder: PathBuf,
 }
 
 impl Program {
     /// The program a request names, with arguments, variables and folder from its parameters.
-    pub(super) fn of(settings: &CommandSettings, request: &Request) -> Result<Self, Outcome> {
+    pub(super) fn of(
+        settings: &CommandSettings,
+        folder: &Folder,
+        request: &Request,
+        input: &Value,
+    ) -> Result<Self, Outcome> {
         let name = request
             .target
             .strip_prefix("cmd:")
@@ -28,80 +44,108 @@ impl Program {
             return Err(Outcome::not_sent("`cmd:` names no program".to_owned()));
         }
         let params = params::read(request.params.as_ref())?;
-        let folder = settings.folder.canonicalize().map_err(|error| {
-            let folder = settings.folder.display();
-            Outcome::not_sent(format!("the folder `{folder}` can't be used: {}", words(&error)))
-        })?;
-        let program = if name.contains('/') {
-            folder.join(&name)
-        } else {
-            PathBuf::from(&name)
-        };
-        let mut command = Command::new(program);
-        command.args(&params.args).env_clear();
-        inherit(&mut command, settings);
-        for (name, value) in &params.env {
+        let found = folder.program(&name)?;
+        let mut env = inherited(settings);
+        for (name, value) in params.env {
+            folder.admits_variable(&name)?;
             match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
+                Some(value) => env.insert(name.into(), value.into()),
+                None => env.remove(&OsString::from(name)),
             };
         }
-        tell(&mut command, request);
-        command
-            .current_dir(working_folder(&folder, params.cwd.as_deref())?)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        Ok(Self { name, command })
+        tell(&mut env, request);
+        Ok(Self {
+            name,
+            folder: folder.working(params.cwd.as_deref())?,
+            task: Task {
+                program: found.program,
+                called: found.called,
+                args: params.args.into_iter().map(Into::into).collect(),
+                env: env.into_iter().collect(),
+                input: input.to_json().into_bytes(),
+            },
+        })
+    }
+
+    /// What the flow calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Runs it to its end. Given up before, it is killed with all it started.
-    pub(super) async fn run(mut self, request: &Request, input: &Value) -> Outcome {
-        let mut child = match self.command.spawn() {
-            Ok(child) => child,
-            Err(error) => return Outcome::not_sent(format!("`{}` can't be run: {}", self.name, words(&error))),
-        };
-        let mut group = Group::led_by(&child);
-        let input = input.to_json();
+    pub(super) async fn run(self, settings: &CommandSettings, request: &Request) -> Outcome {
         let limit = request.answer_limit;
-        let stdin = child.stdin.take();
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let reading =
-            async { tokio::try_join!(streams::whole(stdout, limit), async { Ok(streams::tail(stderr).await) }) };
-        // What the program started and left running ends with it: it would hold the pipes open for ever.
-        let ending = async {
-            let feeding = async {
-                streams::feed(stdin, input).await;
-                std::future::pending().await
-            };
-            let status = tokio::select! {
-                status = child.wait() => status,
-                never = feeding => never,
-            };
-            group.end();
-            Ok(status)
-        };
-        let Ok((status, (out, err))) = tokio::try_join!(ending, reading) else {
-            let cause = format!("`{}` printed more than the {limit} bytes it may", self.name);
-            return Outcome::failed("FnF.PayloadTooLarge", cause);
-        };
-        match status {
-            Ok(status) => {
+        match self.printed(settings, limit).await {
+            Ok(Printed { end, out, err }) => {
                 let ended = Ended {
                     name: &self.name,
-                    status,
+                    end: &end,
                     out: &out,
                     err: &err,
                 };
                 outcome::of(&ended, request.pattern)
             }
-            Err(error) => Outcome::failed(
+            Err(Broken::NotStarted(reason)) => Outcome::not_sent(format!("`{}` can't be run: {reason}", self.name)),
+            Err(Broken::TooMuch) => {
+                let cause = format!("`{}` printed more than the {limit} bytes it may", self.name);
+                Outcome::failed("FnF.PayloadTooLarge", cause)
+            }
+            Err(Broken::Lost(reason)) => Outcome::failed(
                 "FnF.RuntimeError",
-                format!("`{}` can't be waited for: {error}", self.name),
+                format!("`{}` can't be waited for: {reason}", self.name),
             ),
         }
+    }
+
+    async fn printed(&self, settings: &CommandSettings, limit: usize) -> Result<Printed, Broken> {
+        let started = Running::start(&self.task, &self.folder, settings.supervisor.as_ref());
+        let mut running = started.map_err(|error| Broken::NotStarted(words(&error)))?;
+        let (out, err) = running.streams();
+        let (mut out, mut err) = (Reading::whole(out, limit), Reading::tail(err));
+        let end = {
+            let ended = running.ended(&self.task);
+            tokio::pin!(ended);
+            loop {
+                tokio::select! {
+                    end = &mut ended => break end.map_err(Broken::Lost)?,
+                    more = out.more(), if !out.is_over() => more?,
+                    more = err.more(), if !err.is_over() => more?,
+                }
+            }
+        };
+        // A pipe that somebody else holds open does not hold the call: what was printed before the end is there by now.
+        let latest = Instant::now() + LAST_WORDS;
+        while !(out.is_over() && err.is_over()) {
+            tokio::select! {
+                biased;
+                () = sleep_until(latest) => break,
+                more = out.more(), if !out.is_over() => more?,
+                more = err.more(), if !err.is_over() => more?,
+                () = sleep(QUIET) => break,
+            }
+        }
+        let (out, err) = (out.bytes, err.bytes);
+        Ok(Printed { end, out, err })
+    }
+}
+
+/// What came of a program that ended.
+struct Printed {
+    end: End,
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+/// Why there is no end to speak of.
+enum Broken {
+    NotStarted(String),
+    TooMuch,
+    Lost(String),
+}
+
+impl From<TooMuch> for Broken {
+    fn from(_: TooMuch) -> Self {
+        Self::TooMuch
     }
 }
 
@@ -109,16 +153,15 @@ impl Program {
     clippy::disallowed_methods,
     reason = "which variables a program sees is this connector's business"
 )]
-fn inherit(command: &mut Command, settings: &CommandSettings) {
-    for name in &settings.inherited {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
+fn inherited(settings: &CommandSettings) -> BTreeMap<OsString, OsString> {
+    let names = settings.inherited.iter().map(OsString::from);
+    names
+        .filter_map(|name| std::env::var_os(&name).map(|value| (name, value)))
+        .collect()
 }
 
 /// Tells the program which call it is run for (section "tasks"), over whatever else stood there.
-fn tell(command: &mut Command, request: &Request) {
+fn tell(env: &mut BTreeMap<OsString, OsString>, request: &Request) {
     let keys = &request.keys;
     let kind = if request.rollback { "rollback" } else { "normal" };
     let attempt = request.attempt.to_string();
@@ -131,25 +174,9 @@ fn tell(command: &mut Command, request: &Request) {
         ("STARBRIDGE_STEP_KEY", &keys.step_visit),
         ("STARBRIDGE_TYPE", kind),
     ] {
-        command.env(name, value.replace('\0', ""));
+        env.insert(name.into(), value.replace('\0', "").into());
     }
     if let Some(parent) = &keys.traceparent {
-        command.env("TRACEPARENT", parent.replace('\0', ""));
+        env.insert("TRACEPARENT".into(), parent.replace('\0', "").into());
     }
-}
-
-fn working_folder(folder: &Path, relative: Option<&str>) -> Result<PathBuf, Outcome> {
-    let Some(relative) = relative else {
-        return Ok(folder.to_path_buf());
-    };
-    let inside = folder.join(relative).canonicalize().ok();
-    inside
-        .filter(|path| path.starts_with(folder) && path.is_dir())
-        .ok_or_else(|| Outcome::not_sent(format!("`cwd` `{relative}` is no folder inside the flow's own")))
-}
-
-/// An operating system's error without its number.
-fn words(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

@@ -5,38 +5,80 @@ use tokio::process::ChildStdin;
 
 /// Bytes of stderr that are kept, from the end: two thousand characters, however they are written.
 const KEPT: usize = 8_000;
+/// Bytes read at once.
+const CHUNK: usize = 8_192;
 
 /// More was printed than the limit allows.
 pub(crate) struct TooMuch;
 
 /// Gives the program its input and closes. One that does not read it is fine.
-pub(crate) async fn feed(stdin: Option<ChildStdin>, input: String) {
+pub(crate) async fn feed(stdin: Option<ChildStdin>, input: &[u8]) {
     if let Some(mut stdin) = stdin {
-        let _ = stdin.write_all(input.as_bytes()).await;
+        let _ = stdin.write_all(input).await;
     }
 }
 
-/// Reads to the end, or to the byte after the limit.
-pub(crate) async fn whole(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> Result<Vec<u8>, TooMuch> {
-    let mut bytes = Vec::new();
-    if let Some(stream) = stream {
-        let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-        // A pipe that breaks has ended.
-        let _ = stream.take(most).read_to_end(&mut bytes).await;
-    }
-    if bytes.len() > limit { Err(TooMuch) } else { Ok(bytes) }
+/// A stream and what was read of it.
+pub(crate) struct Reading<S> {
+    stream: Option<S>,
+    chunk: Vec<u8>,
+    /// What is kept.
+    pub bytes: Vec<u8>,
+    keep: Keep,
 }
 
-/// The end of what comes, however much that is.
-pub(crate) async fn tail(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
-    let mut tail = Vec::new();
-    if let Some(mut stream) = stream {
-        let mut chunk = [0; 4096];
-        while let Ok(count @ 1..) = stream.read(&mut chunk).await {
-            tail.extend(chunk.iter().take(count));
-            let surplus = tail.len().saturating_sub(KEPT);
-            tail.drain(..surplus);
+enum Keep {
+    /// All, which may be so many bytes.
+    Whole(usize),
+    /// The end, however much comes.
+    Tail,
+}
+
+impl<S: AsyncRead + Unpin> Reading<S> {
+    /// All of a stream, up to a limit.
+    pub(crate) fn whole(stream: Option<S>, limit: usize) -> Self {
+        Self::of(stream, Keep::Whole(limit))
+    }
+
+    /// The end of a stream.
+    pub(crate) fn tail(stream: Option<S>) -> Self {
+        Self::of(stream, Keep::Tail)
+    }
+
+    fn of(stream: Option<S>, keep: Keep) -> Self {
+        Self {
+            stream,
+            chunk: Vec::with_capacity(CHUNK),
+            bytes: Vec::new(),
+            keep,
         }
     }
-    tail
+
+    /// Whether nothing more comes.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stream.is_none()
+    }
+
+    /// Waits for more, or for the end. Given up in between, nothing is lost.
+    pub(crate) async fn more(&mut self) -> Result<(), TooMuch> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        self.chunk.clear();
+        match stream.read_buf(&mut self.chunk).await {
+            Ok(1..) => {}
+            // A pipe that breaks has ended.
+            Ok(0) | Err(_) => self.stream = None,
+        }
+        self.bytes.extend_from_slice(&self.chunk);
+        match self.keep {
+            Keep::Whole(limit) if self.bytes.len() > limit => Err(TooMuch),
+            Keep::Whole(_) => Ok(()),
+            Keep::Tail => {
+                let surplus = self.bytes.len().saturating_sub(KEPT);
+                self.bytes.drain(..surplus);
+                Ok(())
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Programs that every machine has, run and given up.
 
-use starbridge_command::{CommandConnector, CommandSettings};
+use starbridge_command::{CommandConnector, CommandSettings, Programs, Supervisor};
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
@@ -44,9 +44,29 @@ fn script(text: &str) -> Request {
     )
 }
 
+type Setting = fn(&Path) -> CommandSettings;
+
+fn settings(folder: &Path) -> CommandSettings {
+    CommandSettings::in_folder(folder.to_path_buf())
+}
+
+fn supervised(folder: &Path) -> CommandSettings {
+    CommandSettings {
+        supervisor: Some(Supervisor::of(env!("CARGO_BIN_EXE_supervisor"), "supervise")),
+        ..settings(folder)
+    }
+}
+
+async fn run_with(settings: CommandSettings, request: Request) -> Outcome {
+    CommandConnector::new(settings).call(request).await
+}
+
+/// The outcome, which is the same with a supervisor and without.
 async fn run(folder: &Path, request: Request) -> Outcome {
-    let connector = CommandConnector::new(CommandSettings::in_folder(folder.to_path_buf()));
-    connector.call(request).await
+    let alone = run_with(settings(folder), request.clone()).await;
+    let outcome = run_with(supervised(folder), request).await;
+    assert_eq!(alone, outcome, "a supervisor makes a difference");
+    outcome
 }
 
 async fn of(request: Request) -> Outcome {
@@ -253,6 +273,11 @@ async fn a_program_may_name_its_error() {
         );
     }
     assert_eq!(failure(shell(r#"echo '{"error": 5}'; exit 4"#).await).0, "CMD.4");
+    assert_eq!(failure(shell(r#"echo '{"error": " "}'; exit 4"#).await).0, "CMD.4");
+    for stream in ["", ">&2"] {
+        let own = format!(r#"echo '{{"error": "FnF.NoSuchResource"}}' {stream}; exit 1"#);
+        assert_eq!(failure(shell(&own).await).0, "Program.FnF.NoSuchResource", "{own}");
+    }
     assert_eq!(
         shell(r#"echo '{"error": "E"}'"#).await,
         result(r#"{"error": "E"}"#),
@@ -325,27 +350,171 @@ fn lifeline(folder: &Path) -> pipe::Receiver {
     pipe::OpenOptions::new().open_receiver(&path).unwrap()
 }
 
-#[tokio::test]
-async fn a_call_given_up_leaves_nothing_behind() {
-    let folder = TempDir::new().unwrap();
-    let mut alive = lifeline(folder.path());
-    let text = "exec 3> alive; sh -c 'trap \"\" TERM HUP INT; sleep 1000' & sleep 1000 & echo started >&3; wait";
-    tokio::select! {
-        outcome = run(folder.path(), script(text)) => panic!("it does not end by itself: {outcome:?}"),
-        started = alive.read_u8() => assert_eq!(started.unwrap(), b's'),
-    }
+async fn rest(alive: &mut pipe::Receiver) -> String {
     let mut rest = String::new();
     alive.read_to_string(&mut rest).await.unwrap();
-    assert_eq!(rest, "tarted\n");
+    rest
+}
+
+#[tokio::test]
+async fn a_call_given_up_leaves_nothing_behind() {
+    let group = "exec 3> alive; sh -c 'trap \"\" TERM HUP INT; sleep 1000' & sleep 1000 & echo started >&3; wait";
+    let sessions = "exec 3> alive; setsid sh -c 'setsid sleep 1000 & setsid sleep 1000' & echo started >&3; wait";
+    let cases: [(&str, Setting); 3] = [(group, settings), (group, supervised), (sessions, supervised)];
+    for (text, settings) in cases {
+        let folder = TempDir::new().unwrap();
+        let mut alive = lifeline(folder.path());
+        tokio::select! {
+            outcome = run_with(settings(folder.path()), script(text)) => panic!("it does not end by itself: {outcome:?}"),
+            started = alive.read_u8() => assert_eq!(started.unwrap(), b's'),
+        }
+        assert_eq!(rest(&mut alive).await, "tarted\n", "{text}");
+    }
 }
 
 #[tokio::test]
 async fn what_a_program_leaves_running_ends_with_it() {
+    let group = "exec 3> alive; sleep 1000 & echo '{\"b\": 1}'";
+    let session = "exec 3> alive; setsid sleep 1000 & echo '{\"b\": 1}'";
+    let daemon =
+        "exec 3> alive; setsid sh -c 'sleep 1000 & sleep 1000 & exec setsid sleep 1000 &' & wait; echo '{\"b\": 1}'";
+    let cases: [(&str, Setting); 4] = [
+        (group, settings),
+        (group, supervised),
+        (session, supervised),
+        (daemon, supervised),
+    ];
+    for (text, settings) in cases {
+        let folder = TempDir::new().unwrap();
+        let mut alive = lifeline(folder.path());
+        let outcome = run_with(settings(folder.path()), script(text)).await;
+        assert_eq!(outcome, result("{\"b\": 1}"), "{text}");
+        assert_eq!(rest(&mut alive).await, "", "{text}");
+    }
+}
+
+/// Without a supervisor a program can start what outlives it; the call does not wait for that.
+#[tokio::test]
+async fn a_pipe_held_open_does_not_hold_the_call() {
     let folder = TempDir::new().unwrap();
-    let mut alive = lifeline(folder.path());
-    let outcome = run(folder.path(), script("exec 3> alive; sleep 1000 & echo '{\"b\": 1}'")).await;
+    let text = "setsid sleep 60 & echo $! > pid; echo '{\"b\": 1}'";
+    let outcome = run_with(settings(folder.path()), script(text)).await;
     assert_eq!(outcome, result("{\"b\": 1}"));
-    let mut rest = String::new();
-    alive.read_to_string(&mut rest).await.unwrap();
-    assert_eq!(rest, "");
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    let still = Path::new("/proc").join(pid.trim());
+    assert!(still.exists(), "it was not waited for");
+    let ended = std::process::Command::new("kill").arg(pid.trim()).status().unwrap();
+    assert!(ended.success());
+}
+
+#[tokio::test]
+async fn a_program_that_runs_too_long_is_ended() {
+    for settings in [settings, supervised] {
+        let folder = TempDir::new().unwrap();
+        let mut alive = lifeline(folder.path());
+        let settings = CommandSettings {
+            timeout: Some(std::time::Duration::from_millis(300)),
+            ..settings(folder.path())
+        };
+        let (error, cause) = failure(run_with(settings, script("exec 3> alive; sleep 1000")).await);
+        assert_eq!(error, "FnF.TaskTimeout");
+        assert!(cause.starts_with("`sh` has not ended within 0.3 s"), "{cause}");
+        assert!(cause.ends_with("or set `commands.timeout_seconds`"), "{cause}");
+        assert_eq!(rest(&mut alive).await, "");
+    }
+}
+
+/// A file in a folder, that root may run or not.
+fn file(path: &Path, text: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_can_be_a_fence() {
+    let place = TempDir::new().unwrap();
+    let (folder, link) = (place.path().join("programs"), place.path().join("link"));
+    let says = "#!/bin/sh\nprintf '\"%s\"' \"${0##*/}\"\n";
+    file(&folder.join("tool"), says, 0o755);
+    file(&folder.join("below/tool2"), says, 0o755);
+    file(&folder.join("text"), says, 0o644);
+    file(&place.path().join("outside"), says, 0o755);
+    let point = std::os::unix::fs::symlink::<&Path, std::path::PathBuf>;
+    point(Path::new("tool"), folder.join("alias")).unwrap();
+    point(Path::new("../outside"), folder.join("leaving")).unwrap();
+    point(Path::new("/bin"), folder.join("bin")).unwrap();
+    point(&folder, link.clone()).unwrap();
+    let connector = CommandConnector::new(CommandSettings {
+        programs: Programs::OfFolder,
+        ..supervised(&link)
+    });
+    // Where the folder led at the start is where it leads.
+    std::fs::remove_file(&link).unwrap();
+    point(Path::new("/bin"), link).unwrap();
+    let call = async |target: &str| connector.call(request(target, None)).await;
+    for (target, called) in [
+        ("cmd:tool", "tool"),
+        ("cmd:./tool", "tool"),
+        ("cmd:below/tool2", "tool2"),
+        ("cmd:alias", "tool"),
+    ] {
+        assert_eq!(call(target).await, result(&format!("\"{called}\"")), "{target}");
+    }
+    for target in [
+        "cmd:/bin/cat",
+        "cmd:../outside",
+        "cmd:below/../tool",
+        "cmd:../../../../../bin/cat",
+        "cmd:leaving",
+        "cmd:bin/cat",
+        "cmd:cat",
+        "cmd:sh",
+        "cmd:text",
+        "cmd:below",
+        "cmd:.",
+        "cmd:missing",
+    ] {
+        let (error, cause) = failure(call(target).await);
+        assert_eq!(error, "FnF.NoSuchResource", "{target}");
+        let rule = ": only executable files in `commands.folder` run, by their path in it";
+        assert!(cause.ends_with(rule), "{target}: {cause}");
+    }
+}
+
+#[tokio::test]
+async fn flows_set_only_the_variables_that_are_listed() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().canonicalize().unwrap();
+    file(&folder.join("tool"), "#!/bin/sh\necho '{}'\n", 0o755);
+    let connector = CommandConnector::new(CommandSettings {
+        programs: Programs::OfFolder,
+        variables: vec!["FLOW_*".to_owned(), "KEY".to_owned()],
+        ..supervised(&folder)
+    });
+    for (variable, admitted) in [
+        ("FLOW_A", true),
+        ("KEY", true),
+        ("KEYS", false),
+        ("BASH_ENV", false),
+        ("FLOW_%%", false),
+    ] {
+        let params = value(&format!(r#"{{"env": {{"{variable}": "x"}}}}"#));
+        let outcome = connector.call(request("cmd:tool", Some(params))).await;
+        assert_eq!(
+            matches!(outcome, Outcome::Result(_)),
+            admitted,
+            "{variable}: {outcome:?}"
+        );
+    }
+    let preload = request("cmd:tool", Some(value(r#"{"env": {"LD_PRELOAD": "/tmp/x.so"}}"#)));
+    let (error, cause) = failure(connector.call(preload).await);
+    assert_eq!(error, "FnF.NoSuchResource");
+    assert_eq!(
+        cause,
+        "the variable `LD_PRELOAD` is not for a flow to set: list it in `commands.variables`"
+    );
+    let outside = request("cmd:tool", Some(value(r#"{"cwd": "bin"}"#)));
+    assert_eq!(failure(connector.call(outside).await).0, "FnF.NoSuchResource");
 }

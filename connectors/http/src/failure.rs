@@ -6,6 +6,7 @@ use reqwest::Url;
 use starbridge_ports::Outcome;
 use std::error::Error;
 use std::io::ErrorKind;
+use std::time::Duration;
 
 /// What a failed call comes to.
 pub(crate) fn outcome(url: &Url, error: &reqwest::Error) -> Outcome {
@@ -14,6 +15,16 @@ pub(crate) fn outcome(url: &Url, error: &reqwest::Error) -> Outcome {
         _ => "HTTP.ConnectionFailed",
     };
     Outcome::failed(name, format!("`{}`: {}", shown(url), reason(error)))
+}
+
+/// What a call comes to that nobody but the settings bounds.
+pub(crate) fn too_late(target: &str, timeout: Duration) -> Outcome {
+    let url = Url::parse(target).map_or_else(|_| String::new(), |url| shown(&url));
+    let seconds = timeout.as_secs_f64();
+    let cause = format!(
+        "`{url}`: no whole answer within {seconds} s: give the step a `timeoutSeconds`, or set `http.timeout_seconds`"
+    );
+    Outcome::failed("FnF.TaskTimeout", cause)
 }
 
 /// Why a call failed, without the URL.

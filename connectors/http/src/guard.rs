@@ -69,7 +69,8 @@ impl Network {
         })
     }
 
-    fn contains(self, address: IpAddr) -> bool {
+    /// Whether an address is in it.
+    pub fn contains(self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
                 (ours.to_bits() ^ theirs.to_bits())
@@ -88,19 +89,33 @@ impl Network {
     }
 }
 
+impl FromStr for Network {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let bad = || BadRule { text: text.to_owned() };
+        let (address, prefix): (IpAddr, _) = match text.split_once('/') {
+            Some((address, prefix)) => (
+                address.parse().map_err(|_| bad())?,
+                Some(prefix.parse().map_err(|_| bad())?),
+            ),
+            None => (text.trim_matches(['[', ']']).parse().map_err(|_| bad())?, None),
+        };
+        let whole = if address.is_ipv4() { 32 } else { 128 };
+        Self::new(address, prefix.unwrap_or(whole)).ok_or_else(bad)
+    }
+}
+
 impl FromStr for Allowed {
     type Err = BadRule;
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
         let bad = || BadRule { text: text.to_owned() };
-        if let Some((address, prefix)) = text.split_once('/') {
-            let address = address.parse().map_err(|_| bad())?;
-            let prefix = prefix.parse().map_err(|_| bad())?;
-            return Network::new(address, prefix).map(Self::Network).ok_or_else(bad);
-        }
-        if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-            let prefix = if address.is_ipv4() { 32 } else { 128 };
-            return Network::new(address, prefix).map(Self::Network).ok_or_else(bad);
+        match text.parse() {
+            Ok(network) => return Ok(Self::Network(network)),
+            Err(error) if text.contains('/') => return Err(error),
+            // A name may be all that it is.
+            Err(_) => {}
         }
         let name = text.strip_suffix('.').unwrap_or(text);
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

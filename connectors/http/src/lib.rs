@@ -2,7 +2,7 @@
 //!
 //! No proxies from the environment, no cookies, no redirects, no compression, no retries of its own: what is sent is
 //! what the flow says, and an answer is read to its limit and one byte. A call is bounded by whoever made it: dropping its
-//! future closes the connection.
+//! future closes the connection. One whose step sets no time is bounded here, by [`HttpSettings::timeout`].
 //!
 //! # What is sent
 //!
@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `FnF.NoSuchResource` | nothing is sent: the target is no HTTP URL, the [`Guard`] refuses its address, or `serviceParams` cannot be sent (a header with a line break, a method that is no word) |
 //! | `HTTP.ConnectionFailed` | no address, no connection, no handshake, or no whole answer; the cause says which |
+//! | `FnF.TaskTimeout` | the step sets no time, and there was no whole answer within [`HttpSettings::timeout`] |
 //! | `HTTP.202` | under `poll`: the `Location` of a 202 is no URL of the same origin |
 
 mod answer;
@@ -34,9 +35,11 @@ mod target;
 pub use guard::{Allowed, BadRule, Guard, Network};
 pub use lookup::{Lookup, LookupFuture, SystemLookup};
 pub use settings::HttpSettings;
+pub use target::is_refused;
 
 use client::Clients;
-use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
+use starbridge_fdl::graph::Pattern;
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 
 /// Calls HTTP functions.
 pub struct HttpConnector {
@@ -63,10 +66,31 @@ impl HttpConnector {
             Err(error) => Err(failure::outcome(&url, &error)),
         }
     }
+
+    /// The same within the time a call has that nobody else bounds.
+    async fn carry_in_time(&self, request: &Request) -> Outcome {
+        let carried = async { self.carry(request).await.unwrap_or_else(|refused| refused) };
+        // A step's own time that counts until somebody reports is not for the answer alone.
+        let unbounded = request.timeout_at.is_none() || request.pattern == Pattern::WaitForCallback;
+        match self.settings.timeout.filter(|_| unbounded) {
+            None => carried.await,
+            Some(timeout) => match tokio::time::timeout(timeout, carried).await {
+                Ok(outcome) => outcome,
+                Err(_) => failure::too_late(&request.target, timeout),
+            },
+        }
+    }
 }
 
 impl Connector for HttpConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
-        Box::pin(async move { self.carry(&request).await.unwrap_or_else(|refused| refused) })
+        Box::pin(async move { self.carry_in_time(&request).await })
+    }
+
+    fn sent_members(&self) -> SentMembers {
+        SentMembers {
+            known: &params::KNOWN,
+            sent: &["headers", "query", "body"],
+        }
     }
 }

@@ -35,8 +35,9 @@ impl Lookup for SystemLookup {
 pub(crate) enum Unreachable {
     /// There is none.
     Unknown { host: String, reason: Option<String> },
-    /// There are some, none of which may be called.
-    Forbidden { host: String, address: IpAddr },
+    /// There are some, none of which may be called. Which, is nobody's business who can't call them: a flow could ask the
+    /// inner DNS.
+    Forbidden { host: String },
 }
 
 impl std::fmt::Display for Unreachable {
@@ -47,10 +48,10 @@ impl std::fmt::Display for Unreachable {
                 host,
                 reason: Some(reason),
             } => write!(f, "no address of `{host}` could be found: {reason}"),
-            Self::Forbidden { host, address } => {
+            Self::Forbidden { host } => {
                 write!(
                     f,
-                    "the address {address} of `{host}` is not public, and calls to it are not allowed here"
+                    "the address of `{host}` is not public: allow calls to it with `http.allow`"
                 )
             }
         }
@@ -84,16 +85,16 @@ fn permitted(guard: &Guard, host: String, found: io::Result<Vec<IpAddr>>) -> Res
             });
         }
     };
-    let Some(&first) = found.first() else {
+    if found.is_empty() {
         return Err(Unreachable::Unknown { host, reason: None });
-    };
+    }
     let permitted: Vec<SocketAddr> = found
         .into_iter()
         .filter(|&address| guard.permits(&host, address))
         .map(|address| SocketAddr::new(address, 0))
         .collect();
     if permitted.is_empty() {
-        return Err(Unreachable::Forbidden { host, address: first });
+        return Err(Unreachable::Forbidden { host });
     }
     Ok(Box::new(permitted.into_iter()))
 }

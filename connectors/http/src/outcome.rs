@@ -8,7 +8,7 @@ use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode, Url};
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Clock, Outcome, Request, Via};
+use starbridge_ports::{Clock, Origin, Outcome, Request, Via, outside_name};
 
 /// Bytes of a failure's body that are looked at: enough for a name and a cause.
 const FAILURE_BYTES: usize = 64 * 1024;
@@ -139,9 +139,9 @@ fn named(body: &[u8]) -> Option<(String, String)> {
     [("error", "cause"), ("errorType", "errorMessage")]
         .into_iter()
         .find_map(|(error, cause)| {
-            let error = body.get(error)?.as_str().filter(|name| !name.is_empty())?;
+            let error = body.get(error)?.as_str().filter(|name| !name.trim().is_empty())?;
             let cause = body.get(cause).map(Value::to_plain_text).unwrap_or_default();
-            Some((error.to_owned(), cause))
+            Some((outside_name(Origin::Function, error).into_owned(), cause))
         })
 }
 

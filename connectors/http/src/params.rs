@@ -5,7 +5,7 @@ use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Outcome, ServiceParams, step_key};
 
 /// The members of `serviceParams` that mean something to HTTP.
-const KNOWN: [&str; 5] = ["method", "headers", "query", "body", "idempotency"];
+pub(crate) const KNOWN: [&str; 5] = ["method", "headers", "query", "body", "idempotency"];
 
 /// What `serviceParams` say about a request.
 #[derive(Default)]

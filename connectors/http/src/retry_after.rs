@@ -2,19 +2,21 @@
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
-use starbridge_ports::Clock;
+use starbridge_ports::{Clock, outside_wait, outside_wait_of};
 
 /// The seconds an answer asks to wait. A date counts from the answer's own `Date`, so that a wrong clock on either side does
-/// not matter; without one from the clock; without that it says nothing. What cannot be read says nothing.
+/// not matter; without one from the clock; without that it says nothing. What cannot be read says nothing, and what asks for
+/// more than a day is heeded for a day.
 pub(crate) fn seconds(headers: &HeaderMap, clock: Option<&dyn Clock>) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(text.parse().unwrap_or(u64::MAX));
+    if let Some(seconds) = outside_wait_of(text) {
+        return Some(seconds);
     }
     let until = instant(text)?;
     let sent = headers.get(DATE).and_then(|date| instant(date.to_str().ok()?));
     let from = sent.or_else(|| clock.map(|clock| clock.now().0))?;
-    Some(u64::try_from(until.saturating_sub(from)).unwrap_or(0).div_ceil(1000))
+    let millis = u64::try_from(until.saturating_sub(from)).unwrap_or(0);
+    Some(outside_wait(millis.div_ceil(1000)))
 }
 
 /// Milliseconds since 1970 of an HTTP date in any of its three spellings.
@@ -55,10 +57,10 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_taken_as_they_are() {
+    fn seconds_are_taken_up_to_a_day() {
         assert_eq!(asked("120", None, None), Some(120));
         assert_eq!(asked(" 0 ", None, None), Some(0));
-        assert_eq!(asked("99999999999999999999999", None, None), Some(u64::MAX));
+        assert_eq!(asked("99999999999999999999999", None, None), Some(86_400));
     }
 
     #[test]
@@ -73,6 +75,8 @@ mod tests {
         );
         assert_eq!(asked("Sun Nov  6 08:49:37 1994", None, Some(784_111_770_000)), Some(7));
         assert_eq!(asked(date, None, None), None);
+        assert_eq!(asked(date, None, Some(0)), Some(86_400), "24 years are not waited");
+        assert_eq!(asked("Thu, 30 Dec 9999 00:00:00 GMT", Some(date), None), Some(86_400));
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub struct HttpSettings {
     pub clock: Option<Arc<dyn Clock>>,
     /// How long the opening of a connection may take, look-up and handshake included. Default: 30 seconds.
     pub connect_timeout: Duration,
+    /// How long a call may take whose step sets no time of its own: from its sending to the last byte of its answer, so that
+    /// a peer which never answers does not keep its place for ever. None: for ever. Default: 15 minutes.
+    pub timeout: Option<Duration>,
     /// Certificates (DER) trusted beside those of the system.
     pub extra_roots: Vec<Vec<u8>>,
 }
@@ -27,6 +30,7 @@ impl Default for HttpSettings {
             lookup: Arc::new(SystemLookup),
             clock: None,
             connect_timeout: Duration::from_secs(30),
+            timeout: Some(Duration::from_secs(15 * 60)),
             extra_roots: Vec::new(),
         }
     }

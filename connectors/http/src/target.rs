@@ -3,7 +3,7 @@
 use crate::Guard;
 use reqwest::Url;
 use starbridge_ports::Outcome;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Reads a target.
 pub(crate) fn parse(text: &str) -> Result<Url, Outcome> {
@@ -24,9 +24,19 @@ pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
         return Ok(());
     }
     Err(Outcome::not_sent(format!(
-        "`{}`: the address is not public, and calls to it are not allowed here",
+        "`{}`: the address is not public: allow calls to it with `http.allow`",
         shown(url)
     )))
+}
+
+/// Whether a call to that URL can never leave, as far as that is known without looking a name up.
+pub fn is_refused(target: &str, guard: &Guard) -> bool {
+    let Ok(url) = parse(target) else {
+        return false;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let local = host.eq_ignore_ascii_case("localhost") && !guard.permits(host, Ipv4Addr::LOCALHOST.into());
+    local || admit(&url, guard).is_err()
 }
 
 /// The URL for messages: without user, password, query and fragment.

@@ -3,7 +3,7 @@
 use starbridge_aws::{Fault, FaultKind};
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, Request, Via};
+use starbridge_ports::{Origin, Outcome, Request, Via, outside_name};
 
 /// Characters of an answer that are repeated in a message.
 const QUOTED: usize = 200;
@@ -70,7 +70,7 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     };
     let member = |names: [&str; 2]| {
         let found = names.into_iter().find_map(|name| body.get(name));
-        found.map(Value::to_plain_text).filter(|text| !text.is_empty())
+        found.map(Value::to_plain_text).filter(|text| !text.trim().is_empty())
     };
     let cause = member(["errorMessage", "cause"]).unwrap_or_else(|| excerpt(payload));
     let named = member(["errorType", "error"]);
@@ -81,7 +81,7 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     };
     let error = match named {
         _ if timed_out => "Lambda.Timedout".to_owned(),
-        Some(name) => name,
+        Some(name) => outside_name(Origin::Function, &name).into_owned(),
         None if request.via == Via::FunctionCompute => "FC.Unknown".to_owned(),
         None => "Lambda.Unknown".to_owned(),
     };
@@ -206,6 +206,16 @@ pub(crate) mod tests {
                 "2026 id Task timed out after 3.00 seconds",
             ),
             (r#"{"errorMessage": "boom"}"#, "Lambda.Unknown", "boom"),
+            (
+                r#"{"errorType": " ", "errorMessage": "boom"}"#,
+                "Lambda.Unknown",
+                "boom",
+            ),
+            (
+                r#"{"errorType": "FnF.Stopped", "errorMessage": "boom"}"#,
+                "Function.FnF.Stopped",
+                "boom",
+            ),
             ("boom", "Lambda.Unknown", "boom"),
         ] {
             let expected = Outcome::failed(error, cause);

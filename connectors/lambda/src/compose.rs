@@ -13,7 +13,7 @@ const EVENT_BYTES: usize = 1 << 20;
 const CONTEXT_BYTES: usize = 3583;
 
 /// The members of `serviceParams` that mean something to a function.
-const KNOWN: [&str; 5] = ["Payload", "Qualifier", "InvocationType", "ClientContext", "idempotency"];
+pub(crate) const KNOWN: [&str; 5] = ["Payload", "Qualifier", "InvocationType", "ClientContext", "idempotency"];
 
 /// What is sent.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use aws_sdk_lambda::primitives::Blob;
 use compose::Invocation;
 use function::Function;
 use starbridge_aws::{Aws, Fault};
-use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,5 +87,12 @@ impl LambdaConnector {
 impl Connector for LambdaConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
         Box::pin(async move { self.outcome(request).await.unwrap_or_else(|failed| failed) })
+    }
+
+    fn sent_members(&self) -> SentMembers {
+        SentMembers {
+            known: &compose::KNOWN,
+            sent: &["Payload", "ClientContext"],
+        }
     }
 }

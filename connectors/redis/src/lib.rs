@@ -41,7 +41,7 @@ use link::{Asked, Link};
 use redis::FromRedisValue;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Object;
-use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 use std::sync::Arc;
 use std::time::Duration;
 use trim::Trimmer;
@@ -109,5 +109,12 @@ impl RedisConnector {
 impl Connector for RedisConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
         Box::pin(async move { self.carry(&request).await.unwrap_or_else(|failed| failed) })
+    }
+
+    fn sent_members(&self) -> SentMembers {
+        SentMembers {
+            known: &params::KNOWN,
+            sent: &["body", "fields"],
+        }
     }
 }

@@ -4,7 +4,7 @@ use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Outcome, ServiceParams, step_key};
 
 /// The members of `serviceParams` that mean something here.
-const KNOWN: [&str; 4] = ["body", "fields", "maxLength", "idempotency"];
+pub(crate) const KNOWN: [&str; 4] = ["body", "fields", "maxLength", "idempotency"];
 
 /// What `serviceParams` say about a message.
 #[derive(Debug, Default, PartialEq)]

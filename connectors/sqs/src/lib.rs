@@ -21,7 +21,7 @@ use lane::{Lane, Receipt};
 use queue::Queue;
 use starbridge_aws::{Aws, Fault};
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, Via};
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers, Via};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,6 +71,13 @@ impl Connector for SqsConnector {
                 Err(failed) => failed,
             }
         })
+    }
+
+    fn sent_members(&self) -> SentMembers {
+        SentMembers {
+            known: &params::KNOWN,
+            sent: &["MessageBody", "MessageAttributes"],
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Outcome, Request, ServiceParams, Via, step_key};
 
 /// The members of `serviceParams` that mean something to a queue.
-const KNOWN: [&str; 6] = [
+pub(crate) const KNOWN: [&str; 6] = [
     "MessageBody",
     "DelaySeconds",
     "MessageGroupId",

@@ -29,6 +29,9 @@ impl Checker<'_> {
         let mut seen = FxHashMap::default();
         let mut arms = Vec::with_capacity(choices.node.items().len());
         for (index, item) in choices.items().enumerate() {
+            if self.is_hopeless() {
+                break;
+            }
             if !self.shaped(&item, &fields::ARM, &[]) {
                 continue;
             }

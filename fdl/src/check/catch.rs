@@ -18,6 +18,7 @@ impl Checker<'_> {
         }
         let mut taken = Taken::default();
         spot.items()
+            .take_while(|_| !self.is_hopeless())
             .filter_map(|item| self.catch(&item, list, &mut taken, fixed))
             .collect()
     }

@@ -60,7 +60,7 @@ impl Checker<'_> {
         }
         let mut on: Vec<u32> = Vec::new();
         let mut seen = FxHashSet::default();
-        for item in spot.items() {
+        for item in spot.items().take_while(|_| !self.is_hopeless()) {
             let Some(name) = self.filled(&item) else {
                 continue;
             };

@@ -167,15 +167,24 @@ impl Checker<'_> {
         if !self.is_object(spot) {
             return false;
         }
+        // Looked up once: an object may have very many members.
+        let there: Vec<&str> = spot
+            .members()
+            .map(|(name, _)| name)
+            .filter(|name| shape.has(name))
+            .collect();
         // A field that is only misspelt is not missing, too.
         let mut misspelt = Vec::new();
         for (name, member) in spot.members() {
+            if self.is_hopeless() {
+                break;
+            }
             if !shape.has(name) && !told.contains(&name) {
-                misspelt.extend(self.unknown_field(spot, &member, name, shape));
+                misspelt.extend(self.unknown_field(&member, name, shape, &there));
             }
         }
         for &field in shape.required {
-            if spot.node.get(field).is_none() && !misspelt.contains(&field) {
+            if !there.contains(&field) && !misspelt.contains(&field) {
                 let message = format!("{} needs `{field}`", shape.what);
                 self.report(spot.problem_of_whole(Code::MissingField, message));
             }
@@ -184,7 +193,7 @@ impl Checker<'_> {
     }
 
     /// Reports it, and says which field was probably meant.
-    fn unknown_field(&self, spot: &Spot<'_>, member: &Spot<'_>, name: &str, shape: &Shape) -> Option<&'static str> {
+    fn unknown_field(&self, member: &Spot<'_>, name: &str, shape: &Shape, there: &[&str]) -> Option<&'static str> {
         let places: Vec<&str> = SHAPES
             .iter()
             .filter(|other| other.has(name))
@@ -199,7 +208,7 @@ impl Checker<'_> {
         let message = format!("{} has no field `{name}`", shape.what);
         let found = member.problem_of_key(Code::UnknownField, message);
         // One that is there already was not meant.
-        let open = || shape.fields().filter(|field| spot.node.get(field).is_none());
+        let open = || shape.fields().filter(|field| !there.contains(field));
         let near = self.near(name, shape.fields().count(), open);
         self.report(match near {
             Some(near) => {

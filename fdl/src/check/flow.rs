@@ -23,8 +23,13 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
     checker.check_outline();
     let count = number(checker.outline.steps.len());
     // All are read before any `None` can end it, so that every problem is found.
-    let steps: Vec<_> = (0..count).map(|id| checker.step(StepId(id))).collect();
-    checker.check_edges();
+    let steps: Vec<_> = (0..count)
+        .take_while(|_| !checker.is_hopeless())
+        .map(|id| checker.step(StepId(id)))
+        .collect();
+    if !checker.is_hopeless() {
+        checker.check_edges();
+    }
     // What has errors is not compiled: nothing bounds the depth of what must not be there.
     if checker.has_errors() {
         return None;

@@ -60,7 +60,9 @@ impl Checker<'_> {
             )),
             _ => None,
         };
-        if let Some((code, message, help)) = problem {
+        if let Some((code, message, help)) = problem
+            && !self.leaves_off(code)
+        {
             self.report(self.inside(spot, code, offset, path.len(), message).help(help));
         }
     }

@@ -22,7 +22,7 @@ impl Checker<'_> {
         }
         let mut targets = FxHashMap::default();
         let mut list = Vec::with_capacity(spot.node.items().len());
-        for item in spot.items() {
+        for item in spot.items().take_while(|_| !self.is_hopeless()) {
             list.extend(self.mapping(&item, whose, &mut targets));
         }
         let fault = if whose.is_output() {
@@ -110,6 +110,7 @@ impl Checker<'_> {
     /// Warns of strings in a constant that look like paths or secrets: they are not resolved. The depth was checked.
     fn check_constants(&self, spot: &Spot<'_>) {
         match &spot.node.kind {
+            _ if !self.has_room_for_warnings() => {}
             NodeKind::String(text) if text.starts_with("secret://") => self.report(
                 spot.problem(Code::SecretNotResolved, format!("`{text}` is not resolved here"))
                     .help("secrets are resolved in `serviceParams` only"),

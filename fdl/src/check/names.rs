@@ -11,6 +11,9 @@ impl Checker<'_> {
     pub(super) fn check_outline(&self) {
         self.check_size();
         for id in (0..self.outline.steps.len()).map(super::outline::number).map(StepId) {
+            if self.is_hopeless() {
+                return;
+            }
             self.check_name(id);
         }
     }

@@ -1,6 +1,7 @@
 //! Steps and lists by number, in document order, a composite before its inside; names to numbers.
 
 use super::kind::Kind;
+use crate::diagnostics::shortened;
 use crate::graph::{ListId, StepId};
 use crate::syntax::{Node, NodeKind, Span};
 use crate::value::Text;
@@ -177,7 +178,7 @@ impl<'t> Outline<'t> {
         match self.listing(list).and_then(|list| list.parent) {
             None => "at the top level".to_owned(),
             Some((parent, slot)) => {
-                let name = self.name(parent);
+                let name = shortened(self.name(parent));
                 match slot {
                     Slot::Steps => format!("inside `{name}`"),
                     Slot::Branch(index) => format!("in branch {index} of `{name}`"),

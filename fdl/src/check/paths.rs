@@ -4,7 +4,6 @@ use super::Checker;
 use super::spot::Spot;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::expression::{Path, Query};
-use crate::syntax::Place;
 
 /// The members of `$context`.
 const CONTEXT: [&str; 9] = [
@@ -24,7 +23,7 @@ const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
 impl Checker<'_> {
     /// A diagnostic about a part of the string at `spot`.
     pub(super) fn inside(&self, spot: &Spot<'_>, code: Code, offset: usize, len: usize, message: String) -> Diagnostic {
-        let span = Place::in_string(self.source, spot.node.span, offset, len);
+        let span = self.seeker.in_string(spot.node.span, offset, len);
         Diagnostic::new(code, span, spot.pointer(), message)
     }
 
@@ -76,6 +75,9 @@ impl Checker<'_> {
             return;
         };
         if CONTEXT.contains(&member) {
+            return;
+        }
+        if self.leaves_off(Code::UnknownContext) {
             return;
         }
         let message = format!("`$context` has no member `{member}`");

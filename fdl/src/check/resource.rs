@@ -6,6 +6,7 @@ use crate::diagnostics::Code;
 use crate::expression::Params;
 use crate::graph::{Call, Pattern};
 use crate::limits::is_name;
+use crate::syntax::NodeKind;
 use crate::value::Text;
 
 /// What is known of a resource without the resource map.
@@ -89,6 +90,7 @@ impl Checker<'_> {
             return None;
         }
         self.check_data(spot)?;
+        self.check_secrets(spot);
         match Params::compile(&spot.node.to_value()) {
             Ok(params) => Some(params),
             Err(errors) => {
@@ -97,6 +99,19 @@ impl Checker<'_> {
                 }
                 None
             }
+        }
+    }
+
+    /// Warns of text that names a secret and more: it is sent as it stands. The depth was checked.
+    fn check_secrets(&self, spot: &Spot<'_>) {
+        match &spot.node.kind {
+            NodeKind::String(text) if text.find("secret://").is_some_and(|at| at > 0) => self.report(
+                spot.problem(Code::SecretNotResolved, "a secret in a longer text is not resolved")
+                    .help("make the whole text the secret: `secret://NAME`, and nothing before it"),
+            ),
+            NodeKind::Array(_) => spot.items().for_each(|item| self.check_secrets(&item)),
+            NodeKind::Object(_) => spot.members().for_each(|(_, member)| self.check_secrets(&member)),
+            _ => {}
         }
     }
 

@@ -32,6 +32,7 @@ impl Checker<'_> {
         let mut taken = Taken::default();
         let mut values = None;
         spot.items()
+            .take_while(|_| !self.is_hopeless())
             .filter_map(|item| self.policy(&item, whose, &mut taken, &mut values))
             .collect()
     }

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::spot::Spot;
 use crate::diagnostics::Code;
-use crate::graph::Schema;
+use crate::graph::{Schema, SchemaError};
 use crate::syntax::{Node, NodeKind};
 use rustc_hash::FxHashSet;
 
@@ -20,9 +20,16 @@ impl Checker<'_> {
             return None;
         }
         self.check_data(spot)?;
-        match Schema::new(&spot.node.to_value()) {
+        match Schema::new(&spot.node.to_value(), self.limits) {
             Ok(schema) => Some(schema),
-            Err(error) => {
+            Err(SchemaError::TooCostly(why)) => {
+                let found = spot.problem_of_key(Code::SchemaTooCostly, format!("{} {why}", spot.called()));
+                self.report(
+                    found.help("ask less about one value: fewer references and alternatives inside each other"),
+                );
+                None
+            }
+            Err(SchemaError::Wrong(error)) => {
                 let mut ids = FxHashSet::default();
                 collect(spot.node, "$id", &mut ids);
                 if self.remote_references(spot, &ids) == 0 {

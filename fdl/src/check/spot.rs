@@ -1,7 +1,7 @@
 //! A place in the tree together with the way to it. The JSON pointer is made only when a diagnostic asks for it.
 
 use super::outline::Outline;
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, shortened};
 use crate::graph::StepId;
 use crate::syntax::{Node, Span, pointer_of};
 
@@ -97,9 +97,9 @@ impl<'a> Spot<'a> {
         match self.key {
             Key::Root => "the definition".to_owned(),
             Key::Step(..) => "a step".to_owned(),
-            Key::Name(name) => format!("`{name}`"),
+            Key::Name(name) => format!("`{}`", shortened(name)),
             Key::Index(_) => match self.parent.map(|parent| parent.key) {
-                Some(Key::Name(name)) => format!("an item of `{name}`"),
+                Some(Key::Name(name)) => format!("an item of `{}`", shortened(name)),
                 _ => "an item".to_owned(),
             },
         }

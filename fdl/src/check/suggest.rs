@@ -6,6 +6,10 @@ use crate::diagnostics::{Diagnostic, nearest};
 
 /// How many words are compared in one check before suggestions end.
 pub(super) const COMPARISONS: usize = 30_000;
+/// Bytes of a word of the usual length.
+const LETTERS: usize = 16;
+/// How many times as long a word counts at most: longer ones are not compared at all.
+const WEIGHT: usize = 4;
 
 impl Checker<'_> {
     /// The candidate nearest to a word. `count` says how many `candidates` there are at most.
@@ -13,7 +17,9 @@ impl Checker<'_> {
     where
         C: IntoIterator<Item = &'c str>,
     {
-        let left = self.comparisons.get().checked_sub(count)?;
+        // What comparing two words takes grows with the square of their length.
+        let weight = (word.len() / LETTERS).clamp(1, WEIGHT).pow(2);
+        let left = self.comparisons.get().checked_sub(count.saturating_mul(weight))?;
         self.comparisons.set(left);
         nearest(word, candidates())
     }

@@ -245,7 +245,7 @@ fn a_definition_may_be_as_long_as_the_limit_says() {
 
 #[test]
 fn many_mistakes_are_all_told() {
-    let steps: Vec<String> = (0..3_000)
+    let steps: Vec<String> = (0..900)
         .map(|n| format!("{{\"type\": \"choice\", \"name\": \"step{n}\", \"choices\": [{{\"condition\": \"$.x\", \"goto\": \"stepp{n}\"}}]}}"))
         .collect();
     let text = format!(
@@ -253,6 +253,91 @@ fn many_mistakes_are_all_told() {
         steps.join(",")
     );
     let checked = check(&Source::new("flow.json", text), &Limits::default());
-    assert_eq!(checked.diagnostics.len(), 3_000);
+    assert_eq!(checked.diagnostics.len(), 900);
     assert!(checked.diagnostics[0].help.is_some());
+}
+
+/// How many diagnostics a definition of one kind of mistake, made very often, gives, and how many bytes they take.
+fn told(text: String) -> (Checked, usize) {
+    let checked = check(&Source::new("many.json", text), &Limits::default());
+    let bytes =
+        |found: &Diagnostic| found.message.len() + found.pointer.len() + found.help.as_ref().map_or(0, String::len);
+    let all = checked.diagnostics.iter().map(bytes).sum();
+    (checked, all)
+}
+
+fn listed(count: usize, each: impl Fn(usize) -> String) -> String {
+    (0..count).map(each).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn very_many_problems_are_told_in_short() {
+    let flow = |steps: &str, rest: &str| format!(r#"{{"version":"v1","type":"flow","steps":[{steps}]{rest}}}"#);
+    let pass = r#"{"type":"pass","name":"a"}"#;
+    let mapped = |mappings: String| {
+        flow(
+            &format!(r#"{{"type":"pass","name":"a","inputMappings":[{mappings}]}}"#),
+            "",
+        )
+    };
+    for text in [
+        flow(
+            pass,
+            &format!(",{}", listed(80_000, |index| format!(r#""m{index}":1"#))),
+        ),
+        flow(&listed(30_000, |_| pass.to_owned()), ""),
+        flow(&listed(80_000, |_| "{}".to_owned()), ""),
+        mapped(listed(25_000, |_| r#"{"target":"t","source":"$input.a"}"#.to_owned())),
+        mapped(listed(100_000, |_| "1".to_owned())),
+        mapped(format!(
+            r#"{{"target":"a","source":{{"{}":[{}]}}}}"#,
+            "k".repeat(300_000),
+            listed(50_000, |_| r#""$.a""#.to_owned())
+        )),
+    ] {
+        assert!(text.len() <= 1024 * 1024);
+        let (checked, bytes) = told(text);
+        assert!(checked.diagnostics.len() <= 2 * MOST, "{}", checked.diagnostics.len());
+        assert!(bytes < 2 * MOST_BYTES, "{bytes}");
+        let last = checked
+            .diagnostics
+            .last()
+            .and_then(|found| found.help.as_deref())
+            .unwrap_or_default();
+        assert!(last.starts_with("there are too many problems"), "{last}");
+    }
+}
+
+#[test]
+fn warnings_beyond_those_kept_do_not_withhold_the_flow() {
+    let mappings = listed(5_000, |index| format!(r#"{{"target":"t{index}","source":"$nput.a"}}"#));
+    let (checked, _) = told(format!(
+        r#"{{"version":"v1","type":"flow","steps":[{{"type":"pass","name":"a","inputMappings":[{mappings}]}}]}}"#
+    ));
+    assert_eq!(checked.diagnostics.len(), MOST);
+    assert!(checked.flow.is_some());
+}
+
+#[test]
+fn long_words_are_quoted_in_short() {
+    let long = "x".repeat(200_000);
+    let flow = |steps: &str, rest: &str| format!(r#"{{"version":"v1","type":"flow","steps":[{steps}]{rest}}}"#);
+    for text in [
+        flow(r#"{"type":"pass","name":"a"}"#, &format!(r#","{long}":1"#)),
+        flow(&format!(r#"{{"type":"{long}","name":"a"}}"#), ""),
+        flow(
+            &format!(
+                r#"{{"type":"task","name":"a","resource":"http://h/","catch":[{{"errors":["E"],"goto":"{long}"}}]}}"#
+            ),
+            "",
+        ),
+        flow(
+            &format!(r#"{{"type":"pass","name":"a","inputMappings":[{{"target":"$.{long}","source":1}}]}}"#),
+            "",
+        ),
+    ] {
+        let (checked, _) = told(text);
+        let longest = checked.diagnostics.iter().map(|found| found.message.len()).max();
+        assert!(longest.is_some_and(|longest| longest < 300), "{longest:?}");
+    }
 }

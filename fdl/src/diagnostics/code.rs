@@ -135,6 +135,7 @@ codes! {
     DataTooDeep "FDL0605" Error "data nested too deep";
     TextCut "FDL0606" Warning "text will be cut";
     TimeoutTooLong "FDL0607" Error "time over the limit";
+    SchemaTooCostly "FDL0608" Error "schema takes too many steps";
     Placeholder "FDL0701" Warning "placeholder left in a resource";
     BadResource "FDL0702" Error "incomplete resource";
     SecretNotResolved "FDL0703" Warning "secret where none is resolved";

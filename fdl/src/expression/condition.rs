@@ -8,7 +8,7 @@ mod tests;
 
 use super::path::PathError;
 use super::quoted::Fault;
-use crate::graph::{Guard, Root};
+use crate::graph::{self, Budget, Guard, Root};
 use crate::value::Text;
 use parser::Expression;
 
@@ -106,7 +106,7 @@ impl Condition {
 }
 
 impl Guard for Condition {
-    fn holds(&self, data: Root<'_>) -> bool {
-        evaluate::holds(&self.expression, data)
+    fn holds(&self, data: Root<'_>, budget: &Budget) -> Result<bool, graph::Fault> {
+        budget.within(&self.text, evaluate::holds(&self.expression, data, budget))
     }
 }

@@ -1,7 +1,8 @@
 //! Mappings: what goes where (section "data").
 
+use super::path::PathRoot;
 use super::{Path, Template};
-use crate::graph::{Fault, FaultKind, Output, Program, Scope};
+use crate::graph::{Carried, Fault, FaultKind, Output, Pointer, Program, Scope};
 use crate::value::{Text, Value};
 
 /// One mapping.
@@ -36,11 +37,11 @@ pub struct Mappings {
 }
 
 impl MappingSource {
-    fn value(&self, scope: &Scope<'_>) -> Option<Value> {
+    fn value(&self, scope: &Scope<'_>) -> Result<Option<Value>, Fault> {
         match self {
-            Self::Constant(value) => Some(value.clone()),
-            Self::Path(path) => path.find(scope),
-            Self::Template(template) => template.render(scope).map(Value::from),
+            Self::Constant(value) => Ok(Some(value.clone())),
+            Self::Path(path) => scope.budget.within(path.text(), path.find(scope)),
+            Self::Template(template) => Ok(template.render(scope)?.map(Value::from)),
         }
     }
 
@@ -49,7 +50,7 @@ impl MappingSource {
         let first_missing = |template: &Template| {
             let mut paths = template.paths().map(|(_, path)| path);
             paths
-                .find(|path| path.find(scope).is_none())
+                .find(|path| !matches!(path.find(scope), Ok(Some(_))))
                 .map(|path| path.text().clone())
         };
         match self {
@@ -67,7 +68,7 @@ impl Program for Mappings {
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
         let mut output = Output::default();
         for mapping in &self.list {
-            match mapping.source.value(scope) {
+            match mapping.source.value(scope)? {
                 Some(value) => {
                     output.value.insert(mapping.target.clone(), value);
                 }
@@ -79,7 +80,24 @@ impl Program for Mappings {
                 None => output.missing.push(mapping.target.clone()),
             }
         }
+        scope.budget.check_made(output.value.json_len())?;
         Ok(output)
+    }
+
+    fn carries(&self, what: Carried<'_>) -> Vec<Pointer> {
+        let token = Pointer::of(["task", "token"]);
+        let (root, place) = match what {
+            Carried::Token => (PathRoot::Context, &token),
+            Carried::Input(place) => (PathRoot::Input, place),
+        };
+        let carried = |mapping: &Mapping| {
+            let MappingSource::Path(path) = &mapping.source else {
+                return None;
+            };
+            let read = path.query().pointer().filter(|_| path.root() == root)?;
+            Some(Pointer::of([mapping.target.clone()]).join(&place.strip_prefix(&read)?))
+        };
+        self.list.iter().filter_map(carried).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `serviceParams`: values with paths into the mapped input inside (section "tasks").
 
 use super::{PathError, Query};
-use crate::graph::Root;
+use crate::graph::{Budget, Fault, Pointer, Root, SecretReference};
 use crate::value::{Text, Value};
 use std::cell::OnceCell;
 
@@ -12,7 +12,11 @@ const DEPTH: usize = 128;
 #[derive(Clone, Debug)]
 pub struct Params {
     param: Param,
+    secrets: Box<[SecretReference]>,
 }
+
+/// What a string in a definition begins with that stands for a secret.
+const SECRET: &str = "secret://";
 
 /// A value, or what makes it.
 #[derive(Clone, Debug)]
@@ -39,6 +43,7 @@ pub struct ParamError {
 /// The mapped input, made a value once at most.
 struct Input<'a> {
     root: Root<'a>,
+    budget: &'a Budget,
     whole: OnceCell<Option<Value>>,
 }
 
@@ -55,8 +60,13 @@ impl Params {
         }
         let mut errors = Vec::new();
         let param = compile(value, &mut String::new(), &mut errors);
+        let mut secrets = Vec::new();
+        find_secrets(value, &mut Vec::new(), &mut secrets);
         if errors.is_empty() {
-            Ok(Self { param })
+            Ok(Self {
+                param,
+                secrets: secrets.into(),
+            })
         } else {
             Err(errors)
         }
@@ -64,12 +74,81 @@ impl Params {
 
     /// The value with its paths replaced by what they find in `input`. A member whose path finds nothing is left out, an
     /// item and a whole become `null`.
-    pub fn resolve(&self, input: Root<'_>) -> Value {
+    pub fn resolve(&self, input: Root<'_>, budget: &Budget) -> Result<Value, Fault> {
         let input = Input {
             root: input,
+            budget,
             whole: OnceCell::new(),
         };
-        resolve(&self.param, &input).unwrap_or_default()
+        let resolved = resolve(&self.param, &input)?.unwrap_or_default();
+        budget.check_made(resolved.json_len())?;
+        Ok(resolved)
+    }
+}
+
+impl Params {
+    /// The secrets that the text names, each at the place where it names it.
+    pub fn secrets(&self) -> &[SecretReference] {
+        &self.secrets
+    }
+
+    /// The places in what is resolved at which what stands at `place` of the mapped input stands unchanged.
+    pub fn carries(&self, place: &Pointer) -> Vec<Pointer> {
+        let mut carried = Vec::new();
+        find_carried(&self.param, place, &mut Vec::new(), &mut carried);
+        carried
+    }
+}
+
+/// `keys` are those of the value's own place; they are the same again afterwards.
+fn find_secrets(value: &Value, keys: &mut Vec<Text>, found: &mut Vec<SecretReference>) {
+    let mut below = |key: Text, value: &Value| {
+        keys.push(key);
+        find_secrets(value, keys, found);
+        keys.pop();
+    };
+    match value {
+        Value::String(text) => {
+            if let Some(name) = text.strip_prefix(SECRET) {
+                found.push(SecretReference {
+                    at: Pointer::of(keys.iter().cloned()),
+                    name: Text::from(name),
+                });
+            }
+        }
+        Value::Array(array) => {
+            let items = array.values().iter().enumerate();
+            items.for_each(|(index, item)| below(Text::from(index.to_string()), item));
+        }
+        Value::Object(object) => object.iter().for_each(|(key, member)| below(key.clone(), member)),
+        _ => {}
+    }
+}
+
+/// The same for `keys`.
+fn find_carried(param: &Param, place: &Pointer, keys: &mut Vec<Text>, found: &mut Vec<Pointer>) {
+    let here = |rest: Pointer, keys: &[Text]| Pointer::of(keys.iter().cloned()).join(&rest);
+    match param {
+        Param::Constant(_) => {}
+        Param::Whole => found.push(here(place.clone(), keys)),
+        Param::Query(query) => {
+            let rest = query.pointer().and_then(|read| place.strip_prefix(&read));
+            found.extend(rest.map(|rest| here(rest, keys)));
+        }
+        Param::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                keys.push(Text::from(index.to_string()));
+                find_carried(item, place, keys, found);
+                keys.pop();
+            }
+        }
+        Param::Object(members) => {
+            for (key, member) in members {
+                keys.push(key.clone());
+                find_carried(member, place, keys, found);
+                keys.pop();
+            }
+        }
     }
 }
 
@@ -131,20 +210,24 @@ impl Param {
     }
 }
 
-fn resolve(param: &Param, input: &Input<'_>) -> Option<Value> {
-    Some(match param {
+fn resolve(param: &Param, input: &Input<'_>) -> Result<Option<Value>, Fault> {
+    Ok(Some(match param {
         Param::Constant(value) => value.clone(),
-        Param::Whole => return input.whole.get_or_init(|| input.root.to_value()).clone(),
-        Param::Query(query) => return query.find(input.root),
+        Param::Whole => return Ok(input.whole.get_or_init(|| input.root.to_value()).clone()),
+        Param::Query(query) => {
+            let found = query.find(input.root, input.budget);
+            return input.budget.within(query.text(), found);
+        }
         Param::Array(items) => {
-            let item = |item| resolve(item, input).unwrap_or_default();
-            Value::Array(items.iter().map(item).collect())
+            let item = |item| Ok(resolve(item, input)?.unwrap_or_default());
+            Value::Array(items.iter().map(item).collect::<Result<_, Fault>>()?)
         }
         Param::Object(members) => {
-            let member = |(key, member): &(Text, Param)| Some((key.clone(), resolve(member, input)?));
-            Value::Object(members.iter().filter_map(member).collect())
+            let member = |(key, member): &(Text, Param)| Ok(resolve(member, input)?.map(|value| (key.clone(), value)));
+            let members: Result<_, Fault> = members.iter().filter_map(|each| member(each).transpose()).collect();
+            Value::Object(members?)
         }
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 mod bounds;
+#[cfg(test)]
+mod cost;
+mod decide;
 mod evaluate;
 #[cfg(test)]
 mod examples;
@@ -12,9 +15,9 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use crate::graph::{Context, Root, Scope};
+use crate::graph::{Budget, Context, Exhausted, Pointer, Root, Scope};
 use crate::value::{Object, Text, Value};
-use evaluate::{Node, select, walk};
+use evaluate::{Node, Search, walk};
 use parse::Parser;
 use segment::{Segment, singular};
 
@@ -141,13 +144,20 @@ impl Query {
     }
 
     /// What it finds. A singular query gives its value, or nothing; any other an array of all matches, which is `[]`
-    /// where there are none.
-    pub fn find(&self, root: Root<'_>) -> Option<Value> {
+    /// where there are none. A singular one costs nothing unless it is the whole of what would have to be copied.
+    pub fn find(&self, root: Root<'_>, budget: &Budget) -> Result<Option<Value>, Exhausted> {
         if self.singular {
-            return walk(Node::Root(root), &self.segments)?.to_value();
+            return match walk(Node::Root(root), &self.segments) {
+                Some(Node::Value(value)) => Ok(Some(value.clone())),
+                Some(Node::Root(root)) => {
+                    budget.keep(root.copied())?;
+                    Ok(root.to_value())
+                }
+                None => Ok(None),
+            };
         }
-        let found = select(root, Node::Root(root), &self.segments);
-        Some(Value::Array(found.into_iter().filter_map(Node::to_value).collect()))
+        let found = Search::new(root, budget).all(&self.segments)?;
+        Ok(Some(Value::Array(found.into_iter().cloned().collect())))
     }
 
     /// What a singular query finds, by reference; nothing for any other query, and for one that is the root itself.
@@ -181,8 +191,22 @@ impl Query {
         }
     }
 
+    /// The place it reads, if it is one place whatever the data: keys and indices from the beginning.
+    pub fn pointer(&self) -> Option<Pointer> {
+        let key = |segment: &Segment| match segment {
+            Segment::Key(key) => Some(key.clone()),
+            Segment::Index(index @ 0..) => Some(Text::from(index.to_string())),
+            _ => None,
+        };
+        self.segments
+            .iter()
+            .map(key)
+            .collect::<Option<Vec<_>>>()
+            .map(Pointer::of)
+    }
+
     /// What it finds in a context, of which no more is asked than it needs.
-    fn find_in_context(&self, context: &dyn Context) -> Option<Value> {
+    fn find_in_context(&self, context: &dyn Context, budget: &Budget) -> Result<Option<Value>, Exhausted> {
         let whole = |names: &[&str]| -> Object {
             names
                 .iter()
@@ -191,11 +215,11 @@ impl Query {
         };
         match self.segments.split_first() {
             Some((Segment::Key(key), rest)) if self.singular => {
-                let member = context.member(key)?;
-                walk(Node::Value(&member), rest)?.to_value()
+                let found = |member: Value| walk(Node::Value(&member), rest).and_then(Node::to_value);
+                Ok(context.member(key).and_then(found))
             }
-            Some((Segment::Key(key), _)) if !self.absolute => self.find(Root::Object(&whole(&[key.as_str()]))),
-            _ => self.find(Root::Object(&whole(&context.names()))),
+            Some((Segment::Key(key), _)) if !self.absolute => self.find(Root::Object(&whole(&[key.as_str()])), budget),
+            _ => self.find(Root::Object(&whole(&context.names())), budget),
         }
     }
 }
@@ -251,11 +275,11 @@ impl Path {
     }
 
     /// What it finds, as with [`Query::find`].
-    pub fn find(&self, scope: &Scope<'_>) -> Option<Value> {
+    pub fn find(&self, scope: &Scope<'_>) -> Result<Option<Value>, Exhausted> {
         match self.root {
-            PathRoot::Input => self.query.find(scope.input),
-            PathRoot::Local => self.query.find(scope.variables),
-            PathRoot::Context => self.query.find_in_context(scope.context),
+            PathRoot::Input => self.query.find(scope.input, scope.budget),
+            PathRoot::Local => self.query.find(scope.variables, scope.budget),
+            PathRoot::Context => self.query.find_in_context(scope.context, scope.budget),
         }
     }
 

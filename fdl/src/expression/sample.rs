@@ -1,6 +1,7 @@
 //! What the tests here run on.
 
-use crate::graph::{Context, Root, Scope};
+use crate::graph::{Budget, Context, Root, Scope};
+use crate::limits::Limits;
 use crate::time::Timestamp;
 use crate::value::{Object, Value};
 
@@ -40,6 +41,11 @@ pub(super) fn context() -> SampleContext {
     ))
 }
 
+/// The budget that is usual for small data.
+pub(super) fn budget() -> Budget {
+    Budget::new(&Limits::default(), 0)
+}
+
 pub(super) fn scope<'a>(input: Root<'a>, local: Root<'a>, context: &'a SampleContext) -> Scope<'a> {
     Scope {
         input,
@@ -47,6 +53,8 @@ pub(super) fn scope<'a>(input: Root<'a>, local: Root<'a>, context: &'a SampleCon
         context,
         now: Timestamp(0),
         seed: 0,
+        // Scopes of tests live to their end.
+        budget: Box::leak(Box::new(budget())),
     }
 }
 

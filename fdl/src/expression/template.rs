@@ -1,7 +1,7 @@
 //! Templates: text with `{$input.a}` parts (section "data").
 
 use super::path::{Path, PathError, PathRoot};
-use crate::graph::Scope;
+use crate::graph::{Fault, Scope};
 use crate::value::{Text, Value};
 
 /// Text with parts that are filled in.
@@ -99,19 +99,31 @@ impl Template {
     }
 
     /// The text with its parts filled in: a string as it is, another value as compact JSON. Nothing where one of them
-    /// finds nothing.
-    pub fn render(&self, scope: &Scope<'_>) -> Option<String> {
-        let mut rendered = String::new();
+    /// finds nothing. Nothing is written before it is known not to be too large.
+    pub fn render(&self, scope: &Scope<'_>) -> Result<Option<String>, Fault> {
+        let mut found = Vec::with_capacity(self.pieces.len());
+        let mut bytes = 0_usize;
+        for (_, path) in self.paths() {
+            let Some(value) = scope.budget.within(path.text(), path.find(scope))? else {
+                return Ok(None);
+            };
+            bytes = bytes.saturating_add(value.json_len());
+            found.push(value);
+        }
+        scope.budget.check_made(bytes)?;
+        let mut rendered = String::with_capacity(self.text.len().saturating_add(bytes));
+        let mut found = found.into_iter();
         for piece in &self.pieces {
             match piece {
                 Piece::Plain(text) => rendered.push_str(text),
-                Piece::Path(_, path) => match path.find(scope)? {
-                    Value::String(text) => rendered.push_str(&text),
-                    other => rendered.push_str(&other.to_json()),
+                Piece::Path(..) => match found.next() {
+                    Some(Value::String(text)) => rendered.push_str(&text),
+                    Some(other) => rendered.push_str(&other.to_json()),
+                    None => {}
                 },
             }
         }
-        Some(rendered)
+        Ok(Some(rendered))
     }
 }
 

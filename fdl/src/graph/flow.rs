@@ -1,6 +1,6 @@
 //! The compiled flow as a whole.
 
-use super::{CatchTarget, FaultNames, ListId, Passing, Program, Source, Step, StepId, StepKind};
+use super::{CatchTarget, FaultNames, ListId, Passing, Program, Schema, Source, Step, StepId, StepKind};
 use crate::value::{Text, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -61,21 +61,6 @@ pub struct ConcurrencyKey {
     pub limit: u64,
 }
 
-/// A compiled JSON Schema (draft 2020-12).
-#[derive(Clone)]
-pub struct Schema {
-    validator: Arc<jsonschema::Validator>,
-}
-
-/// A place where a value does not fit its schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
-    /// JSON pointer into the value.
-    pub pointer: String,
-    /// What is wrong there.
-    pub message: String,
-}
-
 /// Why parts don't make a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowError {
@@ -85,40 +70,6 @@ pub enum FlowError {
     DuplicateName(Text),
     /// This step leads to a step or list that is not there.
     Dangling(Text),
-}
-
-impl Schema {
-    /// How many misfits are told of one value.
-    const MISFITS: usize = 20;
-
-    /// Compiles a schema; says what is wrong with it otherwise.
-    pub fn new(schema: &Value) -> Result<Self, String> {
-        jsonschema::options()
-            .with_draft(jsonschema::Draft::Draft202012)
-            .build(&serde_json::Value::from(schema))
-            .map(|validator| Self {
-                validator: Arc::new(validator),
-            })
-            .map_err(|error| error.to_string())
-    }
-
-    /// Where the value does not fit; nothing where it does.
-    pub fn misfits(&self, value: &Value) -> Vec<Misfit> {
-        self.validator
-            .iter_errors(&serde_json::Value::from(value))
-            .take(Self::MISFITS)
-            .map(|error| Misfit {
-                pointer: error.instance_path().to_string(),
-                message: error.to_string(),
-            })
-            .collect()
-    }
-}
-
-impl std::fmt::Debug for Schema {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Schema")
-    }
 }
 
 impl Flow {

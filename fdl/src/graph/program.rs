@@ -1,6 +1,6 @@
 //! Programs: the parts of a step that compute, behind traits so that a second front end can bring its own.
 
-use crate::graph::Fault;
+use crate::graph::{Budget, Carried, Fault, Pointer};
 use crate::time::Timestamp;
 use crate::value::{Array, Object, Overlay, Text, Value};
 use std::fmt::Debug;
@@ -36,6 +36,24 @@ impl<'a> Root<'a> {
         }
     }
 
+    /// The length in bytes of its compact JSON text.
+    pub fn json_len(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Object(object) => object.json_len(),
+            Self::Overlay(overlay) => overlay.json_len(),
+            Self::Array(array) => array.json_len(),
+        }
+    }
+
+    /// How many members are copied where the whole is made a value.
+    pub(crate) fn copied(self) -> usize {
+        match self {
+            Self::Overlay(overlay) if !overlay.over().is_empty() => overlay.base().len() + overlay.over().len(),
+            _ => 0,
+        }
+    }
+
     /// The whole as a value; nothing where there is nothing.
     pub fn to_value(self) -> Option<Value> {
         match self {
@@ -67,6 +85,8 @@ pub struct Scope<'a> {
     pub now: Timestamp,
     /// The execution's random seed.
     pub seed: u64,
+    /// What running it may cost.
+    pub budget: &'a Budget,
 }
 
 /// What a program makes.
@@ -82,10 +102,16 @@ pub struct Output {
 pub trait Program: Debug + Send + Sync {
     /// Runs it. A fault fails the step.
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault>;
+
+    /// The places in what it makes at which this stands unchanged, whatever the data. A program that can't tell names none:
+    /// what is a reference in its input is data then.
+    fn carries(&self, _what: Carried<'_>) -> Vec<Pointer> {
+        Vec::new()
+    }
 }
 
 /// Decides: the condition of a choice's arm or of a poll.
 pub trait Guard: Debug + Send + Sync {
-    /// Whether it holds for this data. It never fails: whatever can't be compared does not hold.
-    fn holds(&self, data: Root<'_>) -> bool;
+    /// Whether it holds for this data: whatever can't be compared does not. It fails only where it takes too many steps.
+    fn holds(&self, data: Root<'_>, budget: &Budget) -> Result<bool, Fault>;
 }

@@ -1,6 +1,7 @@
 //! Places inside values: JSON pointers, and offsets inside strings.
 
 use super::{Format, Node, NodeKind, Source, Span};
+use std::cell::Cell;
 use std::fmt::{Display, Write};
 
 /// Finds places inside strings.
@@ -12,23 +13,73 @@ impl Place {
     /// string's own span. An offset past the end is the end; a string whose value can't be laid beside its text (a YAML
     /// block, a text over several lines, an alias) answers with its whole span.
     pub fn in_string(source: &Source, node_span: Span, offset: usize, len: usize) -> Span {
-        let Some(raw) = source.text().get(node_span.start..node_span.end) else {
-            return node_span;
+        Seeker::new(source).in_string(node_span, offset, len)
+    }
+}
+
+/// Finds places inside strings, one after the other: where the next one is further on in the same string, it goes on from
+/// the last, so that many places in one string take one walk.
+#[derive(Debug)]
+pub struct Seeker<'s> {
+    source: &'s Source,
+    last: Cell<Option<Last<'s>>>,
+}
+
+/// The string that was looked into last, and how far.
+#[derive(Clone, Copy, Debug)]
+struct Last<'s> {
+    span: Span,
+    written: Option<Written<'s>>,
+    reached: Reached,
+}
+
+/// The same place in the source and in the value, where a character or escape begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Reached {
+    read: usize,
+    made: usize,
+}
+
+impl<'s> Seeker<'s> {
+    /// One that has looked nowhere yet.
+    pub fn new(source: &'s Source) -> Self {
+        Self {
+            source,
+            last: Cell::new(None),
+        }
+    }
+
+    /// See [`Place::in_string`].
+    pub fn in_string(&self, node_span: Span, offset: usize, len: usize) -> Span {
+        let mut last = match self.last.get() {
+            Some(last) if last.span == node_span => last,
+            _ => self.look_into(node_span),
         };
-        let Some(written) = Written::of(raw, source.format()) else {
-            return node_span;
-        };
-        match written.range(offset, offset.saturating_add(len)) {
-            Some((start, end)) => Span {
-                start: node_span.start + start,
-                end: node_span.start + end,
-            },
-            None => node_span,
+        if last.reached.made > offset {
+            last.reached = Reached::default();
+        }
+        let range = last
+            .written
+            .and_then(|written| written.range(offset, offset.saturating_add(len), &mut last.reached));
+        self.last.set(Some(last));
+        range.map_or(node_span, |(start, end)| Span {
+            start: node_span.start + start,
+            end: node_span.start + end,
+        })
+    }
+
+    fn look_into(&self, span: Span) -> Last<'s> {
+        let raw = self.source.text().get(span.start..span.end);
+        Last {
+            span,
+            written: raw.and_then(|raw| Written::of(raw, self.source.format())),
+            reached: Reached::default(),
         }
     }
 }
 
 /// How a string stands in the source.
+#[derive(Clone, Copy, Debug)]
 struct Written<'a> {
     /// What is between the quotes.
     inner: &'a str,
@@ -37,7 +88,7 @@ struct Written<'a> {
     style: Style,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Style {
     Plain,
     /// YAML's `'…'`, where `''` is a quote.
@@ -62,9 +113,10 @@ impl<'a> Written<'a> {
         (!folded).then_some(Self { inner, quote, style })
     }
 
-    /// The bytes of the source that hold the bytes `start..end` of the value.
-    fn range(&self, start: usize, end: usize) -> Option<(usize, usize)> {
-        let (mut read, mut made) = (0, 0);
+    /// The bytes of the source that hold the bytes `start..end` of the value, looked for from `reached` on, which then is
+    /// where they begin.
+    fn range(&self, start: usize, end: usize, reached: &mut Reached) -> Option<(usize, usize)> {
+        let Reached { mut read, mut made } = *reached;
         let mut from = None;
         while let Some(rest) = self.inner.get(read..).filter(|rest| !rest.is_empty()) {
             if from.is_none() && made >= start {
@@ -76,6 +128,9 @@ impl<'a> Written<'a> {
             let (source_len, value_len) = self.unit(rest)?;
             if from.is_none() && made + value_len > start {
                 from = Some(read);
+            }
+            if from.is_none() || from == Some(read) {
+                *reached = Reached { read, made };
             }
             read += source_len;
             made += value_len;
@@ -225,6 +280,26 @@ mod tests {
         check("a.yaml", "a: >-\n  \"$.b\"", "/a", &[("$.b", ">-\n  \"$.b\"")]);
         check("a.yaml", "a: one\n  two", "/a", &[("two", "one\n  two")]);
         check("a.yaml", "a: &x one\nb: *x", "/b", &[("ne", "*x")]);
+    }
+
+    #[test]
+    fn the_next_place_is_looked_for_from_the_last() {
+        let text = r#"["a\n\u00e9b\"c\ud83d\ude00d"]"#;
+        let source = Source::new("a.json", text);
+        let parsed = parse(&source);
+        let node = find(parsed.root.as_ref().unwrap(), "/0").unwrap();
+        let seeker = Seeker::new(&source);
+        let bytes = node.as_str().unwrap().len();
+        let offsets: Vec<usize> = (0..=bytes + 1).chain((0..bytes).rev()).collect();
+        for offset in offsets {
+            for len in [0, 1, 3] {
+                let alone = Place::in_string(&source, node.span, offset, len);
+                assert_eq!(seeker.in_string(node.span, offset, len), alone, "{offset} {len}");
+            }
+        }
+        seeker.in_string(node.span, bytes - 1, 1);
+        let reached = seeker.last.get().unwrap().reached;
+        assert_eq!((reached.made, reached.read), (bytes - 1, text.len() - 5));
     }
 
     #[test]

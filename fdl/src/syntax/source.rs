@@ -28,7 +28,12 @@ pub struct Source {
     format: Format,
     /// Where each line begins, in bytes; made when first asked for.
     lines: OnceLock<Vec<usize>>,
+    /// How many characters stand before each block of the text; made when first asked for.
+    characters: OnceLock<Vec<usize>>,
 }
+
+/// Bytes of a block: so many at most are counted to find a column, however long the line.
+const BLOCK: usize = 4096;
 
 /// The mark some editors put before UTF-8 text; it belongs to no line.
 pub(super) const BYTE_ORDER_MARK: char = '\u{FEFF}';
@@ -44,6 +49,7 @@ impl Source {
             text,
             format,
             lines: OnceLock::new(),
+            characters: OnceLock::new(),
         }
     }
 
@@ -76,11 +82,36 @@ impl Source {
         let lines = self.lines();
         let line = lines.partition_point(|&start| start <= offset).max(1);
         let start = lines.get(line - 1).copied().unwrap_or(0);
-        let before = self.text.get(start..offset).unwrap_or_default();
         LineColumn {
             line,
-            column: before.chars().count() + 1,
+            column: self
+                .characters_before(offset)
+                .saturating_sub(self.characters_before(start))
+                + 1,
         }
+    }
+
+    /// How many characters begin before a byte.
+    fn characters_before(&self, offset: usize) -> usize {
+        let begin = |bytes: &[u8]| bytes.iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
+        let blocks = self.characters.get_or_init(|| {
+            let mut before = 0;
+            let blocks = self.text.as_bytes().chunks(BLOCK);
+            let sum = |block: &[u8]| {
+                let first = before;
+                before += begin(block);
+                first
+            };
+            blocks.map(sum).collect()
+        });
+        let block = offset / BLOCK;
+        let Some(before) = blocks.get(block) else {
+            return blocks.last().map_or(0, |before| {
+                let last = (blocks.len() - 1) * BLOCK;
+                before + begin(self.text.as_bytes().get(last..).unwrap_or_default())
+            });
+        };
+        before + begin(self.text.as_bytes().get(block * BLOCK..offset).unwrap_or_default())
     }
 
     /// The text of a line counted from 1, without its line break; empty if there is no such line.
@@ -184,5 +215,21 @@ mod tests {
         assert_eq!(source.line_column(0), LineColumn { line: 1, column: 1 });
         assert_eq!(source.line_text(1), "{}");
         assert_eq!(source.line_column(6), LineColumn { line: 2, column: 1 });
+    }
+
+    #[test]
+    fn columns_of_long_lines_are_those_of_their_characters() {
+        let text = format!("{}\n{}", "aé😀".repeat(3_000), "ключ ".repeat(3_000));
+        let source = Source::new("a.json", text.as_str());
+        let second = text.find('\n').unwrap() + 1;
+        for (offset, _) in text.char_indices().filter(|(at, _)| at % 7 == 0) {
+            let start = if offset < second { 0 } else { second };
+            let column = text[start..offset].chars().count() + 1;
+            assert_eq!(source.line_column(offset).column, column, "{offset}");
+        }
+        let end = source.line_column(text.len());
+        assert_eq!((end.line, end.column), (2, 15_001));
+        let block = "a".repeat(2 * BLOCK);
+        assert_eq!(Source::new("a", block).line_column(2 * BLOCK).column, 2 * BLOCK + 1);
     }
 }

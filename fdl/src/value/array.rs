@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// An array of values; a clone costs one reference count.
 #[derive(Clone)]
-pub struct Array(Arc<Items>);
+pub struct Array(Option<Arc<Items>>);
 
 struct Items {
     values: Vec<Value>,
@@ -16,52 +16,59 @@ struct Items {
 impl Array {
     /// How many items.
     pub fn len(&self) -> usize {
-        self.0.values.len()
+        self.values().len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.values.is_empty()
+        self.0.is_none()
     }
 
     /// The items.
     pub fn values(&self) -> &[Value] {
-        &self.0.values
+        self.0.as_ref().map_or(&[], |items| &items.values)
     }
 
     /// The item at an index counted from 0, or from the end when negative (−1 is the last).
     pub fn at(&self, index: i64) -> Option<&Value> {
         let len = i64::try_from(self.len()).ok()?;
         let index = if index < 0 { index.checked_add(len)? } else { index };
-        self.0.values.get(usize::try_from(index).ok()?)
+        self.values().get(usize::try_from(index).ok()?)
     }
 
     /// The length in bytes of the compact JSON text.
     pub fn json_len(&self) -> usize {
-        self.0.json_len
+        self.0.as_ref().map_or(2, |items| items.json_len)
     }
 
     /// 1, or more where items are containers.
     pub fn depth(&self) -> usize {
-        self.0.depth
+        self.0.as_ref().map_or(1, |items| items.depth)
     }
 
     /// Whether both are the same array in memory.
     pub fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
     }
 }
 
 impl From<Vec<Value>> for Array {
     fn from(values: Vec<Value>) -> Self {
+        if values.is_empty() {
+            return Self(None);
+        }
         let commas = values.len().saturating_sub(1);
         let json_len = 2 + commas + values.iter().map(Value::json_len).sum::<usize>();
         let depth = 1 + values.iter().map(Value::depth).max().unwrap_or(0);
-        Self(Arc::new(Items {
+        Self(Some(Arc::new(Items {
             values,
             json_len,
             depth,
-        }))
+        })))
     }
 }
 
@@ -73,12 +80,12 @@ impl FromIterator<Value> for Array {
 
 impl PartialEq for Array {
     fn eq(&self, other: &Self) -> bool {
-        self.same(other) || self.0.values == other.0.values
+        self.same(other) || self.values() == other.values()
     }
 }
 
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&self.0.values).finish()
+        f.debug_list().entries(self.values()).finish()
     }
 }

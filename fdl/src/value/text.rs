@@ -9,6 +9,14 @@ use std::sync::Arc;
 pub struct Text {
     text: Arc<str>,
     json_len: u32,
+    /// Leaves room to tell from other kinds of values: so a value is no larger than a text.
+    _kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Kind {
+    Text,
 }
 
 impl Text {
@@ -23,6 +31,7 @@ impl Text {
         let text = Self {
             text: Arc::from(text),
             json_len,
+            _kind: Kind::Text,
         };
         debug_assert_eq!(text.json_len(), escaped_len(&text.text));
         text
@@ -50,7 +59,11 @@ fn escaped_len(text: &str) -> usize {
 impl From<Arc<str>> for Text {
     fn from(text: Arc<str>) -> Self {
         let json_len = u32::try_from(escaped_len(&text)).unwrap_or(u32::MAX);
-        Self { text, json_len }
+        Self {
+            text,
+            json_len,
+            _kind: Kind::Text,
+        }
     }
 }
 

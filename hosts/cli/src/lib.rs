@@ -10,6 +10,7 @@ pub mod exit;
 pub mod output;
 pub mod render;
 mod shown;
+mod supervising;
 mod table;
 
 use arguments::Arguments;
@@ -21,6 +22,10 @@ use std::process::ExitCode;
 
 /// Runs the command that the arguments name, the program's own name first, and gives the process's exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(code) = supervising::supervise(&arguments) {
+        return code;
+    }
     let parsed = arguments::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| Arguments::from_arg_matches(&matches));

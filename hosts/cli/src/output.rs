@@ -1,10 +1,10 @@
 //! Where words go: results to stdout, all else to stderr.
 
 use crate::exit::Exit;
-use annotate_snippets::normalize_untrusted_str;
 use anstream::AutoStream;
+use starbridge_kit::escaping::{escaped_json, escaped_lines};
 use starbridge_kit::system::reason;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The two streams, and how much is to be said on them.
 #[derive(Clone, Copy, Debug)]
@@ -69,9 +69,9 @@ impl Output {
     pub fn fail(self, exit: Exit, message: &str, help: Option<&str>) -> Exit {
         const RED: &str = "\x1b[1m\x1b[91m";
         const CYAN: &str = "\x1b[1m\x1b[96m";
-        let mut text = format!("{RED}error\x1b[0m: {}\n", normalize_untrusted_str(message));
+        let mut text = format!("{RED}error\x1b[0m: {}\n", escaped_lines(message));
         if let Some(help) = help {
-            text += &format!("{CYAN}help\x1b[0m: {}\n", normalize_untrusted_str(help));
+            text += &format!("{CYAN}help\x1b[0m: {}\n", escaped_lines(help));
         }
         self.say(&text);
         exit
@@ -79,7 +79,6 @@ impl Output {
 
     /// Whether stderr is a terminal on which lines can be drawn over.
     pub fn is_live(self) -> bool {
-        use std::io::IsTerminal;
         std::io::stderr().is_terminal()
     }
 
@@ -91,8 +90,12 @@ impl Output {
     }
 }
 
-/// Writes a result as a line of its own and passes the outcome on.
+/// Writes a result as a line of its own and passes the outcome on. On a terminal nothing in it is obeyed.
 pub fn finish(output: Output, text: &str, outcome: Result<(), Exit>) -> Result<(), Exit> {
+    let text = match std::io::stdout().is_terminal() {
+        true => escaped_json(text),
+        false => text.into(),
+    };
     output.result(&format!("{text}\n"))?;
     outcome
 }

@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::output::finish;
 use crate::table::{NOTHING, listing, time, took};
 use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::escaping::escaped;
 
 /// Of an event's detail so many characters are shown.
 const DETAIL: usize = 120;
@@ -72,8 +73,8 @@ fn summary(execution: &Object) -> String {
         let place = text(execution, "step").map(|step| format!(" (in `{step}`)"));
         entries.push(("error", format!("{error}{}", place.unwrap_or_default())));
     }
-    if let Some(waiting) = text(execution, "waitingFor") {
-        entries.push(("waits for", waiting.to_owned()));
+    if let Some(waiting) = waiting(execution) {
+        entries.push(("waits for", waiting));
     }
     let (started, ended) = (text(execution, "startedTime"), text(execution, "endedTime"));
     entries.push(("started", time(started)));
@@ -86,6 +87,13 @@ fn summary(execution: &Object) -> String {
         }
     }
     listing(&entries)
+}
+
+/// Why it does not go on, where the server says so.
+pub fn waiting(execution: &Object) -> Option<String> {
+    let waiting = execution.get("waitingFor")?.as_object()?;
+    let reason = text(waiting, "reason")?;
+    Some(failure(reason, text(waiting, "text")))
 }
 
 /// An error with its cause, if it has one.
@@ -115,7 +123,7 @@ pub fn event_line(event: &Object) -> String {
         plain(event, "type"),
         if undoing { " (undoing)" } else { "" },
     );
-    annotate_snippets::normalize_untrusted_str(line.trim_end())
+    escaped(line.trim_end()).into_owned()
 }
 
 fn cut(text: &str) -> String {

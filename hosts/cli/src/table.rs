@@ -1,7 +1,7 @@
 //! Tables and times, for people to read.
 
-use annotate_snippets::normalize_untrusted_str;
 use starbridge_fdl::time::Timestamp;
+use starbridge_kit::escaping::escaped;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ pub const NOTHING: &str = "–";
 
 /// Rows below their heads, each column as wide as it must be, the last one as it comes.
 pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
-    let clean = |cell: &String| normalize_untrusted_str(cell);
+    let clean = |cell: &String| escaped(cell).into_owned();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(clean).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -42,7 +42,7 @@ pub fn listing(entries: &[(&str, String)]) -> String {
     let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (name, value) in entries {
-        let value = normalize_untrusted_str(value);
+        let value = escaped(value);
         let line = format!("{}{}", bold(&format!("{name:width$}  ")), value);
         text.push_str(&colour(line.trim_end(), &[&value]));
         text.push('\n');
@@ -115,6 +115,7 @@ pub fn took(from: Option<&str>, to: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use starbridge_kit::escaping::is_control;
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
@@ -128,8 +129,18 @@ mod tests {
 
     #[test]
     fn what_others_wrote_can_not_drive_the_terminal() {
-        let text = table(&["A"], &[vec!["\x1b[2Jgone".to_owned()]]);
-        assert!(!text.contains("\x1b[2J"));
+        let bad = "\x1b[2Jgone\nid  flow  Succeeded\u{9b}2J\u{202e}\r";
+        for text in [
+            table(&["A"], &[vec![bad.to_owned()]]),
+            listing(&[("error", bad.to_owned())]),
+        ] {
+            let lines = text.lines().count();
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            assert_eq!(lines, plain.lines().count());
+            assert!(lines <= 2, "{text:?}");
+            assert!(plain.contains("\\u{1b}[2Jgone\\nid"), "{plain:?}");
+            assert!(!plain.trim_end().contains(|c| is_control(c) && c != '\n'), "{plain:?}");
+        }
     }
 
     #[test]

@@ -72,14 +72,11 @@ fn a_call_is_a_span_at_the_collector() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    let mut said = BufReader::new(server.stderr.take().unwrap());
-    said.read_line(&mut line).unwrap();
-    let url = line
-        .split([' ', ','])
-        .find(|word| word.starts_with("http://"))
-        .unwrap()
-        .to_owned();
+    let said = BufReader::new(server.stderr.take().unwrap());
+    let mut lines = said.lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("http://")).unwrap();
+    let url = line.split([' ', ',']).find(|word| word.starts_with("http://"));
+    let url = url.unwrap().to_owned();
     assert!(starbridge(&["flow", "put", flow.to_str().unwrap()], &url), "{line}");
     assert!(starbridge(&["start", "traced", "--wait", "20"], &url));
     let told = Command::new("kill").arg(server.id().to_string()).status().unwrap();

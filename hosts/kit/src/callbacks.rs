@@ -4,19 +4,19 @@ mod reading;
 
 use crate::node::NotTaken;
 use crate::problem::{Answer, Problem, whole};
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
+use axum::{Extension, Router};
 pub use reading::read_entry;
 use reading::read_report;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_runtime::{Command, Reply, Report};
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -29,7 +29,16 @@ pub type HandedIn = Result<oneshot::Receiver<Reply>, NotTaken>;
 pub trait Reports: Clone + Send + Sync + 'static {
     /// Hands in a report, in the order of calls.
     fn hand_in(&self, token: String, report: Report) -> impl Future<Output = HandedIn> + Send;
+
+    /// Looks at a token before its report is handed in, where wrong ones are counted for whoever sends them.
+    fn check(&self, _token: &str, _from: Option<Client>) -> Result<(), Problem> {
+        Ok(())
+    }
 }
+
+/// Whom a request comes from: an extension of requests where that is told apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Client(pub IpAddr);
 
 impl Reports for mpsc::Sender<Command> {
     async fn hand_in(&self, token: String, report: Report) -> HandedIn {
@@ -112,11 +121,13 @@ fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
         )),
         Reply::Left => Ok(StatusCode::ACCEPTED),
         Reply::Held => Err(Problem::held()),
-        Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_) => Err(Problem::missing(
-            "InvalidToken",
-            "the token is not one of ours, or its execution is gone",
-        )),
+        Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_) => Err(invalid_token()),
     }
+}
+
+/// A token that nobody here has given out for anything there still is.
+pub fn invalid_token() -> Problem {
+    Problem::missing("InvalidToken", "the token is not one of ours, or its execution is gone")
 }
 
 fn bad_report(detail: impl Into<String>) -> Problem {
@@ -133,7 +144,12 @@ async fn report<R: Reports>(
 }
 
 /// `{"reports": [{token, output | error, cause? | heartbeat: true}]}`, answered in order.
-async fn batch<R: Reports>(State(reports): State<R>, body: Result<Bytes, BytesRejection>) -> Answer {
+async fn batch<R: Reports>(
+    State(reports): State<R>,
+    from: Option<Extension<Client>>,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let from = from.map(|Extension(client)| client);
     let entries = serde_json::from_slice::<Object>(&whole(body)?)
         .ok()
         .and_then(|body| body.get("reports")?.as_array().cloned());
@@ -145,14 +161,17 @@ async fn batch<R: Reports>(State(reports): State<R>, body: Result<Bytes, BytesRe
     let mut under_way = Vec::new();
     for entry in entries.values() {
         under_way.push(match read_entry(entry) {
-            Ok((token, report)) => Ok(reports.hand_in(token, report).await),
-            Err(detail) => Err(detail),
+            Ok((token, report)) => match reports.check(&token, from) {
+                Ok(()) => Ok(reports.hand_in(token, report).await),
+                Err(problem) => Err(problem),
+            },
+            Err(detail) => Err(bad_report(detail)),
         });
     }
     let mut results = Vec::new();
     for report in under_way {
         let answered = match report {
-            Err(detail) => Err(bad_report(detail)),
+            Err(problem) => Err(problem),
             Ok(handed_in) => answer(reply(handed_in).await),
         };
         let mut result = Object::new();

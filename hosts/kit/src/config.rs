@@ -4,27 +4,33 @@
 mod lambda;
 mod notifications;
 mod redis;
+mod secrets;
 mod sqs;
+mod token_key;
 
 pub use lambda::LambdaConfig;
 pub use redis::RedisConfig;
+pub use secrets::SecretsConfig;
 pub use sqs::SqsConfig;
+pub use starbridge_http::Network;
 
 use crate::aws;
 use crate::further::Further;
 use crate::node::NodeSettings;
 use crate::notify::TargetConfig;
-use crate::system::{DirectorySecrets, EnvironmentSecrets, SystemClock};
+use crate::programs::{CommandSettings, Programs};
+use crate::system::SystemClock;
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::limits::Limits;
 use starbridge_http::{Allowed, Guard, HttpSettings};
-use starbridge_ports::{ReplySource, Secrets, Store};
+use starbridge_ports::{ReplySource, Store};
 use starbridge_runtime::ResourceMap;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,10 +74,32 @@ pub struct Config {
 pub struct ServerConfig {
     /// The address. One that other machines can reach needs tokens.
     pub listen: SocketAddr,
-    /// Names the server may be called by beside those of the loopback, where there are no tokens.
+    /// Names the server may be called by beside those of the loopback, where there are no tokens. Pages of these names may
+    /// change things.
     pub hosts: Vec<String>,
+    /// Addresses and networks of proxies that say whom they ask for, in `Forwarded` or `X-Forwarded-For`.
+    pub trusted_proxies: Vec<String>,
+    /// Connections at once; 0: as many as the limit of open files leaves room for, at most 10000.
+    pub connections: usize,
+    /// Seconds that the head of a request may take.
+    pub head_seconds: u64,
+    /// Seconds that the body of a request may pause.
+    pub body_seconds: u64,
+    /// Seconds that a connection may be open between two requests.
+    pub idle_seconds: u64,
+    /// Seconds that a client may take nothing of its answer.
+    pub write_seconds: u64,
+    /// Bytes of all bodies under way, and of the values read from them.
+    pub body_bytes_in_flight: usize,
     /// Seconds that calls in flight are given to end when it is stopped.
     pub drain_seconds: u64,
+    /// What task tokens are signed with: `secret://NAME`; empty: a key that is kept in the store.
+    pub token_key: String,
+    /// Requests that may wait at a time, for tasks (`waitSeconds`) or for the end of an execution (`wait`). A request for
+    /// tasks of several queues counts once for every ten of them.
+    pub waiters: usize,
+    /// Requests that may follow histories at a time.
+    pub followers: usize,
 }
 
 /// Where everything is kept.
@@ -118,32 +146,34 @@ pub struct LimitsConfig {
     pub history_events: u64,
     /// Longest wait, in days.
     pub wait_days: u64,
+    /// Child flows inside each other, each waited for by the one that started it.
+    pub child_depth: u32,
+    /// Steps that evaluating may take in one place, and one more for each byte of the data it looks into.
+    pub evaluation_steps: usize,
 }
 
 /// How HTTP functions are called.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
     /// Whether private, local and link-local addresses may be called.
     pub private_addresses: bool,
     /// Networks and hosts that may be called all the same.
     pub allow: Vec<String>,
+    /// Seconds a call may take whose step has no `timeoutSeconds`; 0: for ever.
+    pub timeout_seconds: u64,
 }
 
 /// Local programs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandsConfig {
-    /// Flows may run programs (`cmd:`), with paths from this folder; empty: they may not.
+    /// Flows may run the programs in this folder (`cmd:`), and no others; empty: none.
     pub folder: PathBuf,
-}
-
-/// Secrets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SecretsConfig {
-    /// A folder with a file for each secret, asked where the environment has none; empty: none.
-    pub folder: PathBuf,
+    /// Seconds a program may run whose step has no `timeoutSeconds`; 0: for ever.
+    pub timeout_seconds: u64,
+    /// Variables that flows may set for programs; `PREFIX*` stands for all that begin so.
+    pub variables: Vec<String>,
 }
 
 /// How long what has ended is kept.
@@ -192,7 +222,17 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7878)),
             hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
+            connections: 0,
+            head_seconds: 10,
+            body_seconds: 30,
+            idle_seconds: 60,
+            write_seconds: 30,
+            body_bytes_in_flight: 512 * 1024 * 1024,
             drain_seconds: 10,
+            token_key: String::new(),
+            waiters: 20_000,
+            followers: 10_000,
         }
     }
 }
@@ -229,6 +269,28 @@ impl Default for LimitsConfig {
             foreach_items: usual.foreach_items,
             history_events: usual.history_events,
             wait_days: usual.wait_days,
+            child_depth: usual.child_depth,
+            evaluation_steps: usual.evaluation_steps,
+        }
+    }
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            private_addresses: false,
+            allow: Vec::new(),
+            timeout_seconds: 15 * 60,
+        }
+    }
+}
+
+impl Default for CommandsConfig {
+    fn default() -> Self {
+        Self {
+            folder: PathBuf::new(),
+            timeout_seconds: 24 * 60 * 60,
+            variables: vec!["FLOW_*".to_owned()],
         }
     }
 }
@@ -252,6 +314,19 @@ impl Default for LogConfig {
 const PREFIX: &str = "STARBRIDGE_";
 /// Events a history can have at most, whatever is configured: stores number them so.
 const MOST_EVENTS: u64 = 10_000_000;
+/// Longest time a connection may be given: longer is as good as without end.
+const MOST_SECONDS: u64 = 86_400;
+
+impl ServerConfig {
+    /// The networks of the proxies that are trusted.
+    pub fn proxies(&self) -> Result<Vec<Network>, String> {
+        let read = |text: &String| {
+            let network = text.parse();
+            network.map_err(|_| format!("`server.trusted_proxies`: `{text}` is no network (`10.0.0.0/8`) or address"))
+        };
+        self.trusted_proxies.iter().map(read).collect()
+    }
+}
 
 impl Config {
     /// Reads a configuration, and what the environment overrides of it.
@@ -287,11 +362,25 @@ impl Config {
 
     fn check(&self) -> Result<(), String> {
         self.guard()?;
+        self.server.proxies()?;
         self.resource_map()?;
         self.redis.check()?;
         self.sqs.check()?;
         self.lambda.check()?;
         self.targets()?;
+        for (setting, seconds) in [
+            ("head_seconds", self.server.head_seconds),
+            ("body_seconds", self.server.body_seconds),
+            ("idle_seconds", self.server.idle_seconds),
+            ("write_seconds", self.server.write_seconds),
+        ] {
+            if !(1..=MOST_SECONDS).contains(&seconds) {
+                return Err(format!(
+                    "`server.{setting}` must be from 1 to {MOST_SECONDS}, not {seconds}"
+                ));
+            }
+        }
+        self.token_secret()?;
         if self.limits.history_events > MOST_EVENTS {
             return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));
         }
@@ -326,6 +415,8 @@ impl Config {
             foreach_items: set.foreach_items,
             history_events: set.history_events,
             wait_days: set.wait_days,
+            child_depth: set.child_depth,
+            evaluation_steps: set.evaluation_steps,
             ..Limits::default()
         }
     }
@@ -351,13 +442,6 @@ impl Config {
         Ok(map)
     }
 
-    fn secrets(&self) -> Arc<dyn Secrets> {
-        match self.secrets.folder.as_os_str().is_empty() {
-            true => Arc::new(EnvironmentSecrets),
-            false => Arc::new(DirectorySecrets::new(self.secrets.folder.clone())),
-        }
-    }
-
     /// The connectors there are because something is configured.
     fn further(&self) -> Result<Further, String> {
         let mut further = Further::default();
@@ -378,34 +462,53 @@ impl Config {
         Ok(streams.into_iter().chain(self.sqs.replies()?).collect())
     }
 
+    /// Threads that own executions.
+    pub fn owners(&self) -> usize {
+        match self.runtime.owners {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            owners => owners,
+        }
+    }
+
     /// What a node is made of, over a store.
     pub fn node(&self, store: Arc<dyn Store>) -> Result<NodeSettings, String> {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let folder = &self.commands.folder;
         Ok(NodeSettings {
             store,
             resources: self.resource_map()?,
             limits: self.to_limits(),
-            owners: match self.runtime.owners {
-                0 => processors,
-                owners => owners,
-            },
+            owners: self.owners(),
             hot_executions: self.runtime.hot_executions,
             calls: self.runtime.calls.max(1),
             inbox: self.runtime.inbox,
+            waiters: self.server.waiters,
+            followers: self.server.followers,
             http: HttpSettings {
                 guard: self.guard()?,
                 clock: Some(Arc::new(SystemClock)),
+                timeout: seconds(self.http.timeout_seconds),
                 ..HttpSettings::default()
             },
-            commands_in: (!folder.as_os_str().is_empty()).then(|| folder.clone()),
+            commands: (!folder.as_os_str().is_empty()).then(|| CommandSettings {
+                programs: Programs::OfFolder,
+                variables: self.commands.variables.clone(),
+                timeout: seconds(self.commands.timeout_seconds),
+                ..CommandSettings::in_folder(folder.clone())
+            }),
             further: self.further()?,
             notifications: self.signed_targets(&*self.secrets())?,
             secrets: self.secrets(),
+            secret_use: self.secret_use(),
+            token_keys: self.token_keys(&*self.secrets())?,
             worker_queues: true,
             visit: None,
         })
     }
+}
+
+/// A time that is set in seconds; 0: none.
+fn seconds(set: u64) -> Option<Duration> {
+    (set > 0).then(|| Duration::from_secs(set))
 }
 
 fn no_setting(variable: &str, section: &str, setting: &str, known: &toml::Table) -> String {
@@ -472,7 +575,12 @@ mod tests {
     fn mistakes_are_named() {
         for (text, word) in [
             ("[server]\nlisen = \"1\"", "lisen"),
+            ("[server]\nhead_seconds = 0", "server.head_seconds"),
             ("[http]\nallow = [\"10.0.0.0/99\"]", "http.allow"),
+            (
+                "[server]\ntrusted_proxies = [\"proxy.internal\"]",
+                "server.trusted_proxies",
+            ),
             ("[resources]\n\"a{\" = \"http://x\"", "resources"),
             ("[[tokens]]\nname = \"ci\"\nsha256 = \"12\"\nscopes = []", "64"),
         ] {

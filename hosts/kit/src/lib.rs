@@ -2,8 +2,10 @@
 
 pub mod aws;
 pub mod callbacks;
+mod clock;
 pub mod config;
 pub mod described;
+pub mod escaping;
 pub mod exported;
 pub mod further;
 pub mod local;

@@ -12,10 +12,9 @@ use starbridge_machine::{EventId, State};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::{
-    Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, ResourceMap, Shard, StartError, StartRequest,
-    TokenKeys, World,
+    Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, ResourceMap, SecretUse, Shard, StartError,
+    StartRequest, TokenKeys, Vault, World,
 };
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -30,8 +29,8 @@ pub struct LocalSettings {
     pub limits: Limits,
     /// Waits and retry delays are skipped.
     pub fast_forward: bool,
-    /// Local programs may be called, with paths from this folder.
-    pub commands_in: Option<PathBuf>,
+    /// How local programs are run, where they may be called.
+    pub commands: Option<CommandSettings>,
     /// Connectors there are only when they are configured.
     pub further: crate::further::Further,
     /// Where the run is kept; nothing: in memory, as long as it lasts.
@@ -155,11 +154,8 @@ impl LocalRun {
             ..HttpSettings::default()
         });
         connectors.insert("http", Arc::new(http));
-        if let Some(folder) = settings.commands_in {
-            connectors.insert(
-                "cmd",
-                Arc::new(CommandConnector::new(CommandSettings::in_folder(folder))),
-            );
+        if let Some(commands) = settings.commands {
+            connectors.insert("cmd", Arc::new(CommandConnector::new(commands)));
         }
         settings.further.insert_into(&mut connectors);
         let world = World {
@@ -171,7 +167,11 @@ impl LocalRun {
             },
             connectors,
             clock: Arc::new(SystemClock),
-            secrets: Arc::new(EnvironmentSecrets),
+            vault: Arc::new(Vault::new(
+                Arc::new(EnvironmentSecrets),
+                SecretUse::default(),
+                tokens.clone(),
+            )),
             tokens: tokens.clone(),
         };
         let limits = Arc::new(settings.limits);

@@ -1,14 +1,18 @@
 //! A node: a store, engines on threads of their own that share its writer, and what hosts ask of them.
 
+mod chunks;
 mod counters;
 mod flows;
+mod following;
 mod keys;
 mod looking;
 mod notifying;
 mod owners;
+mod places;
 mod queues;
 mod replies;
 mod schedules;
+mod task_message;
 mod telling;
 mod tidying;
 mod visiting;
@@ -17,19 +21,23 @@ mod watching;
 pub use counters::{Counters, TotalsByStatus};
 pub(crate) use flows::load as load_flows;
 pub use flows::{PutError, PutFlow};
-pub use keys::rotate as rotate_token_keys;
-pub(crate) use keys::token_keys;
+pub use following::{FollowError, Follower, Heard};
+pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
+pub(crate) use keys::{read_keys, token_keys};
 pub use looking::{LookError, Looked};
 pub use notifying::ShownTarget;
+pub use places::{NoPlace, Place};
 pub use queues::{Buried, ShownQueue};
 pub use schedules::{ScheduleError, Scheduled};
 pub use visiting::Visit;
 pub use watching::{Watch, Watchers};
 
 use crate::notify::Target;
+use crate::programs::CommandSettings;
 use crate::reach::Reach;
 use crate::system::SystemClock;
 use owners::{Owners, Start};
+use places::Places;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
@@ -38,13 +46,12 @@ use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Secrets, Store, StoreError};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    Command, FlowTable, ForkRequest, QueueCommand, QueueDoor, Reply, Report, ResourceMap, Snapshot, StartFailure,
-    StartRequest, TokenKeys,
+    Command, FlowTable, ForkRequest, QueueCommand, QueueDoor, Reply, Report, ResourceMap, SecretUse, Snapshot,
+    StartFailure, StartRequest, TokenKeys, Vault,
 };
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 /// What a node is made of.
 pub struct NodeSettings {
@@ -62,16 +69,24 @@ pub struct NodeSettings {
     pub calls: usize,
     /// Requests that may wait for an owner before more are turned away.
     pub inbox: usize,
+    /// Requests that may wait at a time, for tasks or for the end of an execution.
+    pub waiters: usize,
+    /// Requests that may follow histories at a time.
+    pub followers: usize,
     /// How HTTP functions are called.
     pub http: HttpSettings,
-    /// Local programs may be called, with paths from this folder.
-    pub commands_in: Option<PathBuf>,
+    /// How local programs are run, where they may be called.
+    pub commands: Option<CommandSettings>,
     /// Connectors there are only when they are configured.
     pub further: crate::further::Further,
     /// Who is told of changes of executions' statuses.
     pub notifications: Vec<Target>,
     /// Where secrets come from.
     pub secrets: Arc<dyn Secrets>,
+    /// Which flows may use which of them.
+    pub secret_use: SecretUse,
+    /// What task tokens are signed with, the first, and were; none: keys of the store.
+    pub token_keys: Vec<[u8; 32]>,
     /// Whether workers come for tasks of `queue:NAME`. They can't where the node is not there all the time.
     pub worker_queues: bool,
     /// Executions are given to the node for a time only, and only those it asks for.
@@ -86,11 +101,15 @@ pub struct Node {
     tokens: TokenKeys,
     owners: Owners,
     watchers: Watchers,
+    waiters: Places,
+    followers: Places,
+    /// Histories that are read at a time for those who follow.
+    reads: Arc<Semaphore>,
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
     queues: QueueDoor,
     notifications: Option<notifying::Notifications>,
-    secrets: Arc<dyn Secrets>,
+    vault: Arc<Vault>,
     reach: Reach,
     clock: SystemClock,
 }
@@ -107,7 +126,7 @@ fn reach(settings: &NodeSettings) -> Reach {
             "worker queues need a server: send to SQS (`sqs:QUEUE`) instead",
         );
     }
-    if settings.commands_in.is_none() {
+    if settings.commands.is_none() {
         reach = reach.without("cmd", "no folder for programs is configured (`commands.folder`)");
     }
     reach
@@ -168,12 +187,22 @@ impl Node {
             // What is there is read when it is asked for.
             Some(_) => flows::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
-        let tokens = token_keys(store.as_ref())?;
+        if settings.visit.is_none() {
+            runtime::note_start(store.as_ref(), SystemClock.now())?;
+        }
+        let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
         let shared = queues::Shared::new();
         let notifications = notifying::Notifications::prepare(&settings)?;
-        let (door, secrets) = (shared.door.clone(), settings.secrets.clone());
+        let door = shared.door.clone();
+        let vault = Arc::new(Vault::new(
+            settings.secrets.clone(),
+            settings.secret_use.clone(),
+            tokens.clone(),
+        ));
+        let waiters = Places::new(settings.waiters, "server.waiters");
+        let followers = Places::new(settings.followers, "server.followers");
         let owners = Owners::start(
             shared,
             &Start {
@@ -184,6 +213,7 @@ impl Node {
                 watchers: watchers.clone(),
                 counters: counters.clone(),
                 notifications: notifications.clone(),
+                vault: vault.clone(),
             },
         )?;
         let node = Self {
@@ -193,11 +223,14 @@ impl Node {
             tokens,
             owners,
             watchers,
+            waiters,
+            followers,
+            reads: Arc::new(Semaphore::new(following::READS)),
             counters,
             schedules: schedules::Schedules::default(),
             queues: door,
             notifications,
-            secrets,
+            vault,
             reach,
             clock: SystemClock,
         };
@@ -236,6 +269,11 @@ impl Node {
         Ok(answer)
     }
 
+    /// Whether a token of a task is one of this node's, whatever has become of the task.
+    pub fn is_task_token(&self, token: &str) -> bool {
+        self.tokens.verify(token).is_ok()
+    }
+
     /// Hands in a report. What became of it comes once that is durable.
     pub async fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
         let (reply, answer) = oneshot::channel();
@@ -270,7 +308,13 @@ impl Node {
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
         let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         self.queues.tell(QueueCommand::Drain);
-        self.owners.drain(self.now().plus_millis(millis), &self.queues).await
+        self.owners.drain(self.now().plus_millis(millis), &self.queues).await?;
+        Ok(runtime::note_end(self.store.as_ref())?)
+    }
+
+    /// Whether the store is being written just now: where that takes long, the disk does not answer.
+    pub fn is_flushing(&self) -> bool {
+        self.owners.is_flushing()
     }
 
     /// Becomes something when the node has come to its end: why, if it failed.
@@ -303,7 +347,7 @@ impl Node {
         &self.watchers
     }
 
-    /// Now.
+    /// Now, by a clock that nobody sets.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -1,6 +1,6 @@
 //! Errors as RFC 9457 has them, with a stable code.
 
-use crate::node::{LookError, NotTaken};
+use crate::node::{FollowError, LookError, NoPlace, NotTaken};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -121,12 +121,27 @@ impl IntoResponse for Problem {
     }
 }
 
+/// What a store says of itself, its place among it, is for who runs the server.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Corrupt(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Corrupt", error.to_string()),
-            _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "StoreUnavailable", error.to_string()),
-        }
+        let (status, code, detail) = match &error {
+            StoreError::BadCursor => return Self::bad("`cursor` must be `next` of the page before"),
+            StoreError::Corrupt(_) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Corrupt",
+                "what is kept can't be read: the server's log says why",
+            ),
+            StoreError::Unavailable(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "StoreUnavailable",
+                "the store can't be reached just now: the server's log says why",
+            ),
+            StoreError::Conflict | StoreError::Held(_) => {
+                return Self::new(StatusCode::SERVICE_UNAVAILABLE, "StoreUnavailable", error.to_string());
+            }
+        };
+        tracing::error!(%error, code, "a request can't be answered");
+        Self::new(status, code, detail)
     }
 }
 
@@ -136,6 +151,22 @@ impl From<LookError> for Problem {
             LookError::NoSuchExecution => Self::missing("NoSuchExecution", error.to_string()),
             LookError::NoSuchEvent(_) => Self::missing("NoSuchEvent", error.to_string()),
             LookError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<NoPlace> for Problem {
+    fn from(NoPlace { most, setting }: NoPlace) -> Self {
+        let detail = format!("as many requests wait already as may at a time ({most}, `{setting}`): try again later");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "TooManyWaiting", detail)
+    }
+}
+
+impl From<FollowError> for Problem {
+    fn from(error: FollowError) -> Self {
+        match error {
+            FollowError::Look(error) => error.into(),
+            FollowError::NoPlace(none) => none.into(),
         }
     }
 }
@@ -164,6 +195,17 @@ impl From<Rejection> for Problem {
     }
 }
 
+/// Characters of what somebody wrote that are said back.
+const QUOTED: usize = 64;
+
+/// What somebody wrote, in backquotes, as far as it helps to see it.
+pub fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED) {
+        None => format!("`{text}`"),
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+    }
+}
+
 /// A body that came, or why it did not.
 pub fn whole(body: Result<Bytes, BytesRejection>) -> Answer<Bytes> {
     body.map_err(|error| match error.status() {
@@ -174,4 +216,28 @@ pub fn whole(body: Result<Bytes, BytesRejection>) -> Answer<Bytes> {
         ),
         _ => Problem::bad(format!("the body can't be read: {error}")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_says_stays_here() {
+        let why = || "/srv/flows.db: too many SQL variables".to_owned();
+        for (error, status) in [(StoreError::Unavailable(why()), 503), (StoreError::Corrupt(why()), 500)] {
+            let problem = Problem::from(error);
+            assert_eq!(problem.status().as_u16(), status);
+            let told = problem.to_value().to_json();
+            assert!(!told.contains("flows.db") && !told.contains("SQL"), "{told}");
+        }
+        assert_eq!(Problem::from(StoreError::BadCursor).status().as_u16(), 400);
+    }
+
+    #[test]
+    fn little_of_what_is_written_is_said_back() {
+        assert_eq!(quoted("short"), "`short`");
+        let long = "é".repeat(1_000_000);
+        assert_eq!(quoted(&long), format!("`{}…`", "é".repeat(QUOTED)));
+    }
 }

@@ -1,3 +1,5 @@
 //! Local programs, for hosts that run them by themselves.
 
-pub use starbridge_command::{CommandConnector, CommandSettings};
+#[cfg(target_os = "linux")]
+pub use starbridge_command::supervise;
+pub use starbridge_command::{CommandConnector, CommandSettings, Programs, Supervisor};

@@ -9,9 +9,46 @@ pub fn in_memory() -> Arc<dyn Store> {
     Arc::new(starbridge_memory::MemoryStore::new())
 }
 
+/// A store that was opened to be served.
+pub struct Opened {
+    /// It.
+    pub store: Arc<dyn Store>,
+    /// Whether it was made just now, or what is in it.
+    pub said: String,
+}
+
 /// Opens the store in a file, or makes one there. Answers it, or why not and what to do.
 #[cfg(feature = "sqlite")]
 pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
+    Ok(Arc::new(open(path, false)?))
+}
+
+/// The same for a server, which says what it found. With `accept_lost_log` also where a part of it was lost.
+#[cfg(feature = "sqlite")]
+pub fn open_to_serve(path: &Path, accept_lost_log: bool) -> Result<Opened, String> {
+    use starbridge_ports::Listing;
+    let store = open(path, accept_lost_log)?;
+    for warning in store.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let at = path.display();
+    let said = if store.is_new() {
+        tracing::info!(path = %at, "new store made");
+        format!("made a new store in {at}")
+    } else {
+        let counts = store.counts().map_err(|error| error.to_string())?;
+        let all: u64 = counts.iter().map(|(_, count)| count).sum();
+        let open = counts.iter().filter(|(status, _)| !status.is_ended());
+        let open: u64 = open.map(|(_, count)| count).sum();
+        tracing::info!(path = %at, executions = all, open, "store opened");
+        format!("opened {at}; executions in it: {all}, not ended: {open}")
+    };
+    let store = Arc::new(store);
+    Ok(Opened { store, said })
+}
+
+#[cfg(feature = "sqlite")]
+fn open(path: &Path, accept_lost_log: bool) -> Result<starbridge_sqlite::SqliteStore, String> {
     if let Some((scheme, _)) = path.to_str().and_then(|text| text.split_once("://")) {
         return Err(format!("a store is a file, and `{scheme}://…` is none"));
     }
@@ -30,10 +67,11 @@ pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
             path.display()
         ));
     }
-    match starbridge_sqlite::SqliteStore::open(path) {
-        Ok(store) => Ok(Arc::new(store)),
-        Err(error) => Err(error.to_string()),
-    }
+    let options = starbridge_sqlite::Options {
+        accept_lost_log,
+        ..starbridge_sqlite::Options::default()
+    };
+    starbridge_sqlite::SqliteStore::open_with(path, &options).map_err(|error| error.to_string())
 }
 
 /// This program was built without stores in files.
@@ -43,4 +81,13 @@ pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
         "`{}` can't be opened: this program was built without the feature `sqlite`",
         path.display()
     ))
+}
+
+/// This program was built without stores in files.
+#[cfg(not(feature = "sqlite"))]
+pub fn open_to_serve(path: &Path, _: bool) -> Result<Opened, String> {
+    open_store(path).map(|store| Opened {
+        store,
+        said: String::new(),
+    })
 }

@@ -1,37 +1,39 @@
-//! The machine this runs on: its clock, its randomness, its environment.
+//! The machine this runs on: its randomness, its environment.
 
 #![allow(
     clippy::disallowed_methods,
     reason = "this is where clock, randomness and environment come in"
 )]
 
+pub use crate::clock::{SystemClock, wall_time};
+
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Clock, Secret, Secrets};
 use starbridge_runtime::{Birth, StartRequest, TokenKeys, child_id};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The clock of the system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-    }
-}
+use std::sync::Mutex;
+use uuid::{ContextV7, Uuid};
 
 /// A new id and a new seed. The id is a UUID (version 7), for a child one made of the call that starts it.
 pub fn birth(request: &StartRequest) -> Birth {
     Birth {
         id: match &request.parent {
-            None => Text::from(uuid::Uuid::now_v7().to_string()),
+            None => Text::from(new_id(SystemClock.now()).to_string()),
             Some(parent) => child_id(parent),
         },
         // JSON readers elsewhere hold no more than 53 bits exactly.
-        seed: uuid::Uuid::new_v4().as_u64_pair().1 & ((1 << 53) - 1),
+        seed: Uuid::new_v4().as_u64_pair().1 & ((1 << 53) - 1),
     }
+}
+
+/// Ids grow within a process, also those of one millisecond.
+static IDS: Mutex<ContextV7> = Mutex::new(ContextV7::new());
+
+/// An id of that time, or of 1970 if that is later: there are none before.
+fn new_id(now: Timestamp) -> Uuid {
+    let millis = u64::try_from(now.0).unwrap_or_default();
+    let nanos = u32::try_from(millis % 1_000).unwrap_or_default() * 1_000_000;
+    Uuid::new_v7(uuid::Timestamp::from_unix(&IDS, millis / 1_000, nanos))
 }
 
 /// A key nobody else has.
@@ -90,5 +92,25 @@ impl Secrets for DirectorySecrets {
         let file = || std::fs::read_to_string(self.folder.join(name)).ok();
         let read = || file().map(|text| Secret::new(text.trim_end_matches(['\r', '\n'])));
         EnvironmentSecrets.get(name).or_else(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_grow_whatever_the_clock_says() {
+        let times = [
+            -86_400_000,
+            0,
+            0,
+            1_700_000_000_000,
+            1_700_000_000_000,
+            1_600_000_000_000,
+        ];
+        let ids = times.map(|time| new_id(Timestamp(time)));
+        assert!(ids.iter().all(|id| id.get_version_num() == 7));
+        assert!(ids.is_sorted() && ids.windows(2).all(|two| two[0] != two[1]), "{ids:?}");
     }
 }

@@ -49,9 +49,12 @@ impl Api {
     pub(crate) fn of(node: &Arc<Node>, config: &Config) -> Result<Self, String> {
         let access = access_of(&config.tokens)?;
         let has_tokens = !access.is_open();
+        let proxies = config.server.proxies()?;
         let settings = |access: Access| ServerSettings {
             access,
             hosts: config.server.hosts.clone(),
+            trusted_proxies: proxies.clone(),
+            ..ServerSettings::default()
         };
         Ok(Self {
             inside: starbridge_server::service(node.clone(), settings(Access::default())),
@@ -90,6 +93,11 @@ impl Api {
 
     /// Answers a request over HTTP; one of whom Lambda has let in by name needs no token.
     pub(crate) async fn answer(&self, mut asked: Asked, known: bool) -> Result<Answered, Failure> {
+        if known {
+            // Whom Lambda knows has signed the request: no browser does so by itself, whatever page it shows.
+            asked.headers.remove(header::ORIGIN);
+            asked.headers.remove("sec-fetch-site");
+        }
         let router = match known || !self.has_tokens {
             true => {
                 asked

@@ -166,6 +166,8 @@ impl Running {
 
     fn invocation(&self, deadline: u64) -> Invocation {
         self.choose_express(None);
+        // No clock went on while the process was frozen.
+        SystemClock.catch_up();
         let now = SystemClock.now();
         let told = Timestamp(i64::try_from(deadline).unwrap_or(i64::MAX));
         let deadline = if told > now { told } else { now.plus_millis(UNTOLD) };

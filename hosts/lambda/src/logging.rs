@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use starbridge_kit::config::Config;
+use starbridge_kit::escaping::JsonLines;
 use tracing_subscriber::EnvFilter;
 
 /// From here on what happens is written. A level that is none means the usual one.
@@ -11,7 +12,7 @@ pub fn begin(config: &Result<Config, Failure>) {
     let log = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
-        .with_writer(std::io::stdout)
+        .with_writer(|| JsonLines(std::io::stdout()))
         .with_env_filter(filter);
     // A second log in one process says nothing; there is none.
     let _ = log.try_init();

@@ -1,20 +1,27 @@
 //! Who may do what: bearer tokens with scopes, and how fast strangers may try.
 
+mod browser;
+mod client_address;
+mod host;
+mod limiter;
+
+pub use limiter::Limiter;
+
 use crate::App;
 use crate::routes::ROUTES;
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::RequestExt;
+use axum::extract::{ConnectInfo, MatchedPath, RawPathParams, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use browser::Sent;
+use client_address::client_address;
 use sha2::{Digest, Sha256};
+use starbridge_kit::callbacks::{Client, invalid_token};
 use starbridge_kit::config::TokenConfig;
 use starbridge_kit::problem::Problem;
 use starbridge_runtime::hexadecimal;
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// What a token lets its bearer do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,57 +115,6 @@ impl Access {
     }
 }
 
-/// How often strangers may fail: a bucket for each address.
-#[derive(Debug, Default)]
-pub struct Limiter {
-    buckets: Mutex<HashMap<IpAddr, Bucket>>,
-}
-
-#[derive(Debug)]
-struct Bucket {
-    left: f64,
-    seen: Instant,
-}
-
-/// Failures at once, and further ones a second.
-const BURST: f64 = 50.0;
-const PER_SECOND: f64 = 5.0;
-/// Addresses remembered.
-const ADDRESSES: usize = 10_000;
-
-impl Limiter {
-    /// Whether an address has failed too often.
-    fn is_spent(&self, address: IpAddr) -> bool {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        buckets.get_mut(&address).is_some_and(|bucket| {
-            bucket.refill();
-            bucket.left < 1.0
-        })
-    }
-
-    fn failed(&self, address: IpAddr) {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= ADDRESSES {
-            // Whoever has not failed for long is as good as new.
-            let full = Duration::from_secs_f64(BURST / PER_SECOND);
-            buckets.retain(|_, bucket| bucket.seen.elapsed() < full);
-        }
-        let bucket = buckets.entry(address).or_insert_with(|| Bucket {
-            left: BURST,
-            seen: Instant::now(),
-        });
-        bucket.refill();
-        bucket.left = (bucket.left - 1.0).max(0.0);
-    }
-}
-
-impl Bucket {
-    fn refill(&mut self) {
-        self.left = (self.left + self.seen.elapsed().as_secs_f64() * PER_SECOND).min(BURST);
-        self.seen = Instant::now();
-    }
-}
-
 /// Who may do what by these tokens. The error names a scope that is none.
 pub fn access_of(tokens: &[TokenConfig]) -> Result<Access, String> {
     let mut access = Access::default();
@@ -176,31 +132,76 @@ pub fn access_of(tokens: &[TokenConfig]) -> Result<Access, String> {
     Ok(access)
 }
 
-/// Lets a request through, or not.
+/// The route of one report: the token in its path is what lets it in.
+const REPORT: &str = "/v1/callbacks/{token}/{verb}";
+/// The route of many reports, each with its token.
+const REPORTS: &str = "/v1/callbacks";
+
+/// Lets a request through, or not. A token is looked at before who sent it: only those that are wrong are counted, and only who
+/// sends wrong ones is turned away for it.
 pub async fn check(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     path: MatchedPath,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    if app.limiter.is_spent(from.ip()) {
-        let detail = "too many requests from here were refused: wait a little";
-        return Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyFailures", detail).into_response();
-    }
+    let path = path.as_str();
     if !is_utf8(request.uri().path()) {
         return Problem::bad("the path is not UTF-8").into_response();
     }
-    if let Err(problem) = admit(&app, path.as_str(), &request) {
-        app.limiter.failed(from.ip());
+    let sent = Sent {
+        method: request.method(),
+        uri: request.uri(),
+        headers: request.headers(),
+        // A page that knows the token of a task may report it, wherever it is from: nobody's browser knows it for the page.
+        has_token: path == REPORT || bearer(request.headers()).is_some(),
+        is_probe: matches!(path, "/healthz" | "/readyz"),
+    };
+    if let Err(problem) = browser::check(&sent, &app.hosts, app.access.is_open()) {
         return problem.into_response();
     }
-    let reports = path.as_str().starts_with("/v1/callbacks/");
-    let response = next.run(request).await;
-    if reports && response.status() == StatusCode::NOT_FOUND {
-        app.limiter.failed(from.ip());
+    let client = |request: &Request| client_address(from.ip(), request.headers(), &app.trusted_proxies);
+    if let Err(problem) = admit(&app, path, &request) {
+        return match problem.status() {
+            StatusCode::UNAUTHORIZED => failed(&app, client(&request), problem).into_response(),
+            _ => problem.into_response(),
+        };
     }
-    response
+    if path == REPORTS {
+        let client = Client(client(&request));
+        request.extensions_mut().insert(client);
+    }
+    if path == REPORT && request.method() == Method::POST {
+        // Before the body is read: who has no token has nothing to say.
+        let parameters = request.extract_parts::<RawPathParams>().await;
+        let token = parameters.iter().flatten().find(|(name, _)| *name == "token");
+        let token = token.map(|(_, token)| token).unwrap_or_default();
+        if let Err(problem) = check_task_token(&app, token, Some(Client(client(&request)))) {
+            return problem.into_response();
+        }
+    }
+    next.run(request).await
+}
+
+/// Counts a token of a task that is not ours for whoever sends it.
+pub fn check_task_token(app: &App, token: &str, from: Option<Client>) -> Result<(), Problem> {
+    if app.node.is_task_token(token) {
+        return Ok(());
+    }
+    Err(match from {
+        Some(Client(from)) => failed(app, from, invalid_token()),
+        None => invalid_token(),
+    })
+}
+
+/// What a client is told that fails: why, unless it has failed too often.
+fn failed(app: &App, client: IpAddr, problem: Problem) -> Problem {
+    if app.limiter.may_fail(client) {
+        return problem;
+    }
+    let detail = "too many tokens from here were wrong: wait a little";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyFailures", detail)
 }
 
 /// Whether a path is text once its `%xx` are read.
@@ -229,7 +230,7 @@ fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
         return Ok(());
     };
     if app.access.is_open() {
-        return check_host(app, request.headers());
+        return Ok(());
     }
     let token = bearer(request.headers());
     let Some(scopes) = token.and_then(|token| app.access.scopes(token)) else {
@@ -250,24 +251,4 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (kind, token) = value.split_once(' ')?;
     kind.eq_ignore_ascii_case("bearer").then_some(token.trim())
-}
-
-/// Without tokens a page from elsewhere could reach this server under a name of its own that leads to the loopback: only
-/// names of this machine pass.
-fn check_host(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or_default();
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    let loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    if name.eq_ignore_ascii_case("localhost") || loopback || app.hosts.iter().any(|host| host == name) {
-        return Ok(());
-    }
-    let detail =
-        format!("the server is not known as `{name}`: call it as `localhost`, or name the host in its configuration");
-    Err(Problem::new(StatusCode::FORBIDDEN, "HostNotAllowed", detail))
 }

@@ -1,17 +1,24 @@
 //! The HTTP API: requests in, answers out. It decides nothing about flows; a node does.
 
 mod access;
+mod body;
+mod connections;
 mod openapi;
 mod reading;
+mod reports;
 mod routes;
 mod shapes;
 
 pub use access::{Access, Scope, TokenHash, access_of};
+pub use body::BodySettings;
+pub use connections::{ConnectionSettings, LEAVING, RESERVE};
 pub use openapi::openapi;
 pub use shapes::execution as execution_shape;
 
 use access::Limiter;
 use axum::Router;
+use body::Bodies;
+use starbridge_kit::config::Network;
 use starbridge_kit::node::Node;
 use starbridge_kit::system::reason;
 use std::net::SocketAddr;
@@ -25,8 +32,15 @@ use tokio::sync::oneshot;
 pub struct ServerSettings {
     /// Who may do what; without tokens, anybody may, but only from this machine.
     pub access: Access,
-    /// Host names under which the server may be called beside those of the loopback; counts only without tokens.
+    /// Host names under which the server may be called beside those of the loopback, which counts only without tokens, and
+    /// pages of which may change things.
     pub hosts: Vec<String>,
+    /// Proxies that say whom they ask for.
+    pub trusted_proxies: Vec<Network>,
+    /// How many connections there may be, and how long each may take; counts only where this listens itself.
+    pub connections: ConnectionSettings,
+    /// What bodies of requests may take.
+    pub bodies: BodySettings,
 }
 
 /// What handlers work with.
@@ -35,8 +49,13 @@ struct App {
     node: Arc<Node>,
     access: Arc<Access>,
     hosts: Arc<Vec<String>>,
+    trusted_proxies: Arc<Vec<Network>>,
     limiter: Arc<Limiter>,
     draining: Arc<AtomicBool>,
+    bodies: Arc<Bodies>,
+    /// Bytes of the largest body, and of the largest report.
+    largest_body: usize,
+    largest_report: usize,
 }
 
 /// The API as a service, for hosts that get requests in ways of their own. Each request needs an extension
@@ -47,9 +66,13 @@ pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
 
 fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> Router {
     routes::router(App {
+        largest_body: routes::largest_body(node.limits()),
+        largest_report: reports::largest(node.limits()),
+        bodies: Bodies::new(settings.bodies),
         node,
         access: Arc::new(settings.access),
         hosts: Arc::new(settings.hosts),
+        trusted_proxies: Arc::new(settings.trusted_proxies),
         limiter: Arc::default(),
         draining,
     })
@@ -123,14 +146,9 @@ impl Server {
     }
 
     /// Answers for a node until `end` comes; answers under way are still given.
-    pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) -> std::io::Result<()> {
+    pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) {
+        let connections = self.settings.connections;
         let router = api(node, self.settings, self.draining);
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        axum::serve(self.listener, service)
-            .with_graceful_shutdown(async move {
-                // A sender that is gone means the same.
-                let _ = end.await;
-            })
-            .await
+        connections::serve(self.listener, router, connections, end).await;
     }
 }

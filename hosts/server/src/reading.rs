@@ -3,7 +3,7 @@
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::problem::{Answer, Problem};
+use starbridge_kit::problem::{Answer, Problem, quoted};
 use std::collections::BTreeMap;
 
 /// The members of a body, each to be taken by name.
@@ -13,26 +13,15 @@ pub struct Body {
 }
 
 impl Body {
-    /// Reads a body. Without one it has no members; members that are not known are refused.
-    pub fn read(bytes: &[u8], known: &'static [&'static str]) -> Answer<Self> {
-        let members: Object = match bytes {
-            [] => Object::new(),
-            bytes => serde_json::from_slice(bytes)
-                .map_err(|error| Problem::bad(format!("the body is no JSON object: {error}")))?,
-        };
-        Self::of(members, known)
-    }
-
-    /// The same for an object that is at hand.
+    /// Of an object; members that are not known are refused.
     pub fn of(members: Object, known: &'static [&'static str]) -> Answer<Self> {
         for (key, _) in &members {
             if !known.contains(&key.as_str()) {
-                let meant = nearest(key, known.iter().copied());
-                let hint = meant.map_or_else(
+                let hint = nearest(key, known.iter().copied()).map_or_else(
                     || format!("known are {}", known.join(", ")),
                     |meant| format!("did you mean `{meant}`?"),
                 );
-                return Err(Problem::bad(format!("there is no member `{key}` here: {hint}")));
+                return Err(Problem::bad(format!("there is no member {} here: {hint}", quoted(key))));
             }
         }
         Ok(Self { members, known })
@@ -87,7 +76,7 @@ impl Body {
             Some(value) => match read(value) {
                 Some(read) => Ok(Some(read)),
                 None => {
-                    let given = value.as_number().map(|number| format!("`{number}`"));
+                    let given = value.as_number().map(|number| quoted(&number.to_string()));
                     let given = given.unwrap_or_else(|| value.kind().to_owned());
                     Err(Problem::bad(format!("`{key}` must be {wanted}, not {given}")))
                 }
@@ -108,7 +97,8 @@ impl Query {
         for (key, value) in given {
             if !known.contains(&key.as_str()) {
                 return Err(Problem::bad(format!(
-                    "there is no parameter `{key}` here: known are {}",
+                    "there is no parameter {} here: known are {}",
+                    quoted(&key),
                     known.join(", ")
                 )));
             }
@@ -146,7 +136,8 @@ impl Query {
         let read = given.parse().ok().filter(|number| (least..=most).contains(number));
         read.ok_or_else(|| {
             Problem::bad(format!(
-                "`{key}` must be a whole number from {least} to {most}, not `{given}`"
+                "`{key}` must be a whole number from {least} to {most}, not {}",
+                quoted(given)
             ))
         })
     }
@@ -158,6 +149,6 @@ impl Query {
         };
         let read = Timestamp::parse(given);
         read.map(Some)
-            .ok_or_else(|| Problem::bad(format!("`{key}` must be an RFC 3339 time, not `{given}`")))
+            .ok_or_else(|| Problem::bad(format!("`{key}` must be an RFC 3339 time, not {}", quoted(given))))
     }
 }

@@ -9,13 +9,13 @@ mod schedules;
 mod service;
 
 use crate::access::{self, Scope};
-use crate::{App, openapi};
+use crate::{App, openapi, reports};
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use starbridge_kit::callbacks::{self, HandedIn, Reports};
+use starbridge_fdl::limits::Limits;
+use starbridge_kit::callbacks::{self, Client, HandedIn, Reports};
 use starbridge_kit::node::Node;
 use starbridge_kit::problem::Problem;
 use starbridge_runtime::Report;
@@ -43,29 +43,33 @@ pub struct Route {
 
 /// Bytes of a body beside the data in it.
 const ENVELOPE: usize = 64 * 1024;
-/// Bytes of a report, beyond what a step may have anyway.
-const REPORT: usize = 1024 * 1024;
 
 impl Reports for App {
     async fn hand_in(&self, token: String, report: Report) -> HandedIn {
         self.node.report(token, report).await
     }
+
+    fn check(&self, token: &str, from: Option<Client>) -> Result<(), Problem> {
+        access::check_task_token(self, token, from)
+    }
+}
+
+/// Bytes the body of a request may have.
+pub fn largest_body(limits: &Limits) -> usize {
+    limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE
 }
 
 /// All routes, with what every request passes first.
 pub fn router(app: App) -> Router {
-    let limits = app.node.limits();
-    let body = limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE;
     let mut router: Router<App> = Router::new();
     for route in ROUTES {
         if let Some(handler) = route.handler {
             router = router.route(route.path, handler());
         }
     }
-    let router = router
-        .layer(DefaultBodyLimit::max(body))
-        .with_state(app.clone())
-        .merge(Router::new().nest("/v1", callbacks::routes(app.clone(), REPORT + limits.step_data_bytes)));
+    let reports = callbacks::routes(app.clone(), app.largest_report);
+    let reports = reports.route_layer(from_fn_with_state(app.clone(), reports::check));
+    let router = router.with_state(app.clone()).merge(Router::new().nest("/v1", reports));
     router
         .route_layer(from_fn_with_state(app, access::check))
         .fallback(|| async {
@@ -210,6 +214,7 @@ pub const ROUTES: &[Route] = &[
         query: &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
+            ("reason", "why it does not go on: `broken`"),
             ("name", "whose name begins so"),
             (
                 "label",
@@ -433,10 +438,13 @@ pub const ROUTES: &[Route] = &[
         method: "GET",
         path: "/v1/queues",
         scope: Some(Scope::Read),
-        summary: "The queues",
-        query: &[],
+        summary: "The queues that have tasks, settings or workers that wait, in the order of their names",
+        query: &[
+            ("cursor", "`next` of the page before"),
+            ("limit", "how many at most: 1 to 1000, 1000 where none is given"),
+        ],
         body: None,
-        answers: &[(200, "all of them", Some("Page"))],
+        answers: &[(200, "a page of them", Some("Page"))],
         handler: Some(|| get(queues::list)),
     },
     Route {

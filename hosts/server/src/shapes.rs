@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{KeptFlow, Record};
+use starbridge_ports::{Broken, KeptFlow, Record};
 use starbridge_runtime::Snapshot;
 
 /// An execution's priority where nobody gave it one.
@@ -65,6 +65,9 @@ pub fn record(id: &str, record: &Record) -> Object {
     if let Some(labels) = &record.labels {
         set("labels", labels.clone().into());
     }
+    if let Some(broken) = &record.broken {
+        set("waitingFor", waiting_for(id, broken));
+    }
     if let Some(parent) = &record.parent {
         let parent: Object = [
             ("execution".into(), Value::from(parent.execution.clone())),
@@ -75,6 +78,18 @@ pub fn record(id: &str, record: &Record) -> Object {
         set("parent", parent.into());
     }
     shape
+}
+
+/// Why an execution does not go on, and what can be done.
+fn waiting_for(id: &str, broken: &Broken) -> Value {
+    let members = [
+        ("reason", "broken".into()),
+        ("text", broken.cause.clone().into()),
+        ("since", broken.since.to_string().into()),
+        ("act", format!("starbridge redrive {id}").into()),
+    ];
+    let members = members.into_iter().map(|(key, value)| (key.into(), value));
+    members.collect::<Object>().into()
 }
 
 /// A version of a flow, without its definition.

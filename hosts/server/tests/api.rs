@@ -2,10 +2,20 @@
 
 #[path = "api/access.rs"]
 mod access;
+#[path = "api/bodies.rs"]
+mod bodies;
+#[path = "api/browsers.rs"]
+mod browsers;
+#[path = "api/children.rs"]
+mod children;
+#[path = "api/connections.rs"]
+mod connections;
 #[path = "api/executions.rs"]
 mod executions;
 #[path = "api/flows.rs"]
 mod flows;
+#[path = "api/followers.rs"]
+mod followers;
 #[path = "api/harness.rs"]
 mod harness;
 #[path = "api/held.rs"]
@@ -24,6 +34,8 @@ mod outside;
 mod pressure;
 #[path = "api/queues.rs"]
 mod queues;
+#[path = "api/references.rs"]
+mod references;
 #[path = "api/reports.rs"]
 mod reports;
 #[path = "api/retention.rs"]
@@ -32,3 +44,5 @@ mod retention;
 mod secrets;
 #[path = "api/sleepers.rs"]
 mod sleepers;
+#[path = "api/waiters.rs"]
+mod waiters;

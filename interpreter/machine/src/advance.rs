@@ -5,7 +5,7 @@ use crate::event::{Detail, Event, EventId, Started};
 use crate::signal::{Rejection, Signal, Timer};
 use crate::state::{At, FrameId, ROOT, State, Status, TimerFor};
 use crate::turn::{Place, Turn, failure};
-use starbridge_fdl::graph::{FaultKind, Flow};
+use starbridge_fdl::graph::{Budget, FaultKind, Flow, Misfit};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 
@@ -125,7 +125,15 @@ impl State {
             return Err(Rejection::InputTooDeep { limit });
         }
         if let Some(schema) = &turn.flow.input_schema {
-            let misfits = schema.misfits(&started.input.clone().into());
+            let budget = Budget::new(&self.limits, bytes);
+            let found = schema.misfits(&started.input.clone().into(), &budget);
+            turn.spend(&budget);
+            let misfits = budget.within("inputSchema", found).unwrap_or_else(|fault| {
+                vec![Misfit {
+                    pointer: String::new(),
+                    message: fault.cause,
+                }]
+            });
             if !misfits.is_empty() {
                 return Err(Rejection::InvalidInput(misfits));
             }
@@ -244,6 +252,9 @@ impl State {
         }
         if call > self.book.last {
             return Err(Rejection::Unknown);
+        }
+        if self.book.noted.contains(&call) {
+            return Err(Rejection::Superseded);
         }
         if !self.book.abandoned.contains(&call) {
             return Err(Rejection::AlreadyCompleted);

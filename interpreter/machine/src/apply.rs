@@ -10,7 +10,7 @@ mod undo;
 
 pub(crate) use step::step_input;
 
-use crate::event::{Detail, Event};
+use crate::event::{Detail, Event, EventId};
 use crate::state::{FrameId, ROOT, State};
 use starbridge_fdl::graph::Flow;
 
@@ -81,12 +81,18 @@ impl State {
             | Detail::ExecutionFailed { .. }
             | Detail::ExecutionStopped { .. }
             | Detail::ExecutionTimedOut => Some(self.fold_end(flow, event)),
-            Detail::LateResultIgnored { of, .. } => Some(self.book.abandoned.remove(of).then_some(())),
+            Detail::LateResultIgnored { of, .. } => Some(self.fold_late_result(*of)),
             Detail::TurnContinued | Detail::TaskStarted => Some(Some(())),
             Detail::ExecutionRedriven { .. } => Some(self.fold_redriven(flow, event)),
             Detail::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
             _ => None,
         }
+    }
+
+    fn fold_late_result(&mut self, of: EventId) -> Option<()> {
+        self.book.abandoned.remove(&of).then_some(())?;
+        self.book.noted.insert(of);
+        Some(())
     }
 
     fn recent_or_walk(&self, event: &Event) -> Option<FrameId> {

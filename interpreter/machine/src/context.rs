@@ -1,5 +1,6 @@
 //! `$context`: what a program may ask about the execution around it (section "data").
 
+use crate::effect::Reference;
 use crate::event::{Child, EventId, Failure, Path};
 use crate::state::State;
 use starbridge_fdl::graph::Context;
@@ -33,11 +34,6 @@ fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Value> 
         .filter_map(|(key, value)| value.map(|value| (Text::from(key), value)))
         .collect();
     (!object.is_empty()).then(|| object.into())
-}
-
-/// The reference that stands for a call's token until it leaves (section "tasks").
-pub(crate) fn token_reference(execution: &str, call: EventId) -> Value {
-    Value::from(format!("task-token:{execution}/{call}"))
 }
 
 impl Context for View<'_> {
@@ -74,7 +70,8 @@ impl Context for View<'_> {
             }),
             "task" => {
                 let call = step?.call?;
-                object([("token", Some(token_reference(self.state.execution(), call)))])
+                let execution = self.state.execution().clone();
+                object([("token", Some(Reference::Token { execution, call }.text().into()))])
             }
             "poll" => object([("count", step?.polls.map(Value::from))]),
             "foreach" => {

@@ -1,7 +1,7 @@
 //! Effects: work for the outside. They follow from the state, so a crash repeats them under the same key.
 
 use crate::event::EventId;
-use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::graph::{Pattern, Pointer};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 
@@ -63,6 +63,8 @@ pub struct CallToSend {
     pub params: Option<Value>,
     /// The mapped input.
     pub input: Object,
+    /// What is put in when it leaves, each at its place.
+    pub references: Vec<CallReference>,
     /// The attempt, from 1.
     pub attempt: u32,
     /// Whether it undoes something.
@@ -81,6 +83,40 @@ pub struct CallToSend {
     pub wait: Option<u64>,
     /// 0–9, 9 first.
     pub priority: u8,
+}
+
+/// A reference in a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallReference {
+    /// The part of the call it stands in.
+    pub part: CallPart,
+    /// The place in that part.
+    pub at: Pointer,
+    /// What it refers to.
+    pub reference: Reference,
+}
+
+/// A part of a call that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallPart {
+    /// The mapped input.
+    Input,
+    /// The service parameters.
+    Params,
+}
+
+/// What is known only to whoever sends a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The secret of that name.
+    Secret(Text),
+    /// The token of a call.
+    Token {
+        /// The execution it belongs to.
+        execution: Text,
+        /// Number of its `TaskScheduled`.
+        call: EventId,
+    },
 }
 
 /// Whether a resource is a queue that workers take tasks from (section "tasks").

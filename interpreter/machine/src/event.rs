@@ -3,7 +3,7 @@
 //! In memory an event names steps by number; [`crate::history`] writes and reads the form that is kept.
 
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Pattern, StepId};
+use starbridge_fdl::graph::{Pattern, Pointer, StepId};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use std::sync::Arc;
@@ -120,6 +120,20 @@ pub struct Started {
     pub labels: Option<Object>,
     /// The execution and call that started this one.
     pub parent: Option<Parent>,
+    /// Tokens of calls that whoever started it handed down in the input.
+    #[serde(default)]
+    pub tokens: Vec<Grant>,
+}
+
+/// The token of a call that stands, as a reference, at a place of an input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The place.
+    pub at: Pointer,
+    /// The execution the call belongs to.
+    pub execution: Text,
+    /// Number of its `TaskScheduled`.
+    pub call: EventId,
 }
 
 /// The call of another execution that started this one.

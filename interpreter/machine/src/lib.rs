@@ -17,6 +17,7 @@ mod event;
 mod fork;
 pub mod history;
 mod inspect;
+mod references;
 mod replay;
 mod retry;
 mod signal;
@@ -25,8 +26,10 @@ mod steps;
 mod turn;
 mod undo;
 
-pub use effect::{CallToSend, Effect, EffectKind};
-pub use event::{Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started};
+pub use effect::{CallPart, CallReference, CallToSend, Effect, EffectKind, Reference};
+pub use event::{
+    Child, Detail, Event, EventId, Exit, Failure, Grant, Parent, Path, PathItem, Resolution, Scheduled, Started,
+};
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::OpenStep;
 pub use signal::{Rejection, Signal, Timer};

@@ -131,6 +131,9 @@ pub(crate) struct Book {
     pub(crate) timers: BTreeMap<(Timestamp, EventId), TimerFor>,
     /// Calls given up whose report, should it come, is to be noted.
     pub(crate) abandoned: BTreeSet<EventId>,
+    /// Calls given up whose report came and is noted.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) noted: BTreeSet<EventId>,
     pub(crate) ending: Option<Ending>,
     /// Steps that wait for an operator, by their `ManualRequested`.
     pub(crate) manual: BTreeMap<EventId, FrameId>,
@@ -293,7 +296,7 @@ impl State {
 
     /// Whether a call was given up: cancelled, or out of time.
     pub fn was_given_up(&self, call: EventId) -> bool {
-        self.book.abandoned.contains(&call)
+        self.book.abandoned.contains(&call) || self.book.noted.contains(&call)
     }
 
     /// All calls given up on which no late report was noted.

@@ -2,15 +2,18 @@
 
 use crate::event::{Detail, Event, EventId, Failure, Path};
 use crate::state::{FrameId, State};
-use starbridge_fdl::graph::{Fault, FaultKind, Flow, StepId};
+use starbridge_fdl::graph::{Budget, Fault, FaultKind, Flow, Root, StepId};
 use starbridge_fdl::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
+use std::cell::Cell;
 
 /// A turn ends after so many events; what is left is outstanding as `continue`.
 pub const TURN_EVENTS: usize = 1_000;
 /// A turn ends after so many bytes of events ([`Event::weight`]).
 pub const TURN_BYTES: usize = 256 * 1024;
+/// A turn ends after so many steps of evaluating ([`Budget`]): several places may each take all that is theirs.
+pub const TURN_STEPS: usize = 4_000_000;
 
 /// The turn in progress.
 pub(crate) struct Turn<'a> {
@@ -19,6 +22,7 @@ pub(crate) struct Turn<'a> {
     out: &'a mut Vec<Event>,
     events: usize,
     bytes: usize,
+    evaluated: Cell<usize>,
 }
 
 impl<'a> Turn<'a> {
@@ -29,15 +33,21 @@ impl<'a> Turn<'a> {
             out,
             events: 0,
             bytes: 0,
+            evaluated: Cell::new(0),
         }
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.events >= TURN_EVENTS || self.bytes >= TURN_BYTES
+        self.events >= TURN_EVENTS || self.bytes >= TURN_BYTES || self.evaluated.get() >= TURN_STEPS
     }
 
     pub(crate) fn events(&self) -> usize {
         self.events
+    }
+
+    /// Counts what was evaluated in this turn.
+    pub(crate) fn spend(&self, budget: &Budget) {
+        self.evaluated.set(self.evaluated.get().saturating_add(budget.spent()));
     }
 
     /// An error with the name this language gives the fault.
@@ -76,6 +86,12 @@ pub(crate) struct Place {
 }
 
 impl State {
+    /// What evaluating may cost in one place that looks into these data.
+    pub(crate) fn budget(&self, data: &[Root<'_>]) -> Budget {
+        let bytes = data.iter().map(|root| root.json_len()).fold(0, usize::saturating_add);
+        Budget::new(&self.limits, bytes)
+    }
+
     /// Makes the next event, applies it and puts it out.
     pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: Place, detail: Detail) {
         let event = Event {

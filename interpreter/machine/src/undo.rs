@@ -86,14 +86,18 @@ impl State {
             None => Ok(None),
             Some(program) => {
                 let view = self.undo_view(turn, id, run, attempt);
-                let scope = Scope {
-                    input: Root::Overlay(&run.done.input),
-                    variables: Root::Object(&run.done.result),
+                let (input, variables) = (Root::Overlay(&run.done.input), Root::Object(&run.done.result));
+                let budget = self.budget(&[input, variables]);
+                let made = program.run(&Scope {
+                    input,
+                    variables,
                     context: &view,
                     now: turn.now,
                     seed: self.seed(),
-                };
-                program.run(&scope).map(Some)
+                    budget: &budget,
+                });
+                turn.spend(&budget);
+                made.map(Some)
             }
         };
         match made {
@@ -166,13 +170,13 @@ impl State {
             return;
         };
         let (resource, pattern, params) = match &rollback.undo {
-            Undo::Call(call) => {
-                let params = call
-                    .params
-                    .as_ref()
-                    .map(|params| params.resolve(Root::Overlay(&run.input)));
-                (call.resource.clone(), call.pattern, params)
-            }
+            Undo::Call(call) => match self.params(turn, call, Root::Overlay(&run.input)) {
+                Ok(params) => (call.resource.clone(), call.pattern, params),
+                Err(fault) => {
+                    let (failure, attempt) = (turn.failure(&fault), run.attempt);
+                    return self.emit(turn, place, Detail::StepFailed { failure, attempt });
+                }
+            },
             Undo::Child => {
                 let child = run.done.child.clone().unwrap_or_default();
                 let params: Object = [("executionId".into(), child.into())].into_iter().collect();

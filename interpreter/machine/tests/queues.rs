@@ -38,6 +38,7 @@ impl Run {
             seed: 1,
             labels: None,
             parent: None,
+            tokens: Vec::new(),
         };
         run.give(Signal::Start(Box::new(start)));
         run

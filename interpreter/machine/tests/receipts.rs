@@ -26,6 +26,7 @@ fn started(task: &str) -> (Arc<Flow>, State) {
         seed: 1,
         labels: None,
         parent: None,
+        tokens: Vec::new(),
     };
     state
         .advance(&flow, Signal::Start(Box::new(start)), Timestamp(0), &mut Vec::new())

@@ -71,6 +71,7 @@ impl Run {
             seed: 1,
             labels: None,
             parent: None,
+            tokens: Vec::new(),
         })));
         while !run.state.status().is_ended() {
             run.next();

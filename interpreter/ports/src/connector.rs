@@ -1,6 +1,6 @@
 //! Connectors: how a call reaches what it is for.
 
-use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::graph::{Pattern, Pointer};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
 use std::future::Future;
@@ -14,6 +14,38 @@ pub trait Connector: Send + Sync {
     /// Carries a call. The answer is always an outcome, never a panic or an endless wait without end of its own accord:
     /// whoever calls bounds the time by dropping the future.
     fn call(&self, request: Request) -> OutcomeFuture<'_>;
+
+    /// The members of `serviceParams` that are sent. A secret or a token is put in there and nowhere else.
+    fn sent_members(&self) -> SentMembers {
+        SentMembers::ALL
+    }
+}
+
+/// Which members of `serviceParams` a connector sends.
+#[derive(Clone, Copy, Debug)]
+pub struct SentMembers {
+    /// The members that mean something to it. Parameters without any of them are the body, whole.
+    pub known: &'static [&'static str],
+    /// Those of them whose values are sent.
+    pub sent: &'static [&'static str],
+}
+
+impl SentMembers {
+    /// All is sent.
+    pub const ALL: Self = Self { known: &[], sent: &[] };
+
+    /// Whether a place in `serviceParams` is sent.
+    pub fn holds(&self, params: &Value, at: &Pointer) -> bool {
+        let knows = |members: &Object| members.iter().any(|(name, _)| self.known.contains(&name.as_str()));
+        let is_body = !params.as_object().is_some_and(knows);
+        is_body || at.first().is_some_and(|member| self.sent.contains(&member.as_str()))
+    }
+
+    /// Their names, for messages.
+    pub fn names(&self) -> String {
+        let names: Vec<String> = self.sent.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    }
 }
 
 /// A call, ready to leave: resource mapped, tokens signed, secrets resolved.

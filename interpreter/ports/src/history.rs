@@ -106,12 +106,70 @@ pub struct Record {
     pub labels: Option<Object>,
     /// Who started it, if an execution did.
     pub parent: Option<Parent>,
-    /// That execution, the one that started it, and so on.
-    pub ancestors: Vec<Text>,
+    /// The execution that began its family: its parent's root, or its parent, where that has none.
+    pub root: Option<Text>,
+    /// How many executions wait for one another down to this one: 0 where nobody waits for it.
+    pub depth: u32,
     /// Whether the parent waits for its end.
     pub awaited: bool,
     /// Its error, where it ended unsuccessfully or is being undone.
     pub failure: Option<RecordedFailure>,
+    /// How often the process came to its end while it had this execution and no turn of it became durable since; see [`Mark`].
+    pub attempts: u32,
+    /// Why nobody goes on with it until an operator says so.
+    pub broken: Option<Broken>,
+}
+
+/// Why nobody goes on with an execution: going on with it failed in a way that is no error of its flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Broken {
+    /// Since when.
+    pub since: Timestamp,
+    /// What happened.
+    pub cause: Text,
+}
+
+/// What is kept of how an execution can be gone on with, apart from its turns. A turn that brings a record takes all of it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The process came to its end while it had the execution: one attempt more, up to [`SUSPECT`].
+    Failed,
+    /// It is being gone on with alone: if the process comes to its end now, it was because of this one.
+    Alone,
+    /// It was, and the process is still there.
+    Survived,
+    /// It is set aside: it sleeps, and nothing wakes it.
+    Broken(Broken),
+    /// It is gone on with as if nothing had been.
+    Whole,
+}
+
+/// From so many attempts on an execution is gone on with alone.
+pub const SUSPECT: u32 = 2;
+/// So many attempts say that the execution was gone on with alone when the process came to its end.
+pub const CULPRIT: u32 = 3;
+
+impl Mark {
+    /// Makes of a record of an execution that has not ended what the mark says.
+    pub fn change(&self, record: &mut Record) {
+        match self {
+            Self::Failed => record.attempts += u32::from(record.attempts < SUSPECT),
+            Self::Alone => record.attempts = CULPRIT,
+            Self::Survived => record.attempts = record.attempts.min(SUSPECT),
+            Self::Broken(broken) => {
+                record.attempts = 0;
+                record.broken = Some(broken.clone());
+                record.awake = false;
+                record.wake_at = None;
+            }
+            Self::Whole => {
+                record.attempts = 0;
+                record.broken = None;
+                record.awake = true;
+                record.wake_at = None;
+            }
+        }
+    }
 }
 
 /// All statuses there are, in an order that never changes: stores in files and tables keep a status by its place. Only added to.
@@ -153,6 +211,8 @@ impl Record {
         self.ended = later.ended;
         self.awaited = later.awaited;
         self.failure.clone_from(&later.failure);
+        self.attempts = later.attempts;
+        self.broken.clone_from(&later.broken);
     }
 }
 
@@ -205,10 +265,14 @@ pub trait History: Send + Sync {
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
     /// The same from the first event on, without a checkpoint.
     fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
+    /// The execution that started this one, if one did and this one is there.
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError>;
     /// All executions that are awake, by id.
     fn awake(&self) -> Result<Vec<Text>, StoreError>;
     /// Executions asleep that are to be woken before that time, the earliest first, at most so many.
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError>;
+    /// Marks executions; those that are not there or have ended are passed over. It is durable when this returns.
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError>;
     /// All messages not dealt with, in the order they were sent.
     fn messages(&self) -> Result<Vec<Message>, StoreError>;
 }
@@ -224,6 +288,8 @@ pub enum StoreError {
     Unavailable(String),
     /// What is kept can't be read: nobody may go on from it.
     Corrupt(String),
+    /// A list is to go on from a cursor that this store has not given out.
+    BadCursor,
 }
 
 impl std::fmt::Display for StoreError {
@@ -233,6 +299,7 @@ impl std::fmt::Display for StoreError {
             Self::Held(until) => write!(f, "somebody else has the execution until {until}"),
             Self::Unavailable(why) => write!(f, "the store can't be reached: {why}"),
             Self::Corrupt(why) => write!(f, "the store can't be read: {why}"),
+            Self::BadCursor => f.write_str("the cursor is not one of this store"),
         }
     }
 }

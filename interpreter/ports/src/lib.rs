@@ -11,6 +11,7 @@ mod listing;
 mod message;
 mod notices;
 mod onward;
+mod outside;
 mod params;
 mod queueing;
 mod replies;
@@ -19,15 +20,17 @@ mod shards;
 
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
-pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, Via};
+pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};
 pub use history::{
-    Append, Buried, History, Record, RecordedFailure, Refusal, STATUSES, StoreError, StoredHistory, Turn, code_of,
+    Append, Broken, Buried, CULPRIT, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT, StoreError,
+    StoredHistory, Turn, code_of,
 };
 pub use leases::{Beat, Leases};
 pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
 pub use onward::Onward;
+pub use outside::{Origin, outside_name, outside_wait, outside_wait_of};
 pub use params::{ServiceParams, step_key};
 pub use queueing::{DeadTask, Depth, Lease, LeaseChange, QueuedTask, Queueing};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};

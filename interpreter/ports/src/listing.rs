@@ -21,6 +21,8 @@ pub struct Query {
     pub flow: Option<Text>,
     /// In one of these states; empty: in any.
     pub statuses: Vec<Status>,
+    /// Only those that are set aside ([`Record::broken`]).
+    pub broken: bool,
     /// Whose name begins so.
     pub name: Option<Text>,
     /// With all these labels.
@@ -44,6 +46,7 @@ impl Query {
         };
         self.flow.as_ref().is_none_or(|flow| record.flow == *flow)
             && (self.statuses.is_empty() || self.statuses.contains(&record.status))
+            && (!self.broken || record.broken.is_some())
             && self
                 .name
                 .as_ref()
@@ -69,7 +72,7 @@ pub trait Listing: Send + Sync {
     fn record(&self, execution: &str) -> Result<Option<Record>, StoreError>;
     /// The id of the execution of that name in that flow.
     fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError>;
-    /// A page of executions.
+    /// A page of executions; [`StoreError::BadCursor`] where it is to begin after what is no cursor.
     fn list(&self, query: &Query) -> Result<Page, StoreError>;
     /// How many executions there are in each state.
     fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError>;

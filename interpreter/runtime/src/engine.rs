@@ -1,6 +1,7 @@
 //! The engine: drives a shard in real time, with a store and connectors.
 
 mod answers;
+mod aside;
 mod commands;
 mod dispatch;
 mod heartbeats;
@@ -13,7 +14,9 @@ pub use commands::{Command, Reply, Report, Snapshot, Start, StartFailure};
 pub use resting::Resting;
 pub use writer::Writer;
 
+use crate::alone::Alone;
 use crate::queues::QueueDoor;
+use crate::secrets::Vault;
 use crate::shard::{Outgoing, Shard, Step};
 use crate::tokens::TokenKeys;
 use answers::Answers;
@@ -24,7 +27,7 @@ use sleepers::Sleepers;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Connector, History, Leases, Refusal, Secrets, StoreError};
+use starbridge_ports::{Clock, Connector, History, Leases, Refusal, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,8 +46,8 @@ pub struct World {
     pub connectors: Connectors,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// What secrets are.
-    pub secrets: Arc<dyn Secrets>,
+    /// What gives secrets to calls, and takes them out of what comes back.
+    pub vault: Arc<Vault>,
     /// What tokens are signed with.
     pub tokens: TokenKeys,
     /// Where tasks for workers go, if there are queues.
@@ -83,6 +86,8 @@ type Observer = Box<dyn FnMut(&Shard, &Outgoing) + Send>;
 /// Drives a shard in real time.
 pub struct Engine {
     shard: Shard,
+    /// How suspects are taken up.
+    alone: Arc<Alone>,
     world: World,
     settings: EngineSettings,
     /// How far time was jumped ahead, in milliseconds.
@@ -120,8 +125,11 @@ impl Engine {
         if world.leases.is_some() {
             shard.leave_heartbeats();
         }
+        let alone = Arc::new(Alone::of(world.history.clone()));
+        shard.go_alone(alone.clone());
         Self {
             shard,
+            alone,
             writing: Writing::here(world.history.clone()),
             visiting: world.leases.clone().map(Visiting::new),
             resting: None,
@@ -144,6 +152,8 @@ impl Engine {
     #[must_use]
     pub fn writing_through(mut self, writer: &Writer) -> Self {
         self.writing = Writing::through(writer);
+        self.alone = writer.alone();
+        self.shard.go_alone(self.alone.clone());
         self
     }
 
@@ -203,11 +213,17 @@ impl Engine {
         self.draining.is_some_and(patience) && !self.writing.is_busy() && !self.shard.has_batch()
     }
 
+    /// Whether what goes on by itself is left to whoever goes on from the store: no child begins, no turn that was cut is gone on
+    /// with, no message is taken. What comes from outside is still decided and made durable.
+    fn decides_nothing_new(&self) -> bool {
+        self.draining.is_some() || self.hands_over()
+    }
+
     /// Has appended what was decided and carries out what follows, until nothing is left that can be done now.
     fn settle(&mut self) -> Result<(), StoreError> {
         loop {
             let now = self.now();
-            let step = match self.hands_over() {
+            let step = match self.decides_nothing_new() {
                 true if self.shard.has_batch() => Step::Decided,
                 true => {
                     self.shard.release_what_waits_for_nothing();
@@ -235,6 +251,7 @@ impl Engine {
 
     /// Carries out what may leave. Answers whether there was anything.
     fn carry_out_all(&mut self) -> bool {
+        self.give_up_panicked();
         let outgoing = self.shard.take_outgoing();
         let any = !outgoing.is_empty();
         for outgoing in outgoing {
@@ -251,7 +268,14 @@ impl Engine {
             Some(end) => Some(end),
             None => {
                 let due = self.shard.next_wakeup().filter(|_| !self.hands_over());
-                let timers = [due, self.heartbeats.next(), self.sleepers.next(), self.rests_at()];
+                let aside = self.shard.next_aside().filter(|_| !self.hands_over());
+                let timers = [
+                    due,
+                    aside,
+                    self.heartbeats.next(),
+                    self.sleepers.next(),
+                    self.rests_at(),
+                ];
                 timers.into_iter().flatten().min()
             }
         };
@@ -330,7 +354,8 @@ impl Engine {
     fn take_done(&mut self, done: Done) {
         let now = self.now();
         self.calls.over(&done.execution, done.call);
-        let signal = self.signal_of(&done.execution, done.call, done.outcome);
+        let outcome = self.world.vault.redacted_outcome(done.outcome);
+        let signal = self.signal_of(&done.execution, done.call, outcome);
         // A result nobody waits for any more was noted by the machine, or the execution has ended.
         let _ = self.shard.signal(&done.execution, signal, now);
         self.send_waiting();
@@ -342,6 +367,7 @@ impl Engine {
             return Ok(());
         }
         let now = self.now();
+        self.see_to_aside(now)?;
         self.look_for_mail(now)?;
         self.wake_sleepers(now)?;
         for _ in 0..BATCH {

@@ -7,7 +7,7 @@
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Beat, History, Leases, Message, Record, Refusal, StoreError, StoredHistory};
+use starbridge_ports::{Append, Beat, History, Leases, Mark, Message, Record, Refusal, StoreError, StoredHistory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -150,12 +150,20 @@ impl History for Express {
         self.history.load_whole(execution)
     }
 
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        self.history.parent_of(execution)
+    }
+
     fn awake(&self) -> Result<Vec<Text>, StoreError> {
         self.history.awake()
     }
 
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         self.history.due(before, limit)
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        self.history.mark(marks)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {

@@ -3,15 +3,18 @@
 //! [`Shard`] decides and knows what may leave once it is durable; it does no I/O itself. [`Engine`] drives it in real
 //! time with a store and connectors; rehearsals drive it in virtual time.
 
+mod alone;
 mod engine;
 mod express;
 mod flows;
 pub mod hexadecimal;
 mod queues;
+mod references;
 mod resources;
 pub mod schedule;
 mod secrets;
 mod shard;
+mod starts;
 mod tokens;
 
 pub use engine::{
@@ -20,13 +23,15 @@ pub use engine::{
 pub use express::Express;
 pub use flows::FlowTable;
 pub use queues::{
-    Grant, HeldTask, HoldRequest, Order, Pumped, QueueCommand, QueueDoor, QueueEngine, QueueSettings,
-    QueueSettingsError, QueueView, QueueWorld, Queues, Rounds, TaskKey, Ticks, Verdict,
+    Grant, HeldTask, HoldRequest, Order, Pumped, QueueCommand, QueueDoor, QueueEngine, QueuePoll, QueueSettings,
+    QueueSettingsError, QueueView, QueueWorld, Queues, QueuesViewed, Rounds, TaskKey, Ticks, Verdict,
 };
+pub use references::{Revealing, read_references, references_in};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
-pub use secrets::reveal_secrets;
+pub use secrets::{SecretUse, Vault};
 pub use shard::{
-    Birth, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, StatusChange, Step as ShardStep, child_id,
-    load,
+    Birth, ForkFailure, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, StatusChange,
+    Step as ShardStep, child_id, load,
 };
-pub use tokens::{TokenError, TokenKeys, reference_of, sign_references};
+pub use starts::{note_end, note_start};
+pub use tokens::{TokenError, TokenKeys};

@@ -1,31 +1,366 @@
-//! Secrets: values refer to them, and they are put in only when a value leaves (section "tasks").
+//! Secrets: which flow may use which, what they are when a call leaves, and that they don't come back (section "tasks").
 
+use crate::tokens::TokenKeys;
 use starbridge_fdl::value::{Array, Object, Text, Value};
-use starbridge_ports::Secrets;
+use starbridge_machine::Reference;
+use starbridge_ports::{Outcome, Secret, Secrets};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-const SECRET: &str = "secret://";
+/// Characters a secret has at least for its value to be looked for: a shorter one would be found in innocent text.
+const SHORTEST: usize = 4;
 
-/// The value with secrets in place of their references; the name of one that is not there otherwise.
-pub fn reveal_secrets(value: &Value, secrets: &dyn Secrets) -> Result<Value, String> {
-    match value {
-        Value::String(text) => match text.strip_prefix(SECRET) {
-            None => Ok(value.clone()),
-            Some(name) => {
-                let secret = secrets.get(name).ok_or_else(|| name.to_owned())?;
-                Ok(Value::from(secret.reveal()))
+/// Which flows may use which secrets.
+#[derive(Clone, Debug, Default)]
+pub struct SecretUse {
+    /// Patterns of flows' names, each with patterns of secrets' names; `*` stands for any characters.
+    rules: Vec<(String, Vec<String>)>,
+    /// Secrets of the host's own: a pattern does not give them away, only their name.
+    reserved: BTreeSet<String>,
+}
+
+impl SecretUse {
+    /// With rules a flow may use what they allow, and nothing else. Without, all that is not `reserved`.
+    pub fn new(
+        rules: impl IntoIterator<Item = (String, Vec<String>)>,
+        reserved: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self {
+            rules: rules.into_iter().collect(),
+            reserved: reserved.into_iter().collect(),
+        }
+    }
+
+    /// Whether a flow may use a secret.
+    pub fn allows(&self, flow: &str, secret: &str) -> bool {
+        let reserved = self.reserved.contains(secret);
+        if self.rules.is_empty() {
+            return !reserved;
+        }
+        let names = |pattern: &String| match reserved {
+            true => pattern == secret,
+            false => fits(pattern, secret),
+        };
+        let mut rules = self.rules.iter().filter(|(flows, _)| fits(flows, flow));
+        rules.any(|(_, secrets)| secrets.iter().any(names))
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for any characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    true
+}
+
+/// Gives secrets to calls that may have them, and takes them out of whatever comes back.
+pub struct Vault {
+    source: Arc<dyn Secrets>,
+    uses: SecretUse,
+    /// Values given out, with the references that stand for them.
+    given: RwLock<BTreeMap<String, Text>>,
+    any: AtomicBool,
+    tokens: TokenKeys,
+}
+
+impl std::fmt::Debug for Vault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Vault(…)")
+    }
+}
+
+impl Vault {
+    /// Over a source of secrets. Tokens signed with these keys are not let back in either.
+    pub fn new(source: Arc<dyn Secrets>, uses: SecretUse, tokens: TokenKeys) -> Self {
+        Self {
+            source,
+            uses,
+            given: RwLock::default(),
+            any: AtomicBool::new(false),
+            tokens,
+        }
+    }
+
+    /// The secret of that name, for a call of that flow; otherwise why it can't have it.
+    pub fn give(&self, flow: &str, name: &str) -> Result<Secret, String> {
+        if !self.uses.allows(flow, name) {
+            return Err(format!(
+                "the flow `{flow}` may not use the secret `{name}`: allow it under `[secrets.use]` in the configuration"
+            ));
+        }
+        let secret = self.source.get(name);
+        let secret = secret.ok_or_else(|| format!("there is no secret `{name}`"))?;
+        if secret.reveal().chars().count() >= SHORTEST {
+            let known = |given: &BTreeMap<String, Text>| given.contains_key(secret.reveal());
+            if !known(&self.given.read().unwrap_or_else(PoisonError::into_inner)) {
+                let reference = Reference::Secret(Text::from(name)).text();
+                let mut given = self.given.write().unwrap_or_else(PoisonError::into_inner);
+                given.extend(forms(secret.reveal()).map(|form| (form, reference.clone())));
+                self.any.store(true, Ordering::Release);
             }
-        },
-        Value::Array(array) => {
-            let values = array.values().iter().map(|value| reveal_secrets(value, secrets));
-            Ok(Array::from(values.collect::<Result<Vec<Value>, String>>()?).into())
         }
-        Value::Object(object) => {
-            let members = object
-                .iter()
-                .map(|(key, value)| Ok((key.clone(), reveal_secrets(value, secrets)?)));
-            let members: Result<Vec<(Text, Value)>, String> = members.collect();
-            Ok(members?.into_iter().collect::<Object>().into())
+        Ok(secret)
+    }
+
+    /// Text in which each value that was given out is its reference again, and each token of ours; nothing where none is in it.
+    pub fn redacted_text(&self, text: &str) -> Option<String> {
+        let mut redacted = self.tokens.referred(text);
+        if !self.any.load(Ordering::Acquire) {
+            return redacted;
         }
-        other => Ok(other.clone()),
+        let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
+        // A secret may be part of another: the longest goes first.
+        let mut found: Vec<(&String, &Text)> = given
+            .iter()
+            .filter(|(value, _)| text.contains(value.as_str()))
+            .collect();
+        found.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        for (value, reference) in found {
+            let so_far = redacted.as_deref().unwrap_or(text);
+            redacted = Some(so_far.replace(value.as_str(), reference));
+        }
+        for (value, reference) in given.iter() {
+            let cut = without_beginning(redacted.as_deref().unwrap_or(text), value, reference);
+            redacted = cut.or(redacted);
+        }
+        redacted
+    }
+
+    /// The same for a value, in its strings and keys. Its depth was bounded when it was read.
+    pub fn redacted(&self, value: &Value) -> Option<Value> {
+        if !self.any.load(Ordering::Acquire) && !may_hold_token(value) {
+            return None;
+        }
+        match value {
+            Value::String(text) => self.redacted_text(text).map(Value::from),
+            Value::Array(array) => {
+                let items: Vec<Option<Value>> = array.values().iter().map(|item| self.redacted(item)).collect();
+                let all = || array.values().iter().zip(&items);
+                let item = |(old, new): (&Value, &Option<Value>)| new.clone().unwrap_or_else(|| old.clone());
+                items
+                    .iter()
+                    .any(Option::is_some)
+                    .then(|| Array::from(all().map(item).collect::<Vec<_>>()).into())
+            }
+            Value::Object(object) => self.redacted_object(object).map(Value::from),
+            _ => None,
+        }
+    }
+
+    /// The same for an object.
+    pub fn redacted_object(&self, object: &Object) -> Option<Object> {
+        if !self.any.load(Ordering::Acquire) && !object_may_hold_token(object) {
+            return None;
+        }
+        let mut any = false;
+        let mut member = |(key, value): (&Text, &Value)| {
+            let (new_key, new_value) = (self.redacted_text(key), self.redacted(value));
+            any |= new_key.is_some() || new_value.is_some();
+            (
+                new_key.map_or_else(|| key.clone(), Text::from),
+                new_value.unwrap_or_else(|| value.clone()),
+            )
+        };
+        let redacted: Object = object.iter().map(&mut member).collect();
+        any.then_some(redacted)
+    }
+
+    /// An outcome without the secrets that came back in it.
+    pub(crate) fn redacted_outcome(&self, outcome: Outcome) -> Outcome {
+        let text = |text: String| self.redacted_text(&text).unwrap_or(text);
+        let value = |value: Value| self.redacted(&value).unwrap_or(value);
+        match outcome {
+            Outcome::Result(result) => Outcome::Result(value(result)),
+            Outcome::Accepted { receipt } => Outcome::Accepted {
+                receipt: receipt.map(value),
+            },
+            Outcome::Failed {
+                error,
+                cause,
+                retry_after,
+            } => Outcome::Failed {
+                error: text(error),
+                cause: text(cause),
+                retry_after,
+            },
+        }
+    }
+}
+
+/// What a value may look like when it comes back: as it stands, in a JSON string, and in a cause, where breaks are blanks.
+fn forms(value: &str) -> impl Iterator<Item = String> {
+    let json = Value::from(value).to_json();
+    let inside = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    let flat = value.replace(|letter: char| letter.is_control(), " ");
+    let all = BTreeSet::from([value.to_owned(), inside, flat]);
+    all.into_iter().filter(|form| form.chars().count() >= SHORTEST)
+}
+
+/// Bytes of a value that its beginning has at least for it to be looked for where a text was cut.
+const BEGINNING: usize = 6;
+
+/// The text without the beginning of a value at its end, or before the `…` where it was cut.
+fn without_beginning(text: &str, value: &str, reference: &str) -> Option<String> {
+    let ends = text.match_indices('…').map(|(at, _)| at).chain([text.len()]);
+    let cut = |end: usize| {
+        let before = text.get(..end)?;
+        let lengths = value.char_indices().rev().map(|(at, _)| at);
+        let longest = lengths
+            .take_while(|&length| length >= BEGINNING)
+            .find(|&length| value.get(..length).is_some_and(|part| before.ends_with(part)))?;
+        let kept = before.get(..end - longest)?;
+        Some(format!("{kept}{reference}{}", text.get(end..).unwrap_or_default()))
+    };
+    ends.into_iter().find_map(cut)
+}
+
+/// Whether a string in a value has the form of a token: most have not, and are not looked at twice.
+fn may_hold_token(value: &Value) -> bool {
+    match value {
+        Value::String(text) => TokenKeys::may_be_in(text),
+        Value::Array(array) => array.values().iter().any(may_hold_token),
+        Value::Object(object) => object_may_hold_token(object),
+        _ => false,
+    }
+}
+
+fn object_may_hold_token(object: &Object) -> bool {
+    let mut members = object.iter();
+    members.any(|(key, value)| TokenKeys::may_be_in(key) || may_hold_token(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Known;
+
+    impl Secrets for Known {
+        fn get(&self, name: &str) -> Option<Secret> {
+            match name {
+                "KEY" => Some(Secret::new("canary")),
+                "LONG" => Some(Secret::new("canary-and-more")),
+                "PIN" => Some(Secret::new("1")),
+                "LINES" => Some(Secret::new("first line\nsecond line")),
+                _ => None,
+            }
+        }
+    }
+
+    fn rule(flows: &str, secrets: &[&str]) -> (String, Vec<String>) {
+        (flows.to_owned(), secrets.iter().map(|&name| name.to_owned()).collect())
+    }
+
+    #[test]
+    fn without_rules_only_the_hosts_own_secrets_are_kept_back() {
+        let uses = SecretUse::new([], ["OWN".to_owned()]);
+        assert!(uses.allows("any", "KEY"));
+        assert!(!uses.allows("any", "OWN"));
+    }
+
+    #[test]
+    fn with_rules_a_flow_has_what_they_name() {
+        let rules = [
+            rule("pay-*", &["STRIPE_*", "OWN"]),
+            rule("*", &["*_PUBLIC"]),
+            rule("own", &["*"]),
+        ];
+        let uses = SecretUse::new(rules, ["OWN".to_owned()]);
+        for (flow, secret, allowed) in [
+            ("pay-now", "STRIPE_KEY", true),
+            ("pay-now", "STRIPE", false),
+            ("pay", "STRIPE_KEY", false),
+            ("pay-now", "KEY_PUBLIC", true),
+            ("other", "KEY_PUBLIC", true),
+            ("other", "KEY", false),
+            ("pay-now", "OWN", true),
+            ("own", "OWN", false),
+            ("own", "KEY", true),
+        ] {
+            assert_eq!(uses.allows(flow, secret), allowed, "{flow} {secret}");
+        }
+    }
+
+    #[test]
+    fn stars_stand_for_any_characters() {
+        for (pattern, name, expected) in [
+            ("", "", true),
+            ("*", "", true),
+            ("a*b*c", "a-b-c", true),
+            ("a*b*c", "abbc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("ab", "abc", false),
+            ("*b", "ab", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_was_given_out_does_not_come_back() {
+        let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
+        let value: Value = serde_json::from_str(r#"{"a":["x canary y",1],"canary":"1"}"#).unwrap();
+        assert_eq!(vault.redacted(&value), None, "nothing was given out");
+        for name in ["KEY", "LONG", "PIN"] {
+            vault.give("flow", name).unwrap();
+        }
+        let redacted = vault.redacted(&value).unwrap().to_json();
+        assert_eq!(redacted, r#"{"a":["x secret://KEY y",1],"secret://KEY":"1"}"#);
+        assert_eq!(
+            vault.redacted_text("canary-and-more canary").as_deref(),
+            Some("secret://LONG secret://KEY")
+        );
+        assert_eq!(
+            vault.give("flow", "NOBODY"),
+            Err("there is no secret `NOBODY`".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_cut_or_written_otherwise_is_found_too() {
+        let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
+        for name in ["LONG", "LINES"] {
+            vault.give("flow", name).unwrap();
+        }
+        for (text, expected) in [
+            ("begins with `xx canary-and-m…`", "begins with `xx secret://LONG…`"),
+            ("it was canary-and", "it was secret://LONG"),
+            ("it was canar", "it was canar"),
+            ("a first line second line b", "a secret://LINES b"),
+            ("a first line\\nsecond line b", "a secret://LINES b"),
+        ] {
+            assert_eq!(vault.redacted_text(text).as_deref().unwrap_or(text), expected);
+        }
+    }
+
+    #[test]
+    fn tokens_do_not_come_back() {
+        let keys = TokenKeys::new(vec![[9; 32]]);
+        let vault = Vault::new(Arc::new(Known), SecretUse::default(), keys.clone());
+        let token = keys.sign("e", starbridge_machine::EventId(4));
+        let other = TokenKeys::new(vec![[8; 32]]).sign("e", starbridge_machine::EventId(4));
+        let value: Value =
+            serde_json::from_str(&format!(r#"{{"a":["x{token}"],"b":" {token}.","c":"{other}"}}"#)).unwrap();
+        let redacted = vault.redacted(&value).unwrap().to_json();
+        let expected = format!(r#"{{"a":["xtask-token:e/4"],"b":" task-token:e/4.","c":"{other}"}}"#);
+        assert_eq!(redacted, expected);
+        assert_eq!(vault.redacted(&other.into()), None);
     }
 }

@@ -8,6 +8,7 @@
 //! An execution that is wanted and not here is asked for ([`Step::Missing`]); one that sleeps may be left to the store
 //! ([`Shard::trim`]).
 
+mod aside;
 mod batch;
 mod births;
 mod children;
@@ -17,11 +18,15 @@ mod notices;
 mod recover;
 mod tasks;
 
+pub(crate) use aside::TRIES;
+pub(crate) use batch::stored_turn;
 pub use births::{Birth, child_id};
-pub use forks::ForkRequest;
+pub use forks::{ForkFailure, ForkRequest};
 pub use notices::StatusChange;
+pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
 
+use crate::alone::Alone;
 use crate::flows::FlowTable;
 use crate::queues::Rounds;
 use crate::resources::ResourceMap;
@@ -32,8 +37,8 @@ use starbridge_fdl::graph::{Flow, Misfit};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{CallToSend, Event, EventId, Parent, Rejection, Signal, Started, State, Status};
-use starbridge_ports::{Append, Message, MessageId, QueuedTask, Record, Refusal};
+use starbridge_machine::{CallToSend, Event, EventId, Grant, Parent, Rejection, Signal, Started, State, Status};
+use starbridge_ports::{Append, Message, MessageId, QueuedTask, Record, Refusal, SUSPECT};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -75,6 +80,14 @@ pub struct Shard {
     absent: Option<Text>,
     /// Executions whose histories have gone on elsewhere.
     lost: Vec<Text>,
+    /// Executions that are left alone.
+    aside: BTreeMap<Text, aside::Aside>,
+    /// How often in a row executions panicked.
+    tries: BTreeMap<Text, u32>,
+    /// Those that panicked and whose calls are still out.
+    panicked: Vec<Text>,
+    /// How suspects are gone on with, if the store outlives the process.
+    alone: Option<Arc<Alone>>,
 }
 
 /// What leaves a shard once it is durable.
@@ -170,8 +183,12 @@ pub struct StartRequest {
     pub labels: Option<Object>,
     /// The call that starts it.
     pub parent: Option<Parent>,
+    /// Tokens of calls that the parent hands down, each at its place in the input.
+    pub tokens: Vec<Grant>,
     /// Whether the parent waits for its end.
     pub awaited: bool,
+    /// How many executions wait for one another down to this one.
+    pub depth: u32,
 }
 
 /// Why nothing was started.
@@ -183,6 +200,8 @@ pub enum StartError {
     InvalidInput(Vec<Misfit>),
     /// The machine refuses it for another reason.
     Refused(Rejection),
+    /// Its first turn panicked, and nothing of it was kept.
+    Panicked(Text),
 }
 
 impl std::fmt::Display for StartError {
@@ -191,6 +210,7 @@ impl std::fmt::Display for StartError {
             Self::NoSuchFlow => f.write_str("there is no such flow"),
             Self::InvalidInput(misfits) => Rejection::InvalidInput(misfits.clone()).fmt(f),
             Self::Refused(rejection) => rejection.fmt(f),
+            Self::Panicked(cause) => write!(f, "its first turn panicked, and nothing of it was kept: {cause}"),
         }
     }
 }
@@ -229,6 +249,10 @@ impl Shard {
             ended: Vec::new(),
             absent: None,
             lost: Vec::new(),
+            aside: BTreeMap::new(),
+            tries: BTreeMap::new(),
+            panicked: Vec::new(),
+            alone: None,
         }
     }
 
@@ -240,6 +264,11 @@ impl Shard {
     /// Lets executions sleep that wait for heartbeats: what was heard is kept elsewhere, and somebody looks.
     pub fn leave_heartbeats(&mut self) {
         self.heartbeats_elsewhere = true;
+    }
+
+    /// Lets suspects be gone on with one at a time.
+    pub(crate) fn go_alone(&mut self, alone: Arc<Alone>) {
+        self.alone = Some(alone);
     }
 
     /// Lets states be kept every so many events, though never more bytes of them than of events.
@@ -256,13 +285,7 @@ impl Shard {
             .ok_or(StartError::NoSuchFlow)?;
         let birth = (self.births)(&request, now);
         let id = birth.id;
-        let mut family = vec![id.clone()];
-        if let Some(parent) = &request.parent {
-            match self.executions.get(&parent.execution) {
-                Some(outer) => family.extend(outer.family.iter().cloned()),
-                None => family.push(parent.execution.clone()),
-            }
-        }
+        let origin = self.origin(&id, &request);
         let started = Started {
             flow: request.flow,
             version,
@@ -273,13 +296,9 @@ impl Shard {
             seed: birth.seed,
             labels: request.labels,
             parent: request.parent,
+            tokens: request.tokens,
         };
-        let mut live = Live::new(
-            flow,
-            State::new(id.clone(), self.limits.clone()),
-            family,
-            request.awaited,
-        );
+        let mut live = Live::new(flow, State::new(id.clone(), self.limits.clone()), origin);
         live.queues = self.rounds.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
         self.executions.insert(id.clone(), live);
@@ -287,6 +306,9 @@ impl Shard {
             Ok(()) => Ok(id),
             Err(rejection) => {
                 self.executions.remove(&id);
+                if let Some(cause) = self.take_cause(&id) {
+                    return Err(StartError::Panicked(cause));
+                }
                 Err(match rejection {
                     Rejection::InvalidInput(misfits) => StartError::InvalidInput(misfits),
                     other => StartError::Refused(other),
@@ -311,11 +333,22 @@ impl Shard {
         let Some((id, live)) = self.live_mut(execution) else {
             return Err(Rejection::Unknown);
         };
+        let suspect = live.attempts >= SUSPECT;
+        let alone = self.alone.clone().filter(|_| suspect);
+        let _alone = alone.as_ref().map(|alone| alone.enter(&id));
+        let turn = self.guarded(&id, now, |shard| shard.turn(&id, signal, message, now));
+        turn.unwrap_or(Err(Rejection::Unknown))
+    }
+
+    fn turn(&mut self, id: &Text, signal: Signal, message: Option<MessageId>, now: Timestamp) -> Result<(), Rejection> {
+        let Some(live) = self.executions.get_mut(id) else {
+            return Err(Rejection::Unknown);
+        };
         let before = live.state.last_event();
         let was_ended = live.state.status().is_ended();
         let mut events = Vec::new();
         live.state.advance(&live.flow, signal, now, &mut events)?;
-        self.append(&id, before, was_ended, events, message);
+        self.append(id, before, was_ended, events, message);
         Ok(())
     }
 
@@ -397,11 +430,11 @@ impl Shard {
         self.executions.get(execution).map(|live| &live.flow)
     }
 
-    /// The execution and its ancestors.
+    /// The execution and its ancestors, the nearest first: as many as may wait for one another.
     pub fn family(&self, execution: &str) -> &[Text] {
         self.executions
             .get(execution)
-            .map_or(&[], |live| live.family.as_slice())
+            .map_or(&[], |live| live.origin.family.as_slice())
     }
 
     /// What a store keeps of an execution apart from its history, as things stand here.

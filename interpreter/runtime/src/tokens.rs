@@ -1,18 +1,18 @@
 //! Task tokens: what a callback reports with (section "tasks", `waitForCallback`).
 //!
 //! Inside, in mapped values, history and state, a token is only a reference, `task-token:<execution>/<event>`. When a
-//! value leaves for a resource, each string that is exactly such a reference becomes the signed token: the reference
-//! with a keyed MAC (HMAC-SHA-256, RFC 2104) over it. Two keys may live at once, so that keys can change.
+//! call leaves, the reference becomes the signed token in the places where the definition put it: the call's name with a
+//! keyed MAC (HMAC-SHA-256, RFC 2104) over it. Two keys may live at once, so that keys can change.
 
 use crate::hexadecimal;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use starbridge_fdl::value::{Array, Object, Value};
-use starbridge_machine::EventId;
+use starbridge_machine::{EventId, Reference};
 
 /// Characters of the longest token looked at.
 const LONGEST: usize = 2048;
-const REFERENCE: &str = "task-token:";
+/// Bytes of a MAC.
+const MAC: usize = 32;
 
 /// The keys tokens are signed with: the first signs, all verify.
 #[derive(Clone)]
@@ -41,15 +41,44 @@ impl TokenKeys {
         format!("{}.{}", hexadecimal::write(body.as_bytes()), hexadecimal::write(&mac))
     }
 
+    /// Whether a text has something in it that looks like a token.
+    pub(crate) fn may_be_in(text: &str) -> bool {
+        text.len() > 2 * MAC && text.contains('.') && candidates(text).next().is_some()
+    }
+
+    /// The text with the reference in place of each token of ours in it; nothing where there is none.
+    pub(crate) fn referred(&self, text: &str) -> Option<String> {
+        if text.len() <= 2 * MAC {
+            return None;
+        }
+        let mut referred = None;
+        for token in candidates(text) {
+            if let Ok((execution, call)) = self.verify(token) {
+                let reference = Reference::Token {
+                    execution: execution.into(),
+                    call,
+                };
+                let so_far: &str = referred.as_deref().unwrap_or(text);
+                referred = Some(so_far.replace(token, &reference.text()));
+            }
+        }
+        referred
+    }
+
     /// The call a token is for.
     pub fn verify(&self, token: &str) -> Result<(String, EventId), TokenError> {
         let (body, mac) = token.split_once('.').ok_or(TokenError::Invalid)?;
         if token.len() > LONGEST {
             return Err(TokenError::Invalid);
         }
+        // One call has one token: `sign` writes lower case.
+        if token.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(TokenError::Invalid);
+        }
         let body = hexadecimal::read(body).and_then(|body| String::from_utf8(body).ok());
         let body = body.ok_or(TokenError::Invalid)?;
-        let mac = hexadecimal::read(mac).ok_or(TokenError::Invalid)?;
+        // Whole before it is compared, so that no comparison can do with less.
+        let mac: [u8; MAC] = hexadecimal::read_exactly(mac).ok_or(TokenError::Invalid)?;
         let ours = self.keys.iter().any(|key| {
             new_mac(key).is_some_and(|mut expected| {
                 expected.update(body.as_bytes());
@@ -72,6 +101,23 @@ impl std::fmt::Debug for TokenKeys {
     }
 }
 
+/// The parts of a text that look like tokens: hexadecimal digits, a dot, and the digits of a MAC.
+fn candidates(text: &str) -> impl Iterator<Item = &str> {
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    text.match_indices('.').filter_map(move |(dot, _)| {
+        let bytes = text.as_bytes();
+        let before = bytes.get(..dot)?.iter().rev().take_while(|byte| is_digit(byte)).count();
+        let after = bytes
+            .get(dot + 1..)?
+            .iter()
+            .take(2 * MAC)
+            .take_while(|byte| is_digit(byte))
+            .count();
+        // What stands before it may end in a digit, too: the body has two digits a byte.
+        (before >= 2 && after == 2 * MAC).then(|| text.get(dot - before / 2 * 2..dot + 1 + after))?
+    })
+}
+
 fn new_mac(key: &[u8]) -> Option<Hmac<Sha256>> {
     Hmac::<Sha256>::new_from_slice(key).ok()
 }
@@ -83,48 +129,6 @@ fn tag(key: &[u8], body: &str) -> Vec<u8> {
             mac.finalize().into_bytes().to_vec()
         }
         None => Vec::new(),
-    }
-}
-
-/// The execution and call a string refers to, if it is exactly a reference.
-pub fn reference_of(text: &str) -> Option<(&str, EventId)> {
-    let (execution, call) = text.strip_prefix(REFERENCE)?.rsplit_once('/')?;
-    Some((execution, EventId(call.parse().ok()?)))
-}
-
-/// The value with each reference to a call of one of these executions replaced by its token; nothing where there is none.
-pub fn sign_references(value: &Value, executions: &[&str], keys: &TokenKeys) -> Option<Value> {
-    match value {
-        Value::String(text) => {
-            let (execution, call) = reference_of(text)?;
-            executions
-                .contains(&execution)
-                .then(|| Value::from(keys.sign(execution, call)))
-        }
-        Value::Array(array) => {
-            let signed: Vec<Option<Value>> = array
-                .values()
-                .iter()
-                .map(|value| sign_references(value, executions, keys))
-                .collect();
-            signed.iter().any(Option::is_some).then(|| {
-                let values = array.values().iter().zip(signed);
-                let array: Array = values
-                    .map(|(value, signed)| signed.unwrap_or_else(|| value.clone()))
-                    .collect();
-                array.into()
-            })
-        }
-        Value::Object(object) => {
-            let mut signed: Option<Object> = None;
-            for (key, value) in object {
-                if let Some(value) = sign_references(value, executions, keys) {
-                    signed.get_or_insert_with(|| object.clone()).insert(key.clone(), value);
-                }
-            }
-            signed.map(Value::from)
-        }
-        _ => None,
     }
 }
 
@@ -146,26 +150,44 @@ mod tests {
             let forged = String::from_utf8(forged).unwrap();
             assert_eq!(both.verify(&forged), Err(TokenError::Invalid), "{forged}");
         }
+        assert!(both.verify(&token.to_uppercase()).is_err());
         for rubbish in ["", ".", "zz.zz", "é", "00", "00.00"] {
             assert_eq!(both.verify(rubbish), Err(TokenError::Invalid));
         }
     }
 
     #[test]
-    fn references_become_tokens_only_when_exact() {
-        let keys = TokenKeys::new(vec![[3; 32]]);
-        let value: Value =
-            serde_json_value(r#"{"a":["task-token:x/4"],"b":"see task-token:x/4","c":"task-token:y/4"}"#);
-        let signed = sign_references(&value, &["x"], &keys).unwrap();
-        let object = signed.as_object().unwrap();
-        let token = object.get("a").unwrap().as_array().unwrap().at(0).unwrap().clone();
-        assert_eq!(keys.verify(token.as_str().unwrap()), Ok(("x".to_owned(), EventId(4))));
-        assert_eq!(object.get("b").unwrap().as_str(), Some("see task-token:x/4"));
-        assert_eq!(object.get("c").unwrap().as_str(), Some("task-token:y/4"));
-        assert_eq!(sign_references(&"plain".into(), &["x"], &keys), None);
-    }
-
-    fn serde_json_value(json: &str) -> Value {
-        Value::from(&serde_json::from_str::<serde_json::Value>(json).unwrap())
+    fn only_a_whole_mac_is_one() {
+        let keys = TokenKeys::new(vec![[1; 32], [2; 32]]);
+        let token = keys.sign("e", EventId(7));
+        let (body, mac) = token.split_once('.').unwrap();
+        assert_eq!(mac.len(), 2 * MAC);
+        let mut wrong: Vec<String> = (0..mac.len()).map(|digits| mac[..digits].to_owned()).collect();
+        wrong.extend((1..mac.len()).map(|digits| mac[digits..].to_owned()));
+        wrong.extend((1..=MAC).flat_map(|bytes| {
+            [
+                format!("{mac}{}", "00".repeat(bytes)),
+                format!("{}{mac}", "00".repeat(bytes)),
+            ]
+        }));
+        wrong.extend([
+            format!("{mac}{mac}"),
+            format!("{mac}."),
+            format!("{mac}.{mac}"),
+            format!(".{mac}"),
+            format!("{mac}0"),
+        ]);
+        wrong.extend([mac.to_uppercase(), format!(" {mac}"), format!("{mac} ")]);
+        for wrong in wrong {
+            let forged = format!("{body}.{wrong}");
+            assert_eq!(keys.verify(&forged), Err(TokenError::Invalid), "{forged}");
+        }
+        let capital = format!("{}.{mac}", body.to_uppercase());
+        assert!(capital == token || keys.verify(&capital).is_err(), "{capital}");
+        // The same for another call, and with no key at all.
+        let other = hexadecimal::write(b"e/8");
+        assert!(keys.verify(&format!("{other}.{mac}")).is_err());
+        assert!(TokenKeys::new(Vec::new()).verify(&token).is_err());
+        assert!(keys.verify(&token).is_ok());
     }
 }

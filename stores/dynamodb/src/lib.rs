@@ -37,7 +37,7 @@ use sha2::{Digest, Sha256};
 use starbridge_aws::Aws;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, Clock, History, Message, Refusal, StoreError, StoredHistory};
+use starbridge_ports::{Append, Clock, History, Mark, Message, Refusal, StoreError, StoredHistory};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -175,6 +175,11 @@ impl History for DynamoStore {
         self.load_all(execution)
     }
 
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        let parent = self.head(execution)?.and_then(|head| head.record.parent);
+        Ok(parent.map(|parent| parent.execution))
+    }
+
     fn awake(&self) -> Result<Vec<Text>, StoreError> {
         let found = self.watched(false, None, None, usize::MAX)?;
         let awake = found.iter().filter(|item| item.contains_key("awake"));
@@ -199,6 +204,12 @@ impl History for DynamoStore {
         due.sort();
         due.truncate(limit);
         Ok(due.into_iter().map(|(at, _, id)| (at, id)).collect())
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        marks
+            .iter()
+            .try_for_each(|(execution, mark)| self.mark_one(execution, mark))
     }
 
     /// Reads the whole table: the mail of one execution comes with [`History::load`].

@@ -31,6 +31,13 @@ fn order(item: &Item) -> &str {
     place.split_once('#').map_or("", |(_, order)| order)
 }
 
+/// Whether a text is what [`order`] gives: a cursor is that of the last execution shown.
+fn is_order(text: &str) -> bool {
+    text.split_once('#').is_some_and(|(order, id)| {
+        order.len() == crate::order_text(0).len() && order.bytes().all(|digit| digit.is_ascii_digit()) && !id.is_empty()
+    })
+}
+
 impl DynamoStore {
     fn streams(&self, query: &Query) -> Result<Vec<Stream>, StoreError> {
         let flows = match &query.flow {
@@ -161,6 +168,9 @@ impl Listing for DynamoStore {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        if query.cursor.as_ref().is_some_and(|cursor| !is_order(cursor)) {
+            return Err(StoreError::BadCursor);
+        }
         let mut streams = self.streams(query)?;
         let mut page = Page::default();
         let mut last = Text::default();

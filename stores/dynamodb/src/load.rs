@@ -1,7 +1,7 @@
 //! Loading executions, and taking them.
 
 use crate::DynamoStore;
-use crate::head::{Head, Standing, place_of, turn_item};
+use crate::head::{Attached, Head, Standing, place_of, turn_item};
 use crate::item::{Item, number_of, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload;
@@ -10,7 +10,7 @@ use crate::table::{self, HEAD, PARTS, SK};
 use crate::wire::{Ask, Written};
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{StoreError, StoredHistory, Turn};
+use starbridge_ports::{Mark, StoreError, StoredHistory, Turn};
 
 /// How often a load begins anew because somebody else writes meanwhile.
 const TRIES: u32 = 20;
@@ -121,7 +121,7 @@ impl DynamoStore {
                 self.sessions.forget(execution);
                 return Ok(None);
             };
-            let history = self.history(&partition, false)?;
+            let mut history = self.history(&partition, false)?;
             if partition.head.record.ended.is_some() {
                 return Ok(Some(history));
             }
@@ -136,7 +136,12 @@ impl DynamoStore {
                 Some(item) => place_of(item)?,
                 None => (1, partition.head.last),
             };
-            let session = partition.head.session(next, last, false);
+            let mut session = partition.head.session(next, last, false);
+            if expired {
+                // Who had it did not give it back: it may be why.
+                Mark::Failed.change(&mut session.record);
+                history.record.attempts = session.record.attempts;
+            }
             if self.take(&Text::from(execution), session, expired)? {
                 return Ok(Some(history));
             }
@@ -165,6 +170,39 @@ impl DynamoStore {
             self.sessions.put(execution, session);
         }
         Ok(taken)
+    }
+
+    /// Changes what is known of an execution, unless somebody else has it.
+    pub(crate) fn mark_one(&self, execution: &Text, mark: &Mark) -> Result<(), StoreError> {
+        for _ in 0..TRIES {
+            let mut session = match self.sessions.get(execution) {
+                Some(session) => session,
+                None => match self.attach(execution)? {
+                    Attached::Here(session) => *session,
+                    Attached::Nowhere | Attached::Elsewhere => return Ok(()),
+                },
+            };
+            if session.record.ended.is_some() {
+                return Ok(());
+            }
+            mark.change(&mut session.record);
+            let (hold, write) = (session.held.then(|| self.new_hold()), self.write_id());
+            let op = self.head_op(execution, &session, &session.record, hold.as_ref(), None, &write);
+            let key = op.key();
+            if self.wire.write(&[op], &write)? == Written::Done || self.is_ours(&key, &write)? {
+                if session.held {
+                    self.sessions.put(execution, session);
+                }
+                return Ok(());
+            }
+            if session.held {
+                // Somebody else has it now: its next turn finds out.
+                return Ok(());
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "the execution `{execution}` is written all the time by somebody else"
+        )))
     }
 
     pub(crate) fn load_all(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {

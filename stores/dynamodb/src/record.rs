@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Record, RecordedFailure, STATUSES, StoreError, code_of};
+use starbridge_ports::{Broken, Record, RecordedFailure, STATUSES, StoreError, code_of};
 use std::time::Duration;
 
 fn json_of(record: &Record) -> Value {
@@ -34,14 +34,23 @@ fn json_of(record: &Record) -> Value {
     if let Some(parent) = &record.parent {
         put("parent", json!([&*parent.execution, parent.event.0]));
     }
-    if !record.ancestors.is_empty() {
-        put("ancestors", serde_json::to_value(&record.ancestors).unwrap_or_default());
+    if let Some(root) = &record.root {
+        put("root", json!(&**root));
+    }
+    if record.depth > 0 {
+        put("depth", json!(record.depth));
     }
     if record.awaited {
         put("awaited", json!(true));
     }
     if let Some(failure) = &record.failure {
         put("failure", json!([&*failure.error, &*failure.cause, &*failure.step]));
+    }
+    if record.attempts > 0 {
+        put("attempts", json!(record.attempts));
+    }
+    if let Some(broken) = &record.broken {
+        put("broken", json!([broken.since.0, &*broken.cause]));
     }
     Value::Object(members)
 }
@@ -52,7 +61,12 @@ fn of_json(json: &Value) -> Option<Record> {
     let labels = json
         .get("labels")
         .map(|labels| serde_json::from_value::<Object>(labels.clone()));
+    // What an earlier program kept in place of the two: all that came before, the parent first.
     let ancestors = json.get("ancestors").and_then(Value::as_array);
+    let oldest = ancestors.and_then(|ancestors| ancestors.last()).and_then(word);
+    let awaited = json.get("awaited").is_some();
+    let count = ancestors.filter(|_| awaited).map(|ancestors| ancestors.len() as u64);
+    let depth = json.get("depth").and_then(Value::as_u64).or(count).unwrap_or(0);
     let parent = json.get("parent").map(|parent| {
         Some(Parent {
             execution: word(parent.get(0)?)?,
@@ -64,6 +78,12 @@ fn of_json(json: &Value) -> Option<Record> {
             error: word(failure.get(0)?)?,
             cause: word(failure.get(1)?)?,
             step: word(failure.get(2)?)?,
+        })
+    });
+    let broken = json.get("broken").map(|broken| {
+        Some(Broken {
+            since: Timestamp(broken.get(0)?.as_i64()?),
+            cause: word(broken.get(1)?)?,
         })
     });
     let status = json.get("status")?.as_str()?;
@@ -78,9 +98,15 @@ fn of_json(json: &Value) -> Option<Record> {
         ended: time("ended"),
         labels: labels.transpose().ok()?,
         parent: parent.flatten(),
-        ancestors: ancestors.into_iter().flatten().filter_map(word).collect(),
-        awaited: json.get("awaited").is_some(),
+        root: json.get("root").and_then(word).or(oldest),
+        depth: u32::try_from(depth).unwrap_or(u32::MAX),
+        awaited,
         failure: failure.flatten(),
+        attempts: json
+            .get("attempts")
+            .and_then(Value::as_u64)
+            .map_or(0, |attempts| attempts.min(9) as u32),
+        broken: broken.flatten(),
     })
 }
 

@@ -9,8 +9,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
-    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -124,6 +124,12 @@ impl History for MemoryStore {
         }))
     }
 
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        let kept = self.lock();
+        let parent = kept.get(execution).and_then(|kept| kept.record.parent.as_ref());
+        Ok(parent.map(|parent| parent.execution.clone()))
+    }
+
     fn awake(&self) -> Result<Vec<Text>, StoreError> {
         let kept = self.lock();
         let awake = kept.executions.values().filter(|execution| execution.record.awake);
@@ -141,6 +147,17 @@ impl History for MemoryStore {
         due.sort_by_key(|(at, _)| *at);
         due.truncate(limit);
         Ok(due)
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        let mut kept = self.lock();
+        for (execution, mark) in marks {
+            let record = kept.get_mut(execution).map(|execution| &mut execution.record);
+            if let Some(record) = record.filter(|record| record.ended.is_none()) {
+                mark.change(record);
+            }
+        }
+        Ok(())
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -183,7 +200,7 @@ impl Listing for MemoryStore {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        Ok(self.lock().list(query))
+        self.lock().list(query)
     }
 
     fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {

@@ -3,18 +3,19 @@
 use crate::{Execution, Kept, last_of};
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Listed, Page, Query, Turn};
+use starbridge_ports::{Listed, Page, Query, StoreError, Turn};
 use std::collections::BTreeMap;
 
 impl Kept {
     /// A cursor is the number of the last execution shown.
-    pub(crate) fn list(&self, query: &Query) -> Page {
-        let before = query.cursor.as_ref().map(|cursor| cursor.parse().unwrap_or(0));
+    pub(crate) fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        let number = |cursor: &Text| cursor.parse().map_err(|_| StoreError::BadCursor);
+        let before = query.cursor.as_ref().map(number).transpose()?;
         let executions = self.executions.range(..before.unwrap_or(u64::MAX)).rev();
         let mut fitting = executions.filter(|(_, execution)| query.fits(&execution.record));
         let found: Vec<_> = fitting.by_ref().take(query.limit).collect();
         let next = found.last().filter(|_| fitting.next().is_some());
-        Page {
+        Ok(Page {
             next: next.map(|(number, _)| Text::from(number.to_string())),
             items: found
                 .into_iter()
@@ -23,7 +24,7 @@ impl Kept {
                     record: execution.record.clone(),
                 })
                 .collect(),
-        }
+        })
     }
 
     pub(crate) fn counts(&self) -> Vec<(Status, u64)> {

@@ -3,11 +3,12 @@
 use crate::head::{Head, MOST_EVENTS, place};
 use crate::notices;
 use crate::queueing;
+use crate::record;
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, Message, MessageId, Record, Refusal, Turn, code_of, shard_of};
+use starbridge_ports::{Append, Mark, Message, MessageId, Record, Refusal, Turn, code_of, shard_of};
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
     let mut refusals = Vec::new();
@@ -119,8 +120,8 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
     work.connection
         .prepare_cached(
             "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
-                parent_execution, parent_event, ancestors, awaited, error, cause, step)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                parent_execution, parent_event, root, depth, awaited, error, cause, step)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         )?
         .execute(params![
             number,
@@ -137,7 +138,8 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
             labels.map(|labels| serde_json::to_string(labels).unwrap_or_default()),
             record.parent.as_ref().map(|parent| parent.execution.as_str()),
             record.parent.as_ref().map(|parent| parent.event.0),
-            (!record.ancestors.is_empty()).then(|| serde_json::to_string(&record.ancestors).unwrap_or_default()),
+            record.root.as_ref().map(Text::as_str),
+            record.depth,
             record.awaited,
             failure.map(|failure| failure.error.as_str()),
             failure.map(|failure| failure.cause.as_str()),
@@ -204,7 +206,7 @@ fn update(connection: &Connection, number: i64, record: &Record, status: usize) 
     connection
         .prepare_cached(
             "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
-                cause = ?9, step = ?10
+                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13
              WHERE number = ?1",
         )?
         .execute(params![
@@ -218,8 +220,25 @@ fn update(connection: &Connection, number: i64, record: &Record, status: usize) 
             failure.map(|failure| failure.error.as_str()),
             failure.map(|failure| failure.cause.as_str()),
             failure.map(|failure| failure.step.as_str()),
+            record.attempts,
+            record.broken.as_ref().map(|broken| broken.since.0),
+            record.broken.as_ref().map(|broken| broken.cause.as_str()),
         ])
         .map(drop)
+}
+
+/// What marks say of executions that have not ended.
+pub(crate) fn mark(connection: &Connection, marks: &[(Text, Mark)]) -> rusqlite::Result<()> {
+    for (execution, mark) in marks {
+        let Some((number, mut record)) = record::read(connection, execution)? else {
+            continue;
+        };
+        if record.ended.is_none() {
+            mark.change(&mut record);
+            update(connection, number, &record, code_of(record.status))?;
+        }
+    }
+    Ok(())
 }
 
 fn discard(connection: &Connection, message: &MessageId) -> rusqlite::Result<()> {

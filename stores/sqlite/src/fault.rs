@@ -2,7 +2,22 @@
 
 use rusqlite::{Error, ErrorCode};
 use starbridge_ports::StoreError;
+use std::io;
 use std::path::Path;
+
+/// The same for what is done to files without SQLite.
+pub(crate) fn io_error(path: &Path, error: &io::Error) -> StoreError {
+    let file = path.display();
+    StoreError::Unavailable(match error.kind() {
+        io::ErrorKind::NotFound => format!("{file} can't be opened: does its folder exist, and may it be read?"),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("{file} can't be written: it, its folder and the files beside it must be writable")
+        }
+        io::ErrorKind::StorageFull => format!("no space is left for {file}: free some and start again"),
+        io::ErrorKind::AlreadyExists => format!("{file} is there already, and is not written over"),
+        _ => format!("{file}: {error}"),
+    })
+}
 
 /// The error with what is to be done about it.
 pub(crate) fn store_error(path: &Path, error: &Error) -> StoreError {
@@ -31,6 +46,14 @@ pub(crate) fn store_error(path: &Path, error: &Error) -> StoreError {
         // What is kept is not of the form it was written in.
         None => StoreError::Corrupt(format!("{file}: {error}")),
     }
+}
+
+/// Whether the file or the log is not what it should be.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 /// An error for a text that should have been JSON.

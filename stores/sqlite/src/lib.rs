@@ -1,7 +1,8 @@
 //! A store in one SQLite file: the embedded default. It knows no flow and reads no event.
 //!
 //! One connection writes, behind a lock, and a batch of appends is one transaction with one flush. A few other
-//! connections read what is committed. A store has one owner at a time: a lock file beside it says which process.
+//! connections read what is committed. A store has one owner at a time, by a lock on its file; a file beside it says which
+//! process, and whether the log is needed.
 
 mod append;
 mod catalogue;
@@ -9,7 +10,10 @@ mod fault;
 mod head;
 mod list;
 mod load;
+mod log_file;
+mod mark;
 mod migrate;
+mod modes;
 mod notices;
 mod open;
 mod owner;
@@ -18,7 +22,6 @@ mod readers;
 mod record;
 mod retention;
 mod shelf;
-mod whereabouts;
 mod write;
 
 pub use head::MOST_EVENTS;
@@ -30,8 +33,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
-    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -40,10 +43,12 @@ use write::Writer;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    // INVARIANT: the connections stand before the owner: they are closed while the file is still ours.
-    writer: Mutex<Writer>,
+    // INVARIANT: closed in this order. The last connection moves the log into the file, and must know whether it may; and all
+    // are closed while the file is still ours.
     readers: Readers,
-    _owner: Owner,
+    writer: Mutex<Writer>,
+    warnings: Vec<String>,
+    owner: Owner,
 }
 
 impl SqliteStore {
@@ -62,9 +67,19 @@ impl SqliteStore {
         &self.path
     }
 
+    /// Whether it was made when it was opened.
+    pub fn is_new(&self) -> bool {
+        self.owner.made
+    }
+
+    /// What others may do with its files, each with what to do about it.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// Writes a copy of all that is kept now to a new file, while the store goes on.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StoreError> {
-        open::copy(&self.path, to.as_ref()).map_err(|error| fault::store_error(to.as_ref(), &error))
+        open::copy(&self.path, to.as_ref())
     }
 
     /// A panic while the lock was held leaves a transaction open, which the next one begins by rolling back.
@@ -73,9 +88,11 @@ impl SqliteStore {
     }
 
     fn read<T>(&self, work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        self.readers
-            .with(work)
-            .map_err(|error| fault::store_error(&self.path, &error))
+        self.readers.with(work).map_err(|error| match fault::is_damage(&error) {
+            // The writer knows whether somebody did it, and has to stop then.
+            true => self.writer().cause(&error),
+            false => fault::store_error(&self.path, &error),
+        })
     }
 }
 
@@ -100,12 +117,20 @@ impl History for SqliteStore {
         self.read(|connection| load::load(connection, execution, false))
     }
 
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        self.read(|connection| load::parent_of(connection, execution))
+    }
+
     fn awake(&self) -> Result<Vec<Text>, StoreError> {
         self.read(load::awake)
     }
 
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         self.read(|connection| load::due(connection, before, limit))
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        self.writer().transaction(|work| append::mark(work.connection, marks))
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -138,7 +163,8 @@ impl Listing for SqliteStore {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        self.read(|connection| list::list(connection, query))
+        let place = list::place(query)?;
+        self.read(|connection| list::list(connection, query, place))
     }
 
     fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {

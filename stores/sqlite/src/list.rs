@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use starbridge_fdl::value::Text;
 use starbridge_machine::Status;
-use starbridge_ports::{Listed, Page, Query, STATUSES, code_of};
+use starbridge_ports::{Listed, Page, Query, STATUSES, StoreError, code_of};
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
     for sql in [
@@ -32,9 +32,17 @@ pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u
     Ok(counts.into_iter().filter_map(known).collect())
 }
 
-/// A cursor is the number of the last execution shown.
-pub(crate) fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
-    let before = query.cursor.as_ref().map(|cursor| cursor.parse::<i64>().unwrap_or(0));
+/// Where a page begins: a cursor is the number of the last execution shown.
+pub(crate) fn place(query: &Query) -> Result<Option<i64>, StoreError> {
+    let number = |cursor: &Text| {
+        let number = cursor.parse::<u64>().ok().and_then(|number| i64::try_from(number).ok());
+        number.ok_or(StoreError::BadCursor)
+    };
+    query.cursor.as_ref().map(number).transpose()
+}
+
+/// A page of what comes after that place.
+pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) -> rusqlite::Result<Page> {
     let few = match (&query.flow, &query.name) {
         (Some(flow), Some(name)) => few_named(connection, flow, name)?,
         _ => None,
@@ -136,6 +144,11 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
             terms.add(format!("+e.status IN ({})", many.join(", ")));
         }
     }
+    if query.broken {
+        // Few are, whatever else is asked for.
+        let plus = if few.is_some() { "+" } else { "" };
+        terms.add(format!("{plus}e.broken IS NOT NULL"));
+    }
     if let Some(few) = few {
         let few: Vec<String> = few.iter().map(i64::to_string).collect();
         let few = terms.value(Value::Text(format!("[{}]", few.join(","))));
@@ -226,10 +239,8 @@ mod tests {
 
     #[test]
     fn every_list_has_its_index_and_none_is_sorted() {
-        let connection = Connection::open_in_memory().unwrap();
-        connection
-            .execute_batch(include_str!("../migrations/0001-first.sql"))
-            .unwrap();
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(crate::migrate::bring_up(&mut connection).is_ok());
         let flow = |query: Query| Query {
             flow: Some("f".into()),
             ..query

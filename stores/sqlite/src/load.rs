@@ -51,6 +51,14 @@ fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Text> {
     Ok(Text::from(row.get_ref(column)?.as_str()?))
 }
 
+pub(crate) fn parent_of(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Text>> {
+    let parent: Option<Option<String>> = connection
+        .prepare_cached("SELECT parent_execution FROM executions WHERE id = ?1")?
+        .query_row([execution], |row| row.get(0))
+        .optional()?;
+    Ok(parent.flatten().map(Text::from))
+}
+
 pub(crate) fn awake(connection: &Connection) -> rusqlite::Result<Vec<Text>> {
     let mut ids: Vec<Text> = connection
         .prepare_cached("SELECT id FROM executions WHERE awake = 1")?

@@ -6,10 +6,12 @@ use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUSES;
 
 /// The steps from nothing to the present format, in order. One that was released is never changed: the store keeps its checksum.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
+    include_str!("../migrations/0004-origins.sql"),
+    include_str!("../migrations/0005-broken.sql"),
 ];
 
 pub(crate) enum MigrateError {
@@ -128,6 +130,31 @@ mod tests {
             bring_up_by(&mut connection, &[FIRST]),
             Err(MigrateError::Newer { found: 2, known: 1 })
         ));
+    }
+
+    #[test]
+    fn the_list_of_all_that_came_before_becomes_root_and_depth() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &MIGRATIONS[..3]).is_ok());
+        for (number, ancestors, awaited) in [
+            (1, "NULL", 0),
+            (2, r#"'["one"]'"#, 1),
+            (3, r#"'["two","one"]'"#, 1),
+            (4, r#"'["three","two","one"]'"#, 0),
+        ] {
+            let sql = format!(
+                "INSERT INTO executions (number, id, shard, flow, version, status, awake, started, awaited, ancestors)
+                 VALUES ({number}, 'id{number}', 0, 'f', 1, 1, 1, 0, {awaited}, {ancestors})"
+            );
+            connection.execute_batch(&sql).unwrap();
+        }
+        assert!(bring_up(&mut connection).is_ok());
+        assert_eq!(
+            numbers(&connection, "SELECT depth FROM executions ORDER BY number"),
+            [0, 1, 2, 0]
+        );
+        let of_one = "SELECT number FROM executions WHERE root = 'one' AND ancestors IS NULL ORDER BY number";
+        assert_eq!(numbers(&connection, of_one), [2, 3, 4]);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Opening a store, or making one.
 
 use crate::SqliteStore;
-use crate::fault::store_error;
+use crate::fault::{io_error, store_error};
+use crate::log_file::{Files, beside, leave_as_it_is};
+use crate::mark::{self, Log, Mark, Moment, NotMarked, Said};
 use crate::migrate::{self, MigrateError};
-use crate::owner::{NotOwner, Owner};
+use crate::modes;
+use crate::owner::{NotOwner, Owner, private};
 use crate::readers::Readers;
 use crate::write::Writer;
 use rusqlite::{Connection, OpenFlags};
@@ -40,6 +43,8 @@ pub struct Options {
     pub readers: usize,
     /// Pages the file may have; 0: as many as the disk holds.
     pub most_pages: u32,
+    /// Opens a store whose log was lost, with what is in its file.
+    pub accept_lost_log: bool,
 }
 
 impl Default for Options {
@@ -52,6 +57,7 @@ impl Default for Options {
             flush: Flush::Each,
             readers: 8,
             most_pages: 0,
+            accept_lost_log: false,
         }
     }
 }
@@ -87,6 +93,25 @@ pub enum OpenError {
         /// The step of its making that differs.
         migration: u32,
     },
+    /// The file beside it that says who has it is a link, or something else.
+    NoLock {
+        /// That file.
+        path: PathBuf,
+    },
+    /// There is a log, but not the file it is of.
+    OnlyLog {
+        /// The store's file.
+        path: PathBuf,
+        /// The log.
+        log: PathBuf,
+    },
+    /// It was not closed, and its log is gone or was cut: what was in it is lost.
+    LostLog {
+        /// The store's file.
+        path: PathBuf,
+        /// Where the log should be.
+        log: PathBuf,
+    },
     /// The file or its disk.
     Store(StoreError),
 }
@@ -112,6 +137,25 @@ impl std::fmt::Display for OpenError {
                 "{} was made by an unreleased program: its step {migration} to the present format is another one",
                 path.display()
             ),
+            Self::NoLock { path } => write!(
+                f,
+                "{} is a link or has something else in it, where the store says who has it open: move it away",
+                path.display()
+            ),
+            Self::OnlyLog { path, log } => write!(
+                f,
+                "there is a log `{}`, but nothing in `{}`, which it is of: put the file back, or move the log away to begin \
+                 a new store",
+                log.display(),
+                path.display()
+            ),
+            Self::LostLog { path, log } => write!(
+                f,
+                "{} was not closed, and its log `{}` is gone or was cut, with what was acknowledged last: put the log back, \
+                 go on from a backup, or accept the loss with `starbridge serve --accept-lost-log`",
+                path.display(),
+                log.display()
+            ),
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -123,27 +167,27 @@ impl std::error::Error for OpenError {}
 pub(crate) const APPLICATION: i32 = 0x5374_6272;
 
 pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenError> {
-    // Whatever way leads to a file, it has one lock.
-    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let path = real.as_path();
+    // Beside the file itself is what belongs to it, whatever link led there.
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let path = real(path);
+    let owner = Owner::take(&path).map_err(|why| not_owner(&path, why))?;
+    // It may have been made just now.
+    let path = &*real(&path);
     let failed = |error: rusqlite::Error| OpenError::Store(store_error(path, &error));
-    let owner = Owner::take(path).map_err(|why| match why {
-        NotOwner::Taken(process) => OpenError::Taken {
-            path: path.to_path_buf(),
-            process,
-        },
-        NotOwner::Io(lock, error) => OpenError::Store(StoreError::Unavailable(format!("{}: {error}", lock.display()))),
-    })?;
+    let left = left_behind(path, options)?;
     let mut connection = Connection::open_with_flags(
         path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )
     .map_err(failed)?;
+    leave_as_it_is(&connection, true).map_err(failed)?;
     if !is_ours(&connection).map_err(failed)? {
         return Err(OpenError::Foreign {
             path: path.to_path_buf(),
         });
     }
+    let mark = Mark::take(&beside(path, ".lock"), left).map_err(|why| not_marked(path, why))?;
+    leave_as_it_is(&connection, false).map_err(failed)?;
     let journal = set_up(&connection, options).map_err(failed)?;
     if journal != "wal" {
         // File systems without shared memory have no log.
@@ -164,14 +208,58 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
             migration,
         },
     })?;
-    let writer = Writer::new(connection, path.to_path_buf()).map_err(failed)?;
+    let files = Files::of(path, mark).map_err(|error| OpenError::Store(io_error(path, &error)))?;
+    let writer = Writer::new(connection, path.to_path_buf(), files).map_err(failed)?;
     let (file, mapped) = (path.to_path_buf(), options.mapped_bytes);
     Ok(SqliteStore {
         path: path.to_path_buf(),
-        writer: Mutex::new(writer),
         readers: Readers::new(options.readers, move || reader(&file, mapped)),
-        _owner: owner,
+        writer: Mutex::new(writer),
+        warnings: modes::warnings(path),
+        owner,
     })
+}
+
+fn not_owner(path: &Path, why: NotOwner) -> OpenError {
+    let path = path.to_path_buf();
+    match why {
+        NotOwner::Taken(process) => OpenError::Taken { path, process },
+        NotOwner::NoFile => OpenError::Foreign { path },
+        NotOwner::OnlyLog(log) => OpenError::OnlyLog { path, log },
+        NotOwner::Io(error) => OpenError::Store(io_error(&path, &error)),
+    }
+}
+
+fn not_marked(path: &Path, why: NotMarked) -> OpenError {
+    match why {
+        NotMarked::Taken(process) => OpenError::Taken {
+            path: path.to_path_buf(),
+            process,
+        },
+        NotMarked::Foreign(path) => OpenError::NoLock { path },
+        NotMarked::Io(path, error) => OpenError::Store(io_error(&path, &error)),
+    }
+}
+
+/// What is known of the log of the last process that had the store. An error, where it is needed and not there.
+fn left_behind(path: &Path, options: &Options) -> Result<Option<Said>, OpenError> {
+    let said = mark::read(&beside(path, ".lock")).map_err(|why| not_marked(path, why))?;
+    let log = beside(path, "-wal");
+    let there = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let now = std::fs::metadata(path).map_err(|error| OpenError::Store(io_error(path, &error)))?;
+    let of = Moment::of(&now);
+    let lost = said.is_some_and(|said| match said.log {
+        Log::Moved => false,
+        Log::Needed => !there && said.of.is_still(of),
+        Log::Cut => said.of.is_still(of),
+    });
+    if lost && !options.accept_lost_log {
+        return Err(OpenError::LostLog {
+            path: path.to_path_buf(),
+            log,
+        });
+    }
+    Ok(there.then_some(Said { log: Log::Needed, of }))
 }
 
 /// Whether the file is a store, or empty, so that it may become one.
@@ -228,8 +316,20 @@ fn reader(path: &Path, mapped: u64) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// A connection of its own, so that no reader is missing as long as it takes.
-pub(crate) fn copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
+/// A connection of its own, so that no reader is missing as long as it takes. The copy is for its owner only, as the store is.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| store_error(to, &error);
+    let made = private().create_new(true).open(to);
+    made.map_err(|error| io_error(to, &error))?;
+    let copied = copy_into(from, to).map_err(failed);
+    if copied.is_err() {
+        // It was empty and ours. A part of a store would be taken for one.
+        let _ = std::fs::remove_file(to);
+    }
+    copied
+}
+
+fn copy_into(from: &Path, to: &Path) -> rusqlite::Result<()> {
     let connection = Connection::open_with_flags(
         from,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,

@@ -1,52 +1,157 @@
-//! One owner at a time, by a lock beside the file.
+//! One owner at a time, by a lock on the store's file itself: whatever name leads to it, it is the same lock.
+//!
+//! INVARIANT: the file that carries the lock is opened before SQLite opens it, and closed after SQLite closed it. Closing
+//! any handle of a file ends all locks that SQLite took on it in this process.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use crate::log_file::beside;
+use std::collections::BTreeSet;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Ownership of a store. The system ends it with the process, however that ends.
 #[derive(Debug)]
 pub(crate) struct Owner {
     _file: File,
+    identity: Identity,
+    /// Whether there was nothing in the file.
+    pub(crate) made: bool,
 }
 
 /// Why it was not had.
 #[derive(Debug)]
 pub(crate) enum NotOwner {
-    /// Another process has it, the one with this id, if it could be read.
+    /// Another has it: the process with this id, if that could be found out.
     Taken(Option<u32>),
-    /// The lock file could not be used.
-    Io(PathBuf, io::Error),
+    /// What is there is no regular file.
+    NoFile,
+    /// There is a log, and no file it is of.
+    OnlyLog(PathBuf),
+    /// The file could not be used.
+    Io(io::Error),
+}
+
+impl From<io::Error> for NotOwner {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// What tells a file from any other: nothing, where the system does not say.
+pub(crate) type Identity = Option<(u64, u64)>;
+
+/// The files this process owns. A second owner is turned away before it opens the file.
+static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+fn owned() -> MutexGuard<'static, BTreeSet<(u64, u64)>> {
+    OWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Owner {
-    /// Takes ownership of the store in that file. The lock file stays when it ends: removing it would race with who comes next.
-    pub(crate) fn take(store: &Path) -> Result<Self, NotOwner> {
-        let mut name = store.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        let io = |error| NotOwner::Io(path.clone(), error);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let read = file.read_to_string(&mut text);
-                return Err(NotOwner::Taken(read.ok().and_then(|_| text.trim().parse().ok())));
+    /// Takes ownership of the store in that file, which is made where there is none: for its owner only, whatever the umask.
+    pub(crate) fn take(path: &Path) -> Result<Self, NotOwner> {
+        let mut owned = owned();
+        match std::fs::metadata(path) {
+            Ok(there) if !there.is_file() => return Err(NotOwner::NoFile),
+            Ok(there) if identity(&there).is_some_and(|identity| owned.contains(&identity)) => {
+                return Err(NotOwner::Taken(Some(std::process::id())));
             }
-            Err(TryLockError::Error(error)) => return Err(io(error)),
+            Ok(there) if there.len() == 0 => not_only_log(path)?,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                not_only_log(path)?;
+                make(path)?;
+            }
+            Err(error) => return Err(error.into()),
         }
-        let write = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
-        write.map_err(io)?;
-        Ok(Self { _file: file })
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let there = file.metadata()?;
+        lock(&file, &there)?;
+        let identity = identity(&there);
+        owned.extend(identity);
+        Ok(Self {
+            _file: file,
+            identity,
+            made: there.len() == 0,
+        })
     }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(identity) = &self.identity {
+            owned().remove(identity);
+        }
+    }
+}
+
+/// SQLite deletes a log whose file is empty or not there.
+fn not_only_log(path: &Path) -> Result<(), NotOwner> {
+    let log = beside(path, "-wal");
+    match std::fs::metadata(&log) {
+        Ok(there) if there.len() > 0 => Err(NotOwner::OnlyLog(log)),
+        _ => Ok(()),
+    }
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    match private().create_new(true).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// For writing a file that, if it is made, only its owner may use. SQLite gives what it makes beside the store the same mode.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Elsewhere than on Linux such a lock could be one of those SQLite takes; there the file beside the store has to do.
+#[cfg(target_os = "linux")]
+fn lock(file: &File, there: &Metadata) -> Result<(), NotOwner> {
+    use std::fs::TryLockError;
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(NotOwner::Taken(holder(there))),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lock(_: &File, _: &Metadata) -> Result<(), NotOwner> {
+    Ok(())
+}
+
+/// Who has locked that file. A line of `/proc/locks`: `7: FLOCK  ADVISORY  WRITE 4711 08:02:393220 0 EOF`.
+#[cfg(target_os = "linux")]
+fn holder(there: &Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = there.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let holder = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", process, place, ..] = words[..] else {
+            return None;
+        };
+        let same = place.rsplit(':').next() == Some(&inode);
+        same.then(|| process.parse().ok()).flatten()
+    };
+    locks.lines().find_map(holder).filter(|process| *process > 0)
+}
+
+#[cfg(unix)]
+pub(crate) fn identity(there: &Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    Some((there.dev(), there.ino()))
+}
+
+/// Elsewhere nobody can take away a file that is open.
+#[cfg(not(unix))]
+pub(crate) fn identity(_: &Metadata) -> Identity {
+    None
 }

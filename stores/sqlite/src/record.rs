@@ -5,13 +5,13 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Record, RecordedFailure, STATUSES};
+use starbridge_ports::{Broken, Record, RecordedFailure, STATUSES};
 
 /// The code the index of statuses leaves out.
 pub(crate) const SUCCEEDED: usize = 4;
 
 /// The columns of a record, as [`from_row`] takes them.
-pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, ancestors, awaited, error, cause, step";
+pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken";
 
 /// The execution's number, id and record.
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
@@ -21,10 +21,6 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
     let labels: Option<Object> = labels
         .map(|labels| serde_json::from_str(labels).map_err(|error| no_json(10, error)))
         .transpose()?;
-    let ancestors = row.get_ref(13)?.as_str_or_null()?;
-    let ancestors: Option<Vec<Text>> = ancestors
-        .map(|ancestors| serde_json::from_str(ancestors).map_err(|error| no_json(13, error)))
-        .transpose()?;
     let parent = match (text(11)?, row.get::<_, Option<u64>>(12)?) {
         (Some(execution), Some(event)) => Some(Parent {
             execution,
@@ -32,11 +28,11 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
         }),
         _ => None,
     };
-    let failure = text(15)?.map(|error| -> rusqlite::Result<_> {
+    let failure = text(16)?.map(|error| -> rusqlite::Result<_> {
         Ok(RecordedFailure {
             error,
-            cause: text(16)?.unwrap_or_default(),
-            step: text(17)?.unwrap_or_default(),
+            cause: text(17)?.unwrap_or_default(),
+            step: text(18)?.unwrap_or_default(),
         })
     });
     let record = Record {
@@ -50,9 +46,17 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
         ended: row.get::<_, Option<i64>>(9)?.map(Timestamp),
         labels,
         parent,
-        ancestors: ancestors.unwrap_or_default(),
-        awaited: row.get(14)?,
+        root: text(13)?,
+        depth: row.get(14)?,
+        awaited: row.get(15)?,
         failure: failure.transpose()?,
+        attempts: row.get(19)?,
+        broken: text(21)?
+            .map(|cause| -> rusqlite::Result<_> {
+                let since = Timestamp(row.get(20)?);
+                Ok(Broken { since, cause })
+            })
+            .transpose()?,
     };
     Ok((row.get(0)?, id, record))
 }

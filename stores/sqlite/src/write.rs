@@ -2,7 +2,7 @@
 
 use crate::fault::store_error;
 use crate::head::Heads;
-use crate::whereabouts::Whereabouts;
+use crate::log_file::{Files, Loss, leave_as_it_is};
 use rusqlite::Connection;
 use starbridge_ports::STATUSES;
 use starbridge_ports::StoreError;
@@ -20,9 +20,10 @@ pub(crate) struct Work<'a> {
 
 /// The connection that writes, and what it knows of what it wrote.
 pub(crate) struct Writer {
+    // INVARIANT: closed before the files are given up.
     connection: Connection,
     path: PathBuf,
-    whereabouts: Whereabouts,
+    files: Files,
     heads: Heads,
     next: i64,
     /// Why nothing is written any more.
@@ -30,7 +31,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(connection: Connection, path: PathBuf) -> rusqlite::Result<Self> {
+    pub(crate) fn new(connection: Connection, path: PathBuf, files: Files) -> rusqlite::Result<Self> {
         // What is still to be deleted must not become somebody else's.
         let next = connection.query_row(
             "SELECT coalesce(max(number), 0) + 1 FROM (SELECT max(number) AS number FROM executions UNION ALL SELECT max(number) FROM cleared)",
@@ -39,8 +40,8 @@ impl Writer {
         )?;
         Ok(Self {
             connection,
-            whereabouts: Whereabouts::of(&path),
             path,
+            files,
             heads: Heads::default(),
             next,
             broken: None,
@@ -63,29 +64,54 @@ impl Writer {
             self.undo();
         }
         let error = match self.attempt(work) {
-            Ok(done) => match self.run("COMMIT") {
-                Ok(()) => return self.still_there().map(|()| done),
+            Ok(done) => match self.commit() {
+                Ok(()) => return Ok(done),
                 Err(error) => {
-                    let error = store_error(&self.path, &error);
                     self.broken = Some(error.clone());
                     error
                 }
             },
-            Err(error) => store_error(&self.path, &error),
+            Err(error) => self.cause(&error),
         };
         self.undo();
         Err(error)
     }
 
-    /// What was just written is durable only if the next to open the store will find it.
-    fn still_there(&mut self) -> Result<(), StoreError> {
-        let Some(missing) = self.whereabouts.missing() else {
-            return Ok(());
+    /// What is behind an error: a log with a hole looks like a disk that fails.
+    pub(crate) fn cause(&mut self, error: &rusqlite::Error) -> StoreError {
+        let Err(loss) = self.files.look() else {
+            return store_error(&self.path, error);
         };
-        let why = "was taken away while it was in use: what was kept is in it, wherever it is now";
-        let error = StoreError::Unavailable(format!("{} {why}", missing.display()));
-        self.broken = Some(error.clone());
-        Err(error)
+        let lost = self.lost(loss);
+        self.broken = Some(lost.clone());
+        lost
+    }
+
+    /// What was just written is durable only if the next to open the store will find it.
+    fn commit(&mut self) -> Result<(), StoreError> {
+        if let Err(loss) = self.files.look() {
+            return Err(self.lost(loss));
+        }
+        self.run("COMMIT").map_err(|error| store_error(&self.path, &error))?;
+        let seen = self.files.look_again();
+        seen.map_err(|loss| self.lost(loss))
+    }
+
+    fn lost(&self, loss: Loss) -> StoreError {
+        match loss {
+            Loss::Taken(file) => {
+                let why = "was taken away while it was in use: what was kept is in it, wherever it is now";
+                StoreError::Unavailable(format!("{} {why}", file.display()))
+            }
+            Loss::Cut(file) => {
+                // Where this fails, the file is moved on with what is left of the log, and the next start says that it was cut.
+                let _ = leave_as_it_is(&self.connection, true);
+                let why = "became shorter while it was in use, and something that was acknowledged may be lost: go on from \
+                           a backup, or with what is left by `starbridge serve --accept-lost-log`";
+                StoreError::Corrupt(format!("{} {why}", file.display()))
+            }
+            Loss::Unsaid(why) => StoreError::Unavailable(why),
+        }
     }
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
@@ -117,5 +143,14 @@ impl Writer {
 
     fn run(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+}
+
+impl Drop for Writer {
+    /// What was cut since the last commit must not be moved into the file.
+    fn drop(&mut self) {
+        if let Err(loss) = self.files.look() {
+            self.lost(loss);
+        }
     }
 }

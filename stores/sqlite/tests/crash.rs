@@ -5,7 +5,7 @@
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, History, Listing, Query, Record, StoreError, Turn};
-use starbridge_sqlite::{Options, SqliteStore};
+use starbridge_sqlite::{OpenError, Options, SqliteStore};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -21,6 +21,11 @@ fn main() {
     }
     killed();
     println!("test killed ... ok");
+    #[cfg(unix)]
+    {
+        taken_apart();
+        println!("test taken_apart ... ok");
+    }
     #[cfg(unix)]
     {
         no_more_space();
@@ -159,6 +164,39 @@ fn killed() {
         there = check(&path, acknowledged);
     }
     assert!(there >= 12);
+}
+
+/// Of a store that was killed, file and log are needed, until some program moved the log into the file.
+#[cfg(unix)]
+fn taken_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let log = folder.path().join("store.db-wal");
+    let away = folder.path().join("away");
+    let program = std::env::current_exe().expect("this program");
+    let mut child = child(&mut Command::new(program), &path);
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let line = lines.nth(4).expect("a line").expect("readable");
+    let acknowledged = line.parse().expect("a number");
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    std::fs::rename(&log, &away).expect("moved");
+    let refused = SqliteStore::open(&path).expect_err("the log is not there");
+    assert!(matches!(refused, OpenError::LostLog { .. }), "{refused}");
+    std::fs::rename(&away, &log).expect("moved back");
+    std::fs::rename(&path, &away).expect("moved");
+    let refused = SqliteStore::open(&path).expect_err("the file is not there");
+    assert!(matches!(refused, OpenError::OnlyLog { .. }), "{refused}");
+    assert!(log.exists() && !path.exists());
+    std::fs::rename(&away, &path).expect("moved back");
+    // What a shell of SQLite does when it ends.
+    let shell = rusqlite::Connection::open(&path).expect("a connection");
+    shell
+        .execute_batch("PRAGMA wal_checkpoint")
+        .expect("moved into the file");
+    shell.close().expect("closed");
+    assert!(!log.exists());
+    check(&path, acknowledged);
 }
 
 /// A bound of the system on the size of files stands for a disk that fails.

@@ -1,14 +1,15 @@
 //! Runs a campaign and prints its figures.
 
 use starbridge_tests::campaigns::{
-    Findings, crashes, failing, full_disk, holds, kills, leases, planted, simulation, torn,
+    Findings, attack, crashes, failing, full_disk, holds, kills, leases, planted, simulation, torn,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: campaign crashes [--full]
+usage: campaign attack --program FILE [--only NAME] [--slice] [--jobs N] | --list
+       campaign crashes [--full]
        campaign kills --program FILE [--count N] [--seed S]
        campaign simulate [--seeds N] [--seed S]
        campaign planted
@@ -21,6 +22,9 @@ usage: campaign crashes [--full]
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("attack", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return run_attack(rest);
+    }
     let done = match arguments.split_first() {
         Some((campaign, rest)) => options(rest).and_then(|options| run(campaign, &options)),
         None => Err("a campaign is missing".to_owned()),
@@ -114,6 +118,39 @@ fn run_holder(options: &Options) -> Result<Findings, String> {
     let log = options.get("log").ok_or("`--log` is missing")?;
     let working = holds::hold(server, Path::new(log), number(options, "seed", 1)?);
     runtime()?.block_on(working).map(|()| Findings::default())
+}
+
+/// A table of its own: what was tried, what is allowed, what was seen.
+fn run_attack(arguments: &[String]) -> ExitCode {
+    match attack(arguments) {
+        Ok((passed, failed)) => {
+            println!("{passed} passed, {failed} failed");
+            ExitCode::from(u8::from(failed > 0))
+        }
+        Err(problem) => {
+            eprintln!("error: {problem}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn attack(arguments: &[String]) -> Result<(usize, usize), String> {
+    let options = options(arguments)?;
+    if options.contains_key("list") {
+        println!("| try | what is done | bound | |\n|---|---|---|---|");
+        for row in attack::list() {
+            println!("| {} |", row.join(" | "));
+        }
+        return Ok((0, 0));
+    }
+    let program = options.get("program").ok_or("`--program` is missing")?;
+    let settings = attack::Options {
+        program: PathBuf::from(program),
+        only: options.get("only").cloned(),
+        slice: options.contains_key("slice"),
+        jobs: number(&options, "jobs", 1)?,
+    };
+    runtime()?.block_on(attack::run(&settings))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {

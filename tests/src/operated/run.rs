@@ -95,6 +95,7 @@ impl Run {
             seed: 1,
             labels: case.labels.clone(),
             parent: None,
+            tokens: Vec::new(),
         };
         self.give(Signal::Start(Box::new(started)))
             .map_err(|rejection| rejection.to_string())?;

@@ -4,7 +4,9 @@ use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Object;
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, Message, MessageBody, Record, RecordedFailure, Refusal};
+use starbridge_ports::{
+    Append, Broken, CULPRIT, Mark, Message, MessageBody, Query, Record, RecordedFailure, Refusal, SUSPECT,
+};
 
 pub(super) const CASES: &[Case] = &[
     ("what is appended is loaded", what_is_appended_is_loaded),
@@ -23,7 +25,58 @@ pub(super) const CASES: &[Case] = &[
     ("who is awake", who_is_awake),
     ("who is due", who_is_due),
     ("what ended may go on", what_ended_may_go_on),
+    ("who is set aside", who_is_set_aside),
 ];
+
+fn who_is_set_aside(tried: &mut Tried<'_>) {
+    tried.append(&[start("a"), start("b"), start("c")]);
+    let ended = Record {
+        status: Status::Succeeded,
+        awake: false,
+        ended: Some(Timestamp(9)),
+        ..record("")
+    };
+    tried.append(&[Append {
+        record: Some(ended),
+        ..more("c", 2, 1)
+    }]);
+    let broken = Broken {
+        since: Timestamp(7),
+        cause: "it \"panicked\"".into(),
+    };
+    let attempts = |tried: &mut Tried<'_>, marks: &[Mark]| {
+        let marks: Vec<_> = marks.iter().map(|mark| ("b".into(), mark.clone())).collect();
+        tried.store().mark(&marks).unwrap();
+        tried.store().record("b").unwrap().unwrap().attempts
+    };
+    let failed = vec![Mark::Failed; 4];
+    assert_eq!(attempts(tried, &failed[..1]), 1);
+    assert_eq!(attempts(tried, &failed), SUSPECT);
+    assert_eq!(attempts(tried, &[Mark::Alone]), CULPRIT);
+    assert_eq!(attempts(tried, &[Mark::Survived]), SUSPECT);
+    let marks = ["a", "c", "nowhere"].map(|id| (id.into(), Mark::Broken(broken.clone())));
+    tried.store().mark(&marks).unwrap();
+    let query = Query {
+        broken: true,
+        limit: 10,
+        ..Query::default()
+    };
+    let page = tried.store().list(&query).unwrap();
+    let ids: Vec<_> = page.items.iter().map(|listed| listed.id.as_str()).collect();
+    assert_eq!(ids, ["a"]);
+    assert_eq!(tried.store().record("a").unwrap().unwrap().broken, Some(broken));
+    assert_eq!(tried.store().awake().unwrap(), ["b"]);
+    assert_eq!(tried.store().due(Timestamp(i64::MAX), 10).unwrap(), []);
+    // It is gone on with as it was, or by a turn that brings a record.
+    tried.store().mark(&[("a".into(), Mark::Whole)]).unwrap();
+    tried.append(&[Append {
+        record: Some(record("")),
+        ..more("b", 2, 1)
+    }]);
+    assert_eq!(tried.store().list(&query).unwrap().items, []);
+    assert_eq!(tried.store().awake().unwrap(), ["a", "b"]);
+    assert_eq!(tried.store().record("b").unwrap().unwrap().attempts, 0);
+}
 
 fn exists(execution: &str, version: u64) -> Refusal {
     Refusal::Exists {
@@ -58,7 +111,8 @@ fn full() -> Record {
             execution: "p".into(),
             event: EventId(9),
         }),
-        ancestors: vec!["p".into(), "g".into()],
+        root: Some("g".into()),
+        depth: 2,
         awaited: true,
         failure: Some(RecordedFailure {
             error: "Broken".into(),
@@ -73,6 +127,8 @@ fn full() -> Record {
 fn a_record_keeps_its_beginning(tried: &mut Tried<'_>) {
     tried.append(&[start_as("a", full())]);
     assert_eq!(tried.store().record("a").unwrap(), Some(full()));
+    assert_eq!(tried.store().parent_of("a").unwrap(), Some("p".into()));
+    assert_eq!(tried.store().parent_of("nowhere").unwrap(), None);
     let later = Record {
         flow: "other".into(),
         name: "other".into(),
@@ -92,7 +148,8 @@ fn a_record_keeps_its_beginning(tried: &mut Tried<'_>) {
         started: full().started,
         labels: full().labels,
         parent: full().parent,
-        ancestors: full().ancestors,
+        root: full().root,
+        depth: full().depth,
         ..later
     };
     assert_eq!(tried.store().record("a").unwrap(), Some(expected));

@@ -4,7 +4,7 @@ use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, Query, Record};
+use starbridge_ports::{Append, Query, Record, StoreError};
 
 pub(super) const CASES: &[Case] = &[
     ("turns are found by their events", turns_are_found),
@@ -96,8 +96,22 @@ fn lists_begin_with_the_newest(tried: &mut Tried<'_>) {
     let query = Query { limit: 2, ..query };
     let next = tried.store().list(&query).unwrap().next;
     tried.append(&[start("late")]);
-    let page = tried.store().list(&Query { cursor: next, ..query }).unwrap();
+    let page = tried
+        .store()
+        .list(&Query {
+            cursor: next,
+            ..query.clone()
+        })
+        .unwrap();
     assert_eq!(page.items[0].id, "e4");
+    for cursor in ["zzz", "", "-1", "1e3", "99999999999999999999999", "7#", "é"] {
+        let cursor = Some(cursor.into());
+        let page = tried.store().list(&Query {
+            cursor: cursor.clone(),
+            ..query.clone()
+        });
+        assert_eq!(page.err(), Some(StoreError::BadCursor), "{cursor:?}");
+    }
 }
 
 fn lists_show_what_is_asked_for(tried: &mut Tried<'_>) {

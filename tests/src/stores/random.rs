@@ -252,7 +252,8 @@ impl Run {
                 execution: self.id().into(),
                 event: EventId(3),
             });
-            record.ancestors = vec![self.id().into()];
+            record.root = Some(self.id().into());
+            record.depth = 1;
         }
         if self.chance.of(20) {
             record.failure = Some(RecordedFailure {
@@ -266,6 +267,7 @@ impl Run {
     fn query(&mut self) -> Query {
         let chance = |run: &mut Self| run.chance.of(30);
         Query {
+            broken: false,
             flow: chance(self).then(|| self.flow()),
             statuses: (0..self.chance.below(3))
                 .map(|_| self.chance.pick(&Status::ALL))

@@ -72,6 +72,7 @@ const CORE: [(&str, &[&str]); 4] = [
             "jiff",
             "jsonschema",
             "regex",
+            "regex-syntax",
             "rustc-hash",
             "serde",
             "serde_json",

@@ -71,3 +71,49 @@ async fn a_connection_that_does_not_open_in_time() {
     assert_eq!(error, "HTTP.ConnectionFailed");
     assert_eq!(cause, "`http://slow.test/`: no connection within the time for it");
 }
+
+/// Calls whose step sets no time end all the same: a peer that never answers, or never ends, keeps no place for ever.
+#[tokio::test]
+async fn a_peer_that_does_not_answer_is_given_up() {
+    let half = Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec());
+    for reply in [Reply::Silence, half] {
+        let mut server = Server::start(reply).await;
+        let connector = HttpConnector::new(HttpSettings {
+            timeout: Some(Duration::from_millis(50)),
+            ..HttpSettings::default()
+        });
+        let target = server.url("/slow?key=secret");
+        let (error, cause, _) = failure(connector.call(request(&target)).await);
+        let shown = server.url("/slow");
+        assert_eq!(error, "FnF.TaskTimeout");
+        assert_eq!(
+            cause,
+            format!(
+                "`{shown}`: no whole answer within 0.05 s: give the step a `timeoutSeconds`, or set `http.timeout_seconds`"
+            )
+        );
+        server.closed.recv().await.unwrap();
+    }
+}
+
+/// For who waits for a callback that is the time until somebody reports: the request itself has the usual one.
+#[tokio::test]
+async fn a_step_with_a_time_of_its_own_has_that() {
+    let mut server = Server::start(Reply::Silence).await;
+    let connector = HttpConnector::new(HttpSettings {
+        timeout: Some(Duration::from_millis(1)),
+        ..HttpSettings::default()
+    });
+    let mut request = request(&server.url("/"));
+    request.timeout_at = Some(starbridge_fdl::time::Timestamp::END);
+    let mut waiting = request.clone();
+    waiting.pattern = starbridge_fdl::graph::Pattern::WaitForCallback;
+    assert_eq!(failure(connector.call(waiting).await).0, "FnF.TaskTimeout");
+    tokio::select! {
+        outcome = connector.call(request) => panic!("nobody answered, but {outcome:?}"),
+        () = async {
+            server.seen.recv().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        } => {}
+    }
+}

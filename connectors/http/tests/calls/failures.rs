@@ -39,6 +39,17 @@ async fn a_named_error_in_the_body_wins() {
             "E",
             "m",
         ),
+        // What is the interpreter's to say is kept under another name: it decides over retries and rollbacks.
+        (
+            r#"{"error": " FnF.NoSuchResource", "cause": "never called"}"#,
+            "Function.FnF.NoSuchResource",
+            "never called",
+        ),
+        (
+            r#"{"errorType": "FnF.LimitExceeded", "errorMessage": "m"}"#,
+            "Function.FnF.LimitExceeded",
+            "m",
+        ),
     ] {
         for via in [Via::Direct, Via::FunctionCompute] {
             assert_eq!(

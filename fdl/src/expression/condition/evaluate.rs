@@ -2,52 +2,82 @@
 
 use super::lexer::Comparison;
 use super::parser::Expression;
-use crate::graph::Root;
+use crate::graph::{Budget, Exhausted, Root};
 use crate::value::{Value, compare_numbers};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-pub(super) fn holds(expression: &Expression, data: Root<'_>) -> bool {
-    match expression {
+pub(super) fn holds(expression: &Expression, data: Root<'_>, budget: &Budget) -> Result<bool, Exhausted> {
+    Ok(match expression {
         Expression::Constant(value) => *value == Value::Bool(true),
         Expression::Path(path) => matches!(path.find_below(data), Some(Value::Bool(true))),
-        Expression::Not(inside) => !holds(inside, data),
-        Expression::All(all) => all.iter().all(|part| holds(part, data)),
-        Expression::Any(any) => any.iter().any(|part| holds(part, data)),
-        Expression::Compare(left, Comparison::In, right) => is_in(left, right, data),
-        Expression::Compare(left, comparison, right) => match (operand(left, data), operand(right, data)) {
-            (Some(left), Some(right)) => compare(&left, *comparison, &right),
-            _ => false,
-        },
-    }
+        Expression::Not(inside) => !holds(inside, data, budget)?,
+        Expression::All(all) => {
+            for part in all {
+                if !holds(part, data, budget)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        Expression::Any(any) => {
+            for part in any {
+                if holds(part, data, budget)? {
+                    return Ok(true);
+                }
+            }
+            false
+        }
+        Expression::Compare(left, Comparison::In, right) => return is_in(left, right, data, budget),
+        Expression::Compare(left, comparison, right) => {
+            match (operand(left, data, budget)?, operand(right, data, budget)?) {
+                (Some(left), Some(right)) => {
+                    budget.compare(&left, &right)?;
+                    compare(&left, *comparison, &right)
+                }
+                _ => false,
+            }
+        }
+    })
 }
 
 /// The value of what stands beside a comparison; nothing where a path finds nothing.
-fn operand<'a>(expression: &'a Expression, data: Root<'a>) -> Option<Cow<'a, Value>> {
-    match expression {
+fn operand<'a>(
+    expression: &'a Expression,
+    data: Root<'a>,
+    budget: &Budget,
+) -> Result<Option<Cow<'a, Value>>, Exhausted> {
+    Ok(match expression {
         Expression::Constant(value) => Some(Cow::Borrowed(value)),
-        Expression::Path(path) if path.is_whole() => data.to_value().map(Cow::Owned),
+        Expression::Path(path) if path.is_whole() => {
+            budget.keep(data.copied())?;
+            data.to_value().map(Cow::Owned)
+        }
         Expression::Path(path) => path.find_below(data).map(Cow::Borrowed),
-        boolean => Some(Cow::Owned(Value::Bool(holds(boolean, data)))),
-    }
+        boolean => Some(Cow::Owned(Value::Bool(holds(boolean, data, budget)?))),
+    })
 }
 
-fn is_in(left: &Expression, right: &Expression, data: Root<'_>) -> bool {
-    let Some(left) = operand(left, data) else {
-        return false;
+fn is_in(left: &Expression, right: &Expression, data: Root<'_>, budget: &Budget) -> Result<bool, Exhausted> {
+    let Some(left) = operand(left, data, budget)? else {
+        return Ok(false);
+    };
+    let among = |items: &[Value], json_len: usize| {
+        budget.compare_each(&left, items, json_len)?;
+        Ok(items.contains(&left))
     };
     if let Expression::Path(path) = right
         && path.is_whole()
     {
         return match data {
-            Root::Array(array) => array.values().contains(&left),
-            _ => left.as_str().is_some_and(|key| data.member(key).is_some()),
+            Root::Array(array) => among(array.values(), array.json_len()),
+            _ => Ok(left.as_str().is_some_and(|key| data.member(key).is_some())),
         };
     }
-    match operand(right, data).as_deref() {
-        Some(Value::Array(array)) => array.values().contains(&left),
-        Some(Value::Object(object)) => left.as_str().is_some_and(|key| object.contains_key(key)),
-        _ => false,
+    match operand(right, data, budget)?.as_deref() {
+        Some(Value::Array(array)) => among(array.values(), array.json_len()),
+        Some(Value::Object(object)) => Ok(left.as_str().is_some_and(|key| object.contains_key(key))),
+        _ => Ok(false),
     }
 }
 

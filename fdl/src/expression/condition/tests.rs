@@ -1,7 +1,7 @@
 //! Tables of conditions with whether they hold or what is wrong with them.
 
 use super::*;
-use crate::expression::sample::{Noise, json, object, on_small_stack, root};
+use crate::expression::sample::{Noise, budget, json, object, on_small_stack, root};
 use crate::value::Overlay;
 
 const DATA: &str = r#"{
@@ -156,8 +156,12 @@ fn conditions_hold_as_they_should() {
     overlay.merge(whole);
     for (text, expected) in HOLDS {
         let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-        assert_eq!(condition.holds(root(&data)), *expected, "{text}");
-        assert_eq!(condition.holds(Root::Overlay(&overlay)), *expected, "{text}");
+        assert_eq!(condition.holds(root(&data), &budget()).unwrap(), *expected, "{text}");
+        assert_eq!(
+            condition.holds(Root::Overlay(&overlay), &budget()).unwrap(),
+            *expected,
+            "{text}"
+        );
         assert_eq!(condition.text(), text);
     }
 }
@@ -273,7 +277,7 @@ fn errors_point_at_their_place() {
 
 #[test]
 fn roots_of_every_kind() {
-    let holds = |text: &str, data: Root<'_>| Condition::parse(text).unwrap().holds(data);
+    let holds = |text: &str, data: Root<'_>| Condition::parse(text).unwrap().holds(data, &budget()).unwrap();
     let array = json("[1, [2]]");
     assert!(holds("$[1][0] == 2", root(&array)));
     assert!(holds("1 in $", root(&array)));
@@ -299,7 +303,7 @@ fn length_and_nesting_are_bounded() {
         let data = json(r#"{"a": 1}"#);
         for form in forms {
             let deepest = Condition::parse(&form(parser::NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
-            deepest.holds(root(&data));
+            deepest.holds(root(&data), &budget()).unwrap();
             drop(deepest.clone());
             assert!(Condition::parse(&form(parser::NESTING + 2)).is_err());
         }
@@ -312,9 +316,9 @@ fn length_and_nesting_are_bounded() {
         }
         // As flat as they are long.
         let flat = vec!["$.a"; 500].join(" && ");
-        assert!(!Condition::parse(&flat).unwrap().holds(root(&data)));
+        assert!(!Condition::parse(&flat).unwrap().holds(root(&data), &budget()).unwrap());
         let flat = vec!["$.a == 1"; 300].join(" || ");
-        assert!(Condition::parse(&flat).unwrap().holds(root(&data)));
+        assert!(Condition::parse(&flat).unwrap().holds(root(&data), &budget()).unwrap());
     });
 }
 
@@ -333,7 +337,7 @@ fn noise_is_answered() {
         let text: String = (0..noise.below(9)).map(|_| noise.of(&pieces)).collect();
         match Condition::parse(&text) {
             Ok(condition) => {
-                condition.holds(root(&data));
+                condition.holds(root(&data), &budget()).unwrap();
                 sound += 1;
             }
             Err(error) => {
@@ -362,7 +366,7 @@ fn connectives_are_boolean_algebra() {
         "'k' in $.obj",
     ];
     let data = json(DATA);
-    let holds = |text: &str| Condition::parse(text).unwrap().holds(root(&data));
+    let holds = |text: &str| Condition::parse(text).unwrap().holds(root(&data), &budget()).unwrap();
     let mut noise = Noise(5);
     for _ in 0..2_000 {
         let (a, b, c) = (noise.of(&atoms), noise.of(&atoms), noise.of(&atoms));

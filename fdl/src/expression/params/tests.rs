@@ -1,12 +1,13 @@
 use super::*;
-use crate::expression::sample::{json, object, root};
+use crate::expression::sample::{budget, json, object, root};
 use crate::value::Overlay;
 
 fn resolve(params: &str, input: &str) -> String {
     let input = json(input);
     Params::compile(&json(params))
         .unwrap_or_else(|errors| panic!("{params}: {errors:?}"))
-        .resolve(root(&input))
+        .resolve(root(&input), &budget())
+        .unwrap()
         .to_json()
 }
 
@@ -48,17 +49,23 @@ fn paths_become_what_they_find() {
 #[test]
 fn the_whole_of_nothing_and_of_an_overlay() {
     let params = Params::compile(&json(r#"{"x":"$","y":["$"],"z":"$.a"}"#)).unwrap();
-    assert_eq!(params.resolve(Root::Nothing), json(r#"{"y":[null]}"#));
+    assert_eq!(
+        params.resolve(Root::Nothing, &budget()).unwrap(),
+        json(r#"{"y":[null]}"#)
+    );
     let mut overlay = Overlay::new(object(r#"{"a":1}"#));
     overlay.merge(&object(r#"{"b":2}"#));
-    let resolved = params.resolve(Root::Overlay(&overlay));
+    let resolved = params.resolve(Root::Overlay(&overlay), &budget()).unwrap();
     assert_eq!(resolved, json(r#"{"x":{"a":1,"b":2},"y":[{"a":1,"b":2}],"z":1}"#));
 }
 
 #[test]
 fn constants_are_shared() {
     let value = json(r#"{"deep":{"x":[1,2]},"path":"$.a"}"#);
-    let resolved = Params::compile(&value).unwrap().resolve(Root::Nothing);
+    let resolved = Params::compile(&value)
+        .unwrap()
+        .resolve(Root::Nothing, &budget())
+        .unwrap();
     let deep = |value: &Value| {
         value
             .as_object()
@@ -71,7 +78,10 @@ fn constants_are_shared() {
     };
     assert!(deep(&resolved).same(&deep(&value)));
     let constant = json(r#"{"a":[{"b":1}]}"#);
-    let resolved = Params::compile(&constant).unwrap().resolve(Root::Nothing);
+    let resolved = Params::compile(&constant)
+        .unwrap()
+        .resolve(Root::Nothing, &budget())
+        .unwrap();
     assert!(resolved.as_object().unwrap().same(constant.as_object().unwrap()));
 }
 

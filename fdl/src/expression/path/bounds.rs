@@ -2,7 +2,7 @@
 
 use super::tests::DATA;
 use super::*;
-use crate::expression::sample::{Noise, json, on_small_stack, root};
+use crate::expression::sample::{Noise, budget, json, on_small_stack, root};
 use jsonpath_rust::JsonPath;
 
 #[test]
@@ -34,7 +34,7 @@ fn length_and_nesting_are_bounded() {
         }
         for form in forms {
             let deepest = Query::parse(&form(parse::NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
-            deepest.find(root(&data));
+            deepest.find(root(&data), &budget()).unwrap();
             drop(deepest.clone());
             assert!(Query::parse(&form(parse::NESTING + 2)).is_err());
             assert!(Query::parse(&form(400)).is_err());
@@ -75,7 +75,7 @@ fn noise_is_answered() {
             .collect();
         match Query::parse(&text) {
             Ok(query) => {
-                query.find(root(&data));
+                query.find(root(&data), &budget()).unwrap();
             }
             Err(error) => {
                 assert!(
@@ -134,7 +134,7 @@ fn agrees_with_the_engine() {
         let theirs = serde_json::Value::from(&ours);
         let expected: Vec<Value> = theirs.query(&text).unwrap().into_iter().map(Value::from).collect();
         let query = Query::parse(&text).unwrap();
-        let found = match query.find(root(&ours)) {
+        let found = match query.find(root(&ours), &budget()).unwrap() {
             _ if ours.depth() == 0 => continue,
             Some(one) if query.is_singular() => vec![one],
             Some(Value::Array(all)) => all.values().to_vec(),

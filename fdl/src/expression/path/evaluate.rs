@@ -1,10 +1,12 @@
 //! Finding what a query asks for, by reference, in the order RFC 9535 gives.
+//!
+//! Every value that is looked at costs a step of the budget, and only what is found in the end is kept: a value's way
+//! through all segments is walked before its next sibling's, so no list of what a segment finds in between is made.
 
-use super::segment::{Comparison, Filter, Operand, Segment, Selector, Slice, Subquery};
-use crate::graph::Root;
-use crate::value::{Value, compare_numbers};
+use super::segment::{Segment, Selector, Slice, singular};
+use crate::graph::{Budget, Exhausted, Root};
+use crate::value::Value;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 /// A place in the data: the root, which may be no value in itself, or a value below it.
 #[derive(Clone, Copy)]
@@ -37,22 +39,21 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Appends all members or items.
-    fn children(self, to: &mut Vec<&'a Value>) {
+    /// Shows all members or items until `to` has enough.
+    fn children<E>(self, mut to: impl FnMut(&'a Value) -> Result<(), E>) -> Result<(), E> {
         match self {
             Self::Root(Root::Object(object)) | Self::Value(Value::Object(object)) => {
-                to.extend(object.iter().map(|(_, value)| value));
+                object.iter().try_for_each(|(_, value)| to(value))
             }
             Self::Root(Root::Overlay(overlay)) => {
                 let (base, over) = (overlay.base(), overlay.over());
-                to.extend(base.iter().map(|(key, below)| over.get(key).unwrap_or(below)));
-                to.extend(
-                    over.iter()
-                        .filter(|(key, _)| !base.contains_key(key))
-                        .map(|(_, value)| value),
-                );
+                base.iter()
+                    .try_for_each(|(key, below)| to(over.get(key).unwrap_or(below)))?;
+                over.iter()
+                    .filter(|(key, _)| !base.contains_key(key))
+                    .try_for_each(|(_, value)| to(value))
             }
-            _ => to.extend(self.items()),
+            _ => self.items().iter().try_for_each(to),
         }
     }
 
@@ -64,10 +65,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn to_cow(self) -> Option<Cow<'a, Value>> {
+    pub(super) fn to_cow(self, budget: &Budget) -> Result<Option<Cow<'a, Value>>, Exhausted> {
         match self {
-            Self::Root(root) => root.to_value().map(Cow::Owned),
-            Self::Value(value) => Some(Cow::Borrowed(value)),
+            Self::Root(root) => {
+                budget.keep(root.copied())?;
+                Ok(root.to_value().map(Cow::Owned))
+            }
+            Self::Value(value) => Ok(Some(Cow::Borrowed(value))),
         }
     }
 }
@@ -84,59 +88,179 @@ pub(super) fn walk<'a>(start: Node<'a>, segments: &[Segment]) -> Option<Node<'a>
     })
 }
 
-/// All that the segments find from `start`; `root` is what `$` means in filters.
-pub(super) fn select<'a>(root: Root<'a>, start: Node<'a>, segments: &[Segment]) -> Vec<Node<'a>> {
-    if matches!(start, Node::Root(Root::Nothing)) {
-        return Vec::new();
-    }
-    let mut nodes = vec![start];
-    for segment in segments {
-        let mut found = Vec::new();
-        for node in nodes {
-            match segment {
-                Segment::Key(key) => found.extend(node.key(key)),
-                Segment::Index(index) => found.extend(node.index(*index)),
-                Segment::Children(selectors) => children(root, node, selectors, &mut found),
-                Segment::Descendants(selectors) => descendants(root, node, selectors, &mut found),
-            }
-        }
-        nodes = found.into_iter().map(Node::Value).collect();
-    }
-    nodes
+/// Why a search ends before its end.
+#[derive(Clone, Copy)]
+pub(super) enum Halt {
+    /// What was found is enough.
+    Enough,
+    /// No steps are left.
+    Exhausted,
 }
 
-fn children<'a>(root: Root<'a>, node: Node<'a>, selectors: &[Selector], found: &mut Vec<&'a Value>) {
-    for selector in selectors {
-        match selector {
-            Selector::Key(key) => found.extend(node.key(key)),
-            Selector::Index(index) => found.extend(node.index(*index)),
-            Selector::All => node.children(found),
-            Selector::Slice(slice) => sliced(node.items(), *slice, found),
-            Selector::Filter(filter) => {
-                let mut all = Vec::new();
-                node.children(&mut all);
-                found.extend(all.into_iter().filter(|value| holds(filter, value, root)));
-            }
-        }
+impl From<Exhausted> for Halt {
+    fn from(_: Exhausted) -> Self {
+        Self::Exhausted
     }
 }
 
-/// The selectors over the node and all below it, a parent before its children, children in order.
-fn descendants<'a>(root: Root<'a>, node: Node<'a>, selectors: &[Selector], found: &mut Vec<&'a Value>) {
-    let mut below = Vec::new();
-    let mut next = Some(node);
-    while let Some(node) = next {
-        children(root, node, selectors, found);
-        let first = below.len();
-        node.children(&mut below);
-        if let Some(added) = below.get_mut(first..) {
+/// Searching one root.
+pub(super) struct Search<'a, 'q> {
+    pub(super) root: Root<'a>,
+    pub(super) budget: &'q Budget,
+    pub(super) patterns: super::pattern::Built<'q>,
+}
+
+/// A value on whose way something is still to be done.
+struct Open<'a> {
+    value: &'a Value,
+    /// The segment that comes next.
+    segment: usize,
+}
+
+/// One search for one list of segments.
+struct Way<'a, 's, 'q, F> {
+    search: &'s Search<'a, 'q>,
+    segments: &'q [Segment],
+    /// From here on all segments are singular.
+    tail: usize,
+    /// What is open, the next one last.
+    open: Vec<Open<'a>>,
+    found: F,
+}
+
+impl<'a, 'q> Search<'a, 'q> {
+    pub(super) fn new(root: Root<'a>, budget: &'q Budget) -> Self {
+        Self {
+            root,
+            budget,
+            patterns: super::pattern::Built::default(),
+        }
+    }
+
+    /// All that the segments find from the root; they are not singular.
+    pub(super) fn all(&self, segments: &'q [Segment]) -> Result<Vec<&'a Value>, Exhausted> {
+        let mut all = Vec::new();
+        self.each(Node::Root(self.root), segments, |node| {
+            self.budget.keep(1)?;
+            if let Node::Value(value) = node {
+                all.push(value);
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Shows all that the segments find from `start` until `found` has enough.
+    pub(super) fn each(
+        &self,
+        start: Node<'a>,
+        segments: &'q [Segment],
+        mut found: impl FnMut(Node<'a>) -> Result<(), Halt>,
+    ) -> Result<(), Exhausted> {
+        if matches!(start, Node::Root(Root::Nothing)) {
+            return Ok(());
+        }
+        let ended = if singular(segments) {
+            let taken = self.budget.take(segments.len()).map_err(Halt::from);
+            taken.and_then(|()| walk(start, segments).map_or(Ok(()), found))
+        } else {
+            let last = segments.iter().rposition(|each| !singular(std::slice::from_ref(each)));
+            let mut way = Way {
+                search: self,
+                segments,
+                tail: last.map_or(0, |last| last + 1),
+                open: Vec::new(),
+                found: |value| found(Node::Value(value)),
+            };
+            way.walk(start)
+        };
+        match ended {
+            Err(Halt::Exhausted) => Err(Exhausted),
+            Ok(()) | Err(Halt::Enough) => Ok(()),
+        }
+    }
+}
+
+impl<'a, 'q, F: FnMut(&'a Value) -> Result<(), Halt>> Way<'a, '_, 'q, F> {
+    fn walk(&mut self, start: Node<'a>) -> Result<(), Halt> {
+        self.step(start, 0)?;
+        while let Some(Open { value, segment }) = self.open.pop() {
+            self.step(Node::Value(value), segment)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a node through the segment that comes next, and leaves open what comes of it.
+    fn step(&mut self, node: Node<'a>, segment: usize) -> Result<(), Halt> {
+        let first = self.open.len();
+        match self.segments.get(segment) {
+            Some(Segment::Key(key)) => {
+                self.search.budget.take(1)?;
+                node.key(key).map_or(Ok(()), |value| self.reach(value, segment + 1))?;
+            }
+            Some(Segment::Index(index)) => {
+                self.search.budget.take(1)?;
+                node.index(*index)
+                    .map_or(Ok(()), |value| self.reach(value, segment + 1))?;
+            }
+            Some(Segment::Children(selectors)) => self.select(node, selectors, segment + 1)?,
+            Some(Segment::Descendants(selectors)) => {
+                self.select(node, selectors, segment + 1)?;
+                node.children(|value| {
+                    self.search.budget.take(1)?;
+                    self.open.push(Open { value, segment });
+                    Ok::<(), Halt>(())
+                })?;
+            }
+            None => {}
+        }
+        if let Some(added) = self.open.get_mut(first..) {
             added.reverse();
         }
-        next = below.pop().map(Node::Value);
+        Ok(())
+    }
+
+    /// A value came through all segments before this one.
+    fn reach(&mut self, value: &'a Value, segment: usize) -> Result<(), Halt> {
+        if segment < self.tail {
+            self.open.push(Open { value, segment });
+            return Ok(());
+        }
+        let rest = self.segments.get(segment..).unwrap_or_default();
+        self.search.budget.take(rest.len())?;
+        match walk(Node::Value(value), rest) {
+            Some(Node::Value(value)) => (self.found)(value),
+            _ => Ok(()),
+        }
+    }
+
+    fn select(&mut self, node: Node<'a>, selectors: &'q [Selector], next: usize) -> Result<(), Halt> {
+        for selector in selectors {
+            self.search.budget.take(1)?;
+            match selector {
+                Selector::Key(key) => node.key(key).map_or(Ok(()), |value| self.reach(value, next))?,
+                Selector::Index(index) => node.index(*index).map_or(Ok(()), |value| self.reach(value, next))?,
+                Selector::All => node.children(|value| {
+                    self.search.budget.take(1)?;
+                    self.reach(value, next)
+                })?,
+                Selector::Slice(slice) => sliced(node.items(), *slice, |value| {
+                    self.search.budget.take(1)?;
+                    self.reach(value, next)
+                })?,
+                Selector::Filter(filter) => node.children(|value| {
+                    if self.search.holds(filter, value)? {
+                        self.reach(value, next)?;
+                    }
+                    Ok::<(), Halt>(())
+                })?,
+            }
+        }
+        Ok(())
     }
 }
 
-fn sliced<'a>(items: &'a [Value], slice: Slice, found: &mut Vec<&'a Value>) {
+fn sliced<'a>(items: &'a [Value], slice: Slice, mut to: impl FnMut(&'a Value) -> Result<(), Halt>) -> Result<(), Halt> {
     let len = i64::try_from(items.len()).unwrap_or(i64::MAX);
     let from_start = |index: i64| {
         if index < 0 { index.saturating_add(len) } else { index }
@@ -151,79 +275,10 @@ fn sliced<'a>(items: &'a [Value], slice: Slice, found: &mut Vec<&'a Value>) {
     let end = slice.end.map_or(last, from_start).clamp(least.min(most), most);
     let mut at = start;
     while (slice.step > 0 && at < end) || (slice.step < 0 && at > end) {
-        found.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));
+        if let Some(value) = usize::try_from(at).ok().and_then(|at| items.get(at)) {
+            to(value)?;
+        }
         at = at.saturating_add(slice.step);
     }
-}
-
-/// Whether the filter holds for `current`.
-fn holds<'a>(filter: &Filter, current: &'a Value, root: Root<'a>) -> bool {
-    match filter {
-        Filter::Or(any) => any.iter().any(|filter| holds(filter, current, root)),
-        Filter::And(all) => all.iter().all(|filter| holds(filter, current, root)),
-        Filter::Not(inside) => !holds(inside, current, root),
-        Filter::Exists(query) => !nodes(query, current, root).is_empty(),
-        Filter::Compare(left, comparison, right) => {
-            let (left, right) = (value(left, current, root), value(right, current, root));
-            compare(left.as_deref(), *comparison, right.as_deref())
-        }
-        Filter::Matches(operand, pattern) => pattern
-            .as_ref()
-            .is_some_and(|pattern| value(operand, current, root).is_some_and(|value| pattern.matches(&value))),
-    }
-}
-
-fn start<'a>(query: &Subquery, current: &'a Value, root: Root<'a>) -> Node<'a> {
-    if query.absolute {
-        Node::Root(root)
-    } else {
-        Node::Value(current)
-    }
-}
-
-fn nodes<'a>(query: &Subquery, current: &'a Value, root: Root<'a>) -> Vec<Node<'a>> {
-    select(root, start(query, current, root), &query.segments)
-}
-
-/// What an operand gives; `None` is the RFC's "Nothing".
-fn value<'a>(operand: &'a Operand, current: &'a Value, root: Root<'a>) -> Option<Cow<'a, Value>> {
-    match operand {
-        Operand::Constant(value) => Some(Cow::Borrowed(value)),
-        Operand::Query(query) => walk(start(query, current, root), &query.segments)?.to_cow(),
-        Operand::Length(of) => {
-            let length = match value(of, current, root)?.as_ref() {
-                Value::String(text) => text.chars().count(),
-                Value::Array(array) => array.len(),
-                Value::Object(object) => object.len(),
-                _ => return None,
-            };
-            Some(Cow::Owned(count(length)))
-        }
-        Operand::Count(query) => Some(Cow::Owned(count(nodes(query, current, root).len()))),
-        Operand::Value(query) => match nodes(query, current, root).as_slice() {
-            [only] => only.to_cow(),
-            _ => None,
-        },
-    }
-}
-
-fn count(count: usize) -> Value {
-    Value::from(u64::try_from(count).unwrap_or(u64::MAX))
-}
-
-fn compare(left: Option<&Value>, comparison: Comparison, right: Option<&Value>) -> bool {
-    let equal = || left == right;
-    let ordered = |wanted: Ordering| match (left, right) {
-        (Some(Value::Number(a)), Some(Value::Number(b))) => compare_numbers(a, b) == Some(wanted),
-        (Some(Value::String(a)), Some(Value::String(b))) => a.as_str().cmp(b.as_str()) == wanted,
-        _ => false,
-    };
-    match comparison {
-        Comparison::Equal => equal(),
-        Comparison::NotEqual => !equal(),
-        Comparison::Less => ordered(Ordering::Less),
-        Comparison::LessOrEqual => ordered(Ordering::Less) || equal(),
-        Comparison::Greater => ordered(Ordering::Greater),
-        Comparison::GreaterOrEqual => ordered(Ordering::Greater) || equal(),
-    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The examples of RFC 9535 itself, table by table.
 
 use super::Query;
-use crate::expression::sample::{json, root};
+use crate::expression::sample::{budget, json, root};
 use crate::value::Value;
 
 /// Queries of one table over its data, each with the array of what it finds.
@@ -9,7 +9,7 @@ fn table(data: &str, rows: &[(&str, &str)]) {
     let data = json(data);
     for (text, expected) in rows {
         let query = Query::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-        let found = match query.find(root(&data)) {
+        let found = match query.find(root(&data), &budget()).unwrap() {
             Some(one) if query.is_singular() => Value::from(vec![one]),
             Some(all) => all,
             None => Value::from(Vec::new()),
@@ -50,7 +50,10 @@ fn introduction() {
             ),
         ],
     );
-    let all = Query::parse("$..*").unwrap().find(root(&json(data)));
+    let all = Query::parse("$..*")
+        .unwrap()
+        .find(root(&json(data)), &budget())
+        .unwrap();
     assert_eq!(all.unwrap().as_array().unwrap().len(), 27);
 }
 
@@ -123,7 +126,10 @@ fn comparisons() {
         ("true <= true", true),
         ("true > true", false),
     ] {
-        let found = Query::parse(&format!("$[?{comparison}]")).unwrap().find(root(&data));
+        let found = Query::parse(&format!("$[?{comparison}]"))
+            .unwrap()
+            .find(root(&data), &budget())
+            .unwrap();
         assert_eq!(
             found.unwrap().as_array().unwrap().len(),
             if holds { 2 } else { 0 },

@@ -1,7 +1,8 @@
 //! Regular expressions of `match` and `search`: RFC 9485 (I-Regexp), bounded.
 
-use crate::value::Value;
+use crate::graph::{Budget, Exhausted};
 use regex::Regex;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Bytes of a regular expression.
@@ -12,12 +13,42 @@ const COST: u64 = 2_000;
 const CLASS: u64 = 4;
 const PROPERTY: u64 = 40;
 
-/// A regular expression. It is built anew for each string it is asked about: built, one of a few bytes can take a
-/// megabyte, and a definition has room for thousands of them.
+/// Steps for building an expression, for each of its cost.
+const BUILDING: usize = 20;
+/// Expressions of one search that are kept; more are built anew each time.
+const KEPT: usize = 8;
+
+/// A regular expression. It is built anew for each search: built, one of a few bytes can take a megabyte, and a
+/// definition has room for thousands of them.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     /// In the engine's own spelling.
     spelled: Arc<str>,
+    cost: usize,
+}
+
+/// The expressions that one search has built.
+#[derive(Default)]
+pub(super) struct Built<'q>(RefCell<Vec<(&'q Pattern, Option<Regex>)>>);
+
+impl<'q> Built<'q> {
+    /// Whether the expression fits the text. What building and matching cost is known before: the engine's time is
+    /// bounded by the expression times the text.
+    pub(super) fn matches(&self, pattern: &'q Pattern, text: &str, budget: &Budget) -> Result<bool, Exhausted> {
+        let fits = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(text));
+        budget.take(pattern.steps_for(text))?;
+        if let Some((_, regex)) = self.0.borrow().iter().find(|(known, _)| std::ptr::eq(*known, pattern)) {
+            return Ok(fits(regex));
+        }
+        budget.take(pattern.cost.saturating_mul(BUILDING))?;
+        let regex = pattern.build();
+        let held = fits(&regex);
+        let mut built = self.0.borrow_mut();
+        if built.len() < KEPT {
+            built.push((pattern, regex));
+        }
+        Ok(held)
+    }
 }
 
 impl Pattern {
@@ -27,24 +58,32 @@ impl Pattern {
         if pattern.len() > LENGTH {
             return Err("is longer than the 256 bytes a regular expression may have");
         }
-        if cost(pattern)? > COST {
+        let cost = cost(pattern)?;
+        if cost > COST {
             return Err("repeats too much for a regular expression");
         }
         let mut spelled = spelled(pattern);
         if whole {
             spelled = format!("^(?:{spelled})$");
         }
-        Regex::new(&spelled).map_err(|_| "is no regular expression")?;
+        // Parsing tells what is wrong with it; building takes a hundred times as long, and may never be needed.
+        regex_syntax::parse(&spelled).map_err(|_| "is no regular expression")?;
         Ok(Self {
             spelled: spelled.into(),
+            cost: usize::try_from(cost).unwrap_or(usize::MAX),
         })
     }
 
-    /// Whether the value is a string that the expression fits.
-    pub(super) fn matches(&self, value: &Value) -> bool {
-        value
-            .as_str()
-            .is_some_and(|text| Regex::new(&self.spelled).is_ok_and(|regex| regex.is_match(text)))
+    fn build(&self) -> Option<Regex> {
+        #[cfg(test)]
+        tests::BUILT.with(|built| built.set(built.get() + 1));
+        Regex::new(&self.spelled).ok()
+    }
+
+    /// Steps for asking it about a text.
+    fn steps_for(&self, text: &str) -> usize {
+        let each = 1 + self.cost / 64;
+        1 + text.len().saturating_mul(each) / 16
     }
 }
 
@@ -161,4 +200,44 @@ fn repetitions(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
         number(most)?
     };
     Ok(most.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Expressions that were built on this thread.
+        pub(super) static BUILT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn expressions_are_built_where_they_are_asked_and_not_before() {
+        let patterns: Vec<_> = (0..1_000)
+            .map(|at| Pattern::new(&format!("x{at}"), true).unwrap())
+            .collect();
+        assert_eq!(BUILT.get(), 0);
+        let budget = Budget::new(&Limits::default(), 0);
+        let built = Built::default();
+        for _ in 0..3 {
+            assert_eq!(built.matches(&patterns[7], "x7", &budget), Ok(true));
+        }
+        assert_eq!(BUILT.get(), 1);
+    }
+
+    #[test]
+    fn what_is_parsed_can_be_built() {
+        for most in [
+            r"\P{L}{50}",
+            r"(\p{L}|\P{N}){24}",
+            "[^a]{500}",
+            "(((a{10}){10}){10}){2}",
+            "(.*){200}",
+        ] {
+            let pattern = Pattern::new(most, false).unwrap_or_else(|why| panic!("{most} {why}"));
+            assert!(pattern.build().is_some(), "{most}");
+        }
+    }
 }

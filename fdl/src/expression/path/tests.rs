@@ -1,7 +1,7 @@
 //! Tables of paths with what they find or what is wrong with them.
 
 use super::*;
-use crate::expression::sample::{context, json, object, root, scope};
+use crate::expression::sample::{budget, context, json, object, root, scope};
 use crate::value::Overlay;
 
 pub(super) const DATA: &str = r#"{
@@ -145,7 +145,8 @@ fn queries_find_what_they_should() {
         }
         let query = Query::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
         let found = query
-            .find(root(&data))
+            .find(root(&data), &budget())
+            .unwrap()
             .map_or_else(|| "-".to_owned(), |value| value.to_json());
         assert_eq!(found, *expected, "{text}");
         assert_eq!(query.text(), text);
@@ -278,10 +279,16 @@ fn errors_point_at_their_place() {
 #[test]
 fn several_selectors_below_keep_the_order_of_nodes() {
     let data = json(r#"[{"a":1,"d":2},{"a":3,"d":4,"x":{"d":5,"a":6}}]"#);
-    let found = Query::parse("$..['a','d']").unwrap().find(root(&data));
+    let found = Query::parse("$..['a','d']")
+        .unwrap()
+        .find(root(&data), &budget())
+        .unwrap();
     assert_eq!(found, Some(json("[1,2,3,4,6,5]")));
     let nested = json("[[1,2],[0],[[5]],1,{}]");
-    let found = Query::parse("$[?@[?@>1]]").unwrap().find(root(&nested));
+    let found = Query::parse("$[?@[?@>1]]")
+        .unwrap()
+        .find(root(&nested), &budget())
+        .unwrap();
     assert_eq!(found, Some(json("[[1,2]]")));
 }
 
@@ -290,25 +297,37 @@ fn the_whole_and_nothing() {
     let data = json(DATA);
     let whole = Query::parse("$").unwrap();
     assert!(whole.is_singular());
-    assert_eq!(whole.find(root(&data)), Some(data.clone()));
-    assert_eq!(whole.find(Root::Nothing), None);
-    assert_eq!(Query::parse("$.a").unwrap().find(Root::Nothing), None);
+    assert_eq!(whole.find(root(&data), &budget()).unwrap(), Some(data.clone()));
+    assert_eq!(whole.find(Root::Nothing, &budget()).unwrap(), None);
+    assert_eq!(
+        Query::parse("$.a").unwrap().find(Root::Nothing, &budget()).unwrap(),
+        None
+    );
     for text in ["$.*", "$..*", "$[?@]", "$[?$]"] {
         assert_eq!(
-            Query::parse(text).unwrap().find(Root::Nothing),
+            Query::parse(text).unwrap().find(Root::Nothing, &budget()).unwrap(),
             Some(json("[]")),
             "{text}"
         );
     }
     let array = json("[1,[2]]");
-    assert_eq!(Query::parse("$[1][0]").unwrap().find(root(&array)), Some(json("2")));
-    assert_eq!(Query::parse("$[-2]").unwrap().find(root(&array)), Some(json("1")));
     assert_eq!(
-        Query::parse("$..*").unwrap().find(root(&array)),
+        Query::parse("$[1][0]").unwrap().find(root(&array), &budget()).unwrap(),
+        Some(json("2"))
+    );
+    assert_eq!(
+        Query::parse("$[-2]").unwrap().find(root(&array), &budget()).unwrap(),
+        Some(json("1"))
+    );
+    assert_eq!(
+        Query::parse("$..*").unwrap().find(root(&array), &budget()).unwrap(),
         Some(json("[1,[2],2]"))
     );
     assert_eq!(
-        Query::parse("$[?@ == $[0]]").unwrap().find(root(&array)),
+        Query::parse("$[?@ == $[0]]")
+            .unwrap()
+            .find(root(&array), &budget())
+            .unwrap(),
         Some(json("[1]"))
     );
 }
@@ -348,8 +367,8 @@ fn overlays_are_walked_as_they_are() {
         }
         let query = Query::parse(text).unwrap();
         assert_eq!(
-            query.find(Root::Overlay(&overlay)),
-            query.find(Root::Object(&merged)),
+            query.find(Root::Overlay(&overlay), &budget()).unwrap(),
+            query.find(Root::Object(&merged), &budget()).unwrap(),
             "{text}"
         );
     }
@@ -361,7 +380,11 @@ fn what_is_found_is_shared_and_not_copied() {
     overlay.merge(&object(r#"{"over": {"x": [1, 2, 3]}}"#));
     for (key, text) in [("list", "$.list"), ("over", "$.over")] {
         let (found, there) = (
-            Query::parse(text).unwrap().find(Root::Overlay(&overlay)).unwrap(),
+            Query::parse(text)
+                .unwrap()
+                .find(Root::Overlay(&overlay), &budget())
+                .unwrap()
+                .unwrap(),
             overlay.get(key).unwrap(),
         );
         let same = match (&found, there) {
@@ -422,6 +445,7 @@ fn paths_start_at_a_root() {
         let path = Path::parse(text).unwrap();
         let found = path
             .find(&scope)
+            .unwrap()
             .map_or_else(|| "-".to_owned(), |value| value.to_json());
         assert_eq!(found, expected, "{text}");
         assert_eq!(path.text(), text);

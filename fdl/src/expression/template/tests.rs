@@ -10,6 +10,7 @@ fn render(text: &str) -> Option<String> {
     Template::parse(text)
         .unwrap_or_else(|error| panic!("{text}: {error:?}"))
         .render(&scope(root(&input), root(&local), &context))
+        .unwrap()
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn noise_is_answered() {
         let text: String = (0..noise.below(8)).map(|_| noise.of(&pieces)).collect();
         match Template::parse(&text) {
             Ok(template) => {
-                template.render(&scope(root(&input), root(&input), &context));
+                template.render(&scope(root(&input), root(&input), &context)).unwrap();
             }
             Err(error) => assert!(
                 text.get(error.offset..error.offset + error.len).is_some(),

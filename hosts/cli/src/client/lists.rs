@@ -73,7 +73,7 @@ impl Paged<'_> {
     }
 }
 
-/// Shows a list that comes in one answer: a table, or the answer as it is; `none` where it is empty.
+/// Shows a whole list: a table, or the server's pages, one a line; `none` where it is empty.
 pub fn whole(
     client: &Client,
     path: &[&str],
@@ -82,15 +82,26 @@ pub fn whole(
     row: impl Fn(&Object) -> Vec<String>,
 ) -> Result<(), Exit> {
     let output = client.output();
-    let answer = client.get(path, &[])?;
-    if output.json() {
-        return finish(output, &answer.text, Ok(()));
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut query = Vec::new();
+    loop {
+        let answer = client.get(path, &query)?;
+        if output.json() {
+            finish(output, &answer.text, Ok(()))?;
+        }
+        let (items, next) = answer.page();
+        rows.extend(items.iter().map(&row));
+        match next {
+            Some(next) => query = vec![("cursor", next)],
+            None => break,
+        }
     }
-    let (items, _) = answer.page();
-    if items.is_empty() {
+    if output.json() {
+        return Ok(());
+    }
+    if rows.is_empty() {
         output.note(none);
         return Ok(());
     }
-    let rows: Vec<Vec<String>> = items.iter().map(row).collect();
     output.print(&table(heads, &rows))
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Label, Severity};
 use starbridge_fdl::syntax::{Source, Span};
 use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::escaping::escaped_lines;
 
 /// A problem (RFC 9457).
 #[derive(Clone, Debug)]
@@ -52,7 +53,8 @@ impl Problem {
     /// Says it, and what may help.
     pub(super) fn say(&self, output: Output, with_token: bool) -> Exit {
         let message = match self.detail() {
-            Some(detail) => detail.to_owned(),
+            // What a server quotes of others has no line breaks of its own.
+            Some(detail) => escaped_lines(detail).into_owned(),
             None => format!("the server answered with status {}", self.status),
         };
         let taken = self.member("execution").unwrap_or_default();

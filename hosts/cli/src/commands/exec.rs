@@ -9,6 +9,7 @@ use crate::arguments::read_address;
 use crate::definitions::{self, flow_name, load_flow, read_input};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault, finish};
+use crate::supervising::own_supervisor;
 use clap::Args;
 use listening::Listening;
 use progress::Progress;
@@ -19,6 +20,7 @@ use starbridge_kit::config::Config;
 use starbridge_kit::exported::export_event;
 use starbridge_kit::further::Further;
 use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
+use starbridge_kit::programs::CommandSettings;
 use starbridge_kit::reach::Reach;
 use starbridge_kit::stores::open_store;
 use starbridge_kit::system::reason;
@@ -214,7 +216,10 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         resources: prepared.resources,
         limits: Limits::default(),
         fast_forward: options.fast_forward,
-        commands_in: options.allow_commands.then_some(folder),
+        commands: options.allow_commands.then(|| CommandSettings {
+            supervisor: own_supervisor(),
+            ..CommandSettings::in_folder(folder)
+        }),
         further: prepared.further,
         store,
         checkpoint_every: options.checkpoint_every,

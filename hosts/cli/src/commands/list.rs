@@ -5,7 +5,7 @@ use crate::client::lists::{Most, Paged};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::shown::{failure, plain, text};
+use crate::shown::{failure, plain, text, waiting};
 use crate::table::{NOTHING, time};
 use clap::Args;
 use starbridge_fdl::value::Object;
@@ -22,6 +22,9 @@ pub struct Options {
     /// In this state; may be given several times
     #[arg(long, value_name = "STATUS")]
     pub status: Vec<String>,
+    /// That do not go on for this reason: `broken` are those that were set aside
+    #[arg(long, value_name = "REASON")]
+    pub reason: Option<String>,
     /// Whose name begins so
     #[arg(long)]
     pub name: Option<String>,
@@ -58,6 +61,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 fn query(options: &Options, output: Output) -> Result<Vec<(&'static str, String)>, Exit> {
     let single = [
         ("flow", &options.flow),
+        ("reason", &options.reason),
         ("name", &options.name),
         ("from", &options.from),
         ("to", &options.to),
@@ -78,6 +82,7 @@ fn row(execution: &Object) -> Vec<String> {
     let id = plain(execution, "id");
     let name = plain(execution, "name");
     let error = text(execution, "error").map(|error| failure(error, text(execution, "cause")));
+    let error = error.or_else(|| waiting(execution));
     let shown = if name == id { NOTHING.to_owned() } else { name };
     vec![
         id,

@@ -1,16 +1,22 @@
 //! `serve`: runs flows for others, and keeps everything in a store.
 
+mod files;
 mod logging;
+mod signals;
 
 use crate::arguments::read_address;
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
+use crate::supervising::{keep_to_itself, own_supervisor};
 use clap::Args;
+use files::Files;
+use signals::Signals;
 use starbridge_kit::config::Config;
-use starbridge_kit::node::{Node, rotate_token_keys};
-use starbridge_kit::stores::open_store;
+use starbridge_kit::node::{Node, NodeError, discard_token_keys, rotate_token_keys};
+use starbridge_kit::stores::{in_memory, open_to_serve};
 use starbridge_kit::system::reason;
-use starbridge_server::{BindError, Drain, Server, ServerSettings, access_of};
+use starbridge_ports::{Store, StoreError};
+use starbridge_server::{BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +25,8 @@ use tokio::sync::oneshot;
 
 /// What a flush under way may take beyond the patience with calls.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
+/// Threads for what reads much of the store: more of them would only wait for one another.
+const ASIDE: usize = 64;
 
 /// Serves flows over HTTP, and loses none
 ///
@@ -40,6 +48,12 @@ pub struct Options {
     /// Signs task tokens with a new key from now on; those signed with the key before stay good
     #[arg(long)]
     pub rotate_token_keys: bool,
+    /// Deletes the store's keys of task tokens, where `server.token_key` names another: tokens signed with them end
+    #[arg(long, conflicts_with = "rotate_token_keys")]
+    pub discard_token_keys: bool,
+    /// Opens a store whose log was lost, with what is left: what was acknowledged last is gone
+    #[arg(long)]
+    pub accept_lost_log: bool,
     /// Prints the configuration as it would be used, and does nothing else
     #[arg(long)]
     pub print_config: bool,
@@ -47,14 +61,18 @@ pub struct Options {
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    keep_to_itself();
     let config = configuration(options, output)?;
     if options.print_config {
         return output.result(&config.to_toml());
     }
     let _logging = logging::begin(&config.log, output)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(ASIDE)
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
-    let served = runtime.block_on(serve(&config, options.rotate_token_keys, output));
+    let served = runtime.block_on(serve(&config, options, output));
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
@@ -86,15 +104,24 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
     Ok(config)
 }
 
-async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit> {
-    let server = bind(config, output).await?;
-    let store = open_store(&config.store.path).map_err(|error| fault(output, &error, ""))?;
-    if rotate {
-        rotate_token_keys(store.as_ref()).map_err(|error| fault(output, &error.to_string(), ""))?;
-        output.note("task tokens are signed with a new key");
+async fn serve(config: &Config, options: &Options, output: Output) -> Result<(), Exit> {
+    let signals = Signals::listen().map_err(|error| fault(output, &error, ""))?;
+    change_of_keys(config, options, output)?;
+    let files = Files::raise(config.server.connections, config.owners() * config.runtime.calls);
+    let server = bind(config, files, output).await?;
+    // A mistake in the settings is found before a store is made.
+    let mut settings = config.node(in_memory()).map_err(|error| bad(output, &error, ""))?;
+    if let Some(commands) = &mut settings.commands {
+        commands.supervisor = own_supervisor();
     }
-    let settings = config.node(store).map_err(|error| bad(output, &error, ""))?;
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
+    let opened = open_to_serve(&config.store.path, options.accept_lost_log);
+    let opened = opened.map_err(|error| fault(output, &error, ""))?;
+    output.note(&opened.said);
+    files.tell();
+    settings.store = opened.store;
+    let keys = change_keys(settings.store.as_ref(), options, output);
+    keys.map_err(|error| fault(output, &error.to_string(), ""))?;
     let started = tokio::task::block_in_place(|| Node::start(settings));
     let node = Arc::new(started.map_err(|error| fault(output, &error.to_string(), ""))?);
     if let Ok(address) = server.address() {
@@ -111,7 +138,14 @@ async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit
     let drain = server.drain();
     let (end, ended) = oneshot::channel();
     let serving = tokio::spawn(server.run(node.clone(), ended));
-    let over = until_the_end(&node, drain, Duration::from_secs(config.server.drain_seconds), output).await;
+    let over = until_the_end(
+        &node,
+        drain,
+        Duration::from_secs(config.server.drain_seconds),
+        signals,
+        output,
+    )
+    .await;
     // A server that has ended by itself needs no word.
     let _ = end.send(());
     // Streams may still be open; who reads them begins again elsewhere.
@@ -119,11 +153,45 @@ async fn serve(config: &Config, rotate: bool, output: Output) -> Result<(), Exit
     over
 }
 
-async fn bind(config: &Config, output: Output) -> Result<Server, Exit> {
+/// Whether the keys of the store are to be changed as long as they are those that sign, or no longer.
+fn change_of_keys(config: &Config, options: &Options, output: Output) -> Result<(), Exit> {
+    let configured = !config.server.token_key.is_empty();
+    if configured && options.rotate_token_keys {
+        let message = "task tokens are signed with `server.token_key`, not with a key of the store";
+        let help = "write a new key before the others in that secret, with white space between them, and start again: the \
+                    first signs, all are good";
+        return Err(bad(output, message, help));
+    }
+    if !configured && options.discard_token_keys {
+        let message = "without `server.token_key` task tokens are signed with the store's keys";
+        return Err(bad(output, message, "`--rotate-token-keys` changes them"));
+    }
+    Ok(())
+}
+
+fn change_keys(store: &dyn Store, options: &Options, output: Output) -> Result<(), NodeError> {
+    if options.rotate_token_keys {
+        rotate_token_keys(store)?;
+        output.note("task tokens are signed with a new key");
+    }
+    if options.discard_token_keys {
+        discard_token_keys(store)?;
+        output.note("the store has no key of task tokens any more");
+    }
+    Ok(())
+}
+
+async fn bind(config: &Config, files: Files, output: Output) -> Result<Server, Exit> {
     let settings = ServerSettings {
         access: access_of(&config.tokens)
             .map_err(|error| bad(output, &error, "scopes are read, start, worker, operate and admin"))?,
         hosts: config.server.hosts.clone(),
+        trusted_proxies: config.server.proxies().map_err(|error| bad(output, &error, ""))?,
+        connections: connections_of(config, files),
+        bodies: BodySettings {
+            in_flight: config.server.body_bytes_in_flight,
+            silence: Duration::from_secs(config.server.body_seconds),
+        },
     };
     let server = Server::bind(config.server.listen, settings).await;
     server.map_err(|error| match error {
@@ -135,12 +203,31 @@ async fn bind(config: &Config, output: Output) -> Result<Server, Exit> {
     })
 }
 
+fn connections_of(config: &Config, files: Files) -> ConnectionSettings {
+    let server = &config.server;
+    ConnectionSettings {
+        most: files.connections(),
+        head: Duration::from_secs(server.head_seconds),
+        idle: Duration::from_secs(server.idle_seconds),
+        unread: Duration::from_secs(server.write_seconds),
+    }
+}
+
 /// Until somebody stops the process, or the node fails.
-async fn until_the_end(node: &Node, drain: Drain, patience: Duration, output: Output) -> Result<(), Exit> {
+async fn until_the_end(
+    node: &Node,
+    drain: Drain,
+    patience: Duration,
+    mut signals: Signals,
+    output: Output,
+) -> Result<(), Exit> {
     let mut ended = node.ended();
     tokio::select! {
-        signal = stop_signal() => {
-            output.note(&format!("{signal}: finishing what is under way"));
+        signal = signals.stop() => {
+            let seconds = patience.as_secs();
+            output.note(&format!(
+                "{signal}: finishing what is under way, for up to {seconds} s; nothing new begins"
+            ));
             tracing::info!(signal, "stopping");
         }
         _ = ended.wait_for(Option::is_some) => {}
@@ -149,9 +236,12 @@ async fn until_the_end(node: &Node, drain: Drain, patience: Duration, output: Ou
     let drained = tokio::time::timeout(patience + LAST_FLUSH, node.drain(patience)).await;
     match drained {
         Err(_) => {
-            output.note(
-                "stopped while the disk stood still; what was acknowledged is safe, the rest goes on at the next start",
-            );
+            let why = match node.is_flushing() {
+                true => "the store was being written and the disk did not answer",
+                false => "something was being computed and did not come to its end",
+            };
+            let safe = "what was acknowledged is safe, the rest goes on at the next start";
+            output.note(&format!("stopped although {why}; {safe}"));
             Ok(())
         }
         Ok(Ok(())) => {
@@ -160,22 +250,12 @@ async fn until_the_end(node: &Node, drain: Drain, patience: Duration, output: Ou
         }
         Ok(Err(error)) => {
             tracing::error!(%error, "the node failed");
-            let help = "nothing that was acknowledged is lost: see to the cause and start again";
+            let help = match error {
+                // It says what to do.
+                NodeError::Store(StoreError::Corrupt(_)) => "",
+                _ => "nothing that was acknowledged is lost: see to the cause and start again",
+            };
             Err(fault(output, &error.to_string(), help))
         }
-    }
-}
-
-async fn stop_signal() -> &'static str {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => drop(terminate.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => "interrupted",
-        () = terminated => "told to stop",
     }
 }

@@ -10,6 +10,7 @@ mod task;
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
+use crate::supervising::{keep_to_itself, own_supervisor};
 use clap::Args;
 use shift::Shift;
 use starbridge_kit::programs::{CommandConnector, CommandSettings};
@@ -61,14 +62,16 @@ pub struct Options {
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
+    keep_to_itself();
     let client = Client::new(&options.server, output)?;
     find_program(&options.command, output)?;
     let folder = std::env::current_dir();
     let folder = folder.map_err(|error| fault(output, &format!("there is no folder here: {}", reason(&error)), ""))?;
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let programs = CommandConnector::new(CommandSettings {
-        folder,
         inherited: names.filter(|name| !name.starts_with(OWN)).collect(),
+        supervisor: own_supervisor(),
+        ..CommandSettings::in_folder(folder)
     });
     client.block_on(async { Shift::new(options, &client, programs)?.work().await })
 }

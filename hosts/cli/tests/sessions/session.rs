@@ -18,6 +18,7 @@ use super::live::{self, Live};
 use std::fmt;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -283,10 +284,15 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// Writes a file; one that names its interpreter is a program.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(path, bytes))
+        .and_then(|()| match bytes.starts_with(b"#!") {
+            true => fs::set_permissions(path, fs::Permissions::from_mode(0o755)),
+            false => Ok(()),
+        })
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 

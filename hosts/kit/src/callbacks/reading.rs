@@ -1,5 +1,6 @@
 //! Reading reports. One that is not understood to the last member is refused: what a worker meant to say must not get lost.
 
+use crate::problem::quoted;
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_runtime::Report;
@@ -12,7 +13,8 @@ pub(super) fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
         "fail" => &["error", "cause"],
         other => {
             return Err(format!(
-                "there is no report `{other}`: use `succeed`, `fail` or `heartbeat`"
+                "there is no report {}: use `succeed`, `fail` or `heartbeat`",
+                quoted(other)
             ));
         }
     };
@@ -57,7 +59,7 @@ fn check_members(body: &Object, known: &[&str]) -> Result<(), String> {
         (None, []) => "a heartbeat has none".to_owned(),
         (None, known) => format!("known are {}", known.join(", ")),
     };
-    Err(format!("there is no member `{key}` here: {hint}"))
+    Err(format!("there is no member {} here: {hint}", quoted(key)))
 }
 
 fn read_output(output: &Value) -> Result<Report, String> {

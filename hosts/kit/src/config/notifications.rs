@@ -2,6 +2,7 @@
 
 use super::Config;
 use crate::notify::Target;
+use starbridge_http::is_refused;
 use starbridge_ports::Secrets;
 use std::collections::BTreeSet;
 
@@ -9,6 +10,7 @@ impl Config {
     /// The targets, or what is wrong with one.
     pub(super) fn targets(&self) -> Result<Vec<Target>, String> {
         let (mut targets, mut names) = (Vec::new(), BTreeSet::new());
+        let guard = self.guard()?;
         for config in &self.notifications {
             let target = Target::read(config)?;
             let name = target.name.as_str();
@@ -22,6 +24,9 @@ impl Config {
                 }
                 "sqs" if !cfg!(feature = "aws") => {
                     return wrong("`sqs:QUEUE` can't be used: this program was built without the feature `aws`");
+                }
+                "http" if is_refused(&config.to, &guard) => {
+                    return wrong("`to` is a private or local address, which is not called: name it in `http.allow`");
                 }
                 _ => targets.push(target),
             }
@@ -62,9 +67,25 @@ mod tests {
             (hook.replace("https:", "ftp:"), "`to` must be"),
             (hook.replace("https://h", "https://me:open@h"), "password"),
             (hook.replace("https://h/x", "redis:alerts"), "`redis.url`"),
+            (hook.replace("//h/", "//10.1.2.3:9/"), "`http.allow`"),
+            (hook.replace("//h/", "//[::1]/"), "`http.allow`"),
+            (hook.replace("//h/", "//localhost/"), "`http.allow`"),
         ] {
             let error = read(&text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn private_targets_that_are_allowed_are_taken() {
+        let hook = "[[notifications]]\nname = \"ops\"\nto = \"https://localhost/x\"\n";
+        for allowed in [
+            "allow = [\"localhost\"]",
+            "allow = [\"127.0.0.0/8\"]",
+            "private_addresses = true",
+        ] {
+            let config = read(&format!("[http]\n{allowed}\n{hook}")).unwrap();
+            assert_eq!(config.targets().unwrap().len(), 1, "{allowed}");
         }
     }
 

@@ -48,7 +48,7 @@ impl RedisConfig {
         address(&self.url).map(drop)
     }
 
-    fn secret(&self) -> Option<&str> {
+    pub(super) fn secret(&self) -> Option<&str> {
         self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
     }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use starbridge_fdl::diagnostics::{Diagnostic, Fix, Label};
 use starbridge_fdl::syntax::{Source, Span};
+use std::borrow::Cow;
 
 /// What was found in one text.
 #[derive(Serialize)]
@@ -32,7 +33,7 @@ struct Found<'a> {
     severity: &'static str,
     message: &'a str,
     help: Option<&'a str>,
-    pointer: &'a str,
+    pointer: Cow<'a, str>,
     #[serde(flatten)]
     region: Region,
     labels: Vec<Labelled<'a>>,
@@ -64,13 +65,23 @@ struct Region {
     end_column: usize,
 }
 
+/// Characters of a pointer that are shown: a key may be as long as a definition.
+const POINTER: usize = 512;
+
+fn cut(pointer: &str) -> Cow<'_, str> {
+    match pointer.char_indices().nth(POINTER) {
+        None => Cow::Borrowed(pointer),
+        Some((end, _)) => Cow::Owned(format!("{}…", pointer.get(..end).unwrap_or_default())),
+    }
+}
+
 fn found<'a>(source: &Source, diagnostic: &'a Diagnostic) -> Found<'a> {
     Found {
         code: diagnostic.code.as_str(),
         severity: diagnostic.severity.as_str(),
         message: &diagnostic.message,
         help: diagnostic.help.as_deref(),
-        pointer: &diagnostic.pointer,
+        pointer: cut(&diagnostic.pointer),
         region: region(source, diagnostic.span),
         labels: diagnostic.labels.iter().map(|label| labelled(source, label)).collect(),
         fix: diagnostic.fix.as_ref().map(|fix| change(source, fix)),

@@ -45,7 +45,7 @@ impl Kept {
     }
 
     pub(super) fn token_keys(&self) -> Result<TokenKeys, LocalError> {
-        Ok(token_keys(self.store.as_ref())?)
+        Ok(token_keys(self.store.as_ref(), &[])?)
     }
 
     pub(super) fn flows(&self) -> FlowTable {
@@ -69,7 +69,7 @@ impl Kept {
             let related = page
                 .items
                 .into_iter()
-                .filter(|listed| listed.record.ancestors.contains(execution));
+                .filter(|listed| listed.record.root.as_ref() == Some(execution));
             family.extend(related.map(|listed| listed.id));
             query.cursor = page.next;
             if query.cursor.is_none() {

@@ -1,17 +1,22 @@
-//! The keys tokens are signed with, kept in the store so that a token outlives the process that gave it out.
+//! The keys tokens are signed with: those of the configuration, or the store's, so that a token outlives the process that gave
+//! it out.
 
 use super::NodeError;
 use crate::system::random_key;
+use sha2::{Digest, Sha256};
 use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::{TokenKeys, hexadecimal};
 
 const KIND: &str = "token-key";
 /// The key that signs, and the one before it, which is still good.
 const NAMES: [&str; 2] = ["current", "previous"];
+/// Bytes of a key.
+const KEY: usize = 32;
 
-/// The store's keys; the first time, a new one.
-pub(crate) fn token_keys(store: &dyn Store) -> Result<TokenKeys, NodeError> {
-    let mut keys = Vec::new();
+/// The keys of the configuration, then the store's: the first signs, all are good. Where there are none at all, the store gets
+/// a new one.
+pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY]]) -> Result<TokenKeys, NodeError> {
+    let mut keys = configured.to_vec();
     for name in NAMES {
         if let Some(text) = store.fetch(KIND, name)? {
             let key = hexadecimal::read_exactly(&text).ok_or_else(|| {
@@ -28,6 +33,58 @@ pub(crate) fn token_keys(store: &dyn Store) -> Result<TokenKeys, NodeError> {
         keys.push(key);
     }
     Ok(TokenKeys::new(keys))
+}
+
+/// Keys as a secret has them: each 32 bytes or more in base64 or hexadecimal digits, with white space between them. The error
+/// repeats nothing of them.
+pub(crate) fn read_keys(text: &str) -> Result<Vec<[u8; KEY]>, String> {
+    let keys: Option<Vec<_>> = text.split_whitespace().map(read_key).collect();
+    keys.filter(|keys| !keys.is_empty())
+        .ok_or_else(|| "must be 32 bytes or more, in base64 or hexadecimal digits".to_owned())
+}
+
+fn read_key(text: &str) -> Option<[u8; KEY]> {
+    let bytes = match text.len().is_multiple_of(2) && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        true => hexadecimal::read(text)?,
+        false => base64(text)?,
+    };
+    match bytes.len() {
+        ..KEY => None,
+        KEY => bytes.try_into().ok(),
+        _ => Some(Sha256::digest(&bytes).into()),
+    }
+}
+
+/// Base64 with either alphabet (RFC 4648, sections 4 and 5), padded or not.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut bits, mut kept) = (Vec::new(), 0_u32, 0_u32);
+    for letter in text.trim_end_matches('=').bytes() {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6) | u32::from(value);
+        kept += 6;
+        if kept >= 8 {
+            kept -= 8;
+            bytes.push(u8::try_from((bits >> kept) & 0xff).ok()?);
+            bits &= (1 << kept) - 1;
+        }
+    }
+    // What is left fills up the last byte with zeros.
+    (kept < 6 && bits == 0).then_some(bytes)
+}
+
+/// Deletes the store's keys: no token signed with one of them is good any more.
+pub fn discard(store: &dyn Store) -> Result<(), NodeError> {
+    for name in NAMES {
+        store.discard(KIND, name)?;
+    }
+    Ok(())
 }
 
 /// Makes a new key the one that signs; the one before stays good for tokens given out under it, the one before that does
@@ -54,14 +111,63 @@ mod tests {
     fn two_keys_are_good_at_a_time() {
         let store = in_memory();
         let store = store.as_ref();
-        let first = token_keys(store).unwrap().sign("e", EventId(1));
+        let first = token_keys(store, &[]).unwrap().sign("e", EventId(1));
         rotate(store).unwrap();
-        let keys = token_keys(store).unwrap();
+        let keys = token_keys(store, &[]).unwrap();
         let second = keys.sign("e", EventId(1));
         assert_ne!(first, second);
         assert!(keys.verify(&first).is_ok() && keys.verify(&second).is_ok());
         rotate(store).unwrap();
-        let keys = token_keys(store).unwrap();
+        let keys = token_keys(store, &[]).unwrap();
         assert!(keys.verify(&first).is_err() && keys.verify(&second).is_ok());
+    }
+
+    #[test]
+    fn a_configured_key_signs_and_those_of_the_store_are_good_as_long_as_they_are_there() {
+        let store = in_memory();
+        let store = store.as_ref();
+        let configured = [[7; KEY], [8; KEY]];
+        // A store that never had one gets none.
+        token_keys(store, &configured).unwrap();
+        assert_eq!(store.all(KIND).unwrap(), []);
+        let old = token_keys(store, &[]).unwrap().sign("e", EventId(1));
+        let keys = token_keys(store, &configured).unwrap();
+        let new = keys.sign("e", EventId(1));
+        assert_eq!(new, TokenKeys::new(vec![[7; KEY]]).sign("e", EventId(1)));
+        let second = TokenKeys::new(vec![[8; KEY]]).sign("e", EventId(1));
+        assert!(
+            [&old, &new, &second]
+                .into_iter()
+                .all(|token| keys.verify(token).is_ok())
+        );
+        discard(store).unwrap();
+        assert_eq!(store.all(KIND).unwrap(), []);
+        let keys = token_keys(store, &configured).unwrap();
+        assert!(keys.verify(&old).is_err() && keys.verify(&new).is_ok());
+    }
+
+    #[test]
+    fn keys_are_read_in_both_forms() {
+        let zeros = [0; KEY];
+        let ones = [0xff; KEY];
+        let (hex, base) = ("00".repeat(KEY), format!("{}8=", "/".repeat(42)));
+        assert_eq!(read_keys(&format!("{hex}\n{base}\n")).unwrap(), [zeros, ones]);
+        assert_eq!(read_keys(&base.replace('/', "_").replace('=', "")).unwrap(), [ones]);
+        assert_eq!(read_keys(&"FF".repeat(KEY)).unwrap(), [ones]);
+        // More bytes count, too.
+        let longer = read_keys(&"00".repeat(KEY + 1)).unwrap();
+        assert_ne!(longer, [zeros]);
+        assert_ne!(longer, read_keys(&"00".repeat(KEY + 2)).unwrap());
+        for wrong in [
+            "",
+            " ",
+            "short",
+            &"00".repeat(KEY - 1),
+            &"é".repeat(KEY),
+            &format!("{hex} short"),
+        ] {
+            let error = read_keys(wrong).unwrap_err();
+            assert!(error.contains("32 bytes") && !error.contains("short"), "{error}");
+        }
     }
 }

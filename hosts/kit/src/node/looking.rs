@@ -7,7 +7,7 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Detail, Event, EventId, State};
-use starbridge_ports::{Record, StoreError, Turn};
+use starbridge_ports::{Query, Record, StoreError, Turn};
 use starbridge_runtime::{ForkRequest, Snapshot};
 use std::sync::Arc;
 
@@ -71,6 +71,24 @@ impl Node {
             input: input.unwrap_or_default(),
             output,
         })
+    }
+
+    /// How many executions are set aside.
+    pub fn count_broken(&self) -> Looked<u64> {
+        let mut query = Query {
+            broken: true,
+            limit: 1_000,
+            ..Query::default()
+        };
+        let mut count = 0;
+        loop {
+            let page = self.store.list(&query)?;
+            count += page.items.len() as u64;
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                return Ok(count);
+            }
+        }
     }
 
     /// The flow an execution runs.

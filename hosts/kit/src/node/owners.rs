@@ -5,7 +5,7 @@ use super::queues::Shared;
 use super::telling::tell;
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
 use crate::system::{SystemClock, birth};
-use starbridge_command::{CommandConnector, CommandSettings};
+use starbridge_command::CommandConnector;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
@@ -13,7 +13,7 @@ use starbridge_http::{HttpConnector, HttpSettings};
 use starbridge_ports::{History, StoreError, shard_of};
 use starbridge_runtime::{
     Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, QueueCommand, QueueDoor, Shard,
-    StartRequest, TokenKeys, World, Writer,
+    StartRequest, TokenKeys, Vault, World, Writer,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub(super) struct Start {
     pub(super) watchers: Watchers,
     pub(super) counters: Arc<Counters>,
     pub(super) notifications: Option<Notifications>,
+    pub(super) vault: Arc<Vault>,
 }
 
 /// How the node came to its end, once it has.
@@ -41,6 +42,7 @@ pub(super) struct Owners {
     next: AtomicUsize,
     ended: watch::Receiver<End>,
     queues_over: watch::Receiver<bool>,
+    writer: Writer,
     telling: Option<Telling>,
 }
 
@@ -120,12 +122,18 @@ impl Owners {
             next: AtomicUsize::new(0),
             ended,
             queues_over,
+            writer,
             telling,
         })
     }
 
     pub(super) fn ended(&self) -> watch::Receiver<End> {
         self.ended.clone()
+    }
+
+    /// Whether the store is being written just now.
+    pub(super) fn is_flushing(&self) -> bool {
+        self.writer.is_flushing()
     }
 
     /// Hands a command to the owner of an execution.
@@ -185,9 +193,8 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
     let settings = &start.settings;
     let births = move |request: &StartRequest, _: Timestamp| of_share(birth(request), share);
     let mut connectors = Connectors::new();
-    if let Some(folder) = &settings.commands_in {
-        let commands = CommandConnector::new(CommandSettings::in_folder(folder.clone()));
-        connectors.insert("cmd", Arc::new(commands));
+    if let Some(commands) = &settings.commands {
+        connectors.insert("cmd", Arc::new(CommandConnector::new(commands.clone())));
     }
     settings.further.insert_into(&mut connectors);
     let mut shard = Shard::new(
@@ -208,7 +215,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
             history: history(settings),
             connectors,
             clock: Arc::new(SystemClock),
-            secrets: settings.secrets.clone(),
+            vault: start.vault.clone(),
             tokens: start.tokens.clone(),
             queues: settings.worker_queues.then(|| shared.door.clone()),
             leases: settings.visit.as_ref().map(|visit| visit.leases.clone()),

@@ -1,17 +1,17 @@
 //! Worker queues of a node: what workers ask, and what operators set and see.
 
 use super::owners::Owners;
+use super::task_message::task_message;
 use super::{Node, NotTaken};
 use crate::system::SystemClock;
-use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Signal};
-use starbridge_ports::{DeadTask, QueuedTask, Secrets, Store, StoreError};
+use starbridge_ports::{DeadTask, Store, StoreError};
 use starbridge_runtime::{
-    Command, HeldTask, HoldRequest, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueView, QueueWorld, Queues,
-    Reply, Rounds, TaskKey, TokenKeys, Verdict, Writer, reveal_secrets, sign_references,
+    Command, HoldRequest, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueView, QueueWorld, Queues,
+    QueuesViewed, Reply, Rounds, TaskKey, Verdict, Writer,
 };
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
@@ -100,6 +100,12 @@ pub struct ShownQueue {
     pub dead: u64,
 }
 
+impl From<QueueView> for ShownQueue {
+    fn from(view: QueueView) -> Self {
+        Self { view, dead: 0 }
+    }
+}
+
 /// What came of re-queueing or dropping dead tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buried {
@@ -112,13 +118,12 @@ pub struct Buried {
 impl Node {
     /// Gives a worker tasks, each as JSON; none, if it waited in vain. They are its for the time of their leases, durably.
     pub async fn hold(&self, request: HoldRequest) -> Result<Vec<String>, NotTaken> {
-        let (reply, answer) = oneshot::channel();
-        self.queues.tell(QueueCommand::Hold(request, reply));
-        let held = answer.await.map_err(|_| NotTaken::Stopping)?;
+        let poll = self.queues.hold(request);
+        let held = poll.tasks().await.ok_or(NotTaken::Stopping)?;
         self.counters.held.fetch_add(held.len() as u64, Ordering::Relaxed);
         Ok(held
             .iter()
-            .map(|held| told(held, &self.tokens, self.secrets.as_ref()))
+            .map(|held| task_message(held, &self.tokens, &self.vault))
             .collect())
     }
 
@@ -131,39 +136,49 @@ impl Node {
 
     /// Sets a queue, from now on and at every start.
     pub fn set_queue(&self, name: &str, settings: &QueueSettings) -> Result<(), StoreError> {
-        self.store
-            .keep(KIND, name, &Value::Object(settings.write()).to_json())?;
+        match *settings == QueueSettings::default() {
+            // Then nothing is set.
+            true => drop(self.store.discard(KIND, name)?),
+            false => {
+                let text = Value::Object(settings.write()).to_json();
+                self.store.keep(KIND, name, &text)?;
+            }
+        }
         self.queues.tell(QueueCommand::Configure(name.into(), settings.clone()));
         Ok(())
     }
 
-    /// All queues that have or had a task since the start, or for which something is set.
-    pub async fn shown_queues(&self) -> Result<Vec<ShownQueue>, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.queues.tell(QueueCommand::View(reply));
-        let views = answer.await.unwrap_or_default();
-        let mut dead = self.store.dead_counts()?;
-        let mut shown: Vec<ShownQueue> = views
+    /// So many of the queues after this name: those that have tasks, waiting, held or dead, those that workers wait for, and
+    /// those for which something is set.
+    pub async fn shown_queues(&self, after: &str, most: usize) -> Result<Vec<ShownQueue>, StoreError> {
+        let views = self.views(QueuesViewed::After(after.into(), most)).await;
+        let dead = self
+            .store
+            .dead_counts()?
             .into_iter()
-            .map(|view| {
-                let position = dead.iter().position(|(name, _)| *name == view.name);
-                let dead = position.map_or(0, |position| dead.swap_remove(position).1);
-                ShownQueue { view, dead }
-            })
-            .collect();
+            .filter(|(name, _)| name.as_str() > after);
+        let mut shown: BTreeMap<Text, ShownQueue> =
+            views.into_iter().map(|view| (view.name.clone(), view.into())).collect();
         for (name, dead) in dead {
-            let view = QueueView {
-                name,
-                settings: QueueSettings::default(),
-                waiting: 0,
-                held: 0,
-                oldest: None,
-                workers: 0,
-            };
-            shown.push(ShownQueue { view, dead });
+            let queue = shown.entry(name.clone());
+            queue.or_insert_with(|| QueueView::of_nothing(name).into()).dead = dead;
         }
-        shown.sort_by(|one, two| one.view.name.cmp(&two.view.name));
-        Ok(shown)
+        Ok(shown.into_values().take(most).collect())
+    }
+
+    /// A queue, if anything is known of it.
+    pub async fn shown_queue(&self, name: &Text) -> Result<Option<ShownQueue>, StoreError> {
+        let view = self.views(QueuesViewed::One(name.clone())).await.pop();
+        let dead = self.store.dead_counts()?.into_iter().find(|(other, _)| other == name);
+        let dead = dead.map_or(0, |(_, dead)| dead);
+        let known = view.or_else(|| (dead > 0).then(|| QueueView::of_nothing(name.clone())));
+        Ok(known.map(|view| ShownQueue { view, dead }))
+    }
+
+    async fn views(&self, viewed: QueuesViewed) -> Vec<QueueView> {
+        let (reply, answer) = oneshot::channel();
+        self.queues.tell(QueueCommand::View(viewed, reply));
+        answer.await.unwrap_or_default()
     }
 
     /// The executions of these dead tasks go on from where they failed: their tasks are queued anew.
@@ -218,57 +233,4 @@ impl Buried {
             false => self.not_done += 1,
         }
     }
-}
-
-/// What a worker is told of a task that it has, as JSON: what is known only now, and the message as it was written down,
-/// signed and revealed where it refers to tokens or secrets.
-fn told(held: &HeldTask, tokens: &TokenKeys, secrets: &dyn Secrets) -> String {
-    let HeldTask { task, lease } = held;
-    let mut told: Object = [("token".into(), Value::from(tokens.sign(&task.execution, task.call)))]
-        .into_iter()
-        .collect();
-    let seconds = |millis: u64| Value::from(millis.div_ceil(1000));
-    told.insert("leaseSeconds".into(), seconds(lease.millis));
-    told.insert("leaseUntil".into(), at(lease.held.plus_millis(lease.millis)));
-    if let Some(millis) = task.timeout_ms {
-        told.insert("timeoutSeconds".into(), seconds(millis));
-        told.insert("deadline".into(), at(lease.held.plus_millis(millis)));
-    }
-    let head = Value::from(told).to_json();
-    // INVARIANT: both are objects with members, so one goes on where the other ends.
-    let message = message(task, tokens, secrets);
-    let (head, message) = (head.strip_suffix('}'), message.strip_prefix('{'));
-    format!("{},{}", head.unwrap_or_default(), message.unwrap_or_default())
-}
-
-/// The message of a task; nearly none refers to anything, and is as it was written down.
-fn message<'a>(task: &'a QueuedTask, tokens: &TokenKeys, secrets: &dyn Secrets) -> Cow<'a, str> {
-    if !["task-token:", "secret://"]
-        .iter()
-        .any(|word| task.message.contains(word))
-    {
-        return Cow::Borrowed(&task.message);
-    }
-    let mut message = serde_json::from_str::<Object>(&task.message).unwrap_or_default();
-    if let Some(value) = message.get("input") {
-        let value = input(task, value, &message, tokens, secrets);
-        message.insert("input".into(), value);
-    }
-    Cow::Owned(Value::from(message).to_json())
-}
-
-fn at(time: Timestamp) -> Value {
-    time.to_string().into()
-}
-
-fn input(task: &QueuedTask, value: &Value, message: &Object, tokens: &TokenKeys, secrets: &dyn Secrets) -> Value {
-    let ancestors = message.get("ancestors").and_then(Value::as_array);
-    let ancestors = ancestors
-        .into_iter()
-        .flat_map(|ids| ids.values())
-        .filter_map(Value::as_str);
-    let family: Vec<&str> = [task.execution.as_str()].into_iter().chain(ancestors).collect();
-    let signed = sign_references(value, &family, tokens).unwrap_or_else(|| value.clone());
-    // What can't be revealed stays a reference: the worker sees which secret is missing.
-    reveal_secrets(&signed, secrets).unwrap_or(signed)
 }

@@ -1,8 +1,12 @@
 //! Schedules: kept in the store, looked at when they are due.
 //!
+//! They go by the wall clock: what is to happen at a time of day happens when the machine says that it is that time.
+//!
 //! What is started has a name made of the schedule's and of the instant, so a trigger looked at twice starts one execution.
 
 use super::Node;
+use crate::problem::quoted;
+use crate::system::wall_time;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_ports::StoreError;
@@ -73,12 +77,12 @@ fn read(name: &str, members: &Object) -> Result<Schedule, String> {
     let mut schedule = Schedule::new(name, expression, flow).map_err(|error| error.to_string())?;
     schedule.payload = members.get("payload").cloned().unwrap_or_default();
     if let Some(word) = text("overlap") {
-        schedule.overlap =
-            Overlap::parse(word).ok_or_else(|| format!("`overlap` must be skip, queue or allow, not `{word}`"))?;
+        schedule.overlap = Overlap::parse(word)
+            .ok_or_else(|| format!("`overlap` must be skip, queue or allow, not {}", quoted(word)))?;
     }
     if let Some(word) = text("catchUp") {
         schedule.catch_up =
-            CatchUp::parse(word).ok_or_else(|| format!("`catchUp` must be none or last, not `{word}`"))?;
+            CatchUp::parse(word).ok_or_else(|| format!("`catchUp` must be none or last, not {}", quoted(word)))?;
     }
     schedule.paused = members.get("paused") == Some(&Value::Bool(true));
     Ok(schedule)
@@ -143,7 +147,7 @@ impl Scheduled {
 impl Node {
     /// Takes up the schedules the store has.
     pub(super) fn take_up_schedules(&self) -> Result<(), StoreError> {
-        let now = self.now();
+        let now = wall_time();
         let mut known = self.schedules.lock();
         for (name, text) in self.store.all(KIND)? {
             let members: Object = serde_json::from_str(&text)
@@ -165,7 +169,7 @@ impl Node {
         if self.flows.get(&schedule.flow, None).is_none() {
             return Err(ScheduleError::NoSuchFlow);
         }
-        let scheduled = Scheduled::new(schedule, self.now());
+        let scheduled = Scheduled::new(schedule, wall_time());
         self.store.keep(PLACE, name, &scheduled.place())?;
         let text = Value::from(write(&scheduled.schedule)).to_json();
         self.store.keep(KIND, name, &text)?;
@@ -196,7 +200,7 @@ impl Node {
     pub async fn fire_schedules(&self) -> Result<(), StoreError> {
         self.schedules.lock().clear();
         self.take_up_schedules()?;
-        let now = self.now();
+        let now = wall_time();
         for scheduled in self.schedules() {
             let next = scheduled.schedule.expression.next_after(scheduled.last);
             if next.is_some_and(|next| next <= now) || !scheduled.queued.is_empty() {
@@ -210,7 +214,7 @@ impl Node {
     /// Starts what schedules say, for ever.
     pub async fn keep_schedules(self: Arc<Self>) {
         loop {
-            let now = self.now();
+            let now = wall_time();
             for scheduled in self.schedules() {
                 let due = scheduled.next.is_some_and(|next| next <= now);
                 if due || !scheduled.queued.is_empty() {
@@ -221,7 +225,7 @@ impl Node {
             let schedules = self.schedules();
             let usual = if schedules.iter().any(waits) { 1_000 } else { SWEEP };
             let next = schedules.iter().filter_map(|scheduled| scheduled.next).min();
-            let pause = next.map_or(usual, |next| next.millis_since(self.now()).min(usual));
+            let pause = next.map_or(usual, |next| next.millis_since(wall_time()).min(usual));
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(pause)) => {}
                 () = self.schedules.changed.notified() => {}

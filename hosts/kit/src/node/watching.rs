@@ -1,11 +1,14 @@
 //! Watching histories grow.
 
+use super::chunks::{Chunk, Chunks};
 use starbridge_fdl::value::Text;
 use starbridge_runtime::Outgoing;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Who watches which execution. A clone is the same.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +20,37 @@ pub struct Watchers {
 struct Shared {
     /// How many are watched, so that nobody takes the lock where none is.
     watched: AtomicUsize,
-    executions: Mutex<HashMap<Text, watch::Sender<u64>>>,
+    executions: Mutex<HashMap<Text, Watched>>,
+    /// What was read of histories that several follow.
+    chunks: Mutex<Chunks>,
+}
+
+/// An execution that somebody watches.
+#[derive(Debug)]
+struct Watched {
+    turns: watch::Sender<u64>,
+    feed: Arc<Feed>,
+}
+
+/// What those who watch an execution share.
+#[derive(Debug, Default)]
+pub(super) struct Feed {
+    /// Whoever reads the store does it for all, and has this.
+    pub(super) reading: tokio::sync::Mutex<()>,
+    edge: Mutex<Option<Edge>>,
+}
+
+/// Where a history ended when it was read last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    /// The number its next event will have.
+    pub(super) next: u64,
+    /// Turns that were known before it was read.
+    pub(super) turns: u64,
+    /// Whether the execution had ended.
+    pub(super) ended: bool,
+    /// When that was.
+    pub(super) at: Instant,
 }
 
 /// One who watches an execution: changes each time a turn of it has become durable.
@@ -25,21 +58,24 @@ struct Shared {
 pub struct Watch {
     execution: Text,
     turns: watch::Receiver<u64>,
+    feed: Arc<Feed>,
     shared: Arc<Shared>,
 }
 
 impl Watchers {
     /// Begins to watch.
     pub fn watch(&self, execution: &Text) -> Watch {
-        let mut executions = self.shared.lock();
-        let sender = executions
-            .entry(execution.clone())
-            .or_insert_with(|| watch::channel(0).0);
-        let turns = sender.subscribe();
+        let mut executions = self.shared.executions();
+        let watched = executions.entry(execution.clone()).or_insert_with(|| Watched {
+            turns: watch::channel(0).0,
+            feed: Arc::default(),
+        });
+        let (turns, feed) = (watched.turns.subscribe(), watched.feed.clone());
         self.shared.watched.store(executions.len(), Ordering::Release);
         Watch {
             execution: execution.clone(),
             turns,
+            feed,
             shared: self.shared.clone(),
         }
     }
@@ -57,17 +93,21 @@ impl Watchers {
     pub(super) fn see(&self, outgoing: &Outgoing) {
         if let Outgoing::Turn { execution, .. } = outgoing
             && !self.is_empty()
-            && let Some(sender) = self.shared.lock().get(execution)
+            && let Some(watched) = self.shared.executions().get(execution)
         {
-            sender.send_modify(|turns| *turns += 1);
+            watched.turns.send_modify(|turns| *turns += 1);
         }
     }
 }
 
 impl Shared {
-    /// Nothing panics while the lock is held, so what a poisoned one guards is whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Text, watch::Sender<u64>>> {
+    /// Nothing panics while a lock is held, so what a poisoned one guards is whole.
+    fn executions(&self) -> MutexGuard<'_, HashMap<Text, Watched>> {
         self.executions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -77,16 +117,61 @@ impl Watch {
         // The sender lives as long as somebody watches.
         let _ = self.turns.changed().await;
     }
+
+    /// The execution.
+    pub(super) fn execution(&self) -> &Text {
+        &self.execution
+    }
+
+    /// Turns up to now: [`Watch::changed`] waits for one after these.
+    pub(super) fn turns(&mut self) -> u64 {
+        *self.turns.borrow_and_update()
+    }
+
+    pub(super) fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    /// What is at hand of the history from that event on, without reading.
+    pub(super) fn at_hand(&self, from: u64) -> Option<Arc<Chunk>> {
+        self.shared.chunks().find(&self.execution, from)
+    }
+
+    /// Keeps what was read for others, if there are any.
+    pub(super) fn keep(&self, chunk: &Arc<Chunk>) {
+        let several = |watched: &Watched| watched.turns.receiver_count() > 1;
+        let others = self.shared.executions().get(&self.execution).is_some_and(several);
+        if others {
+            self.shared.chunks().keep(&self.execution, chunk);
+        }
+    }
+}
+
+impl Feed {
+    fn lock(&self) -> MutexGuard<'_, Option<Edge>> {
+        self.edge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of the history, if it can be nowhere else after so many turns, and was looked for within that time.
+    pub(super) fn edge(&self, turns: u64, within: Duration) -> Option<Edge> {
+        let edge = *self.lock();
+        edge.filter(|edge| edge.turns == turns && edge.at.elapsed() < within)
+    }
+
+    pub(super) fn set_edge(&self, edge: Edge) {
+        *self.lock() = Some(edge);
+    }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut executions = self.shared.lock();
+        let mut executions = self.shared.executions();
         if executions
             .get(&self.execution)
-            .is_some_and(|sender| sender.receiver_count() <= 1)
+            .is_some_and(|watched| watched.turns.receiver_count() <= 1)
         {
             executions.remove(&self.execution);
+            self.shared.chunks().forget(&self.execution);
         }
         self.shared.watched.store(executions.len(), Ordering::Release);
     }

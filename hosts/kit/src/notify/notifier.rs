@@ -6,7 +6,7 @@ use starbridge_machine::Status;
 use starbridge_ports::{Clock, Secrets};
 use starbridge_runtime::Connectors;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -60,6 +60,7 @@ impl Notifier {
                 settings: settings.clone(),
                 told: Told::default(),
                 failing: AtomicU32::new(0),
+                said: AtomicBool::new(false),
                 wake: Notify::new(),
             })
         });

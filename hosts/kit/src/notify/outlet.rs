@@ -6,7 +6,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{Id, JoinSet};
@@ -33,6 +33,8 @@ pub(super) struct Outlet {
     pub told: Told,
     /// Tries that failed one after the other, up to now.
     pub failing: AtomicU32,
+    /// It was said that it fails.
+    pub said: AtomicBool,
     pub wake: Notify,
 }
 
@@ -178,6 +180,9 @@ impl Outlet {
         let (target, id) = (self.target.name.as_str(), pending.notice.id());
         let Err(untold) = tried else {
             self.told.delivered.fetch_add(1, Ordering::Relaxed);
+            if self.said.swap(false, Ordering::Relaxed) {
+                tracing::info!(target_name = target, "notifications are told again");
+            }
             return self.world.notices.delivered(target, &id);
         };
         self.told.failed.fetch_add(1, Ordering::Relaxed);
@@ -188,6 +193,16 @@ impl Outlet {
         let (error, cause) = (untold.error.as_str(), untold.cause.as_str());
         if again > self.keeps_until(&pending.notice) {
             return self.give_up(&pending.notice, failures, &format!("{error}: {cause}"));
+        }
+        // Once, until one is told: however much is kept for a target that is not there.
+        if !self.said.swap(true, Ordering::Relaxed) {
+            let until = "they are kept, and tried again";
+            tracing::warn!(
+                target_name = target,
+                error,
+                cause,
+                "notifications can't be told: {until}"
+            );
         }
         tracing::debug!(
             target_name = target,

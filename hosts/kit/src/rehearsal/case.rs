@@ -45,6 +45,8 @@ pub struct LimitsGiven {
     step_visits: Option<u32>,
     wait_days: Option<u64>,
     foreach_items: Option<usize>,
+    child_depth: Option<u32>,
+    evaluation_steps: Option<usize>,
 }
 
 /// One case.
@@ -231,6 +233,8 @@ impl LimitsGiven {
             step_visits: self.step_visits.unwrap_or(limits.step_visits),
             wait_days: self.wait_days.unwrap_or(limits.wait_days),
             foreach_items: self.foreach_items.unwrap_or(limits.foreach_items),
+            child_depth: self.child_depth.unwrap_or(limits.child_depth),
+            evaluation_steps: self.evaluation_steps.unwrap_or(limits.evaluation_steps),
             ..limits
         }
     }

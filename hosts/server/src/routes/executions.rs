@@ -2,15 +2,15 @@
 
 use super::flows::{bad_name, no_such_flow};
 use crate::App;
+use crate::body::Sent;
 use crate::reading::{Body, Query};
 use crate::shapes;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use starbridge_fdl::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_name};
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::problem::{Answer, Problem, whole};
+use starbridge_kit::node::Place;
+use starbridge_kit::problem::{Answer, Problem, quoted};
 use starbridge_machine::{Rejection, Status};
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
 use std::time::Duration;
@@ -88,20 +88,21 @@ fn read_labels(body: &Body) -> Answer<Option<Object>> {
 }
 
 /// `POST /v1/flows/{name}/executions`
-pub async fn start(
-    State(app): State<App>,
-    Path(flow): Path<String>,
-    query: Parameters,
-    body: Result<Bytes, BytesRejection>,
-) -> Answer {
+pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Parameters, mut body: Sent) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT)?;
-    let request = read_start(&flow, &Body::read(&whole(body)?, START)?)?;
+    let request = read_start(&flow, &body.read(START)?)?;
     let (status, begun) = begin(&app, request, wait).await?;
     Ok(shapes::value(status, &shapes::execution(&begun)))
 }
 
+/// A place to wait, for who waits.
+fn place(app: &App, wait: u64) -> Answer<Option<Place>> {
+    Ok((wait > 0).then(|| app.node.place_to_wait()).transpose()?)
+}
+
 /// Starts an execution, or finds the one that the same request has started before.
 async fn begin(app: &App, request: StartRequest, wait: u64) -> Answer<(StatusCode, Snapshot)> {
+    let _place = place(app, wait)?;
     let known = match &request.name {
         Some(name) => app.node.store().named(&request.flow, name)?,
         None => None,
@@ -137,6 +138,9 @@ pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Pr
         StartFailure::Refused(error @ StartError::NoSuchFlow) => Problem::missing("NoSuchFlow", error.to_string()),
         StartFailure::Refused(StartError::InvalidInput(misfits)) => Rejection::InvalidInput(misfits).into(),
         StartFailure::Refused(StartError::Refused(rejection)) => rejection.into(),
+        StartFailure::Refused(error @ StartError::Panicked(_)) => {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Panicked", error.to_string())
+        }
         StartFailure::Exists(id) => taken(flow, name, &id),
         StartFailure::NoFork(error) => Problem::new(StatusCode::CONFLICT, "NotForkable", error.to_string()),
         StartFailure::Busy => Problem::busy(),
@@ -186,10 +190,8 @@ async fn ended(
 }
 
 /// `POST /v1/executions/batch`
-pub async fn batch(State(app): State<App>, body: Result<Bytes, BytesRejection>) -> Answer {
-    let entries: Value =
-        serde_json::from_slice(&whole(body)?).map_err(|error| Problem::bad(format!("the body is no JSON: {error}")))?;
-    let entries = entries.as_array().cloned();
+pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
+    let entries = body.value()?.as_array().cloned();
     let entries = entries.ok_or_else(|| Problem::bad("a batch is an array of `{flow, input, name, …}`"))?;
     if entries.len() > BATCH {
         let detail = format!("a batch has at most {BATCH} executions");
@@ -230,6 +232,7 @@ fn outcome(status: StatusCode, body: Value) -> Value {
 /// `GET /v1/executions/{id}`
 pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT)?;
+    let _place = place(&app, wait)?;
     let begun = app.node.execution(&id)?;
     let begun = wait_for_end(&app, begun, Duration::from_secs(wait)).await?;
     Ok(shapes::value(StatusCode::OK, &shapes::execution(&begun)))
@@ -250,22 +253,31 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
 
 /// `GET /v1/executions`
 pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
-    const KNOWN: &[&str] = &["flow", "status", "name", "label", "from", "to", "cursor", "limit"];
+    const KNOWN: &[&str] = &[
+        "flow", "status", "reason", "name", "label", "from", "to", "cursor", "limit",
+    ];
     let query = Query::of(query.0, KNOWN)?;
     let mut statuses = Vec::new();
     for word in query.all("status") {
         statuses.push(status_of(word)?);
     }
     let mut labels = Vec::new();
+    if query.each("label").nth(LABELS).is_some() {
+        // An execution has no more.
+        return Err(Problem::bad(format!(
+            "a list can ask for at most {LABELS} labels (`label`)"
+        )));
+    }
     for label in query.each("label") {
         let (key, value) = label
             .split_once(':')
-            .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not `{label}`")))?;
+            .ok_or_else(|| Problem::bad(format!("`label` is written `key:value`, not {}", quoted(label))))?;
         labels.push((Text::from(key), Text::from(value)));
     }
     let wanted = starbridge_ports::Query {
         flow: query.get("flow").map(Text::from),
         statuses,
+        broken: query.get("reason").map(is_broken).transpose()?.unwrap_or(false),
         name: query.get("name").map(Text::from),
         labels,
         from: query.time("from")?,
@@ -282,9 +294,19 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     Ok(shapes::value(StatusCode::OK, &answer))
 }
 
+fn is_broken(word: &str) -> Answer<bool> {
+    match word {
+        "broken" => Ok(true),
+        _ => Err(Problem::bad(format!(
+            "there is no reason `{word}` to ask for: known is broken"
+        ))),
+    }
+}
+
 fn status_of(word: &str) -> Answer<Status> {
     Status::parse(word).ok_or_else(|| {
         let words: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
-        Problem::bad(format!("there is no status `{word}`: known are {}", words.join(", ")))
+        let detail = format!("there is no status {}: known are {}", quoted(word), words.join(", "));
+        Problem::bad(detail)
     })
 }

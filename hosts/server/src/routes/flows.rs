@@ -1,10 +1,9 @@
 //! Flows: putting, looking at, hiding.
 
 use crate::App;
+use crate::body::Sent;
 use crate::reading::Query;
 use crate::shapes;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,17 +11,12 @@ use starbridge_fdl::syntax::Format;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_kit::described::diagnosed;
 use starbridge_kit::node::PutError;
-use starbridge_kit::problem::{Answer, Problem, whole};
+use starbridge_kit::problem::{Answer, Problem, quoted};
 use starbridge_ports::KeptFlow;
 
 /// `PUT /v1/flows/{name}`
-pub async fn put(
-    State(app): State<App>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let definition = String::from_utf8(whole(body)?.to_vec())
+pub async fn put(State(app): State<App>, Path(name): Path<String>, headers: HeaderMap, mut body: Sent) -> Answer {
+    let definition = String::from_utf8(body.take().into())
         .map_err(|error| Problem::bad(format!("the definition is not UTF-8: {}", error.utf8_error())))?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let format = match kind.unwrap_or_default() {
@@ -61,7 +55,8 @@ pub async fn put(
 /// A name that can't be one.
 pub fn bad_name(of: &str, name: &str) -> Problem {
     Problem::bad(format!(
-        "`{name}` is no name of {of}: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`"
+        "{} is no name of {of}: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`",
+        quoted(name)
     ))
 }
 
@@ -128,7 +123,7 @@ pub async fn hide(State(app): State<App>, Path(name): Path<String>) -> Answer<Re
 
 /// There is no flow of that name.
 pub fn no_such_flow(name: &str) -> Problem {
-    Problem::missing("NoSuchFlow", format!("there is no flow `{name}`"))
+    Problem::missing("NoSuchFlow", format!("there is no flow {}", quoted(name)))
 }
 
 /// The versions of a flow, the newest first; none of one that is hidden, unless that is asked for.

@@ -3,37 +3,38 @@
 use crate::App;
 use crate::reading::Query;
 use crate::shapes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::sse::{Event as Sse, KeepAlive, Sse as Stream};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::problem::{Answer, Problem};
+use starbridge_kit::node::{Follower, Heard};
+use starbridge_kit::problem::{Answer, Problem, quoted};
 use starbridge_kit::visits::{STATUSES, Visits};
 use starbridge_machine::EventId;
 use std::convert::Infallible;
-use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio_stream::Stream;
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
-
-/// Events read for a stream at a time, and events that may wait for a slow reader.
-const TOGETHER: usize = 500;
-/// A stream looks again after this time even if nobody told it to.
-const SWEEP: Duration = Duration::from_secs(15);
 
 /// `GET /v1/executions/{id}/history`
 pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: HeaderMap, query: Parameters) -> Answer {
     let query = Query::of(query.0, &["from", "limit", "order"])?;
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accept.is_some_and(|accept| accept.contains("text/event-stream")) {
-        return stream(&app, &id, &headers, &query);
+        return stream(&app, &id, &headers, &query).await;
     }
     let backwards = match query.get("order") {
         None | Some("asc") => false,
         Some("desc") => true,
-        Some(other) => return Err(Problem::bad(format!("`order` must be `asc` or `desc`, not `{other}`"))),
+        Some(other) => {
+            return Err(Problem::bad(format!(
+                "`order` must be `asc` or `desc`, not {}",
+                quoted(other)
+            )));
+        }
     };
     let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
     let usual = if backwards { u64::MAX } else { 1 };
@@ -65,66 +66,67 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
 }
 
 /// Events as they come, until the execution has ended. `Last-Event-ID` says where a reader was.
-fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answer<Response> {
+async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answer {
     let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok());
     let next = match seen {
         None => query.number("from", 1, 1, u64::MAX)?,
         Some(seen) => {
-            let seen: u64 = seen
-                .parse()
-                .map_err(|_| Problem::bad("`Last-Event-ID` must be the number of an event"))?;
-            seen + 1
+            let seen = seen.parse().ok().and_then(|seen: u64| seen.checked_add(1));
+            seen.ok_or_else(|| Problem::bad("`Last-Event-ID` must be the number of an event"))?
         }
     };
-    // Before looking, so that nothing falls between.
-    let watch = app.node.watchers().watch(&Text::from(id));
-    app.node.last_event(id)?;
-    let (events, stream) = mpsc::channel(TOGETHER);
-    tokio::spawn(send_events(app.clone(), id.to_owned(), EventId(next), watch, events));
-    Ok(Stream::new(ReceiverStream::new(stream))
-        .keep_alive(KeepAlive::new().interval(SWEEP))
-        .into_response())
+    let follower = app.node.follow(&Text::from(id), EventId(next)).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    Ok((headers, Body::from_stream(Events::of(follower))).into_response())
 }
 
-async fn send_events(
-    app: App,
-    id: String,
-    mut next: EventId,
-    mut watch: starbridge_kit::node::Watch,
-    events: mpsc::Sender<Result<Sse, Infallible>>,
-) {
-    loop {
-        let of = id.clone();
-        let page = super::aside(&app.node, move |node| {
-            // The record first: if it has ended by then, all its events are there.
-            let ended = node.store().record(&of)?.is_none_or(|record| record.ended.is_some());
-            node.events(&of, next, TOGETHER, false).map(|events| (events, ended))
-        });
-        let Ok(Ok((page, ended))) = page.await else {
-            return;
+/// What a follower hears, as the body of an answer: the follower goes with its reader.
+struct Events {
+    next: Option<Hearing>,
+}
+
+/// A follower that listens, and what it hears; nothing, if there will be no more.
+type Hearing = Pin<Box<dyn Future<Output = (Follower, Option<Heard>)> + Send>>;
+
+impl Events {
+    fn of(follower: Follower) -> Self {
+        Self {
+            next: Some(Box::pin(hear(follower))),
+        }
+    }
+}
+
+async fn hear(mut follower: Follower) -> (Follower, Option<Heard>) {
+    let heard = follower.heard().await;
+    // One that can't be read any more ends without a word: who follows it asks again, and is told why.
+    (follower, heard.ok())
+}
+
+impl Stream for Events {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(next) = &mut self.next else {
+            return Poll::Ready(None);
         };
-        let more = page.len() == TOGETHER;
-        for event in page {
-            let sse = Sse::default().id(next.to_string()).data(Value::from(event).to_json());
-            next = next.next();
-            // A reader that went away needs no more.
-            if events.send(Ok(sse)).await.is_err() {
-                return;
+        let (follower, heard) = ready!(next.as_mut().poll(context));
+        let bytes = match heard {
+            Some(Heard::Events(bytes)) => bytes,
+            Some(Heard::Nothing) => Bytes::from_static(b":\n\n"),
+            Some(Heard::Ended) => {
+                self.next = None;
+                return Poll::Ready(Some(Ok(Bytes::from_static(b"event: end\ndata: {}\n\n"))));
             }
-        }
-        if more {
-            continue;
-        }
-        if ended {
-            let end = Sse::default().event("end").data("{}");
-            let _ = events.send(Ok(end)).await;
-            return;
-        }
-        tokio::select! {
-            () = watch.changed() => {}
-            () = tokio::time::sleep(SWEEP) => {}
-            () = events.closed() => return,
-        }
+            None => {
+                self.next = None;
+                return Poll::Ready(None);
+            }
+        };
+        self.next = Some(Box::pin(hear(follower)));
+        Poll::Ready(Some(Ok(bytes)))
     }
 }
 
@@ -145,7 +147,11 @@ pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parame
     let limit = usize::try_from(query.number("limit", 1000, 1, 10_000)?).unwrap_or(1000);
     let status = query.get("status").map(str::to_owned);
     if let Some(status) = status.as_deref().filter(|status| !STATUSES.contains(status)) {
-        let detail = format!("`status` must be one of {}, not `{status}`", STATUSES.join(", "));
+        let detail = format!(
+            "`status` must be one of {}, not {}",
+            STATUSES.join(", "),
+            quoted(status)
+        );
         return Err(Problem::bad(detail));
     }
     let rows = super::aside(&app.node, move |node| {

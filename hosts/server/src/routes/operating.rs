@@ -3,21 +3,19 @@
 use super::executions::not_started;
 use super::flows::bad_name;
 use crate::App;
-use crate::reading::Body;
+use crate::body::Sent;
 use crate::shapes;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::Text;
-use starbridge_kit::problem::{Answer, Problem, whole};
+use starbridge_kit::problem::{Answer, Problem};
 use starbridge_machine::{EventId, Signal};
 use starbridge_runtime::Reply;
 
 /// `POST /v1/executions/{id}/stop`
-pub async fn stop(State(app): State<App>, Path(id): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
-    let body = Body::read(&whole(body)?, &["error", "cause", "rollback"])?;
+pub async fn stop(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
+    let body = body.read(&["error", "cause", "rollback"])?;
     let stop = Signal::Stop {
         error: body.text("error")?.map(|error| error.to_string()),
         cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
@@ -28,8 +26,8 @@ pub async fn stop(State(app): State<App>, Path(id): Path<String>, body: Result<B
 }
 
 /// `POST /v1/executions/{id}/redrive`
-pub async fn redrive(State(app): State<App>, Path(id): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
-    let body = Body::read(&whole(body)?, &["input", "version"])?;
+pub async fn redrive(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
+    let body = body.read(&["input", "version"])?;
     for member in ["input", "version"] {
         if body.get(member).is_some() {
             let detail = format!("`{member}` can't be changed by a redrive yet: leave it out");
@@ -40,8 +38,8 @@ pub async fn redrive(State(app): State<App>, Path(id): Path<String>, body: Resul
 }
 
 /// `POST /v1/executions/{id}/fork`
-pub async fn fork(State(app): State<App>, Path(id): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
-    let body = Body::read(&whole(body)?, &["event", "name", "input", "version", "definition"])?;
+pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
+    let body = body.read(&["event", "name", "input", "version", "definition"])?;
     for member in ["input", "version", "definition"] {
         if body.get(member).is_some() {
             let detail = format!("`{member}` can't be changed by a fork yet: leave it out");

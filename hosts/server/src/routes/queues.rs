@@ -1,16 +1,15 @@
 //! Worker queues: tasks for workers, what is set for queues, and what failed in them for good.
 
 use crate::App;
+use crate::body::Sent;
 use crate::reading::{Body, Query};
 use crate::shapes;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, Query as Parameters, State};
 use axum::http::StatusCode;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::{Array, Object, Text, Value};
 use starbridge_kit::node::ShownQueue;
-use starbridge_kit::problem::{Answer, Problem, whole};
+use starbridge_kit::problem::{Answer, Problem, quoted};
 use starbridge_machine::EventId;
 use starbridge_ports::DeadTask;
 use starbridge_runtime::{HoldRequest, QueueSettings};
@@ -33,8 +32,8 @@ const HOLD: &[&str] = &["worker", "limit", "leaseSeconds", "waitSeconds"];
 const HOLD_SEVERAL: &[&str] = &["worker", "queues", "limit", "leaseSeconds", "waitSeconds"];
 
 /// `POST /v1/queues/hold`
-pub async fn hold_several(State(app): State<App>, body: Result<Bytes, BytesRejection>) -> Answer {
-    let body = Body::read(&whole(body)?, HOLD_SEVERAL)?;
+pub async fn hold_several(State(app): State<App>, mut body: Sent) -> Answer {
+    let body = body.read(HOLD_SEVERAL)?;
     let queues = match body.get("queues") {
         Some(Value::Array(queues)) => names(queues)?,
         _ => return Err(Problem::bad("`queues` must be a list of queues")),
@@ -43,12 +42,8 @@ pub async fn hold_several(State(app): State<App>, body: Result<Bytes, BytesRejec
 }
 
 /// `POST /v1/queues/{queue}/hold`
-pub async fn hold_one(
-    State(app): State<App>,
-    Path(queue): Path<String>,
-    body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let body = Body::read(&whole(body)?, HOLD)?;
+pub async fn hold_one(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
+    let body = body.read(HOLD)?;
     hold(&app, &body, vec![queue_name(&queue)?]).await
 }
 
@@ -59,16 +54,18 @@ fn names(queues: &Array) -> Answer<Vec<Text>> {
             .as_str()
             .ok_or_else(|| Problem::bad("`queues` must be a list of names"))?;
         let name = queue_name(name)?;
-        if !names.contains(&name) {
-            names.push(name);
+        if names.contains(&name) {
+            continue;
         }
+        if names.len() == MOST_QUEUES {
+            let detail = format!("at most {MOST_QUEUES} queues can be asked at once");
+            return Err(Problem::bad(detail));
+        }
+        names.push(name);
     }
-    match names.len() {
-        0 => Err(Problem::bad("`queues` names no queue")),
-        1..=MOST_QUEUES => Ok(names),
-        _ => Err(Problem::bad(format!(
-            "at most {MOST_QUEUES} queues can be asked at once"
-        ))),
+    match names.is_empty() {
+        true => Err(Problem::bad("`queues` names no queue")),
+        false => Ok(names),
     }
 }
 
@@ -77,7 +74,8 @@ fn queue_name(name: &str) -> Answer<Text> {
         return Ok(Text::from(name));
     }
     Err(Problem::bad(format!(
-        "`{name}` is no name of a queue: 1 to 128 letters, digits, `_` and `-`, a letter or `_` first"
+        "{} is no name of a queue: 1 to 128 letters, digits, `_` and `-`, a letter or `_` first",
+        quoted(name)
     )))
 }
 
@@ -98,6 +96,11 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
     let limit = within("limit", Some(1), 1, MOST_TASKS)?.unwrap_or(1);
     let lease = within("leaseSeconds", None, 1, LEASE)?;
     let patience = within("waitSeconds", Some(PATIENCE), 0, MOST_PATIENCE)?.unwrap_or(0);
+    // Who does not wait needs no place.
+    let _place = match patience {
+        0 => None,
+        _ => Some(app.node.place_to_poll(queues.len())?),
+    };
     let request = HoldRequest {
         worker,
         queues,
@@ -113,31 +116,37 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
 }
 
 /// `GET /v1/queues`
-pub async fn list(State(app): State<App>) -> Answer {
-    let shown = app.node.shown_queues().await?;
+pub async fn list(State(app): State<App>, Parameters(given): Parameters<Vec<(String, String)>>) -> Answer {
+    let query = Query::of(given, &["cursor", "limit"])?;
+    let limit = usize::try_from(query.number("limit", 1000, 1, 1000)?).unwrap_or(1000);
+    let after = query.get("cursor").map(queue_name).transpose()?.unwrap_or_default();
+    // One more, to see whether there is one.
+    let mut shown = app.node.shown_queues(&after, limit + 1).await?;
+    let more = shown.len() > limit;
+    shown.truncate(limit);
+    let next = shown
+        .last()
+        .filter(|_| more)
+        .map(|last| Value::from(last.view.name.clone()));
     let items = shown.iter().map(|queue| shape(&app, queue)).collect();
-    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+    Ok(shapes::value(StatusCode::OK, &shapes::page(items, next)))
 }
 
 /// `GET /v1/queues/{queue}`
 pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
     let name = queue_name(&queue)?;
-    let shown = app.node.shown_queues().await?;
-    let found = shown.iter().find(|shown| shown.view.name == name);
+    let found = app.node.shown_queue(&name).await?;
     let found = found.ok_or_else(|| {
         let detail = format!("nothing is known of a queue `{name}`: it has no task, and nothing is set for it");
         Problem::missing("NoSuchQueue", detail)
     })?;
-    Ok(shapes::value(StatusCode::OK, &shape(&app, found)))
+    Ok(shapes::value(StatusCode::OK, &shape(&app, &found)))
 }
 
 /// `PUT /v1/queues/{queue}`
-pub async fn put(State(app): State<App>, Path(queue): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+pub async fn put(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
     let name = queue_name(&queue)?;
-    let body = Body::read(
-        &whole(body)?,
-        &["maxConcurrent", "ratePerSecond", "paused", "redeliver"],
-    )?;
+    let body = body.read(&["maxConcurrent", "ratePerSecond", "paused", "redeliver"])?;
     let settings = QueueSettings::read(body.members())
         .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidQueue", error.to_string()))?;
     let kept = settings.clone();
@@ -218,9 +227,9 @@ fn dead_shape(task: &DeadTask) -> Value {
 }
 
 /// `POST /v1/queues/{queue}/dead`
-pub async fn bury(State(app): State<App>, Path(queue): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+pub async fn bury(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
     let name = queue_name(&queue)?;
-    let body = Body::read(&whole(body)?, &["action", "tasks", "cursor", "by"])?;
+    let body = body.read(&["action", "tasks", "cursor", "by"])?;
     let after = body.text("cursor")?.map(|text| cursor(&text)).transpose()?;
     let wanted = body.get("tasks").map(wanted).transpose()?;
     let mut tasks = dead_after(&app, name, after, AT_ONCE).await?;

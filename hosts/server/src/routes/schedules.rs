@@ -1,20 +1,18 @@
 //! Schedules.
 
 use crate::App;
-use crate::reading::Body;
+use crate::body::Sent;
 use crate::shapes;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use starbridge_kit::node::ScheduleError;
-use starbridge_kit::problem::{Answer, Problem, whole};
+use starbridge_kit::problem::{Answer, Problem, quoted};
 
 /// `PUT /v1/schedules/{name}`
-pub async fn put(State(app): State<App>, Path(name): Path<String>, body: Result<Bytes, BytesRejection>) -> Answer {
+pub async fn put(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {
     const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
-    let body = Body::read(&whole(body)?, MEMBERS)?;
+    let body = body.read(MEMBERS)?;
     for member in ["flow", "cron", "overlap", "catchUp"] {
         body.text(member)?;
     }
@@ -55,5 +53,5 @@ pub async fn discard(State(app): State<App>, Path(name): Path<String>) -> Answer
 }
 
 fn missing(name: &str) -> Problem {
-    Problem::missing("NoSuchSchedule", format!("there is no schedule `{name}`"))
+    Problem::missing("NoSuchSchedule", format!("there is no schedule {}", quoted(name)))
 }

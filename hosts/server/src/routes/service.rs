@@ -5,10 +5,18 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::time::Timestamp;
-use starbridge_kit::node::{ShownQueue, ShownTarget};
+use starbridge_kit::node::{Counters, Node, ShownQueue, ShownTarget};
 use starbridge_kit::problem::{Answer, Problem};
+use starbridge_machine::Status;
+use starbridge_runtime::QueueView;
+use std::cmp::Reverse;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Queues that have figures of their own.
+const MOST_QUEUES: usize = 1_000;
+/// The others together: no queue can be named so.
+const OTHERS: &str = "(others)";
 
 /// `GET /healthz`
 pub async fn healthz(State(app): State<App>) -> Answer<Response> {
@@ -29,11 +37,28 @@ pub async fn readyz(State(app): State<App>) -> Answer<Response> {
 /// `GET /metrics`
 pub async fn metrics(State(app): State<App>) -> Answer<Response> {
     let counts = super::aside(&app.node, |node| node.store().counts()).await??;
+    let broken = super::aside(&app.node, |node| node.count_broken()).await??;
     let counters = app.node.counters();
     let mut text = String::new();
+    counted(&mut text, counters);
+    let ended = "starbridge_executions_ended_total";
+    head(&mut text, ended, "Executions that ended, by how.", "counter");
+    for (status, count) in counters.ended() {
+        line(&mut text, ended, &format!("{{status=\"{}\"}}", status.as_str()), count);
+    }
+    standing(&mut text, counts, broken);
+    let shown = app.node.shown_queues("", usize::MAX).await?;
+    queues(&mut text, &bounded(shown), app.node.now());
+    let targets = super::aside(&app.node, |node| node.notifications()).await??;
+    notifications(&mut text, &targets);
+    kept_open(&mut text, &app.node);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+fn counted(text: &mut String, counters: &Counters) {
     let mut counter = |name: &str, help: &str, count: &AtomicU64| {
-        head(&mut text, name, help, "counter");
-        line(&mut text, name, "", count.load(Ordering::Relaxed));
+        head(text, name, help, "counter");
+        line(text, name, "", count.load(Ordering::Relaxed));
     };
     counter(
         "starbridge_executions_started_total",
@@ -74,28 +99,49 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
         "Reports that came too late.",
         &counters.late,
     );
-    let ended = "starbridge_executions_ended_total";
-    head(&mut text, ended, "Executions that ended, by how.", "counter");
-    for (status, count) in counters.ended() {
-        line(&mut text, ended, &format!("{{status=\"{}\"}}", status.as_str()), count);
-    }
-    let kept = "starbridge_executions";
-    head(
-        &mut text,
-        kept,
-        "Executions the store has, by where they stand.",
-        "gauge",
-    );
-    for (status, count) in counts {
-        line(&mut text, kept, &format!("{{status=\"{}\"}}", status.as_str()), count);
-    }
-    queues(&mut text, &app.node.shown_queues().await?, app.node.now());
-    let targets = super::aside(&app.node, |node| node.notifications()).await??;
-    notifications(&mut text, &targets);
+}
+
+fn kept_open(text: &mut String, node: &Node) {
     let watched = "starbridge_watched_executions";
-    head(&mut text, watched, "Executions whose history is streamed.", "gauge");
-    line(&mut text, watched, "", app.node.watchers().len() as u64);
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+    head(text, watched, "Executions whose history is streamed.", "gauge");
+    line(text, watched, "", node.watchers().len() as u64);
+    let places: [(&str, &str, usize); 2] = [
+        (
+            "starbridge_followers",
+            "Requests that follow histories.",
+            node.followed(),
+        ),
+        (
+            "starbridge_waiting_requests",
+            "Places taken by requests that wait for tasks or ends.",
+            node.waiting(),
+        ),
+    ];
+    for (name, help, count) in places {
+        head(text, name, help, "gauge");
+        line(text, name, "", count as u64);
+    }
+}
+
+/// The queues with the most tasks, in the order of their names, and what the others have together.
+fn bounded(mut queues: Vec<ShownQueue>) -> Vec<ShownQueue> {
+    if queues.len() <= MOST_QUEUES {
+        return queues;
+    }
+    let tasks = |queue: &ShownQueue| queue.view.waiting + queue.view.held + queue.dead;
+    queues.sort_by_key(|queue| Reverse(tasks(queue)));
+    let mut others = ShownQueue::from(QueueView::of_nothing(OTHERS.into()));
+    for ShownQueue { view, dead } in queues.drain(MOST_QUEUES..) {
+        let oldest = [others.view.oldest, view.oldest];
+        others.view.oldest = oldest.into_iter().flatten().min();
+        others.view.waiting += view.waiting;
+        others.view.held += view.held;
+        others.view.workers += view.workers;
+        others.dead += dead;
+    }
+    queues.sort_by(|one, two| one.view.name.cmp(&two.view.name));
+    queues.push(others);
+    queues
 }
 
 fn queues(text: &mut String, queues: &[ShownQueue], now: Timestamp) {
@@ -152,6 +198,18 @@ fn notifications(text: &mut String, targets: &[ShownTarget]) {
     }
 }
 
+fn standing(text: &mut String, counts: Vec<(Status, u64)>, broken: u64) {
+    let name = "starbridge_executions_broken";
+    let help = "Executions that are set aside: going on with them failed three times in a row.";
+    head(text, name, help, "gauge");
+    line(text, name, "", broken);
+    let name = "starbridge_executions";
+    head(text, name, "Executions the store has, by where they stand.", "gauge");
+    for (status, count) in counts {
+        line(text, name, &format!("{{status=\"{}\"}}", status.as_str()), count);
+    }
+}
+
 fn head(text: &mut String, name: &str, help: &str, kind: &str) {
     // Writing to a string can't fail.
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -159,4 +217,26 @@ fn head(text: &mut String, name: &str, help: &str, kind: &str) {
 
 fn line(text: &mut String, name: &str, labels: &str, count: u64) {
     let _ = writeln!(text, "{name}{labels} {count}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_queues_are_summed() {
+        let queue = |number: u64| {
+            let mut view = QueueView::of_nothing(format!("q{number:04}").into());
+            view.waiting = number;
+            view.workers = 1;
+            ShownQueue { view, dead: 0 }
+        };
+        let most = MOST_QUEUES as u64;
+        assert_eq!(bounded((0..most).map(queue).collect()).len(), MOST_QUEUES);
+        let shown = bounded((0..most + 3).map(queue).collect());
+        assert_eq!(shown.len(), MOST_QUEUES + 1);
+        assert_eq!(shown[0].view.name.as_str(), "q0003");
+        let others = &shown[MOST_QUEUES].view;
+        assert_eq!((others.name.as_str(), others.waiting, others.workers), (OTHERS, 3, 3));
+    }
 }

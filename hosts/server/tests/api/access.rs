@@ -1,11 +1,12 @@
 use crate::harness::{Answer, Running};
 use reqwest::Method;
 use serde_json::Value;
+use sha2::Digest;
 use starbridge_server::{Access, Scope, TokenHash, openapi};
 
 const SCOPES: [Scope; 5] = [Scope::Read, Scope::Start, Scope::Worker, Scope::Operate, Scope::Admin];
 
-fn access() -> Access {
+pub fn access() -> Access {
     let mut access = Access::default();
     for scope in SCOPES {
         access.grant(TokenHash::of(&format!("token-{}", scope.as_str())), vec![scope]);
@@ -14,7 +15,7 @@ fn access() -> Access {
 }
 
 /// Each operation of the document: method, a path with something in place of each parameter, and the scope it needs.
-fn operations() -> Vec<(Method, String, Option<String>)> {
+pub fn operations() -> Vec<(Method, String, Option<String>)> {
     let document = openapi();
     let mut operations = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -75,8 +76,23 @@ async fn every_route_wants_the_scope_the_document_names() {
 async fn who_fails_too_often_is_turned_away() {
     let server = Running::with(access(), |_| {}).await;
     assert!(turned_away(&server, Method::GET, "/v1/flows").await);
+    // Nobody else is.
+    for path in ["/v1/flows", "/metrics"] {
+        assert_eq!(ask(&server, &Method::GET, path, Some("token-read")).await.status, 200);
+        let beyond = ask(&server, &Method::GET, path, Some("token-start")).await;
+        assert_eq!(beyond.code(), (403, "Forbidden"));
+    }
+    for path in ["/healthz", "/readyz", "/v1/openapi.json"] {
+        assert_eq!(
+            ask(&server, &Method::GET, path, Some("guess")).await.status,
+            200,
+            "{path}"
+        );
+    }
+    assert!(turned_away(&server, Method::GET, "/v1/flows").await);
     let server = Running::start().await;
     assert!(turned_away(&server, Method::POST, "/v1/callbacks/guess/succeed").await);
+    assert_eq!(ask(&server, &Method::GET, "/v1/flows", None).await.status, 200);
 }
 
 /// Whether guesses are turned away at last, however slowly they come.
@@ -90,11 +106,59 @@ async fn turned_away(server: &Running, method: Method, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_page_from_elsewhere_gets_nothing_under_its_own_name() {
+async fn a_token_without_the_scope_is_no_guess() {
+    let server = Running::with(access(), |_| {}).await;
+    for _ in 0..200 {
+        let answer = ask(&server, &Method::GET, "/v1/flows", Some("token-start")).await;
+        assert_eq!(answer.code(), (403, "Forbidden"));
+    }
+    assert_eq!(ask(&server, &Method::GET, "/v1/flows", Some("guess")).await.status, 401);
+}
+
+#[tokio::test]
+async fn only_a_token_of_ours_is_one() {
+    let server = Running::with(access(), |_| {}).await;
+    let right = "token-admin";
+    let hash: String = sha2::Sha256::digest(right)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut wrong: Vec<String> = (0..right.len()).map(|end| right[..end].to_owned()).collect();
+    wrong.extend((1..right.len()).map(|begin| right[begin..].to_owned()));
+    wrong.extend([format!("{right}x"), format!("{right}{right}"), right.to_uppercase()]);
+    wrong.extend([hash.to_uppercase(), hash, "token-".to_owned()]);
+    for token in wrong {
+        let answer = ask(&server, &Method::GET, "/v1/flows", Some(&token)).await;
+        assert!(matches!(answer.status, 401 | 429), "{token}: {answer:?}");
+    }
+    assert_eq!(ask(&server, &Method::GET, "/v1/flows", Some(right)).await.status, 200);
+}
+
+#[tokio::test]
+async fn who_asks_through_a_proxy_is_told_apart() {
+    let server = Running::behind(access(), &["127.0.0.0/8"]).await;
+    let from = async |client: &str, token: &str| {
+        let request = server.client.get(format!("{}/v1/flows", server.base));
+        let request = request.bearer_auth(token).header("x-forwarded-for", client);
+        Answer::of(request.send().await.unwrap()).await.status
+    };
+    let mut refused = 0;
+    for _ in 0..2_000 {
+        refused = from("1.1.1.1, 203.0.113.7", "guess").await;
+        if refused == 429 {
+            break;
+        }
+    }
+    assert_eq!(refused, 429);
+    assert_eq!(from("203.0.113.7", "token-read").await, 200);
+    // Another guesses as if nobody had before.
+    assert_eq!(from("203.0.113.8", "guess").await, 401);
+    assert_eq!(from("1.1.1.1", "guess").await, 401);
+}
+
+#[tokio::test]
+async fn this_machine_is_known_by_its_names() {
     let server = Running::start().await;
-    let request = server.client.get(format!("{}/v1/flows", server.base));
-    let response = request.header("host", "rebound.example:80").send().await.unwrap();
-    assert_eq!(Answer::of(response).await.code(), (403, "HostNotAllowed"));
     for name in ["localhost:1", "127.0.0.1", "[::1]:8"] {
         let request = server.client.get(format!("{}/v1/flows", server.base));
         let response = request.header("host", name).send().await.unwrap();

@@ -31,6 +31,24 @@ impl Running {
     }
 
     pub async fn with(access: Access, change: impl FnOnce(&mut NodeSettings)) -> Self {
+        let settings = ServerSettings {
+            access,
+            ..ServerSettings::default()
+        };
+        Self::serving(settings, change).await
+    }
+
+    /// One that trusts these proxies.
+    pub async fn behind(access: Access, proxies: &[&str]) -> Self {
+        let settings = ServerSettings {
+            access,
+            trusted_proxies: proxies.iter().map(|proxy| proxy.parse().unwrap()).collect(),
+            ..ServerSettings::default()
+        };
+        Self::serving(settings, |_| {}).await
+    }
+
+    pub async fn serving(serving: ServerSettings, change: impl FnOnce(&mut NodeSettings)) -> Self {
         // Whoever comes first; there is only one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = Config::default();
@@ -43,11 +61,7 @@ impl Running {
                 .unwrap()
                 .unwrap(),
         );
-        let settings = ServerSettings {
-            access,
-            hosts: Vec::new(),
-        };
-        let server = Server::bind("127.0.0.1:0".parse().unwrap(), settings).await.unwrap();
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), serving).await.unwrap();
         let base = format!("http://{}", server.address().unwrap());
         let (end, ended) = oneshot::channel();
         tokio::spawn(server.run(node.clone(), ended));

@@ -4,18 +4,21 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Message, NextNotice, NoticeChange, Notices,
-    Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory,
+    Turn,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A store whose appends wait while they are held back, and that counts the executions loaded from it.
+/// A store whose appends wait while they are held back, and that counts the executions loaded from it, and the
+/// parts of histories read.
 pub struct Held {
     store: Arc<dyn Store>,
     holding: Mutex<bool>,
     released: Condvar,
     loaded: AtomicUsize,
+    read: AtomicUsize,
     /// What became of notices can't be written.
     pub mute: AtomicBool,
 }
@@ -27,6 +30,7 @@ impl Held {
             holding: Mutex::new(false),
             released: Condvar::new(),
             loaded: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
             mute: AtomicBool::new(false),
         })
     }
@@ -40,6 +44,11 @@ impl Held {
     /// How many executions were loaded.
     pub fn loaded(&self) -> usize {
         self.loaded.load(Ordering::SeqCst)
+    }
+
+    /// How often parts of histories were read.
+    pub fn read(&self) -> usize {
+        self.read.load(Ordering::SeqCst)
     }
 }
 
@@ -59,12 +68,20 @@ impl History for Held {
         self.store.load_whole(execution)
     }
 
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        self.store.parent_of(execution)
+    }
+
     fn awake(&self) -> Result<Vec<Text>, StoreError> {
         self.store.awake()
     }
 
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
         self.store.due(before, limit)
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        self.store.mark(marks)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -112,6 +129,7 @@ impl Listing for Held {
     }
 
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError> {
+        self.read.fetch_add(1, Ordering::SeqCst);
         self.store.turns(execution, from, events, backwards)
     }
 }

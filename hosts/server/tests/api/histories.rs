@@ -1,4 +1,4 @@
-use crate::harness::Running;
+use crate::harness::{Answer, Running};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -47,6 +47,20 @@ async fn a_stream_goes_on_where_its_reader_was() {
     let ids: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
     assert_eq!(ids, ["80", "81", "82"]);
     assert!(text.trim_end().ends_with("event: end\ndata: {}"), "{text}");
+}
+
+#[tokio::test]
+async fn a_reader_was_at_an_event_or_nowhere() {
+    let server = Running::start().await;
+    let id = ended(&server).await;
+    for seen in ["18446744073709551615", "18446744073709551616", "-1", "zzz", ""] {
+        let request = server.client.get(format!("{}/v1/executions/{id}/history", server.base));
+        let request = request
+            .header("accept", "text/event-stream")
+            .header("last-event-id", seen);
+        let answer = Answer::of(request.send().await.unwrap()).await;
+        assert_eq!(answer.code(), (400, "BadRequest"), "{seen}");
+    }
 }
 
 #[tokio::test]

@@ -226,3 +226,69 @@ async fn a_schedule_is_what_it_says_or_refused() {
     }
     assert_eq!(server.get("/v1/schedules/s").await.code(), (404, "NoSuchSchedule"));
 }
+
+#[tokio::test]
+async fn a_list_asks_for_so_many_labels_and_goes_on_from_its_own_cursors() {
+    let server = Running::start().await;
+    let asked = |labels: usize| {
+        let labels: Vec<String> = (0..labels).map(|number| format!("label=k{number}:v")).collect();
+        format!("/v1/executions?{}", labels.join("&"))
+    };
+    assert_eq!(server.get(&asked(64)).await.status, 200);
+    for labels in [65, 1_500] {
+        let answer = server.get(&asked(labels)).await;
+        assert_eq!(answer.code(), (400, "BadRequest"));
+        let detail = answer.body["detail"].as_str().unwrap();
+        assert!(detail.contains("at most 64 labels"), "{detail}");
+    }
+    for cursor in ["zzz", "-1", "18446744073709551616"] {
+        let answer = server.get(&format!("/v1/executions?cursor={cursor}")).await;
+        assert_eq!(answer.code(), (400, "BadRequest"), "{cursor}");
+        assert!(
+            answer.body["detail"].as_str().unwrap().contains("`cursor`"),
+            "{answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_short_whatever_it_refuses() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let long = "x".repeat(200_000);
+    let start = "/v1/flows/f/executions";
+    for (method, path, body) in [
+        (Method::POST, start, json!({(long.as_str()): 1})),
+        (Method::POST, start, json!({"name": long})),
+        (Method::PUT, "/v1/schedules/s", json!({(long.as_str()): 1})),
+        (
+            Method::PUT,
+            "/v1/schedules/s",
+            json!({"flow": "f", "cron": "* * * * *", "overlap": long}),
+        ),
+        (Method::PUT, "/v1/schedules/s", json!({"flow": "f", "cron": long})),
+        (Method::PUT, "/v1/queues/q", json!({(long.as_str()): 1})),
+        (
+            Method::POST,
+            "/v1/queues/hold",
+            json!({"worker": "w", "queues": [&long]}),
+        ),
+        (
+            Method::POST,
+            "/v1/callbacks",
+            json!({"reports": [{(long.as_str()): 1}]}),
+        ),
+        (
+            Method::POST,
+            "/v1/executions/batch",
+            json!([{"flow": "f", (long.as_str()): 1}]),
+        ),
+        (Method::POST, "/v1/executions/batch", json!([{"flow": long}])),
+    ] {
+        let answer = server.ask(method.clone(), path, Some(body.clone())).await;
+        let told = answer.body.to_string();
+        let given: String = body.to_string().chars().take(60).collect();
+        assert!(told.len() < 1_000, "{method} {path} {given}: {} bytes", told.len());
+        assert!(answer.status >= 400 || told.contains("\"status\":4"), "{told}");
+    }
+}

@@ -80,7 +80,7 @@ async fn a_server_does_not_call_its_neighbours_unless_it_may() {
         assert_eq!(ended["error"], "FnF.NoSuchResource", "{host}: {ended}");
         let cause = ended["cause"].as_str().unwrap();
         assert!(
-            cause.contains("is not public") && cause.contains("not allowed"),
+            cause.contains("is not public") && cause.contains("`http.allow`"),
             "{host}: {cause}"
         );
     }

@@ -154,8 +154,14 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
     assert_eq!(second["attempt"], 2);
     assert_ne!(second["key"], first["key"]);
     assert_eq!(second["stepKey"], first["stepKey"]);
-    for (verb, body) in [("heartbeat", json!({})), ("succeed", json!({"output": {}}))] {
-        let late = report(&server, &first, verb, body).await;
+    let late = [
+        ("heartbeat", json!({})),
+        ("succeed", json!({"output": {}})),
+        ("fail", json!({"error": "Late"})),
+        ("heartbeat", json!({})),
+    ];
+    for (verb, body) in &late {
+        let late = report(&server, &first, verb, body.clone()).await;
         assert_eq!(late.code(), (410, "TaskTimedOut"), "{verb}");
     }
     // One retry is what the queue gives: after it the task is dead.
@@ -164,6 +170,10 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
         (&execution["status"], &execution["error"]),
         (&json!("Failed"), &json!("FnF.HeartbeatTimeout"))
     );
+    for (verb, body) in &late {
+        let late = report(&server, &first, verb, body.clone()).await;
+        assert_eq!(late.code(), (410, "TaskTimedOut"), "{verb} after the end");
+    }
     let dead = server.get("/v1/queues/jobs/dead").await.body;
     assert_eq!(dead["items"].as_array().unwrap().len(), 1, "{dead}");
     assert_eq!(dead["items"][0]["execution"], execution["id"]);
@@ -226,6 +236,25 @@ async fn a_failure_that_is_retried_or_caught_is_not_dead() {
     assert_eq!(server.get("/v1/queues/jobs/dead").await.body["items"], json!([]));
 }
 
+/// A failure that means "nobody was called" is not undone, and one that means "time is over" is retried: a worker can say
+/// neither.
+#[tokio::test]
+async fn a_worker_does_not_name_errors_as_the_interpreter_does() {
+    let server = Running::start().await;
+    let more = json!({
+        "retry": [{"errors": ["FnF.NoSuchResource"], "intervalSeconds": 0, "maxAttempts": 5}],
+        "rollback": {"resourceArn": "queue:undo"},
+    });
+    server.flow("f", json!([task("jobs", &more)])).await;
+    start(&server, "f", "one", json!({})).await;
+    let held = hold_soon(&server, "jobs").await;
+    let told = report(&server, &held, "fail", json!({"error": "FnF.NoSuchResource"})).await;
+    assert_eq!(told.status, 204, "{told:?}");
+    succeed(&server, &hold_soon(&server, "undo").await).await;
+    let failed = ended(&server, "f", "one").await;
+    assert_eq!(failed["error"], "Worker.FnF.NoSuchResource", "{failed}");
+}
+
 #[tokio::test]
 async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
     let server = Running::start().await;
@@ -246,8 +275,8 @@ async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
     assert!(hold(&server, "jobs", json!({})).await.is_empty());
     let beat = report(&server, &held, "heartbeat", json!({})).await;
     assert_eq!(beat.code(), (410, "TaskTimedOut"));
-    let queue = server.get("/v1/queues/jobs").await.body;
-    assert_eq!((&queue["waiting"], &queue["held"]), (&json!(0), &json!(0)));
+    // Nothing is left of it.
+    assert_eq!(server.get("/v1/queues/jobs").await.code(), (404, "NoSuchQueue"));
 }
 
 #[tokio::test]

@@ -163,19 +163,63 @@ async fn who_reports_for_a_call_that_was_given_up_is_told() {
             json!({"token": first, "heartbeat": true}),
             json!({"token": first, "output": {"n": 1}}),
             json!({"token": first, "output": {"n": 1}}),
+            json!({"token": first, "error": "Late"}),
+            json!({"token": first, "heartbeat": true}),
             json!({"token": second, "output": {"n": 2}}),
         ],
     )
     .await;
-    let expected = [
-        (410, "TaskTimedOut"),
-        (410, "TaskTimedOut"),
-        // The late one is noted once.
-        (409, "TaskAlreadyCompleted"),
-        (204, ""),
-    ];
+    // The late one is noted once, and told as often as it comes.
+    let mut expected = vec![(410, "TaskTimedOut"); 5];
+    expected.push((204, ""));
     assert_eq!(results(&answer), expected);
     assert_eq!(ended(&server, "f", "a").await["output"], json!({"n": 2}));
+    let again = report(
+        &server,
+        vec![
+            json!({"token": first, "output": {"n": 1}}),
+            json!({"token": second, "output": {"n": 1}}),
+        ],
+    )
+    .await;
+    assert_eq!(results(&again), [(410, "TaskTimedOut"), (409, "TaskAlreadyCompleted")]);
+    let id = server.get("/v1/flows/f/executions/a").await.body["id"].clone();
+    let path = format!("/v1/executions/{}/history", id.as_str().unwrap());
+    let history = server.get(&path).await.body;
+    let late = |event: &&Value| event["type"] == "LateResultIgnored";
+    assert_eq!(history["items"].as_array().unwrap().iter().filter(late).count(), 1);
+}
+
+#[tokio::test]
+async fn each_wrong_token_of_a_batch_is_counted() {
+    let (server, mailbox) = asked(&["a", "b"]).await;
+    let wrong = |number: usize| json!({"token": format!("guess{number}"), "output": {}});
+    let mut reports: Vec<Value> = (0..999).map(wrong).collect();
+    reports.push(json!({"token": mailbox.token("a").await, "output": {"n": 1}}));
+    let answer = report(&server, reports).await;
+    let results = results(&answer);
+    assert_eq!(results[..50], [(404, "InvalidToken"); 50]);
+    assert_eq!(results[998], (429, "TooManyFailures"));
+    // Whoever has a right one is not kept from using it, in the same batch or elsewhere.
+    assert_eq!(results[999], (204, ""));
+    assert_eq!(ended(&server, "f", "a").await["output"], json!({"n": 1}));
+    let token = mailbox.token("b").await;
+    let told = server
+        .post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}}))
+        .await;
+    assert_eq!(told.status, 204, "{told:?}");
+    assert_eq!(server.get("/v1/flows").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_with_a_wrong_token_is_not_read() {
+    let server = Running::start().await;
+    // A body that is nothing, and one that is too large: the token is looked at first.
+    for body in ["nothing".to_owned(), "x".repeat(4 * 1024 * 1024)] {
+        let path = "/v1/callbacks/guess/succeed";
+        let answer = Answer::of(server.raw(reqwest::Method::POST, path, Some(body)).await).await;
+        assert_eq!(answer.code(), (404, "InvalidToken"));
+    }
 }
 
 #[tokio::test]
@@ -192,4 +236,35 @@ async fn a_batch_has_an_end() {
         assert_eq!(server.post("/v1/callbacks", body).await.code(), (400, "BadReport"));
     }
     assert_eq!(mailbox.count(), 1);
+}
+
+#[tokio::test]
+async fn an_error_reported_or_given_by_hand_is_not_named_as_the_interpreter_names_its_own() {
+    let (server, mailbox) = asked(&["own", "none"]).await;
+    let reports = vec![
+        json!({"token": mailbox.token("own").await, "error": "FnF.LimitExceeded", "cause": "says who?"}),
+        json!({"token": mailbox.token("none").await, "error": ""}),
+    ];
+    assert_eq!(results(&report(&server, reports).await), [(204, ""), (204, "")]);
+    let own = ended(&server, "f", "own").await;
+    assert_eq!(
+        (&own["error"], &own["cause"]),
+        (&json!("Callback.FnF.LimitExceeded"), &json!("says who?"))
+    );
+    assert_eq!(ended(&server, "f", "none").await["error"], "Callback.Unnamed");
+    for (name, error, kept) in [
+        ("a", "FnF.ExecutionTimeout", "Operator.FnF.ExecutionTimeout"),
+        ("b", "", "Operator.Unnamed"),
+        ("c", "Enough", "Enough"),
+    ] {
+        start(&server, name).await;
+        let id = server.get(&format!("/v1/flows/f/executions/{name}")).await.body["id"].clone();
+        let path = format!("/v1/executions/{}/stop", id.as_str().unwrap());
+        let stopped = server.post(&path, json!({"error": error})).await;
+        assert_eq!(
+            (stopped.status, &stopped.body["error"]),
+            (200, &json!(kept)),
+            "{stopped:?}"
+        );
+    }
 }

@@ -137,6 +137,7 @@ impl Run {
             seed: 1,
             labels: None,
             parent: None,
+            tokens: Vec::new(),
         }))
     }
 }

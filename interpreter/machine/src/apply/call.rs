@@ -102,8 +102,9 @@ impl State {
     ) -> Option<()> {
         let unsent = failure.error == *flow.fault_names.name(&FaultKind::Resource);
         let run = self.task_run_of(id, event.caused_by)?;
-        // Nothing was sent where nothing answers to the resource; an earlier call of the visit may have been.
-        run.called = !unsent || run.calls > 1;
+        // Nothing was sent where nothing answers to the resource; an earlier call of the visit may have been. A child that began
+        // did what it did, however it ended.
+        run.called = !unsent || run.calls > 1 || run.child.is_some();
         run.phase = TaskPhase::Faulted {
             failure: failure.clone(),
             retry_after,

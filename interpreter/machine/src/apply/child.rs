@@ -41,14 +41,11 @@ impl State {
             return None;
         }
         children.entered += 1;
+        let collection = children.collection_len();
         let mut inner = Frame::inside(flow, list, (id, child), path.inside(step, child), input);
         inner.last = event.id;
         match (&event.detail, kind) {
             (Detail::IterationEntered { index, item }, StepKind::Foreach(foreach)) => {
-                let collection = foreach
-                    .collection
-                    .find(starbridge_fdl::graph::Root::Overlay(&inner.input))
-                    .map_or(0, |items| items.json_len());
                 inner.input.exempt_also(collection);
                 inner.add_extra(foreach.item.clone(), item.clone());
                 if let Some(key) = &foreach.index {

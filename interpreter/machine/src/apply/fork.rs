@@ -7,13 +7,15 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 
 impl State {
-    /// The fork has its own name and no parent. Its calls are to be sent, and what is waited for is waited for as long as
+    /// The fork has its own name, and neither a parent nor what a parent handed down. Its calls are to be sent, and what is waited for is waited for as long as
     /// was left; the flow's bound counts anew.
     pub(super) fn fold_forked(&mut self, flow: &Flow, event: &Event, name: &Text) -> Option<()> {
         let started = self.book.started.as_mut()?;
         started.name = name.clone();
         started.parent = None;
+        started.tokens.clear();
         self.book.abandoned.clear();
+        self.book.noted.clear();
         let left = event.time.millis_since(self.book.last_time);
         for call in self.book.calls.values_mut() {
             call.submitted = false;

@@ -513,15 +513,7 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> Inside {
         StepKind::Parallel(parallel) => Inside::Children(Box::new(Children::new(
             u32::try_from(parallel.branches.len()).unwrap_or(u32::MAX),
         ))),
-        StepKind::Foreach(foreach) => {
-            let collection = foreach.collection.find(starbridge_fdl::graph::Root::Overlay(input));
-            let mut children = Children::new(0);
-            match collection {
-                Some(Value::Array(items)) => children.total = u32::try_from(items.len()).unwrap_or(u32::MAX),
-                _ => children.invalid = true,
-            }
-            Inside::Children(Box::new(children))
-        }
+        StepKind::Foreach(foreach) => Inside::Children(Box::new(Children::of_foreach(foreach, input))),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::names::short_key;
 use crate::event::{
-    Child, Detail, Event, EventId, Exit, Failure, Parent, Path, PathItem, Resolution, Scheduled, Started,
+    Child, Detail, Event, EventId, Exit, Failure, Grant, Parent, Path, PathItem, Resolution, Scheduled, Started,
 };
-use starbridge_fdl::graph::{Flow, Pattern, StepId};
+use starbridge_fdl::graph::{Flow, Pattern, Pointer, StepId};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 
@@ -362,6 +362,7 @@ impl<'a> Members<'a> {
                         event: of.event("event")?,
                     })
                 })?,
+                tokens: self.maybe("tokens", Self::grants)?.unwrap_or_default(),
             })),
             "ExecutionStopped" => Detail::ExecutionStopped {
                 failure: self.failure()?,
@@ -398,6 +399,27 @@ impl<'a> Members<'a> {
             "TurnContinued" => Detail::TurnContinued,
             other => return Err(error(format!("there is no event type `{other}`"))),
         })
+    }
+
+    fn grants(&self, key: &str) -> Result<Vec<Grant>, HistoryError> {
+        let value = self.value(key)?;
+        let grants = value.as_array().ok_or_else(|| Self::wrong(key, "an array", value))?;
+        let read = |grant: &Value| {
+            let object = grant
+                .as_object()
+                .ok_or_else(|| Self::wrong(key, "a list of objects", grant))?;
+            let of = Members {
+                flow: self.flow,
+                object,
+                keys: Keys::Long,
+            };
+            Ok(Grant {
+                at: Pointer::parse(&of.text("at")?).map_err(|problem| error(format!("`at`: {problem}")))?,
+                execution: of.text("execution")?,
+                call: of.event("event")?,
+            })
+        };
+        grants.values().iter().map(read).collect()
     }
 
     fn steps(&self) -> Result<Vec<StepId>, HistoryError> {

@@ -1,6 +1,6 @@
 //! Events to values.
 
-use crate::event::{Child, Detail, Event, Exit, Failure, Path};
+use crate::event::{Child, Detail, Event, Exit, Failure, Grant, Path};
 use starbridge_fdl::graph::{Flow, StepId};
 use starbridge_fdl::value::{Array, Object, Text, Value};
 
@@ -259,6 +259,14 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
     }
 }
 
+fn written_grant(grant: &Grant) -> Value {
+    let mut object = Object::new();
+    set(&mut object, "at", grant.at.to_string());
+    set(&mut object, "execution", grant.execution.clone());
+    set(&mut object, "event", grant.call.0);
+    object.into()
+}
+
 fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
     match detail {
         Detail::ExecutionStarted(started) => {
@@ -275,6 +283,10 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
                 set(&mut of, "execution", parent.execution.clone());
                 set(&mut of, "event", parent.event.0);
                 set(o, "parent", of);
+            }
+            if !started.tokens.is_empty() {
+                let tokens: Array = started.tokens.iter().map(written_grant).collect();
+                set(o, "tokens", tokens);
             }
         }
         Detail::ExecutionStopped { failure, by } => {

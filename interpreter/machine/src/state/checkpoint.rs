@@ -1,12 +1,12 @@
 //! Checkpoints: a state written down, so that loading need not fold the whole history. Only ever a shortcut.
 
-use super::{Book, FrameId, State, step_input};
+use super::{Book, Children, FrameId, Inside, Phase, State, step_input};
 use crate::MACHINE_VERSION;
 use crate::event::{Child, EventId, Path};
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Flow, Root, StepKind};
+use starbridge_fdl::graph::{Flow, StepKind};
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Overlay, Text, Value};
+use starbridge_fdl::value::{Overlay, Text};
 use std::sync::Arc;
 
 /// Version of the form of checkpoints.
@@ -113,6 +113,11 @@ impl State {
             && let Some(step) = flow.step(visit.step)
         {
             visit.input = step_input(step, visit.mapped.as_ref(), shown, plain);
+            if let (StepKind::Foreach(foreach), Phase::Started(Inside::Children(children))) =
+                (&step.kind, &mut visit.phase)
+            {
+                children.collection = Children::collected(foreach, &visit.input);
+            }
         }
         Some(())
     }
@@ -129,9 +134,8 @@ impl State {
         let frame = self.book.frames.get(&outer)?;
         let visit = frame.visit()?;
         let mut input = visit.input.clone();
-        if let StepKind::Foreach(foreach) = &flow.step(visit.step)?.kind {
-            let collection = foreach.collection.find(Root::Overlay(&input));
-            input.exempt_also(collection.as_ref().map_or(0, Value::json_len));
+        if let (StepKind::Foreach(_), Some(children)) = (&flow.step(visit.step)?.kind, visit.children()) {
+            input.exempt_also(children.collection_len());
         }
         Some((frame.path.inside(visit.step, child), input))
     }

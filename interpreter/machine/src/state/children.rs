@@ -3,8 +3,8 @@
 use super::{Done, FrameId};
 use crate::event::Failure;
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Parallel, StepId, Tolerance, WaitFor};
-use starbridge_fdl::value::{Array, Object, Value};
+use starbridge_fdl::graph::{Budget, Foreach, Parallel, Root, StepId, Tolerance, WaitFor};
+use starbridge_fdl::value::{Array, Object, Overlay, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The children of a parallel or foreach in one attempt.
@@ -14,6 +14,9 @@ pub(crate) struct Children {
     pub(crate) total: u32,
     /// The collection of a foreach is no list, so nothing begins.
     pub(crate) invalid: bool,
+    /// The items of a foreach, found once. Not written down: they follow from the input.
+    #[serde(skip)]
+    pub(crate) collection: Option<Array>,
     /// How many began.
     pub(crate) entered: u32,
     /// Those that began and did not exit, by number.
@@ -71,6 +74,7 @@ impl Children {
         Self {
             total,
             invalid: false,
+            collection: None,
             entered: 0,
             live: BTreeMap::new(),
             parked: BTreeMap::new(),
@@ -82,6 +86,30 @@ impl Children {
             closing: None,
             done: Vec::new(),
         }
+    }
+
+    /// Those of a foreach, or of what has no collection that is a list.
+    pub(crate) fn of_foreach(foreach: &Foreach, input: &Overlay) -> Self {
+        let collection = Self::collected(foreach, input);
+        let total = collection.as_ref().map_or(0, Array::len);
+        Self {
+            invalid: collection.is_none(),
+            collection,
+            ..Self::new(u32::try_from(total).unwrap_or(u32::MAX))
+        }
+    }
+
+    /// The items of a foreach. They were found within a budget before the step began, so finding them again needs none.
+    pub(crate) fn collected(foreach: &Foreach, input: &Overlay) -> Option<Array> {
+        match foreach.collection.find(Root::Overlay(input), &Budget::unlimited()) {
+            Ok(Some(Value::Array(items))) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the items of a foreach.
+    pub(crate) fn collection_len(&self) -> usize {
+        self.collection.as_ref().map_or(0, Array::json_len)
     }
 
     /// What became of a child.

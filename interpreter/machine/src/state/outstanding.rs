@@ -4,8 +4,9 @@ use super::{Frame, InFlight, State, TimerFor, UndoPhase};
 use crate::effect::{CallToSend, Effect, EffectKind};
 use crate::event::{Child, EventId};
 use crate::signal::Timer;
-use starbridge_fdl::graph::{Flow, Pattern, StepKind, Undo};
+use starbridge_fdl::graph::{Budget, Call, Flow, Pattern, Root, StepKind, Undo};
 use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Value;
 
 impl State {
     /// Effects that follow from events after `event`, in the order of their keys; 0 gives all, as after a load.
@@ -90,8 +91,40 @@ impl State {
         if in_flight.rollback {
             self.undo_to_send(flow, frame, call, in_flight)
         } else {
-            forward_to_send(flow, frame, call, in_flight)
+            self.task_to_send(flow, frame, call, in_flight)
         }
+    }
+
+    fn task_to_send(&self, flow: &Flow, frame: &Frame, call: EventId, in_flight: &InFlight) -> Option<CallToSend> {
+        let visit = frame.visit()?;
+        let step = flow.step(visit.step)?;
+        let StepKind::Task(task) = &step.kind else {
+            return None;
+        };
+        let run = visit.task().filter(|run| run.last_call == call)?;
+        let input = visit.input.to_object();
+        let params = params_again(&task.call, Root::Overlay(&visit.input));
+        Some(CallToSend {
+            call,
+            step: step.name.clone(),
+            iterations: iterations(&frame.path),
+            resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
+            follow: run.location.is_some(),
+            polling: task.poll.is_some(),
+            pattern: task.call.pattern,
+            params,
+            references: self.references_of_task(flow, in_flight.frame, visit, step),
+            input,
+            attempt: visit.attempt,
+            rollback: false,
+            child: None,
+            visit: visit.entered,
+            timeout_at: run.timeout_at,
+            timeout_ms: in_flight.timeout_ms,
+            heartbeat: task.heartbeat,
+            wait: task.wait,
+            priority: task.priority,
+        })
     }
 
     fn undo_to_send(&self, flow: &Flow, frame: &Frame, call: EventId, in_flight: &InFlight) -> Option<CallToSend> {
@@ -105,12 +138,11 @@ impl State {
         };
         let rollback = task.rollback.as_ref()?;
         let input = run.input.to_object();
+        let mut references = Vec::new();
         let (resource, pattern, params, child) = match &rollback.undo {
             Undo::Call(undo) => {
-                let params = undo
-                    .params
-                    .as_ref()
-                    .map(|params| params.resolve(starbridge_fdl::graph::Root::Object(&input)));
+                references = self.references_of_undo(rollback.enter.as_deref(), undo, call);
+                let params = params_again(undo, Root::Object(&input));
                 (undo.resource.clone(), undo.pattern, params, None)
             }
             Undo::Child => (task.call.resource.clone(), Pattern::Sync, None, run.done.child.clone()),
@@ -124,6 +156,7 @@ impl State {
             polling: false,
             pattern,
             params,
+            references,
             input,
             attempt: run.attempt,
             rollback: true,
@@ -138,39 +171,9 @@ impl State {
     }
 }
 
-fn forward_to_send(flow: &Flow, frame: &Frame, call: EventId, in_flight: &InFlight) -> Option<CallToSend> {
-    let visit = frame.visit()?;
-    let step = flow.step(visit.step)?;
-    let StepKind::Task(task) = &step.kind else {
-        return None;
-    };
-    let run = visit.task().filter(|run| run.last_call == call)?;
-    let input = visit.input.to_object();
-    let params = task
-        .call
-        .params
-        .as_ref()
-        .map(|params| params.resolve(starbridge_fdl::graph::Root::Overlay(&visit.input)));
-    Some(CallToSend {
-        call,
-        step: step.name.clone(),
-        iterations: iterations(&frame.path),
-        resource: run.location.clone().unwrap_or_else(|| task.call.resource.clone()),
-        follow: run.location.is_some(),
-        polling: task.poll.is_some(),
-        pattern: task.call.pattern,
-        params,
-        input,
-        attempt: visit.attempt,
-        rollback: false,
-        child: None,
-        visit: visit.entered,
-        timeout_at: run.timeout_at,
-        timeout_ms: in_flight.timeout_ms,
-        heartbeat: task.heartbeat,
-        wait: task.wait,
-        priority: task.priority,
-    })
+/// The parameters of a call that was scheduled: they were made within a budget then, so making them again needs none.
+fn params_again(call: &Call, input: Root<'_>) -> Option<Value> {
+    call.params.as_ref()?.resolve(input, &Budget::unlimited()).ok()
 }
 
 fn iterations(path: &crate::event::Path) -> Vec<u32> {

@@ -42,6 +42,7 @@ impl State {
         };
         holds(manual.all(asks))?;
         holds(book.abandoned.iter().all(|call| *call <= book.last))?;
+        holds(book.noted.is_disjoint(&book.abandoned) && book.noted.last().is_none_or(|call| *call <= book.last))?;
         let undoing = book.frames.values().filter_map(|frame| frame.undoing.as_ref());
         holds(undoing.filter(|undoing| !undoing.failed).count() == book.undoing as usize)?;
         holds(!book.status.is_ended() || self.is_idle())

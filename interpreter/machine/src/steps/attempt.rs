@@ -2,7 +2,7 @@
 
 use crate::context::{StepView, View};
 use crate::event::{Detail, EventId, Failure};
-use crate::state::{ArmRun, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit, step_input};
+use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit, step_input};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{
     Enter, Fault, FaultKind, Leave, Output, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
@@ -29,9 +29,11 @@ impl State {
         };
         let made = made.and_then(|made| {
             let mapped = made.as_ref().map(|output| &output.value);
-            let frame = self.book.frames.get(&id);
-            let input = frame.map(|frame| step_input(step, mapped, frame.data.clone(), frame.input.clone()));
-            self.check_size(step, &input.unwrap_or_default(), 0, 0)?;
+            let frame = self.frame_or_fault(id)?;
+            let input = step_input(step, mapped, frame.data.clone(), frame.input.clone());
+            let collection = self.collection_len(turn, step, &input)?;
+            self.check_size(&input, collection, 0, 0)?;
+            self.check_retry_values(turn, frame, visit, step)?;
             Ok(made)
         });
         match made {
@@ -87,14 +89,18 @@ impl State {
             _ => None,
         };
         let view = self.view(turn, frame, visit, step, Some(attempt), token);
-        let scope = Scope {
-            input: Root::Overlay(&frame.input),
-            variables: Root::Object(&frame.local),
+        let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
+        let budget = self.budget(&[input, variables]);
+        let made = program.run(&Scope {
+            input,
+            variables,
             context: &view,
             now: turn.now,
             seed: self.seed(),
-        };
-        program.run(&scope).map(Some)
+            budget: &budget,
+        });
+        turn.spend(&budget);
+        made.map(Some)
     }
 
     fn frame_or_fault(&self, id: FrameId) -> Result<&Frame, Fault> {
@@ -148,7 +154,8 @@ impl State {
         retried: u32,
     ) -> Option<Value> {
         let values = retry.iter().find_map(|policy| policy.values.as_ref())?;
-        self.retry_values(turn, frame, visit, values)?
+        self.retry_values(turn, frame, visit, values)
+            .ok()??
             .get(retried as usize)
             .cloned()
     }
@@ -160,9 +167,9 @@ impl State {
         frame: &Frame,
         visit: &Visit,
         values: &Values,
-    ) -> Option<Vec<Value>> {
+    ) -> Result<Option<Vec<Value>>, Fault> {
         match values {
-            Values::List(values) => Some(values.clone()),
+            Values::List(values) => Ok(Some(values.clone())),
             Values::Path(path) => {
                 let view = View {
                     state: self,
@@ -178,30 +185,50 @@ impl State {
                         failure: None,
                     }),
                 };
-                let scope = Scope {
-                    input: Root::Overlay(&frame.input),
-                    variables: Root::Object(&frame.local),
+                let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
+                let budget = self.budget(&[input, variables]);
+                let found = path.find(&Scope {
+                    input,
+                    variables,
                     context: &view,
                     now: turn.now,
                     seed: self.seed(),
-                };
-                match path.find(&scope) {
+                    budget: &budget,
+                });
+                turn.spend(&budget);
+                Ok(match budget.within(path.text(), found)? {
                     Some(Value::Array(values)) => Some(values.values().to_vec()),
                     _ => None,
-                }
+                })
             }
         }
     }
 
-    /// The limits on a step's data: its input, local and output together, and how deep they are.
-    fn check_size(&self, step: &Step, input: &Overlay, local: usize, output: usize) -> Result<(), Fault> {
-        let collection = match &step.kind {
-            StepKind::Foreach(foreach) => foreach
-                .collection
-                .find(Root::Overlay(input))
-                .map_or(0, |items| items.json_len()),
-            _ => 0,
+    /// Whether the values of the step's policies can be found; what shows them later takes a fault for no values.
+    fn check_retry_values(&self, turn: &Turn<'_>, frame: &Frame, visit: &Visit, step: &Step) -> Result<(), Fault> {
+        match step.retry.iter().find_map(|policy| policy.values.as_ref()) {
+            Some(values @ Values::Path(path)) if !path.is_singular() => {
+                self.retry_values(turn, frame, visit, values).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of a foreach's collection.
+    fn collection_len(&self, turn: &Turn<'_>, step: &Step, input: &Overlay) -> Result<usize, Fault> {
+        let StepKind::Foreach(foreach) = &step.kind else {
+            return Ok(0);
         };
+        let input = Root::Overlay(input);
+        let budget = self.budget(&[input]);
+        let found = foreach.collection.find(input, &budget);
+        turn.spend(&budget);
+        let found = budget.within(foreach.collection.text(), found)?;
+        Ok(found.map_or(0, |items| items.json_len()))
+    }
+
+    /// The limits on a step's data: its input, local and output together, and how deep they are.
+    fn check_size(&self, input: &Overlay, collection: usize, local: usize, output: usize) -> Result<(), Fault> {
         let limit = self.limits.collection_bytes;
         if collection > limit {
             let cause = format!("the collection has {collection} bytes, more than the limit of {limit}");
@@ -263,13 +290,18 @@ impl State {
             Leave::Local | Leave::Nothing => None,
             Leave::Program(program) => {
                 let view = self.view(turn, frame, visit, step, None, token_of(visit, step));
-                Some(program.run(&Scope {
-                    input: Root::Overlay(&visit.input),
-                    variables: local.root(),
+                let (input, variables) = (Root::Overlay(&visit.input), local.root());
+                let budget = self.budget(&[input, variables]);
+                let made = program.run(&Scope {
+                    input,
+                    variables,
                     context: &view,
                     now: turn.now,
                     seed: self.seed(),
-                })?)
+                    budget: &budget,
+                });
+                turn.spend(&budget);
+                Some(made?)
             }
         };
         let output_len = match (&made, &step.leave) {
@@ -282,7 +314,8 @@ impl State {
             let cause = format!("the step's data is nested deeper than {}", self.limits.data_depth);
             return Err(Fault::new(FaultKind::Limit, cause));
         }
-        self.check_size(step, &visit.input, local_len, output_len)?;
+        let collection = visit.children().map_or(0, Children::collection_len);
+        self.check_size(&visit.input, collection, local_len, output_len)?;
         Ok(made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing)))
     }
 

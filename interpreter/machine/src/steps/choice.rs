@@ -2,14 +2,14 @@
 //!
 //! | run | what comes |
 //! |---|---|
-//! | deciding | `ChoiceTaken` |
+//! | deciding | `ChoiceTaken`; `StepFailed` where the conditions take too many steps |
 //! | running | its arm's steps; when its time is over, closing and undoing |
 //! | ended | `StepSucceeded` |
 
 use crate::event::Detail;
 use crate::state::{ArmRun, FrameId, Inside, Phase, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Choice, Root};
+use starbridge_fdl::graph::{Budget, Choice, Fault, Root};
 
 impl State {
     pub(super) fn step_choice(&mut self, turn: &mut Turn<'_>, id: FrameId, choice: &Choice) {
@@ -19,15 +19,34 @@ impl State {
         match &visit.phase {
             Phase::Started(Inside::Choice(ArmRun::Deciding)) => {
                 let input = Root::Overlay(&visit.input);
-                let taken = (0u32..)
-                    .zip(&choice.arms)
-                    .find(|(_, arm)| arm.condition.as_ref().is_some_and(|condition| condition.holds(input)))
-                    .map(|(number, _)| Some(number));
-                let arm = taken.or(choice.default.as_ref().map(|_| None));
-                self.emit(turn, self.place(id), Detail::ChoiceTaken { arm });
+                let budget = self.budget(&[input]);
+                let taken = first_that_holds(choice, input, &budget);
+                turn.spend(&budget);
+                match taken {
+                    Ok(taken) => {
+                        let arm = taken.map(Some).or(choice.default.as_ref().map(|_| None));
+                        self.emit(turn, self.place(id), Detail::ChoiceTaken { arm });
+                    }
+                    Err(fault) => {
+                        let failure = turn.failure(&fault);
+                        self.fail_current(turn, id, failure);
+                    }
+                }
             }
             Phase::Started(Inside::Choice(ArmRun::Running { .. })) => self.step_closing(turn, id),
             _ => self.complete(turn, id),
         }
     }
+}
+
+/// The number of the first arm whose condition holds.
+fn first_that_holds(choice: &Choice, input: Root<'_>, budget: &Budget) -> Result<Option<u32>, Fault> {
+    for (number, arm) in (0u32..).zip(&choice.arms) {
+        if let Some(condition) = &arm.condition
+            && condition.holds(input, budget)?
+        {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
 }

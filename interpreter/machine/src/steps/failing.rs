@@ -48,7 +48,8 @@ impl State {
         if uncatchable {
             return self.leave(turn, id);
         }
-        let resolve = |values: &Values| self.retry_values(turn, self.frame(id)?, visit, values);
+        // What could not be evaluated has no values; it was said when the step was entered.
+        let resolve = |values: &Values| self.retry_values(turn, self.frame(id)?, visit, values).ok()?;
         let tried = Tried {
             retries: &visit.retries,
             retried: visit.retried,
@@ -152,13 +153,18 @@ impl State {
         .into_iter()
         .collect();
         let view = self.view(turn, frame, visit, step, None, None);
-        program.run(&Scope {
-            input: Root::Overlay(&visit.input),
-            variables: Root::Object(&error),
+        let (input, variables) = (Root::Overlay(&visit.input), Root::Object(&error));
+        let budget = self.budget(&[input, variables]);
+        let made = program.run(&Scope {
+            input,
+            variables,
             context: &view,
             now: turn.now,
             seed: self.seed(),
-        })
+            budget: &budget,
+        });
+        turn.spend(&budget);
+        made
     }
 
     /// A failure leaves the list of a frame: what must be undone first is, then the failure goes on.
@@ -272,13 +278,14 @@ impl State {
     }
 }
 
-/// The event of a retry.
+/// The event of a retry. Its delay is what is waited, also where the end of time is nearer than what was asked for.
 pub(crate) fn retry_scheduled(next: NextRetry, attempt: u32, now: Timestamp) -> Detail {
+    let due = now.plus_millis(next.delay_ms);
     Detail::RetryScheduled {
         policy: next.policy,
         attempt,
-        delay_ms: next.delay_ms,
-        due: now.plus_millis(next.delay_ms),
+        delay_ms: due.millis_since(now),
+        due,
         value: next.value,
     }
 }

@@ -4,7 +4,7 @@ use crate::context::View;
 use crate::event::Detail;
 use crate::state::{ROOT, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Fault, FaultKind, Root, Scope};
+use starbridge_fdl::graph::{Budget, Fault, FaultKind, Root, Scope};
 use starbridge_fdl::value::Object;
 
 impl State {
@@ -18,13 +18,17 @@ impl State {
             state: self,
             step: None,
         };
+        let input = Root::Object(&input);
+        let budget = self.budget(&[input]);
         let made = program.run(&Scope {
-            input: Root::Object(&input),
+            input,
             variables: Root::Nothing,
             context: &view,
             now: turn.now,
             seed: self.seed(),
+            budget: &budget,
         });
+        turn.spend(&budget);
         let place = self.flow_place(ROOT);
         match made {
             Ok(made) => {
@@ -71,14 +75,18 @@ impl State {
                     state: self,
                     step: None,
                 };
+                let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
+                let budget = self.budget(&[input, variables]);
                 let made = program.run(&Scope {
-                    input: Root::Overlay(&frame.input),
-                    variables: Root::Object(&frame.local),
+                    input,
+                    variables,
                     context: &view,
                     now: turn.now,
                     seed: self.seed(),
-                })?;
-                made.value
+                    budget: &budget,
+                });
+                turn.spend(&budget);
+                made?.value
             }
         };
         let limit = self.limits.collection_bytes;
@@ -90,7 +98,10 @@ impl State {
             return Err(Fault::new(FaultKind::TooLarge, cause));
         }
         if let Some(schema) = &turn.flow.output_schema {
-            let misfits = schema.misfits(&output.clone().into());
+            let budget = Budget::new(&self.limits, output.json_len());
+            let found = schema.misfits(&output.clone().into(), &budget);
+            turn.spend(&budget);
+            let misfits = budget.within("outputSchema", found)?;
             if !misfits.is_empty() {
                 let list: Vec<String> = misfits
                     .iter()

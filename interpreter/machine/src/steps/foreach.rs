@@ -25,9 +25,8 @@ impl State {
             return self.step_closing(turn, id);
         }
         let most = self.limits.foreach_items;
-        let collection = foreach.collection.find(Root::Overlay(&visit.input));
-        let items = match &collection {
-            Some(Value::Array(items)) if items.len() > most => {
+        let items = match &children.collection {
+            Some(items) if items.len() > most => {
                 let cause = format!(
                     "the collection has {} items, more than the limit of {most}",
                     items.len()
@@ -35,9 +34,11 @@ impl State {
                 let failure = turn.fault(FaultKind::Limit, cause);
                 return self.fail_current(turn, id, failure);
             }
-            Some(Value::Array(items)) => items,
-            other => {
-                let found = other.as_ref().map_or("nothing", Value::kind);
+            Some(items) => items,
+            None => {
+                let input = Root::Overlay(&visit.input);
+                let found = foreach.collection.find(input, &self.budget(&[input])).ok().flatten();
+                let found = found.as_ref().map_or("nothing", Value::kind);
                 let cause = format!(
                     "the collection `{}` is {found}, not an array",
                     foreach.collection.text()

@@ -7,7 +7,7 @@
 
 use crate::state::{FrameId, State};
 use crate::turn::{Turn, failure};
-use starbridge_fdl::graph::{Fail, FaultKind, Root, Source};
+use starbridge_fdl::graph::{Fail, Fault, FaultKind, Root, Source};
 use starbridge_fdl::value::Value;
 
 impl State {
@@ -15,17 +15,28 @@ impl State {
         let Some((visit, _)) = self.visit_and_step(turn, id) else {
             return;
         };
-        let resolve = |source: &Option<Source>| -> Option<Value> {
-            match source.as_ref()? {
-                Source::Constant(value) => Some(value.clone()),
-                Source::Query(query) => query.find(Root::Overlay(&visit.input)),
-            }
+        let input = Root::Overlay(&visit.input);
+        let budget = self.budget(&[input]);
+        let text = |source: &Option<Source>| -> Result<Option<String>, Fault> {
+            let value = match source {
+                None => None,
+                Some(Source::Constant(value)) => Some(value.clone()),
+                Some(Source::Query(query)) => budget.within(query.text(), query.find(input, &budget))?,
+            };
+            budget.check_made(value.as_ref().map_or(0, Value::json_len))?;
+            Ok(value.map(|value| value.to_plain_text()))
         };
-        let text = |value: Option<Value>| value.map(|value| value.to_plain_text());
-        let error = text(resolve(&fail.error))
-            .filter(|error| !error.is_empty())
-            .unwrap_or_else(|| turn.flow.fault_names.name(&FaultKind::Failed).to_string());
-        let cause = text(resolve(&fail.cause)).unwrap_or_default();
-        self.fail_current(turn, id, failure(&error, &cause));
+        let said = text(&fail.error).and_then(|error| Ok((error, text(&fail.cause)?)));
+        turn.spend(&budget);
+        let failure = match said {
+            Ok((error, cause)) => {
+                let error = error
+                    .filter(|error| !error.is_empty())
+                    .unwrap_or_else(|| turn.flow.fault_names.name(&FaultKind::Failed).to_string());
+                failure(&error, &cause.unwrap_or_default())
+            }
+            Err(fault) => turn.failure(&fault),
+        };
+        self.fail_current(turn, id, failure);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | run | what comes |
 //! |---|---|
-//! | ready | `TaskScheduled`: the call is outstanding |
+//! | ready | `TaskScheduled`: the call is outstanding; `StepFailed` where its parameters can't be made |
 //! | in flight | waits for a report or its time |
 //! | pending | under `poll`: `PollScheduled` |
 //! | answered | `StepSucceeded`; under `poll` perhaps `PollScheduled`; `StepFailed` for a result that is none |
@@ -14,8 +14,16 @@ use crate::event::{Detail, Scheduled};
 use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Amount, FaultKind, Poll, Root, Scope, Step, Task};
+use starbridge_fdl::graph::{Amount, Call, Fault, FaultKind, Guard, Poll, Root, Scope, Step, Task};
 use starbridge_fdl::value::Value;
+use std::sync::Arc;
+
+/// What a result means for a poll.
+enum PollEnd<'p> {
+    Done,
+    Failed,
+    Not(&'p Poll),
+}
 
 impl State {
     pub(super) fn step_task(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {
@@ -37,20 +45,18 @@ impl State {
                 }
             }
             TaskPhase::Answered { result } => match result {
-                Value::Object(result) => {
-                    let result = Root::Object(result);
-                    let poll = task.poll.as_ref();
-                    let fails = poll.and_then(|poll| poll.fail_when.as_ref());
-                    let until = poll.and_then(|poll| poll.until.as_ref());
-                    if fails.is_some_and(|guard| guard.holds(result)) {
+                Value::Object(result) => match self.poll_ends(turn, task.poll.as_ref(), Root::Object(result)) {
+                    Ok(PollEnd::Failed) => {
                         let failure = turn.fault(FaultKind::Poll, "the result says that it failed: `failWhen` holds");
                         self.fail_current(turn, id, failure);
-                    } else if let (Some(poll), true) = (poll, until.is_some_and(|guard| !guard.holds(result))) {
-                        self.poll_again(turn, id, poll, 0);
-                    } else {
-                        self.complete(turn, id);
                     }
-                }
+                    Ok(PollEnd::Not(poll)) => self.poll_again(turn, id, poll, 0),
+                    Ok(PollEnd::Done) => self.complete(turn, id),
+                    Err(fault) => {
+                        let failure = turn.failure(&fault);
+                        self.fail_current(turn, id, failure);
+                    }
+                },
                 other => {
                     let cause = format!("the result is {}, not an object", other.kind());
                     let failure = turn.fault(FaultKind::Result, cause);
@@ -63,6 +69,37 @@ impl State {
             }
             TaskPhase::InFlight { .. } | TaskPhase::Sleeping { .. } | TaskPhase::Cancelled => {}
         }
+    }
+
+    /// Whether a result ends the poll; a task without one has ended.
+    fn poll_ends<'p>(&self, turn: &Turn<'_>, poll: Option<&'p Poll>, result: Root<'_>) -> Result<PollEnd<'p>, Fault> {
+        let Some(poll) = poll else {
+            return Ok(PollEnd::Done);
+        };
+        let budget = self.budget(&[result]);
+        let holds =
+            |guard: &Option<Arc<dyn Guard>>| guard.as_ref().map(|guard| guard.holds(result, &budget)).transpose();
+        let ends = match holds(&poll.fail_when) {
+            Ok(Some(true)) => Ok(PollEnd::Failed),
+            Ok(_) => holds(&poll.until).map(|until| match until {
+                Some(false) => PollEnd::Not(poll),
+                _ => PollEnd::Done,
+            }),
+            Err(fault) => Err(fault),
+        };
+        turn.spend(&budget);
+        ends
+    }
+
+    /// The parameters of a call, for this input.
+    pub(crate) fn params(&self, turn: &Turn<'_>, call: &Call, input: Root<'_>) -> Result<Option<Value>, Fault> {
+        let Some(params) = &call.params else {
+            return Ok(None);
+        };
+        let budget = self.budget(&[input]);
+        let made = params.resolve(input, &budget);
+        turn.spend(&budget);
+        made.map(Some)
     }
 
     fn schedule_call(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {
@@ -79,11 +116,13 @@ impl State {
             None if is_queue(&resource) => (None, self.queue_timeout(turn, id, step)),
             None => (self.computed_timeout(turn, id, step).map(bound), None),
         };
-        let params = task
-            .call
-            .params
-            .as_ref()
-            .map(|params| params.resolve(Root::Overlay(&visit.input)));
+        let params = match self.params(turn, &task.call, Root::Overlay(&visit.input)) {
+            Ok(params) => params,
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                return self.fail_current(turn, id, failure);
+            }
+        };
         let detail = Detail::TaskScheduled(Box::new(Scheduled {
             resource,
             pattern: task.call.pattern,
@@ -111,13 +150,17 @@ impl State {
         };
         let (visit, _) = self.visit_and_step(turn, id)?;
         let view = self.view(turn, self.frame(id)?, visit, step, None, None);
+        let input = Root::Overlay(&visit.input);
+        let budget = self.budget(&[input]);
         let made = program.run(&Scope {
-            input: Root::Overlay(&visit.input),
+            input,
             variables: Root::Nothing,
             context: &view,
             now: turn.now,
             seed: self.seed(),
+            budget: &budget,
         });
+        turn.spend(&budget);
         made.ok()?.value.get("value")?.as_number()?.as_u64()
     }
 

@@ -9,7 +9,8 @@
 use crate::event::Detail;
 use crate::state::{FrameId, State, WaitRun};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Fault, FaultKind, Root, Source, Wait};
+use starbridge_fdl::graph::{Budget, Fault, FaultKind, Root, Source, Wait};
+use starbridge_fdl::limits::ERROR_CAUSE_CHARS;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Overlay, Value};
 
@@ -23,7 +24,10 @@ impl State {
         let Some((visit, _)) = self.visit_and_step(turn, id) else {
             return;
         };
-        match until(wait, &visit.input, turn.now) {
+        let budget = self.budget(&[Root::Overlay(&visit.input)]);
+        let until = until(wait, &visit.input, turn.now, &budget);
+        turn.spend(&budget);
+        match until {
             Err(fault) => {
                 let failure = turn.failure(&fault);
                 self.fail_current(turn, id, failure);
@@ -40,15 +44,21 @@ impl State {
 }
 
 /// When a wait that begins now ends.
-fn until(wait: &Wait, input: &Overlay, now: Timestamp) -> Result<Timestamp, Fault> {
+fn until(wait: &Wait, input: &Overlay, now: Timestamp, budget: &Budget) -> Result<Timestamp, Fault> {
     let resolve = |source: &Source| match source {
-        Source::Constant(value) => Some(value.clone()),
-        Source::Query(query) => query.find(Root::Overlay(input)),
+        Source::Constant(value) => Ok(Some(value.clone())),
+        Source::Query(query) => budget.within(query.text(), query.find(Root::Overlay(input), budget)),
     };
-    let found = |value: Option<Value>| value.map_or_else(|| "nothing".to_owned(), |value| format!("`{value}`"));
+    let found = |value: Option<Value>| match value {
+        None => "nothing".to_owned(),
+        Some(value) if value.json_len() > ERROR_CAUSE_CHARS => {
+            format!("{} of {} bytes", value.kind(), value.json_len())
+        }
+        Some(value) => format!("`{value}`"),
+    };
     match wait {
         Wait::Duration(source) => {
-            let value = resolve(source);
+            let value = resolve(source)?;
             let seconds = value.as_ref().and_then(seconds_of).ok_or_else(|| {
                 let cause = format!("the duration is no number of seconds, but {}", found(value.clone()));
                 Fault::new(FaultKind::Input, cause)
@@ -57,7 +67,7 @@ fn until(wait: &Wait, input: &Overlay, now: Timestamp) -> Result<Timestamp, Faul
             Ok(now.plus_millis(millis as u64))
         }
         Wait::Timestamp(source) => {
-            let value = resolve(source);
+            let value = resolve(source)?;
             value
                 .as_ref()
                 .and_then(Value::as_str)

@@ -25,7 +25,9 @@ impl Program for Template {
             let Some((target, path)) = key.strip_suffix(".$").zip(value.as_str()) else {
                 return Ok((key.clone(), value.clone()));
             };
-            let found = Query::parse(path).ok().and_then(|query| query.find(scope.input));
+            let found = Query::parse(path)
+                .ok()
+                .and_then(|query| query.find(scope.input, scope.budget).ok().flatten());
             let fault = || Fault::new(FaultKind::Input, format!("nothing at `{path}`"));
             Ok((Text::from(target), found.ok_or_else(fault)?))
         };
@@ -51,8 +53,9 @@ impl Program for Template {
 struct StringEquals(Query, Value);
 
 impl Guard for StringEquals {
-    fn holds(&self, data: Root<'_>) -> bool {
-        self.0.find(data).as_ref() == Some(&self.1)
+    fn holds(&self, data: Root<'_>, budget: &Budget) -> Result<bool, Fault> {
+        let found = budget.within(self.0.text(), self.0.find(data, budget))?;
+        Ok(found.as_ref() == Some(&self.1))
     }
 }
 

@@ -8,11 +8,17 @@ use starbridge_ports::Refusal;
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
+/// Those who wait for ends before any is looked at whether it is still there.
+const SWEEP: usize = 1024;
+
 /// Who waits for what.
 #[derive(Default)]
 pub(super) struct Answers {
     starts: BTreeMap<Text, Starter>,
     ends: BTreeMap<Text, Vec<oneshot::Sender<Snapshot>>>,
+    /// Those who wait for ends, whether they are still there or not, and how many there may be before the latter are dropped.
+    waiting: usize,
+    sweep_at: usize,
     marks: BTreeMap<u64, (oneshot::Sender<Reply>, Reply)>,
     next: u64,
 }
@@ -34,9 +40,28 @@ impl Answers {
     }
 
     pub(super) fn await_end(&mut self, execution: Text, reply: oneshot::Sender<Snapshot>) {
-        let waiting = self.ends.entry(execution).or_default();
-        waiting.retain(|reply| !reply.is_closed());
-        waiting.push(reply);
+        self.ends.entry(execution).or_default().push(reply);
+        self.waiting += 1;
+        if self.waiting > self.sweep_at.max(SWEEP) {
+            self.sweep();
+        }
+    }
+
+    /// Drops those who have gone. That costs what it goes through: not again before as many have come.
+    fn sweep(&mut self) {
+        self.waiting = 0;
+        self.ends.retain(|_, ends| {
+            ends.retain(|reply| !reply.is_closed());
+            self.waiting += ends.len();
+            !ends.is_empty()
+        });
+        self.sweep_at = self.waiting * 2;
+    }
+
+    fn take_ends(&mut self, execution: &Text) -> Vec<oneshot::Sender<Snapshot>> {
+        let ends = self.ends.remove(execution).unwrap_or_default();
+        self.waiting -= ends.len();
+        ends
     }
 
     /// The number of a mark; when it comes back, the answer leaves.
@@ -56,7 +81,7 @@ impl Answers {
     /// Whoever waits for something of an execution is told nothing more.
     pub(super) fn forget(&mut self, execution: &Text) {
         self.starts.remove(execution);
-        self.ends.remove(execution);
+        self.take_ends(execution);
     }
 
     pub(super) fn refused(&mut self, execution: &Text, refusal: &Refusal) {
@@ -88,9 +113,11 @@ impl Engine {
     }
 
     pub(super) fn answer_ended(&mut self, execution: &Text) {
-        let Some(ends) = self.answers.ends.remove(execution) else {
+        let mut ends = self.answers.take_ends(execution);
+        ends.retain(|reply| !reply.is_closed());
+        if ends.is_empty() {
             return;
-        };
+        }
         if let Some(begun) = self.glimpse(execution, None) {
             for reply in ends {
                 let _ = reply.send(begun.clone());
@@ -117,5 +144,32 @@ impl Engine {
             input: state.started()?.input.clone(),
             output,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_have_gone_are_not_kept() {
+        let mut answers = Answers::default();
+        let stays: Vec<_> = (0..3)
+            .map(|number| {
+                let (reply, end) = oneshot::channel();
+                answers.await_end(Text::from(format!("stays{number}")), reply);
+                end
+            })
+            .collect();
+        for number in 0..5 * SWEEP {
+            let (reply, _) = oneshot::channel();
+            answers.await_end(Text::from(format!("e{}", number % 500)), reply);
+        }
+        assert!(answers.waiting <= SWEEP + stays.len(), "{}", answers.waiting);
+        let kept: usize = answers.ends.values().map(Vec::len).sum();
+        assert_eq!(kept, answers.waiting);
+        assert!((0..3).all(|number| answers.ends.contains_key(format!("stays{number}").as_str())));
+        assert_eq!(answers.take_ends(&Text::from("stays0")).len(), 1);
+        assert_eq!(answers.waiting, kept - 1);
     }
 }

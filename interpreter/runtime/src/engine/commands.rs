@@ -2,11 +2,12 @@
 
 use super::Engine;
 use super::resting::{Rest, Resting};
-use crate::shard::{ForkRequest, StartError, StartRequest};
+use crate::secrets::Vault;
+use crate::shard::{ForkFailure, ForkRequest, StartError, StartRequest};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{EventId, ForkError, Rejection, Signal};
-use starbridge_ports::{Message, MessageBody, MessageId, Record, StoreError};
+use starbridge_ports::{Message, MessageBody, MessageId, Origin, Record, StoreError, outside_name};
 use tokio::sync::oneshot;
 
 /// What somebody asks of a running engine.
@@ -105,6 +106,21 @@ pub enum Report {
     Heartbeat,
 }
 
+impl Report {
+    /// The same without secrets that came back in it.
+    fn redacted(self, vault: &Vault) -> Self {
+        let text = |text: String| vault.redacted_text(&text).unwrap_or(text);
+        match self {
+            Self::Succeed(output) => Self::Succeed(vault.redacted_object(&output).unwrap_or(output)),
+            Self::Fail { error, cause } => Self::Fail {
+                error: text(error),
+                cause: text(cause),
+            },
+            Self::Heartbeat => Self::Heartbeat,
+        }
+    }
+}
+
 /// What became of a report or a signal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -163,6 +179,15 @@ pub enum StartFailure {
     Stopping,
 }
 
+impl From<ForkFailure> for StartFailure {
+    fn from(failure: ForkFailure) -> Self {
+        match failure {
+            ForkFailure::Refused(error) => Self::NoFork(error),
+            ForkFailure::Panicked(cause) => Self::Refused(StartError::Panicked(cause)),
+        }
+    }
+}
+
 impl Engine {
     pub(super) fn take_command(&mut self, command: Command) -> Result<(), StoreError> {
         let now = self.now();
@@ -176,12 +201,10 @@ impl Engine {
             }
             Command::Fork { request, reply } => match self.shard.fork(&request, now) {
                 Ok(execution) => self.answers.await_start(execution, false, reply),
-                Err(error) => drop(reply.send(Err(StartFailure::NoFork(error)))),
+                Err(failure) => drop(reply.send(Err(failure.into()))),
             },
             Command::AwaitEnd { execution, reply } => {
-                let runs = |state: &starbridge_machine::State| !state.status().is_ended();
-                let here = self.visiting.is_some() || self.bring(&execution)?;
-                if here && self.shard.state(&execution).is_some_and(runs) {
+                if self.is_to_end(&execution)? {
                     self.answers.await_end(execution, reply);
                 }
             }
@@ -194,7 +217,7 @@ impl Engine {
                 signal,
                 reply,
             } => {
-                let answer = self.take_signal(&execution, *signal, now)?;
+                let answer = self.take_signal(&execution, named_outside(*signal), now)?;
                 if let Some(reply) = reply {
                     self.answer_when_durable(reply, answer);
                 }
@@ -204,9 +227,11 @@ impl Engine {
                 calls,
                 reply,
             } => {
-                let answer = match self.bring(&execution)? {
-                    false => Reply::NoSuchExecution,
-                    true => {
+                let answer = match self.bring(&execution) {
+                    Err(StoreError::Held(_)) => Reply::Held,
+                    Err(error) => return Err(error),
+                    Ok(false) => Reply::NoSuchExecution,
+                    Ok(true) => {
                         self.shard.bury(&execution, calls);
                         Reply::Taken
                     }
@@ -215,6 +240,8 @@ impl Engine {
             }
             Command::TakeUp { execution, reply } => {
                 let answer = match self.bring(&execution) {
+                    // Nothing is to be done for it until an operator says so.
+                    Err(StoreError::Held(_)) if self.shard.is_aside(&execution) => Reply::Taken,
                     Err(StoreError::Held(_)) => Reply::Held,
                     Ok(true) => Reply::Taken,
                     Ok(false) => Reply::NoSuchExecution,
@@ -232,6 +259,18 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether an execution is there that has not ended.
+    fn is_to_end(&mut self, execution: &str) -> Result<bool, StoreError> {
+        if self.visiting.is_none() {
+            match self.bring(execution) {
+                Ok(_) | Err(StoreError::Held(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let runs = |state: &starbridge_machine::State| !state.status().is_ended();
+        Ok(self.shard.is_aside(execution) || self.shard.state(execution).is_some_and(runs))
+    }
+
     fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) {
         let number = self.answers.await_mark(reply, answer);
         self.shard.mark(number);
@@ -239,11 +278,15 @@ impl Engine {
 
     fn take_signal(&mut self, execution: &str, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
         Ok(match self.bring(execution) {
+            Err(StoreError::Held(_)) if self.shard.is_aside(execution) => {
+                self.signal_aside(&Text::from(execution), signal, now)?
+            }
             Err(StoreError::Held(_)) => self.leave_signal(execution, signal)?,
             Err(error) => return Err(error),
             Ok(false) => Reply::NoSuchExecution,
-            Ok(true) => match self.shard.signal(execution, signal, now) {
+            Ok(true) => match self.shard.signal(execution, signal.clone(), now) {
                 Ok(()) => Reply::Taken,
+                Err(_) if self.shard.is_aside(execution) => self.signal_aside(&Text::from(execution), signal, now)?,
                 Err(rejection) => Reply::Rejected(rejection),
             },
         })
@@ -259,6 +302,8 @@ impl Engine {
             Ok(false) => return Ok(Reply::InvalidToken),
             Ok(true) => {}
         }
+        self.know_secrets_of(&execution, call);
+        let report = report.redacted(&self.world.vault);
         Ok(match report {
             Report::Heartbeat => self.take_heartbeat(&execution, call, now),
             Report::Succeed(output) => {
@@ -266,6 +311,8 @@ impl Engine {
                 let holder = self.world.queues.as_ref();
                 let holder = holder.and_then(|queues| queues.holder(&Text::from(execution.as_str()), call));
                 let (worker, held_time) = holder.unzip();
+                let named = |worker: Text| self.world.vault.redacted_text(&worker).map_or(worker, Text::from);
+                let worker = worker.map(named);
                 let signal = Signal::Succeeded {
                     call,
                     result,
@@ -275,20 +322,28 @@ impl Engine {
                 self.take_result(&execution, call, signal, now)
             }
             Report::Fail { error, cause } => {
-                let signal = Signal::Failed {
-                    call,
-                    error,
-                    cause,
-                    retry_after: None,
-                };
+                let signal = self.shard.reported_failed(&execution, call, &error, cause);
                 self.take_result(&execution, call, signal, now)
             }
         })
     }
 
+    /// Whoever reports a call may have been sent them by a process before this one.
+    fn know_secrets_of(&self, execution: &str, call: EventId) {
+        let known = self.shard.state(execution).zip(self.shard.flow(execution));
+        for secret in known.map_or(&[][..], |(state, flow)| state.secrets_of_call(flow, call)) {
+            let flow = self.shard.state(execution).and_then(|state| state.started());
+            // One that it may not have, or that is gone, was not sent either.
+            let _ = self
+                .world
+                .vault
+                .give(flow.map_or("", |started| &started.flow), &secret.name);
+        }
+    }
+
     /// Leaves a report to whoever has the execution.
     fn leave_report(&mut self, execution: &str, call: EventId, report: Report) -> Result<Reply, StoreError> {
-        let body = match report {
+        let body = match report.redacted(&self.world.vault) {
             Report::Succeed(output) => MessageBody::Reported { call, output },
             Report::Fail { error, cause } => MessageBody::ReportedFailed {
                 call,
@@ -369,4 +424,19 @@ impl Engine {
             Err(_) => Reply::AlreadyCompleted,
         }
     }
+}
+
+/// A signal whose error, where it has one, is named as an operator may name it.
+fn named_outside(mut signal: Signal) -> Signal {
+    let name = |error: &str| outside_name(Origin::Operator, error).into_owned();
+    match &mut signal {
+        Signal::Stop { error: Some(error), .. } => *error = name(error),
+        Signal::Resolve { resolution, .. } => {
+            if let Some(failure) = &mut resolution.failure {
+                failure.error = name(&failure.error).into();
+            }
+        }
+        _ => {}
+    }
+    signal
 }

@@ -2,13 +2,12 @@
 
 use super::Engine;
 use crate::queues::QueueCommand;
-use crate::secrets::reveal_secrets;
+use crate::references::{Revealing, references_in};
 use crate::shard::Outgoing;
-use crate::tokens::sign_references;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{CallToSend, EventId, Signal};
-use starbridge_ports::{Keys, Outcome, Request};
+use starbridge_machine::{CallPart, CallToSend, EventId, Signal};
+use starbridge_ports::{Keys, Outcome, Request, SentMembers};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
@@ -73,7 +72,7 @@ impl Engine {
             // It is outstanding, and leaves at the next start.
             Outgoing::Send { .. } if self.draining.is_some() || self.hands_over() => {}
             Outgoing::Send { execution, call } if self.calls.out.len() < self.calls.at_once => {
-                self.send(execution, *call);
+                self.send(execution, &call);
             }
             Outgoing::Send { execution, call } => self.calls.waiting.push_back((execution, call)),
             Outgoing::Cancel { execution, call } => self.stop_sending(&execution, call),
@@ -103,7 +102,7 @@ impl Engine {
             // It may have been given up meanwhile.
             let state = self.shard.state(&execution);
             if state.is_some_and(|state| state.is_to_be_sent(call.call)) {
-                self.send(execution, *call);
+                self.send(execution, &call);
             }
         }
     }
@@ -115,7 +114,7 @@ impl Engine {
         }
     }
 
-    fn send(&mut self, execution: Text, call: CallToSend) {
+    fn send(&mut self, execution: Text, call: &CallToSend) {
         let number = call.call;
         let span = tracing::debug_span!("call", %execution, step = %call.step, attempt = call.attempt, call = number.0);
         if let Some(millis) = call.heartbeat.filter(|_| call.pattern == Pattern::WaitForCallback) {
@@ -153,7 +152,7 @@ impl Engine {
     fn request(
         &self,
         execution: &Text,
-        call: CallToSend,
+        call: &CallToSend,
     ) -> Result<(std::sync::Arc<dyn starbridge_ports::Connector>, Request), Outcome> {
         let no_such = |cause: String| Outcome::failed("FnF.NoSuchResource", cause);
         if has_placeholder(&call.resource) {
@@ -174,25 +173,14 @@ impl Engine {
                 resolved.target
             ))
         })?;
-        let family: Vec<&str> = self.shard.family(execution).iter().map(Text::as_str).collect();
-        let sign = |value: Value| sign_references(&value, &family, &self.world.tokens).unwrap_or(value);
-        let input = match sign(call.input.into()) {
-            Value::Object(input) => input,
-            _ => Object::new(),
-        };
-        let params = match call.params {
-            None => None,
-            Some(params) => Some(
-                reveal_secrets(&sign(params), self.world.secrets.as_ref())
-                    .map_err(|name| no_such(format!("there is no secret `{name}`")))?,
-            ),
-        };
         let flow = self.shard.state(execution).and_then(|state| state.started());
+        let flow = flow.map(|started| started.flow.clone()).unwrap_or_default();
+        let (input, params) = self.revealed(&flow, call, connector.sent_members()).map_err(no_such)?;
         let keys = Keys {
             idempotency: format!("{execution}/{}", call.call),
             step_visit: format!("{execution}/{}", call.visit),
             execution: execution.to_string(),
-            flow: flow.map(|started| started.flow.to_string()).unwrap_or_default(),
+            flow: flow.to_string(),
             step: call.step.to_string(),
             traceparent: None,
         };
@@ -216,6 +204,35 @@ impl Engine {
             answer_limit: limits.step_data_bytes,
         };
         Ok((connector, request))
+    }
+
+    /// What is sent of a call, with secrets and tokens in their places; or why it can't be.
+    fn revealed(&self, flow: &str, call: &CallToSend, sent: SentMembers) -> Result<(Object, Option<Value>), String> {
+        let revealing = Revealing {
+            vault: &self.world.vault,
+            tokens: &self.world.tokens,
+            flow,
+        };
+        let input = references_in(&call.references, CallPart::Input);
+        let input = match revealing.reveal(call.input.clone().into(), input)? {
+            Value::Object(input) => input,
+            _ => Object::new(),
+        };
+        let Some(params) = &call.params else {
+            return Ok((input, None));
+        };
+        let in_params = || references_in(&call.references, CallPart::Params);
+        let misplaced = in_params().find(|(at, _)| !sent.holds(params, at));
+        if let Some((at, reference)) = misplaced {
+            let member = at.first().cloned().unwrap_or_default();
+            return Err(format!(
+                "`{}` can't stand in `{member}` of `serviceParams`: it is put into what is sent only ({})",
+                reference.text(),
+                sent.names()
+            ));
+        }
+        let params = revealing.reveal(params.clone(), in_params())?;
+        Ok((input, Some(params)))
     }
 
     /// The signal an outcome is to the machine.

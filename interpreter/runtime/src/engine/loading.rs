@@ -1,9 +1,9 @@
 //! Taking up executions from the store.
 
 use super::Engine;
-use crate::shard::load;
+use crate::shard::fold_up;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{StoreError, shard_of};
+use starbridge_ports::{CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -30,17 +30,43 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes up an execution. Answers whether it is anywhere.
+    /// Takes up an execution. Answers whether it is anywhere; one that is set aside is left alone.
     fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
-        let limits = self.shard.shared_limits();
-        let loaded = load(self.world.history.as_ref(), self.shard.flows(), &limits, execution)?;
-        let Some(mut loaded) = loaded else {
+        let Some(stored) = self.world.history.load(execution)? else {
             return Ok(false);
         };
+        let record = &stored.record;
+        if let Some(broken) = &record.broken {
+            self.shard.set_aside(&execution.into(), broken);
+            self.let_go(execution)?;
+            return Ok(true);
+        }
+        if record.attempts >= CULPRIT && record.ended.is_none() {
+            self.set_culprit_aside(execution, &stored)?;
+            return Ok(true);
+        }
+        self.take_up_stored(execution, stored)
+    }
+
+    /// The same for what was read of it.
+    pub(super) fn take_up_stored(&mut self, execution: &str, mut stored: StoredHistory) -> Result<bool, StoreError> {
+        let id = Text::from(execution);
+        let now = self.now();
+        let mail = std::mem::take(&mut stored.mail);
+        let wake_at = stored.record.wake_at;
+        let alone = self.alone.clone();
+        let _alone = (stored.record.attempts >= SUSPECT).then(|| alone.enter(&id));
         self.expect_mail();
-        let mail = std::mem::take(&mut loaded.stored.mail);
-        let wake_at = loaded.stored.record.wake_at;
-        self.shard.recover(loaded);
+        let (history, limits) = (self.world.history.clone(), self.shard.shared_limits());
+        let taken = self.shard.guarded(&id, now, |shard| {
+            let loaded = fold_up(history.as_ref(), shard.flows(), &limits, execution, stored)?;
+            shard.recover(loaded);
+            Ok(())
+        });
+        match taken {
+            Some(taken) => taken?,
+            None => return Ok(true),
+        }
         if let Some(visiting) = &mut self.visiting {
             visiting.woke(&execution.into(), wake_at);
             let mail = visiting.unseen(mail);
@@ -74,13 +100,18 @@ impl Engine {
     }
 
     /// Makes sure that an execution is here. Answers whether it is anywhere; one that somebody else has is
-    /// [`StoreError::Held`].
+    /// [`StoreError::Held`], and so is one that is left alone.
     pub(super) fn bring(&mut self, execution: &str) -> Result<bool, StoreError> {
-        if self.shard.state(execution).is_none() && self.is_mine(execution) {
+        if self.shard.state(execution).is_none() && !self.shard.is_aside(execution) && self.is_mine(execution) {
             match self.load(execution) {
                 Err(StoreError::Corrupt(why)) => tracing::error!(execution, why, "an execution can't be taken up"),
-                loaded => return loaded,
+                Ok(false) => return Ok(false),
+                Err(error) => return Err(error),
+                Ok(true) => {}
             }
+        }
+        if self.shard.is_aside(execution) {
+            return Err(StoreError::Held(self.now()));
         }
         Ok(self.shard.state(execution).is_some())
     }
@@ -88,7 +119,10 @@ impl Engine {
     /// Takes up these executions and no others, asleep or not, and what they have to say to each other.
     pub fn take_up_only(&mut self, executions: &BTreeSet<Text>) -> Result<(), StoreError> {
         for execution in executions {
-            self.bring(execution)?;
+            match self.bring(execution) {
+                Ok(_) | Err(StoreError::Held(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         let mut messages = self.world.history.messages()?;
         messages.retain(|message| executions.contains(&message.id.to) || executions.contains(&message.id.from));

@@ -109,6 +109,9 @@ impl Engine {
         if self.writing.is_busy() || self.shard.has_batch() {
             return Ok(false);
         }
+        if !over && self.shard.next_aside().is_some() {
+            return Ok(false);
+        }
         if !over && (!self.calls.is_empty() || self.is_woken_before(self.now().plus_millis(rest.linger))) {
             return Ok(false);
         }
@@ -183,6 +186,14 @@ impl Engine {
             self.heartbeats.forget_all_of(&execution);
             self.answers.forget(&execution);
             self.shard.forget(&execution);
+        }
+        for execution in self.shard.forget_aside() {
+            self.let_go(&execution)?;
+            resting.push(Resting {
+                execution,
+                status: Status::Running,
+                again: vec![now.plus_millis(IN_THE_WAY)],
+            });
         }
         if let Some(visiting) = &mut self.visiting {
             visiting.seen.clear();

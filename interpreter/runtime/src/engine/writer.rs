@@ -1,7 +1,9 @@
 //! The writer: one thread that appends what several engines decided, all that is waiting with one flush.
 
+use crate::alone::Alone;
 use starbridge_ports::{Append, History, Refusal, StoreError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use tokio::sync::mpsc as channel;
 
@@ -23,20 +25,39 @@ const UNDER_WAY: usize = 2;
 #[derive(Clone)]
 pub struct Writer {
     jobs: mpsc::Sender<Job>,
+    flushing: Arc<AtomicBool>,
+    alone: Arc<Alone>,
 }
 
 impl Writer {
     /// Starts the thread.
     pub fn start(history: Arc<dyn History>) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::channel::<Job>();
+        let flushing = Arc::new(AtomicBool::new(false));
+        let seen = flushing.clone();
+        let alone = Arc::new(Alone::of(history.clone()));
         std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || write(history.as_ref(), &inbox))?;
-        Ok(Self { jobs })
+            .spawn(move || write(history.as_ref(), &inbox, &flushing))?;
+        Ok(Self {
+            jobs,
+            flushing: seen,
+            alone,
+        })
+    }
+
+    /// How the engines that share the store go on with suspects.
+    pub(super) fn alone(&self) -> Arc<Alone> {
+        self.alone.clone()
+    }
+
+    /// Whether the store is being written just now.
+    pub fn is_flushing(&self) -> bool {
+        self.flushing.load(Ordering::Relaxed)
     }
 }
 
-fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>) {
+fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>, flushing: &AtomicBool) {
     while let Ok(first) = inbox.recv() {
         let mut batch = first.batch;
         let mut jobs = vec![(batch.len(), first.done)];
@@ -48,8 +69,10 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>) {
         }
         // Whoever waits for an answer gets one, whatever happens here.
         let append = AssertUnwindSafe(|| history.append(&batch));
+        flushing.store(true, Ordering::Relaxed);
         let written = catch_unwind(append)
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the thread that appends panicked".to_owned())));
+        flushing.store(false, Ordering::Relaxed);
         let failure = written.as_ref().err().cloned();
         let mut begin = 0;
         for (end, done) in jobs {
@@ -169,8 +192,8 @@ mod tests {
     use super::*;
     use starbridge_fdl::time::Timestamp;
     use starbridge_fdl::value::Text;
-    use starbridge_ports::{Message, StoredHistory};
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use starbridge_ports::{Mark, Message, StoredHistory};
+    use std::sync::atomic::AtomicUsize;
 
     /// Says once what is the matter with its disk; nobody is to ask again.
     #[derive(Default)]
@@ -189,11 +212,17 @@ mod tests {
         fn load_whole(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
             Ok(None)
         }
+        fn parent_of(&self, _: &str) -> Result<Option<Text>, StoreError> {
+            Ok(None)
+        }
         fn awake(&self) -> Result<Vec<Text>, StoreError> {
             Ok(Vec::new())
         }
         fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
             Ok(Vec::new())
+        }
+        fn mark(&self, _: &[(Text, Mark)]) -> Result<(), StoreError> {
+            Ok(())
         }
         fn messages(&self) -> Result<Vec<Message>, StoreError> {
             Ok(Vec::new())

@@ -1,15 +1,15 @@
 //! Drives queues in real time, with a store, and answers workers.
 
+use super::door::{Holders, QueueDoor};
 use super::many::{Grant, Order, Queues, Verdict};
 use super::settings::QueueSettings;
 use super::{TaskKey, Ticks};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::EventId;
 use starbridge_ports::{Append, Clock, Lease, LeaseChange, QueuedTask, Queueing, StoreError};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -67,6 +67,36 @@ pub struct QueueView {
     pub workers: usize,
 }
 
+impl QueueView {
+    /// A queue that has nothing.
+    pub fn of_nothing(name: Text) -> Self {
+        Self {
+            name,
+            settings: QueueSettings::default(),
+            waiting: 0,
+            held: 0,
+            oldest: None,
+            workers: 0,
+        }
+    }
+}
+
+/// Of which queues it is asked how they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueuesViewed {
+    /// Of this one, if it is known.
+    One(Text),
+    /// Of so many after this name, in the order of their names.
+    After(Text, usize),
+}
+
+impl QueuesViewed {
+    /// Of all of them.
+    pub fn all() -> Self {
+        Self::After(Text::default(), usize::MAX)
+    }
+}
+
 /// What queues are told and asked.
 #[derive(Debug)]
 pub enum QueueCommand {
@@ -74,48 +104,22 @@ pub enum QueueCommand {
     Come(Box<QueuedTask>),
     /// A task has left this queue.
     Gone(Text, TaskKey),
-    /// A worker asks for tasks. No tasks: it waited in vain.
-    Hold(HoldRequest, oneshot::Sender<Vec<HeldTask>>),
+    /// A worker asks for tasks, under the number of its order. No tasks: it waited in vain.
+    Hold(u64, HoldRequest, oneshot::Sender<Vec<HeldTask>>),
+    /// Whoever made this order has gone.
+    Leave(u64),
+    /// Whoever was given these tasks has gone without hearing of them.
+    Return(Vec<HeldTask>),
     /// A worker is still at it; the answer is for how many milliseconds it has the task now.
     Beat(TaskKey, oneshot::Sender<Option<u64>>),
     /// What is set for a queue.
     Configure(Text, QueueSettings),
-    /// How all queues stand.
-    View(oneshot::Sender<Vec<QueueView>>),
+    /// How queues stand.
+    View(QueuesViewed, oneshot::Sender<Vec<QueueView>>),
     /// Nothing is given out any more.
     Drain,
     /// The end.
     Stop,
-}
-
-/// Who has which task, for those who write down its end.
-type Holders = Arc<Mutex<HashMap<TaskKey, (Text, Timestamp)>>>;
-
-/// The way to the queues.
-#[derive(Clone, Debug)]
-pub struct QueueDoor {
-    commands: mpsc::UnboundedSender<QueueCommand>,
-    holders: Holders,
-}
-
-impl QueueDoor {
-    /// A door, and what comes in by it.
-    pub fn new() -> (Self, mpsc::UnboundedReceiver<QueueCommand>) {
-        let (commands, inbox) = mpsc::unbounded_channel();
-        let holders = Holders::default();
-        (Self { commands, holders }, inbox)
-    }
-
-    /// Tells the queues; nobody is there any more once the node has stopped.
-    pub fn tell(&self, command: QueueCommand) {
-        let _ = self.commands.send(command);
-    }
-
-    /// Who has a task, and since when.
-    pub fn holder(&self, execution: &Text, call: EventId) -> Option<(Text, Timestamp)> {
-        let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        holders.get(&(execution.clone(), call)).cloned()
-    }
 }
 
 /// What queues meet the world with.
@@ -142,7 +146,6 @@ pub struct QueueEngine {
     workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
     /// Owners to be told, or told again.
     untold: VecDeque<Verdict>,
-    orders: u64,
     began: Instant,
     look_again: Ticks,
     draining: bool,
@@ -204,7 +207,6 @@ impl QueueEngine {
             under_way: VecDeque::new(),
             workers: BTreeMap::new(),
             untold: VecDeque::new(),
-            orders: 0,
             began: Instant::now(),
             look_again: 0,
             draining: false,
@@ -259,19 +261,14 @@ impl QueueEngine {
     fn settle(&mut self) -> Result<(), StoreError> {
         self.look_ahead()?;
         for _ in 0..REFILLS {
-            let pumped = self.queues.pump(self.now(), self.world.clock.now());
+            let there = |id| self.workers.get(&id).is_some_and(|reply| !reply.is_closed());
+            let pumped = self.queues.pump(self.now(), self.world.clock.now(), &there);
             self.untold.extend(pumped.verdicts);
             for id in pumped.empty {
                 // Whoever asked may have gone.
                 self.workers.remove(&id).map(|reply| reply.send(Vec::new()));
             }
-            for grant in pumped.grants {
-                match self.workers.get(&grant.order).is_some_and(|reply| !reply.is_closed()) {
-                    true => self.decided.grants.push(grant),
-                    // Nobody is there any more, and nothing was written: the tasks wait again at once.
-                    false => self.take_back(&grant),
-                }
-            }
+            self.decided.grants.extend(pumped.grants);
             if pumped.short.is_empty() {
                 break;
             }
@@ -284,11 +281,33 @@ impl QueueEngine {
         self.write()
     }
 
-    fn take_back(&mut self, grant: &Grant) {
-        self.workers.remove(&grant.order);
-        for (task, _) in &grant.tasks {
+    /// Nobody waits for an order any more. What it was given and is not on its way to the store waits again at once; what is
+    /// comes back when it is durable.
+    fn leave(&mut self, id: u64) {
+        if self.workers.remove(&id).is_none() {
+            return;
+        }
+        self.queues.withdraw(id);
+        let given = self.decided.grants.iter().position(|grant| grant.order == id);
+        let given = given.map(|place| self.decided.grants.remove(place));
+        for (task, _) in given.iter().flat_map(|grant| &grant.tasks) {
             self.queues.give_back(&(task.execution.clone(), task.call));
         }
+    }
+
+    /// Tasks come back whose worker was answered, but never heard of them: once that is durable, they wait again.
+    fn take_back(&mut self, tasks: Vec<HeldTask>) {
+        for HeldTask { task, lease } in tasks {
+            if self.queues.unconfirm(&task, &lease) {
+                let key = (task.execution, task.call);
+                self.holders().remove(&key);
+                self.decided.returned.push(key);
+            }
+        }
+    }
+
+    fn holders(&self) -> MutexGuard<'_, HashMap<TaskKey, (Text, Timestamp)>> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&mut self) -> Result<(), StoreError> {
@@ -323,7 +342,7 @@ impl QueueEngine {
             return;
         };
         let held = self.queues.confirm(&grant, now);
-        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holders = self.holders();
         let mut tasks = Vec::new();
         for (task, lease) in grant.tasks {
             let key = (task.execution.clone(), task.call);
@@ -334,8 +353,9 @@ impl QueueEngine {
             }
         }
         drop(holders);
-        // Who has gone at this very moment loses the tasks when their leases end.
-        let _ = reply.send(tasks);
+        if let Err(tasks) = reply.send(tasks) {
+            self.take_back(tasks);
+        }
     }
 
     fn tell_owners(&mut self) {
@@ -370,12 +390,13 @@ impl QueueEngine {
             QueueCommand::Come(task) => self.queues.come(*task),
             QueueCommand::Gone(queue, key) => {
                 self.queues.gone(&queue, &key);
-                let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-                holders.remove(&key);
+                self.holders().remove(&key);
             }
             // Who asks now is told to come back later.
-            QueueCommand::Hold(_, reply) if self.draining => drop(reply),
-            QueueCommand::Hold(request, reply) => self.take_order(request, reply),
+            QueueCommand::Hold(_, _, reply) if self.draining => drop(reply),
+            QueueCommand::Hold(id, request, reply) => self.take_order(id, request, reply),
+            QueueCommand::Leave(id) => self.leave(id),
+            QueueCommand::Return(tasks) => self.take_back(tasks),
             QueueCommand::Beat(key, reply) => {
                 let beat = self.queues.beat(&key, self.now());
                 let _ = reply.send(beat);
@@ -384,7 +405,7 @@ impl QueueEngine {
                 let now = self.now();
                 self.queues.configure(&name, settings, now);
             }
-            QueueCommand::View(reply) => drop(reply.send(self.view())),
+            QueueCommand::View(viewed, reply) => drop(reply.send(self.view(&viewed))),
             QueueCommand::Drain => {
                 self.draining = true;
                 for (id, reply) in std::mem::take(&mut self.workers) {
@@ -402,12 +423,15 @@ impl QueueEngine {
         }
     }
 
-    fn take_order(&mut self, request: HoldRequest, reply: oneshot::Sender<Vec<HeldTask>>) {
-        self.orders += 1;
+    fn take_order(&mut self, id: u64, request: HoldRequest, reply: oneshot::Sender<Vec<HeldTask>>) {
+        // Who has gone before it was heard needs nothing.
+        if reply.is_closed() {
+            return;
+        }
         let patience = u64::try_from(request.patience.as_millis()).unwrap_or(Ticks::MAX);
-        self.workers.insert(self.orders, reply);
+        self.workers.insert(id, reply);
         self.queues.order(Order {
-            id: self.orders,
+            id,
             worker: request.worker,
             queues: request.queues,
             limit: request.limit,
@@ -416,20 +440,26 @@ impl QueueEngine {
         });
     }
 
-    fn view(&self) -> Vec<QueueView> {
-        let names = self.queues.names();
-        names
-            .map(|(name, settings)| {
-                let (waiting, held, oldest) = self.queues.standing(name);
-                QueueView {
-                    name: name.clone(),
-                    settings: settings.clone(),
-                    waiting,
-                    held,
-                    oldest,
-                    workers: self.queues.waiting_workers(name),
-                }
-            })
-            .collect()
+    fn view(&self, viewed: &QueuesViewed) -> Vec<QueueView> {
+        match viewed {
+            QueuesViewed::One(name) if self.queues.is_known(name) => vec![self.view_of(name)],
+            QueuesViewed::One(_) => Vec::new(),
+            QueuesViewed::After(after, most) => {
+                let names = self.queues.names_after(after).take(*most);
+                names.map(|name| self.view_of(name)).collect()
+            }
+        }
+    }
+
+    fn view_of(&self, name: &Text) -> QueueView {
+        let (waiting, held, oldest) = self.queues.standing(name);
+        QueueView {
+            name: name.clone(),
+            settings: self.queues.settings(name),
+            waiting,
+            held,
+            oldest,
+            workers: self.queues.waiting_workers(name),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::{TaskKey, Ticks};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::QueuedTask;
+use starbridge_ports::{Lease, QueuedTask};
 use std::collections::{BTreeSet, HashMap};
 
 /// How far a task that is not waiting has come.
@@ -93,6 +93,24 @@ impl Holding {
         held.listed = held.first_end();
         self.ends.insert((held.listed, key.clone()));
         self.tasks.get(key)
+    }
+
+    /// The worker had gone before it was told: nothing ends until the task is given back. False, if it is under another
+    /// lease by now, or its time is over.
+    pub(super) fn unbegin(&mut self, task: &QueuedTask, lease: &Lease) -> bool {
+        let key = (task.execution.clone(), task.call);
+        let same =
+            |held: &&mut Held| held.phase == Phase::Held && held.worker == lease.worker && held.since == lease.held;
+        let Some(held) = self.tasks.get_mut(&key).filter(same) else {
+            return false;
+        };
+        self.ends.remove(&(held.listed, key));
+        held.task.message.clone_from(&task.message);
+        held.phase = Phase::Granting;
+        held.lease_ends = Ticks::MAX;
+        held.times_out = None;
+        held.listed = Ticks::MAX;
+        true
     }
 
     /// The worker was heard of. Answers until when the lease runs, in milliseconds from now.

@@ -10,6 +10,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Depth, Lease, QueuedTask};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// How often a worker must be heard of where nobody says otherwise, in milliseconds.
@@ -65,7 +66,7 @@ pub enum Verdict {
 pub struct Pumped {
     /// Who gets what.
     pub grants: Vec<Grant>,
-    /// Orders that waited in vain.
+    /// Orders that waited in vain, or of somebody who has gone.
     pub empty: Vec<u64>,
     /// What executions are to be told.
     pub verdicts: Vec<Verdict>,
@@ -78,6 +79,8 @@ pub struct Pumped {
 pub struct Queues {
     rounds: Arc<Rounds>,
     queues: BTreeMap<Text, Queue>,
+    /// Those that have a rate.
+    rated: BTreeSet<Text>,
     holding: Holding,
     /// Who waits, the longest ago first.
     orders: BTreeMap<u64, Order>,
@@ -121,9 +124,21 @@ impl Queues {
         self.queues.entry(name.clone()).or_default()
     }
 
+    /// A queue is remembered as long as it has tasks, or something is set for it.
+    fn forget_if_over(&mut self, name: &Text) {
+        if self.queues.get(name).is_some_and(Queue::is_over) {
+            self.queues.remove(name);
+        }
+    }
+
     /// What is set for a queue.
     pub fn configure(&mut self, name: &Text, settings: QueueSettings, now: Ticks) {
+        match settings.rate_per_second {
+            Some(_) => self.rated.insert(name.clone()),
+            None => self.rated.remove(name),
+        };
         self.queue(name).configure(settings, now);
+        self.forget_if_over(name);
         self.stirred.insert(name.clone());
     }
 
@@ -132,7 +147,8 @@ impl Queues {
         let key = (task.execution.clone(), task.call);
         // The store was asked between the commit and the word of it, and somebody has the task already.
         if self.holding.get(&key).is_some() {
-            self.queue(&task.queue).waiting.count += 1;
+            self.queue(&task.queue).waiting.come_late();
+            self.forget_if_over(&task.queue);
             return;
         }
         self.know_overdue(&task);
@@ -167,6 +183,7 @@ impl Queues {
             Some(_) => {}
             None => self.queue(name).waiting.leave(key),
         }
+        self.forget_if_over(name);
         self.stirred.insert(name.clone());
     }
 
@@ -207,6 +224,12 @@ impl Queues {
         keys.filter(|key| self.holding.begin(key, now).is_some()).collect()
     }
 
+    /// Who was answered had gone before it could hear of this task. Answers whether the task is still under that lease: then
+    /// it is to be given back, once that is durable.
+    pub fn unconfirm(&mut self, task: &QueuedTask, lease: &Lease) -> bool {
+        self.holding.unbegin(task, lease)
+    }
+
     /// Nobody was there to take this task: it waits again, once that is durable.
     pub fn give_back(&mut self, key: &TaskKey) {
         if let Some(held) = self.holding.remove(key) {
@@ -236,6 +259,7 @@ impl Queues {
         let free = |task: &QueuedTask| holding.get(&(task.execution.clone(), task.call)).is_none();
         let tasks = tasks.into_iter().filter(free).collect();
         self.queue(name).waiting.refill(tasks, all);
+        self.forget_if_over(name);
         self.stirred.insert(name.clone());
     }
 
@@ -245,8 +269,9 @@ impl Queues {
         tasks.iter().for_each(|task| self.know_overdue(task));
     }
 
-    /// Gives tasks to those who wait, and sees what has ended. `time` is the wall's.
-    pub fn pump(&mut self, now: Ticks, time: Timestamp) -> Pumped {
+    /// Gives tasks to those who wait, and sees what has ended. `time` is the wall's; `there` says whether who made an order
+    /// is still there.
+    pub fn pump(&mut self, now: Ticks, time: Timestamp, there: &dyn Fn(u64) -> bool) -> Pumped {
         let mut done = Pumped::default();
         for (key, end) in self.holding.ended(now) {
             let redeliver = self.redeliver_of(&key);
@@ -258,7 +283,7 @@ impl Queues {
         self.end_waits(time, &mut done);
         self.stir_rated(now);
         while let Some(name) = self.stirred.pop_first() {
-            self.serve(&name, now, time, &mut done);
+            self.serve(&name, (now, time), there, &mut done);
         }
         for (name, _) in &done.short {
             self.stirred.insert(name.clone());
@@ -287,6 +312,7 @@ impl Queues {
         while let Some((_, key)) = self.overdue.first().filter(|(until, _)| *until <= time).cloned() {
             if let Some(queue) = self.forget_overdue(&key) {
                 self.queue(&queue).waiting.leave(&key);
+                self.forget_if_over(&queue);
                 self.holding.overdue(&queue, &key);
                 done.verdicts.push(Verdict::TimedOut { key });
             }
@@ -299,30 +325,45 @@ impl Queues {
         queue.map_or(QueueSettings::default().redeliver, |queue| queue.settings.redeliver)
     }
 
+    /// When the rate of a queue that somebody waits for lets the next task go.
+    fn free_at(&self, name: &Text) -> Option<Ticks> {
+        let waited_for = self.waiting_for.contains_key(name);
+        self.queues.get(name).filter(|_| waited_for)?.free_at()
+    }
+
     /// Queues whose rate lets somebody go on.
     fn stir_rated(&mut self, now: Ticks) {
-        for name in self.waiting_for.keys() {
-            let queue = self.queues.get(name);
-            if queue.and_then(Queue::free_at).is_some_and(|at| at <= now) {
-                self.stirred.insert(name.clone());
-            }
-        }
+        let free = |name: &&Text| self.free_at(name).is_some_and(|at| at <= now);
+        let free: Vec<Text> = self.rated.iter().filter(free).cloned().collect();
+        self.stirred.extend(free);
     }
 
     /// Serves those who wait for a queue, the longest waiting first, until it has nothing more to give.
-    fn serve(&mut self, name: &Text, now: Ticks, time: Timestamp, done: &mut Pumped) {
+    fn serve(&mut self, name: &Text, (now, time): (Ticks, Timestamp), there: &dyn Fn(u64) -> bool, done: &mut Pumped) {
         loop {
             let first = self.waiting_for.get(name).and_then(BTreeSet::first).copied();
-            let Some(order) = first.and_then(|id| self.orders.get(&id)).cloned() else {
+            let (Some(first), Some(queue)) = (first, self.queues.get(name)) else {
                 return;
             };
-            if self.queue(name).waiting.is_short() {
-                let asked = PAGE + usize::try_from(self.queue(name).held).unwrap_or(0);
+            if !there(first) {
+                self.withdraw(first);
+                done.empty.push(first);
+                continue;
+            }
+            if queue.waiting.is_short() {
+                let asked = PAGE + usize::try_from(queue.held).unwrap_or(0);
                 if !done.short.iter().any(|(short, _)| short == name) {
                     done.short.push((name.clone(), asked));
                 }
                 return;
             }
+            // What its other queues have to give is seen when they are served.
+            if queue.waiting.has_none() {
+                return;
+            }
+            let Some(order) = self.orders.get(&first).cloned() else {
+                return;
+            };
             let tasks = self.take(&order, now, time);
             if tasks.is_empty() {
                 return;
@@ -372,8 +413,7 @@ impl Queues {
     /// When there is something to do by the clock that only goes forward.
     pub fn next(&self) -> Option<Ticks> {
         let orders = self.patience.first().map(|(until, _)| *until);
-        let rated = self.waiting_for.keys();
-        let rated = rated.filter_map(|name| self.queues.get(name)?.free_at()).min();
+        let rated = self.rated.iter().filter_map(|name| self.free_at(name)).min();
         [self.holding.next(), orders, rated].into_iter().flatten().min()
     }
 
@@ -387,20 +427,147 @@ impl Queues {
         !self.stirred.is_empty()
     }
 
-    /// All queues anybody knows of, with what is set for them.
-    pub fn names(&self) -> impl Iterator<Item = (&Text, &QueueSettings)> {
-        self.queues.iter().map(|(name, queue)| (name, &queue.settings))
+    /// The queues after a name, in order: those that have tasks, for which something is set, or for which somebody waits.
+    pub fn names_after(&self, after: &str) -> impl Iterator<Item = &Text> {
+        let bounds = (Bound::Excluded(after), Bound::Unbounded);
+        let mut known = self.queues.range::<str, _>(bounds).map(|(name, _)| name).peekable();
+        let mut waited = self
+            .waiting_for
+            .range::<str, _>(bounds)
+            .map(|(name, _)| name)
+            .peekable();
+        std::iter::from_fn(move || {
+            let next = [known.peek().copied(), waited.peek().copied()];
+            let next = next.into_iter().flatten().min()?;
+            known.next_if_eq(&next);
+            waited.next_if_eq(&next);
+            Some(next)
+        })
+    }
+
+    /// Whether a queue has tasks, something is set for it, or somebody waits for it.
+    pub fn is_known(&self, name: &str) -> bool {
+        self.queues.contains_key(name) || self.waiting_for.contains_key(name)
+    }
+
+    /// What is set for a queue.
+    pub fn settings(&self, name: &str) -> QueueSettings {
+        self.queues
+            .get(name)
+            .map(|queue| queue.settings.clone())
+            .unwrap_or_default()
     }
 
     /// How many tasks of a queue wait, how many somebody has, and since when the oldest of the next ones waits.
     pub fn standing(&self, name: &str) -> (u64, u64, Option<Timestamp>) {
         self.queues.get(name).map_or((0, 0, None), |queue| {
-            (queue.waiting.count, queue.held, queue.waiting.oldest())
+            (queue.waiting.count(), queue.held, queue.waiting.oldest())
         })
     }
 
     /// How many workers wait for a queue.
     pub fn waiting_workers(&self, name: &str) -> usize {
         self.waiting_for.get(name).map_or(0, BTreeSet::len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starbridge_machine::EventId;
+
+    fn task(queue: &str, call: u64) -> QueuedTask {
+        QueuedTask {
+            queue: queue.into(),
+            execution: Text::from("e"),
+            call: EventId(call),
+            message: format!("{{\"call\":{call}}}"),
+            ..QueuedTask::default()
+        }
+    }
+
+    fn order(id: u64, queues: &[&str]) -> Order {
+        Order {
+            id,
+            worker: Text::from(format!("w{id}")),
+            queues: queues.iter().map(|name| Text::from(*name)).collect(),
+            limit: 10,
+            lease_ms: None,
+            until: 1_000,
+        }
+    }
+
+    fn pump(queues: &mut Queues, there: &dyn Fn(u64) -> bool) -> Pumped {
+        queues.pump(0, Timestamp::default(), there)
+    }
+
+    fn names(queues: &Queues) -> Vec<&str> {
+        queues.names_after("").map(Text::as_str).collect()
+    }
+
+    #[test]
+    fn those_who_have_gone_are_passed_over_at_once() {
+        let mut queues = Queues::default();
+        (0..200).for_each(|id| queues.order(order(id, &["q"])));
+        queues.come(task("q", 1));
+        let pumped = pump(&mut queues, &|id| id == 199);
+        let given: Vec<u64> = pumped.grants.iter().map(|grant| grant.order).collect();
+        assert_eq!((given, pumped.empty.len()), (vec![199], 199));
+        assert_eq!(queues.waiting_workers("q"), 0);
+    }
+
+    #[test]
+    fn what_nobody_heard_of_is_given_to_the_next_as_it_was() {
+        let mut queues = Queues::default();
+        queues.come(task("q", 1));
+        queues.order(order(1, &["q"]));
+        let grant = pump(&mut queues, &|_| true).grants.remove(0);
+        assert_eq!(queues.confirm(&grant, 0).len(), 1);
+        let (given, lease) = &grant.tasks[0];
+        assert!(queues.unconfirm(given, lease));
+        assert!(!queues.unconfirm(given, lease), "once");
+        // Until that is durable nobody has it, and no lease can end.
+        let later = queues.pump(1_000_000, Timestamp::default(), &|_| true);
+        assert_eq!((later.verdicts.len(), queues.standing("q").1), (0, 1));
+        queues.order(order(2, &["q"]));
+        queues.give_back(&(given.execution.clone(), given.call));
+        let again = pump(&mut queues, &|_| true).grants.remove(0);
+        assert_eq!((again.order, &again.tasks[0].0), (2, given));
+        queues.confirm(&again, 0);
+        assert!(!queues.unconfirm(given, lease), "it is under another lease");
+    }
+
+    #[test]
+    fn queues_that_hold_nothing_are_forgotten() {
+        let mut queues = Queues::default();
+        for id in 0..100 {
+            let own: Vec<String> = (0..100).map(|number| format!("q{id}-{number}")).collect();
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            queues.order(order(id, &own));
+        }
+        pump(&mut queues, &|_| true);
+        assert_eq!(names(&queues).len(), 10_000);
+        (0..100).for_each(|id| queues.withdraw(id));
+        assert_eq!(names(&queues).len(), 0);
+        for (name, call) in [("a", 1), ("b", 2), ("c", 3)] {
+            queues.come(task(name, call));
+        }
+        queues.order(order(200, &["b", "x"]));
+        assert_eq!(names(&queues), ["a", "b", "c", "x"]);
+        assert_eq!(queues.names_after("b").next().map(Text::as_str), Some("c"));
+        let grant = pump(&mut queues, &|_| true).grants.remove(0);
+        queues.confirm(&grant, 0);
+        for (name, call) in [("b", 2), ("c", 3)] {
+            queues.gone(&Text::from(name), &(Text::from("e"), EventId(call)));
+        }
+        assert_eq!(names(&queues), ["a"]);
+        let rated = QueueSettings {
+            rate_per_second: Some(1.0),
+            ..QueueSettings::default()
+        };
+        queues.configure(&Text::from("set"), rated, 0);
+        assert_eq!(names(&queues), ["a", "set"]);
+        queues.configure(&Text::from("set"), QueueSettings::default(), 0);
+        assert_eq!((names(&queues), queues.rated.len()), (vec!["a"], 0));
     }
 }

@@ -24,6 +24,11 @@ impl Queue {
         self.counted = now;
     }
 
+    /// Whether there is nothing to remember of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.held == 0 && self.waiting.is_over() && self.settings == QueueSettings::default()
+    }
+
     /// How many tasks may be taken now.
     pub(super) fn free(&mut self, now: Ticks) -> u64 {
         if self.settings.paused {
@@ -60,7 +65,7 @@ impl Queue {
     pub(super) fn free_at(&self) -> Option<Ticks> {
         let rate = self.settings.rate_per_second?;
         let room = self.settings.max_concurrent.is_none_or(|most| self.held < most);
-        if self.settings.paused || !room || self.waiting.count == 0 {
+        if self.settings.paused || !room || self.waiting.count() == 0 {
             return None;
         }
         let missing = (1.0 - self.allowance).max(0.0);

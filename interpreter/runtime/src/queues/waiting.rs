@@ -28,15 +28,30 @@ pub(super) struct Waiting {
     bytes: usize,
     /// Whether the store may have tasks that come after those here.
     more: bool,
-    /// How many there are, here and in the store.
-    pub(super) count: u64,
+    /// How many there are, here and in the store; less than none, where the store was quicker than the word of a task.
+    count: i64,
 }
 
 impl Waiting {
     /// So many wait in the store, and none is here.
     pub(super) fn resume(&mut self, count: u64) {
-        self.count += count;
+        self.count += i64::try_from(count).unwrap_or(i64::MAX);
         self.more |= count > 0;
+    }
+
+    /// How many there are, here and in the store.
+    pub(super) fn count(&self) -> u64 {
+        u64::try_from(self.count).unwrap_or(0)
+    }
+
+    /// Whether there is nothing to remember: what comes is told.
+    pub(super) fn is_over(&self) -> bool {
+        self.count == 0 && self.tasks.is_empty()
+    }
+
+    /// The word of a task comes that the store has already given out.
+    pub(super) fn come_late(&mut self) {
+        self.count += 1;
     }
 
     /// A task waits: it is kept here if it comes before the last one here, or nothing else is in the store.
@@ -71,12 +86,17 @@ impl Waiting {
 
     /// A task waits no longer.
     pub(super) fn leave(&mut self, key: &TaskKey) {
-        self.count = self.count.saturating_sub(1);
+        self.count -= 1;
         if let Some(place) = self.places.remove(key)
             && let Some(task) = self.tasks.remove(&place)
         {
             self.bytes -= task.message.len();
         }
+    }
+
+    /// Whether none is here.
+    pub(super) fn has_none(&self) -> bool {
+        self.tasks.is_empty()
     }
 
     /// Whether none is here while the store has some.
@@ -98,7 +118,7 @@ impl Waiting {
         let (place, task) = self.tasks.pop_first()?;
         self.places.remove(&place.3);
         self.bytes -= task.message.len();
-        self.count = self.count.saturating_sub(1);
+        self.count -= 1;
         Some(task)
     }
 

@@ -20,8 +20,14 @@ pub(super) struct Flight {
     held: Vec<Outgoing>,
 }
 
+impl Flight {
+    pub(super) fn is_of(&self, id: &Text) -> bool {
+        self.executions.contains(id)
+    }
+}
+
 /// The turn of these events, which follow on that one, as it is stored.
-pub(super) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Turn {
+pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Turn {
     Turn {
         first: before.next(),
         events: u32::try_from(events.len()).unwrap_or(u32::MAX),
@@ -54,7 +60,9 @@ impl Shard {
         let checkpoint = live.count(events.len() as u64, turn.text.len(), every);
         let standing = live.standing();
         let told = live.kept.map(|kept| kept.status);
-        let changed = live.kept != Some(standing);
+        // The first turn after a failed attempt says that there is none any more.
+        let changed = live.kept != Some(standing) || live.attempts > 0;
+        live.attempts = 0;
         live.kept = Some(standing);
         live.unsettled += 1;
         let ended = standing.status.is_ended() && !was_ended;
@@ -81,6 +89,7 @@ impl Shard {
             });
         }
         self.pending.push(append);
+        self.went_on(id);
     }
 
     /// The same for calls of an execution that is taken up: those that stand in queues are there already, unless the
@@ -327,7 +336,7 @@ impl Shard {
 impl Live {
     /// What the parent that waits for this execution is told when it has ended.
     fn word_to_parent(&self, ended: bool) -> Option<Message> {
-        let started = self.state.started().filter(|_| ended && self.awaited)?;
+        let started = self.state.started().filter(|_| ended && self.origin.awaited)?;
         let parent = started.parent.as_ref()?;
         let call = parent.event;
         let body = match (self.state.output(), self.state.failure()) {
@@ -356,7 +365,7 @@ impl Live {
 
 impl Outgoing {
     /// The execution it comes from.
-    fn execution(&self) -> Option<&Text> {
+    pub(super) fn execution(&self) -> Option<&Text> {
         match self {
             Self::Started { execution, .. }
             | Self::Refused { execution, .. }

@@ -2,11 +2,13 @@
 //! to each other. A family belongs to one shard; what must not be lost stands in the store until it is dealt with.
 
 use super::births::parent_of;
+use super::live::Origin;
 use super::{Shard, StartError, StartRequest};
-use starbridge_fdl::graph::Pattern;
+use crate::references::references_in;
+use starbridge_fdl::graph::{Pattern, Pointer};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{CallToSend, Detail, Event, EventId, Parent, Signal, Status};
+use starbridge_machine::{CallPart, CallToSend, Detail, Event, EventId, Grant, Parent, Reference, Signal, Status};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
 /// What waits for an execution to take it.
@@ -33,6 +35,12 @@ impl Shard {
     /// Takes what was posted. Answers an execution that is wanted and not here.
     pub(super) fn take_posts(&mut self, now: Timestamp) -> Option<Text> {
         while let Some((to, _)) = self.inbox.front() {
+            if self.is_aside(to) {
+                if let Some((to, post)) = self.inbox.pop_front() {
+                    self.park(&to, post);
+                }
+                continue;
+            }
             let here = self.executions.contains_key(to);
             if !here && self.absent.as_ref() != Some(to) {
                 return Some(to.clone());
@@ -150,6 +158,7 @@ impl Shard {
             StartError::NoSuchFlow => ("FnF.NoSuchResource", format!("there is no flow `{flow}`")),
             StartError::InvalidInput(_) => ("FnF.InvalidInput", error.to_string()),
             StartError::Refused(_) => ("FnF.PayloadTooLarge", error.to_string()),
+            StartError::Panicked(_) => ("FnF.RuntimeError", error.to_string()),
         })
     }
 
@@ -166,6 +175,7 @@ impl Shard {
             "" => param("FlowName").and_then(Value::as_str).unwrap_or_default().to_owned(),
             name => name.to_owned(),
         };
+        let depth = self.depth_of_child(execution, call)?;
         let outer = self.state(execution).and_then(|state| state.started());
         let (flow, version) = if named == "$self" {
             let own = outer.map(|started| (started.flow.clone(), Some(started.version)));
@@ -177,11 +187,20 @@ impl Shard {
             }
         };
         let invalid = |cause: String| ("FnF.InvalidInput", cause);
-        let input = match param("Input") {
-            None => call.input.clone(),
-            Some(Value::Object(input)) => input.clone(),
-            Some(Value::String(text)) => serde_json::from_str::<Object>(text)
-                .map_err(|error| invalid(format!("the child's `Input` is no JSON object: {error}")))?,
+        let (input, tokens) = match param("Input") {
+            None => (
+                call.input.clone(),
+                handed_down(call, CallPart::Input, &Pointer::default()),
+            ),
+            Some(Value::Object(input)) => (
+                input.clone(),
+                handed_down(call, CallPart::Params, &Pointer::of(["Input"])),
+            ),
+            Some(Value::String(text)) => {
+                let input = serde_json::from_str::<Object>(text)
+                    .map_err(|error| invalid(format!("the child's `Input` is no JSON object: {error}")))?;
+                (input, Vec::new())
+            }
             Some(other) => {
                 return Err(invalid(format!(
                     "the child's `Input` is {}, not an object",
@@ -197,14 +216,64 @@ impl Shard {
             name: param("ExecutionName").and_then(Value::as_text).cloned().or(ours),
             labels: outer.and_then(|started| started.labels.clone()),
             parent: Some(parent_of(execution, call.call)),
+            tokens,
             awaited: call.pattern == Pattern::Sync,
+            depth,
         })
+    }
+
+    /// How many executions wait for one another down to the child of this call. Who goes on at once waits for nobody, so a flow
+    /// may start itself anew as often as it likes.
+    fn depth_of_child(&self, execution: &Text, call: &CallToSend) -> Result<u32, Refused> {
+        if call.pattern == Pattern::RequestResponse {
+            return Ok(0);
+        }
+        let outer = self.executions.get(execution).map_or(0, |live| live.origin.depth);
+        let most = self.limits.child_depth;
+        match outer.checked_add(1).filter(|depth| *depth <= most) {
+            Some(depth) => Ok(depth),
+            None => Err((
+                "FnF.LimitExceeded",
+                format!("{most} child flows wait for one another already, each started by the one before"),
+            )),
+        }
+    }
+
+    /// Where an execution comes from that is about to begin.
+    pub(super) fn origin(&self, id: &Text, request: &StartRequest) -> Origin {
+        let mut origin = Origin {
+            family: vec![id.clone()],
+            root: None,
+            depth: request.depth,
+            awaited: request.awaited,
+        };
+        let Some(parent) = &request.parent else {
+            return origin;
+        };
+        let outer = self.executions.get(&parent.execution).map(|live| &live.origin);
+        match outer {
+            Some(outer) => {
+                let most = self.limits.child_depth as usize;
+                origin.family.extend(outer.family.iter().take(most).cloned());
+            }
+            None => origin.family.push(parent.execution.clone()),
+        }
+        let root = outer.and_then(|outer| outer.root.as_ref());
+        origin.root = Some(root.unwrap_or(&parent.execution).clone());
+        origin
     }
 
     /// A child has begun: the call that started it goes on, or begins to wait.
     pub(super) fn tell_started(&mut self, child: &Text) {
         if let Some((parent, signal)) = self.word_of_start(child) {
             self.post(parent, signal);
+        }
+    }
+
+    /// The same where nobody knows whether it was told.
+    pub(crate) fn tell_begun(&mut self, child: &Text) {
+        if self.state(child).is_some_and(|state| !state.status().is_ended()) {
+            self.tell_started(child);
         }
     }
 
@@ -349,7 +418,9 @@ impl Shard {
                 worker: None,
                 held_time: None,
             },
-            MessageBody::ReportedFailed { call, error, cause } => failed(call, &error, &cause),
+            MessageBody::ReportedFailed { call, error, cause } => {
+                self.reported_failed(&to, call, &error, cause.to_string())
+            }
             MessageBody::Stopped {
                 error,
                 cause,
@@ -377,6 +448,19 @@ impl Shard {
             let _ = self.signal(parent, submitted(call, child.clone(), version), now);
         }
     }
+}
+
+/// The tokens of calls that stand below a place of a call, as they stand in what is there.
+fn handed_down(call: &CallToSend, part: CallPart, below: &Pointer) -> Vec<Grant> {
+    let grant = |(at, reference): (&Pointer, &Reference)| match reference {
+        Reference::Secret(_) => None,
+        Reference::Token { execution, call } => Some(Grant {
+            at: at.strip_prefix(below)?,
+            execution: execution.clone(),
+            call: *call,
+        }),
+    };
+    references_in(&call.references, part).filter_map(grant).collect()
 }
 
 fn submitted(call: EventId, child: Text, version: u64) -> Signal {

@@ -1,7 +1,7 @@
 //! Forks: an execution that begins in the middle of another one's history (section "operating executions").
 
 use super::batch::stored_turn;
-use super::live::Live;
+use super::live::{Live, Origin};
 use super::{Outgoing, Shard, StartRequest};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::time::Timestamp;
@@ -25,10 +25,28 @@ pub struct ForkRequest {
     pub name: Option<Text>,
 }
 
+/// Why there is no fork.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForkFailure {
+    /// The history does not allow it.
+    Refused(ForkError),
+    /// Making it panicked, and nothing of it was kept.
+    Panicked(Text),
+}
+
 impl Shard {
     /// Begins a fork and answers its id. It has begun when [`Outgoing::Started`] leaves.
-    pub fn fork(&mut self, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkError> {
+    pub fn fork(&mut self, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkFailure> {
         let id = (self.births)(&StartRequest::default(), now).id;
+        let forked = self.guarded(&id, now, |shard| shard.fork_as(&id, request, now));
+        match forked {
+            Some(forked) => forked.map_err(ForkFailure::Refused),
+            None => Err(ForkFailure::Panicked(self.take_cause(&id).unwrap_or_default())),
+        }
+    }
+
+    fn fork_as(&mut self, id: &Text, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkError> {
+        let id = id.clone();
         let fork = Fork {
             of: request.of.clone(),
             event: request.event,
@@ -38,7 +56,11 @@ impl Shard {
         };
         let flow = &request.flow;
         let forked = State::fork(flow, flow, &request.events, &fork, self.limits.clone(), now)?;
-        let mut live = Live::new(flow.clone(), forked.state, vec![id.clone()], false);
+        let origin = Origin {
+            family: vec![id.clone()],
+            ..Origin::default()
+        };
+        let mut live = Live::new(flow.clone(), forked.state, origin);
         live.queues = self.rounds.is_some();
         let standing = live.standing();
         live.kept = Some(standing);

@@ -16,10 +16,7 @@ pub(super) struct Live {
     pub(super) flow: Arc<Flow>,
     pub(super) state: State,
     pub(super) wakeup: Option<Timestamp>,
-    /// The executions whose calls a value of this one may refer to: itself and its ancestors.
-    pub(super) family: Vec<Text>,
-    /// Whether the parent waits for its end.
-    pub(super) awaited: bool,
+    pub(super) origin: Origin,
     /// What the store has been told of where it stands.
     pub(super) kept: Option<Standing>,
     /// Appends that are not durable yet.
@@ -32,6 +29,8 @@ pub(super) struct Live {
     pub(super) listed_idle: bool,
     /// Whether a step of the flow expects heartbeats, which are known only here.
     pub(super) heartbeats: bool,
+    /// How often the process came to its end with it, and no turn since; see [`starbridge_ports::Mark`].
+    pub(super) attempts: u32,
     events_since: u64,
     bytes_since: usize,
     checkpoint_bytes: usize,
@@ -48,21 +47,35 @@ pub(super) struct Standing {
     pub(super) wake_at: Option<Timestamp>,
 }
 
+/// Where an execution comes from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Origin {
+    /// The executions whose calls a value of this one may refer to: itself and what came before it, the nearest first, no more
+    /// than executions may wait for one another.
+    pub(super) family: Vec<Text>,
+    /// The execution that began the family, where it is another one.
+    pub(super) root: Option<Text>,
+    /// How many executions wait for one another down to this one.
+    pub(super) depth: u32,
+    /// Whether the parent waits for its end.
+    pub(super) awaited: bool,
+}
+
 impl Live {
-    pub(super) fn new(flow: Arc<Flow>, state: State, family: Vec<Text>, awaited: bool) -> Self {
+    pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Self {
         let expects = |kind: &StepKind| matches!(kind, StepKind::Task(task) if task.heartbeat.is_some());
         Self {
             heartbeats: flow.steps.iter().any(|step| expects(&step.kind)),
             flow,
             state,
             wakeup: None,
-            family,
-            awaited,
+            origin,
             kept: None,
             unsettled: 0,
             queues: false,
             queued: BTreeMap::new(),
             listed_idle: false,
+            attempts: 0,
             events_since: 0,
             bytes_since: 0,
             checkpoint_bytes: 0,
@@ -107,13 +120,16 @@ impl Live {
             ended: standing.status.is_ended().then(|| self.state.last_time()),
             labels: started.labels.clone(),
             parent: started.parent.clone(),
-            ancestors: self.family.iter().skip(1).cloned().collect(),
-            awaited: self.awaited,
+            root: self.origin.root.clone(),
+            depth: self.origin.depth,
+            awaited: self.origin.awaited,
             failure: self.state.failure().map(|failure| RecordedFailure {
                 error: failure.error.clone(),
                 cause: failure.cause.clone(),
                 step: step.map(|step| step.name.clone()).unwrap_or_default(),
             }),
+            attempts: 0,
+            broken: None,
         }
     }
 

@@ -1,10 +1,11 @@
 //! Recovery: an execution taken up again from its history.
 
-use super::live::{Live, Standing};
+use super::live::{Live, Origin, Standing};
 use super::{Outgoing, Shard};
 use crate::flows::FlowTable;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, State, history};
 use starbridge_ports::{History, Record, StoreError, StoredHistory};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub struct Loaded {
     pub state: State,
     /// What it was folded from.
     pub stored: StoredHistory,
+    /// The executions it comes from, its parent first: as many as may wait for one another.
+    pub ancestors: Vec<Text>,
 }
 
 /// Loads an execution; nothing, if there is none. A history that can't be folded is corrupt.
@@ -26,9 +29,20 @@ pub fn load(
     limits: &Arc<Limits>,
     execution: &str,
 ) -> Result<Option<Loaded>, StoreError> {
-    let Some(mut stored) = history.load(execution)? else {
+    let Some(stored) = history.load(execution)? else {
         return Ok(None);
     };
+    fold_up(history, flows, limits, execution, stored).map(Some)
+}
+
+/// The same for what was read already.
+pub(crate) fn fold_up(
+    history: &dyn History,
+    flows: &FlowTable,
+    limits: &Arc<Limits>,
+    execution: &str,
+    mut stored: StoredHistory,
+) -> Result<Loaded, StoreError> {
     let corrupt = |why: String| StoreError::Corrupt(format!("execution {execution}: {why}"));
     let Record {
         flow: name, version, ..
@@ -43,7 +57,26 @@ pub fn load(
         folded = fold(execution, &flow, &stored, limits);
     }
     let state = folded.map_err(corrupt)?;
-    Ok(Some(Loaded { flow, state, stored }))
+    let ancestors = ancestors(history, &stored.record, limits.child_depth)?;
+    Ok(Loaded {
+        flow,
+        state,
+        stored,
+        ancestors,
+    })
+}
+
+/// Goes up from parent to parent. Who was cleared away ends the line.
+fn ancestors(history: &dyn History, record: &Record, most: u32) -> Result<Vec<Text>, StoreError> {
+    let mut ancestors = Vec::new();
+    let mut next = record.parent.as_ref().map(|parent| parent.execution.clone());
+    while let Some(ancestor) = next
+        && ancestors.len() < most as usize
+    {
+        next = history.parent_of(&ancestor)?;
+        ancestors.push(ancestor);
+    }
+    Ok(ancestors)
 }
 
 /// Folds the checkpoint, if there is one, and the turns after it.
@@ -70,10 +103,20 @@ fn fold(execution: &str, flow: &Flow, stored: &StoredHistory, limits: &Arc<Limit
 impl Shard {
     /// Takes up an execution from its folded history. What is outstanding leaves again under the same keys.
     pub fn recover(&mut self, loaded: Loaded) {
-        let Loaded { flow, state, stored } = loaded;
+        let Loaded {
+            flow,
+            state,
+            stored,
+            ancestors,
+        } = loaded;
         let id = state.execution().clone();
         let record = &stored.record;
-        let family = [&id].into_iter().chain(&record.ancestors).cloned().collect();
+        let origin = Origin {
+            family: [id.clone()].into_iter().chain(ancestors).collect(),
+            root: record.root.clone(),
+            depth: record.depth,
+            awaited: record.awaited,
+        };
         let sends: Vec<_> = state.calls_to_send_after(&flow, EventId(0)).collect();
         let waiting: Vec<_> = state
             .calls_in_flight()
@@ -81,7 +124,8 @@ impl Shard {
             .collect();
         let given_up: Vec<_> = state.given_up().collect();
         let since = state.last_time();
-        let mut live = Live::new(flow, state, family, record.awaited);
+        let mut live = Live::new(flow, state, origin);
+        live.attempts = record.attempts;
         live.queues = self.rounds.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
         live.kept = Some(Standing {

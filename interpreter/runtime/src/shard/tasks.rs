@@ -3,13 +3,14 @@
 
 use super::{Outgoing, Shard};
 use crate::queues::Rounds;
+use crate::references::{references_in, write_references};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{CallToSend, Detail, Event, EventId};
-use starbridge_ports::{Append, Buried, DeadTask, QueuedTask};
+use starbridge_machine::{CallPart, CallToSend, Detail, Event, EventId, Signal};
+use starbridge_ports::{Append, Buried, DeadTask, Origin, QueuedTask, outside_name};
 use std::sync::Arc;
 
 impl Shard {
@@ -63,6 +64,21 @@ impl Shard {
         lost
     }
 
+    /// The signal of a failure that was reported for a call: a task of a queue is its worker's, any other call whoever's that
+    /// has its token.
+    pub fn reported_failed(&self, execution: &str, call: EventId, error: &str, cause: String) -> Signal {
+        let origin = match self.is_in_queue(execution, call) {
+            true => Origin::Worker,
+            false => Origin::Callback,
+        };
+        Signal::Failed {
+            call,
+            error: outside_name(origin, error).into_owned(),
+            cause,
+            retry_after: None,
+        }
+    }
+
     fn task(
         &mut self,
         id: &Text,
@@ -87,7 +103,7 @@ impl Shard {
             wait_until: call.wait.map(|millis| now.plus_millis(millis)),
             timeout_ms: call.timeout_ms,
             heartbeat_ms: call.heartbeat,
-            message: message(&started.flow, &live.family, &queue, path, call),
+            message: message(&started.flow, &live.origin.family, &queue, path, call),
             queue,
         };
         Some(task)
@@ -188,11 +204,17 @@ fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event
     })
 }
 
-/// What a worker is told, but for what is known only when it takes the task.
+/// What a worker is told, but for what is known only when it takes the task. The first member is not for the worker: it says
+/// which places of `input` hold references.
 fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
     let execution = family.first().cloned().unwrap_or_default();
+    let part = match call.params {
+        Some(_) => CallPart::Params,
+        None => CallPart::Input,
+    };
     let mut message = Object::new();
     let mut set = |key: &str, value: Value| drop(message.insert(key.into(), value));
+    set("references", write_references(references_in(&call.references, part)));
     set("queue", queue.clone().into());
     set("execution", execution.clone().into());
     set("flow", flow.clone().into());

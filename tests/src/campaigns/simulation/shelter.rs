@@ -5,7 +5,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Append, History, Listing, Message, Refusal, StoreError, StoredHistory, Turn};
+use starbridge_ports::{Append, History, Listing, Mark, Message, Refusal, StoreError, StoredHistory, Turn};
 
 /// A refusal of an append by its position.
 pub(super) type Refusals = Vec<(usize, Refusal)>;
@@ -88,6 +88,10 @@ impl History for Shelter {
         self.store.load_whole(execution).map(|loaded| self.seen(loaded))
     }
 
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        self.store.parent_of(execution)
+    }
+
     fn awake(&self) -> Result<Vec<Text>, StoreError> {
         let mut awake = self.store.awake()?;
         if self.planted == Some(Bug::ForgetsAwake) {
@@ -101,6 +105,10 @@ impl History for Shelter {
             Some(Bug::ForgetsSleepers) => Ok(Vec::new()),
             _ => self.store.due(before, limit),
         }
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        self.store.mark(marks)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {

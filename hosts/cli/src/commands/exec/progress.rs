@@ -3,6 +3,7 @@
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use starbridge_fdl::graph::{Flow, StepId, StepKind};
+use starbridge_kit::escaping::escaped;
 use starbridge_machine::{Child, Detail, Event, Exit as ChildExit, Failure, Path};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -203,10 +204,11 @@ fn arm_name(arm: Option<Option<u32>>) -> String {
 
 /// An error with its cause, if it has one.
 fn shown(failure: &Failure) -> String {
-    match failure.cause.as_str() {
+    let text = match failure.cause.as_str() {
         "" => failure.error.to_string(),
         cause => format!("{}: {cause}", failure.error),
-    }
+    };
+    escaped(&text).into_owned()
 }
 
 fn is_foreach(flow: &Flow, step: Option<StepId>) -> bool {

@@ -3,7 +3,7 @@
 use super::task::Verdict;
 use crate::client::Problem;
 use crate::output::Output;
-use annotate_snippets::normalize_untrusted_str;
+use starbridge_kit::escaping::escaped;
 use std::time::Duration;
 
 /// Characters of a cause in a line.
@@ -31,7 +31,7 @@ impl Voice {
 
     /// Says something once.
     pub fn note(&self, line: &str) {
-        self.output.note(&normalize_untrusted_str(line));
+        self.output.note(&escaped(line));
     }
 
     /// A program began.

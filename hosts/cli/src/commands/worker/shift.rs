@@ -476,10 +476,8 @@ impl<'a> Shift<'a> {
             return self.outbox.put_back(reports);
         }
         for mut report in reports {
-            let verdict = Verdict::Failed {
-                error: "FnF.PayloadTooLarge".to_owned(),
-                cause: "what the program printed is more than the server takes".to_owned(),
-            };
+            let cause = "what the program printed is more than the server takes";
+            let verdict = Verdict::failed("FnF.PayloadTooLarge", cause.to_owned());
             report.body = verdict.report(&report.token);
             self.outbox.put(report);
         }

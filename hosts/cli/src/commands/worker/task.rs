@@ -1,11 +1,11 @@
 //! A task as a server hands it out, and what its program makes of it.
 
-use annotate_snippets::normalize_untrusted_str;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
+use starbridge_kit::escaping::escaped;
 use starbridge_kit::programs::CommandConnector;
-use starbridge_ports::{Keys, Outcome, Request, Via};
+use starbridge_ports::{Keys, Origin, Outcome, Request, Via, outside_name};
 use std::time::Duration;
 
 /// A lease where a server says nothing.
@@ -74,7 +74,7 @@ impl Task {
         };
         Some(Self {
             token,
-            label: normalize_untrusted_str(&label),
+            label: escaped(&label).into_owned(),
             lease: Duration::from_secs(number("leaseSeconds").unwrap_or(LEASE).max(1)),
             timeout: number("timeoutSeconds").map(Duration::from_secs),
             request,
@@ -84,17 +84,13 @@ impl Task {
 
     /// Runs its program. Given up before, the program is killed with all it started.
     pub async fn run(&self, programs: &CommandConnector) -> Verdict {
-        let refused = |error: &str, cause: String| Verdict::Failed {
-            error: error.to_owned(),
-            cause,
-        };
         match programs.run(&self.request, &self.input).await {
             Outcome::Result(Value::Object(output)) => Verdict::Done(output),
             Outcome::Result(other) => {
                 let cause = format!("what the program printed must be an object, not {}", other.kind());
-                refused("FnF.InvalidLocal", cause)
+                Verdict::failed("FnF.InvalidLocal", cause)
             }
-            Outcome::Failed { error, cause, .. } => Verdict::Failed { error, cause },
+            Outcome::Failed { error, cause, .. } => Verdict::failed(&error, cause),
             // Programs are asked for results alone.
             Outcome::Accepted { .. } => Verdict::Done(Object::new()),
         }
@@ -116,6 +112,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// A failure under the name the server keeps it by.
+    pub fn failed(error: &str, cause: String) -> Self {
+        let error = outside_name(Origin::Worker, error).into_owned();
+        Self::Failed { error, cause }
+    }
+
     /// The report of it.
     pub fn report(&self, token: &str) -> Object {
         let mut report = Object::new();
@@ -178,7 +180,7 @@ mod tests {
         let Verdict::Failed { error, cause } = verdict("{}", "echo '[1]'").await else {
             panic!("a list is taken for an output");
         };
-        assert_eq!(error, "FnF.InvalidLocal");
+        assert_eq!(error, "Worker.FnF.InvalidLocal");
         assert!(cause.contains("must be an object, not"), "{cause}");
         let Verdict::Failed { error, cause } = verdict("{}", "echo no disk >&2; exit 3").await else {
             panic!("an exit code is not seen");

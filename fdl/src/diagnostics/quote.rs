@@ -1,0 +1,50 @@
+//! Quoting what users wrote: a message stays a message, however long the word it is about.
+
+use std::borrow::Cow;
+
+/// Characters of a quoted word; longer ones are cut.
+pub const QUOTED_CHARS: usize = 64;
+
+/// The word as a message quotes it: its first characters and `…` where it is longer than that.
+pub fn shortened(word: &str) -> Cow<'_, str> {
+    match word.char_indices().nth(QUOTED_CHARS) {
+        None => Cow::Borrowed(word),
+        Some((end, _)) => Cow::Owned(format!("{}…", word.get(..end).unwrap_or_default())),
+    }
+}
+
+/// The text with what stands in backquotes cut as [`shortened`] does.
+pub(super) fn with_short_quotes(text: &str) -> Cow<'_, str> {
+    if text.len() <= QUOTED_CHARS {
+        return Cow::Borrowed(text);
+    }
+    let cut: Vec<Cow<'_, str>> = text
+        .split('`')
+        .enumerate()
+        .map(|(index, part)| {
+            if index % 2 == 1 {
+                shortened(part)
+            } else {
+                Cow::Borrowed(part)
+            }
+        })
+        .collect();
+    Cow::Owned(cut.join("`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_are_cut_at_a_character() {
+        let fits = "é".repeat(QUOTED_CHARS);
+        assert_eq!(shortened(&fits), fits);
+        assert!(matches!(shortened("word"), Cow::Borrowed("word")));
+        assert_eq!(shortened(&format!("{fits}x")), format!("{fits}…"));
+        let text = format!("`{fits}x` is no `name`");
+        assert_eq!(with_short_quotes(&text), format!("`{fits}…` is no `name`"));
+        let huge = shortened(&"😀".repeat(1_000_000)).into_owned();
+        assert_eq!(huge.chars().count(), QUOTED_CHARS + 1);
+    }
+}

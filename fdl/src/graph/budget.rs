@@ -1,0 +1,125 @@
+//! What evaluating may cost: a count, the same on every host, never a time.
+
+use super::{Fault, FaultKind};
+use crate::diagnostics::shortened;
+use crate::limits::Limits;
+use crate::value::Value;
+use std::cell::Cell;
+
+/// What putting one value into what is made counts: it takes memory, where one that is only looked at takes none.
+const KEPT: usize = 4;
+/// Bytes of text or JSON that are compared, counted or copied for one step.
+const BYTES: usize = 64;
+
+/// The steps that the paths, conditions and templates of one place may take together (section "limits"). Keys and indices
+/// by themselves cost nothing: their number is that of the definition's text.
+#[derive(Debug)]
+pub struct Budget {
+    given: usize,
+    left: Cell<usize>,
+    bytes: usize,
+}
+
+/// There are no steps left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exhausted;
+
+impl Budget {
+    /// The budget of a place that looks into data of so many bytes: what grows with the data alone always fits.
+    pub fn new(limits: &Limits, data_bytes: usize) -> Self {
+        let given = limits.evaluation_steps.saturating_add(data_bytes);
+        Self {
+            given,
+            left: Cell::new(given),
+            // What a place may keep is checked there, more closely; this only keeps far larger from being written.
+            bytes: (limits.collection_bytes.saturating_mul(2)).saturating_add(limits.step_data_bytes),
+        }
+    }
+
+    /// A budget for what has been evaluated before within its own: folding never fails.
+    pub fn unlimited() -> Self {
+        Self {
+            given: usize::MAX,
+            left: Cell::new(usize::MAX),
+            bytes: usize::MAX,
+        }
+    }
+
+    /// Steps taken so far.
+    pub fn spent(&self) -> usize {
+        self.given - self.left.get()
+    }
+
+    /// Steps that may still be taken.
+    pub(super) fn left(&self) -> usize {
+        self.left.get()
+    }
+
+    /// Takes so many steps, or all that are left where these are too few.
+    #[inline]
+    pub fn take(&self, steps: usize) -> Result<(), Exhausted> {
+        let left = self.left.get().checked_sub(steps);
+        self.left.set(left.unwrap_or(0));
+        left.map(drop).ok_or(Exhausted)
+    }
+
+    /// Takes the steps for values that are kept.
+    pub fn keep(&self, values: usize) -> Result<(), Exhausted> {
+        self.take(values.saturating_mul(KEPT))
+    }
+
+    /// Takes the steps for walking through a text.
+    pub fn read(&self, bytes: usize) -> Result<(), Exhausted> {
+        self.take(bytes / BYTES)
+    }
+
+    /// Takes the steps for comparing two values, of which the smaller one decides.
+    pub fn compare(&self, left: &Value, right: &Value) -> Result<(), Exhausted> {
+        match (left, right) {
+            (Value::String(a), Value::String(b)) => self.read(a.json_len().min(b.json_len())),
+            (Value::Array(a), Value::Array(b)) => self.take(nodes(a.json_len().min(b.json_len()))),
+            (Value::Object(a), Value::Object(b)) => self.take(nodes(a.json_len().min(b.json_len()))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the steps for comparing a value with each of a list.
+    pub fn compare_each(&self, value: &Value, items: &[Value], json_len: usize) -> Result<(), Exhausted> {
+        let each = match value {
+            Value::String(text) => text.json_len() / BYTES,
+            Value::Array(_) | Value::Object(_) => nodes(value.json_len()),
+            _ => 0,
+        };
+        let all = items.len().saturating_mul(each).min(nodes(json_len));
+        self.take(items.len().saturating_add(all))
+    }
+
+    /// The fault of what takes too many steps.
+    pub fn exceeded(&self, what: &str) -> Fault {
+        let cause = format!(
+            "evaluating `{}` takes more than the limit of {} steps for data of this size",
+            shortened(what),
+            self.given
+        );
+        Fault::new(FaultKind::Limit, cause)
+    }
+
+    /// What was found for `what`, or the fault.
+    pub fn within<T>(&self, what: &str, found: Result<T, Exhausted>) -> Result<T, Fault> {
+        found.map_err(|Exhausted| self.exceeded(what))
+    }
+
+    /// Whether what is made is not too large to be written down.
+    pub fn check_made(&self, bytes: usize) -> Result<(), Fault> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let cause = format!("what is made has {bytes} bytes, more than the limit of {}", self.bytes);
+        Err(Fault::new(FaultKind::TooLarge, cause))
+    }
+}
+
+/// How many values so many bytes of JSON may be: one with a comma takes at least two, a typical one far more.
+fn nodes(json_len: usize) -> usize {
+    json_len / 4
+}

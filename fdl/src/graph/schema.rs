@@ -1,0 +1,100 @@
+//! JSON Schemas (draft 2020-12), evaluated only where what that costs is known before.
+
+mod cost;
+mod outline;
+
+use super::{Budget, Exhausted};
+use crate::limits::Limits;
+use crate::value::Value;
+use outline::Outline;
+use std::sync::Arc;
+
+/// A compiled JSON Schema.
+#[derive(Clone)]
+pub struct Schema {
+    validator: Arc<jsonschema::Validator>,
+    outline: Arc<Outline>,
+}
+
+/// A place where a value does not fit its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// JSON pointer into the value.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// Why something is no schema to evaluate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemaError {
+    /// It is no JSON Schema.
+    Wrong(String),
+    /// Evaluating it takes too much; why, as the rest of a sentence about it.
+    TooCostly(String),
+}
+
+impl Schema {
+    /// How many misfits are told of one value.
+    const MISFITS: usize = 20;
+
+    /// Compiles a schema; says what is wrong with it otherwise. One that takes too many steps for the smallest of values
+    /// is refused: what it costs is known before the evaluator sees it.
+    pub fn new(schema: &Value, limits: &Limits) -> Result<Self, SchemaError> {
+        let schema = serde_json::Value::from(schema);
+        let outline = Outline::of(&schema)?;
+        let smallest = Budget::new(limits, 0);
+        if cost::of(&outline, &Value::Null, &smallest).is_err() {
+            return Err(SchemaError::TooCostly(format!(
+                "takes more than the limit of {} steps for any value",
+                limits.evaluation_steps
+            )));
+        }
+        let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(outline::BACKTRACKS);
+        let validator = jsonschema::options()
+            .with_draft(jsonschema::Draft::Draft202012)
+            .with_pattern_options(patterns)
+            .build(&schema)
+            .map_err(|error| SchemaError::Wrong(error.to_string()))?;
+        if outline.is_unknown() {
+            let why = "has a reference whose target can't be told";
+            return Err(SchemaError::TooCostly(why.to_owned()));
+        }
+        Ok(Self {
+            validator: Arc::new(validator),
+            outline: Arc::new(outline),
+        })
+    }
+
+    /// Where the value does not fit; nothing where it does. What takes too many steps is not begun.
+    pub fn misfits(&self, value: &Value, budget: &Budget) -> Result<Vec<Misfit>, Exhausted> {
+        let cost = cost::of(&self.outline, value, budget)?;
+        budget.take(cost.whether)?;
+        let value = serde_json::Value::from(value);
+        if self.validator.is_valid(&value) {
+            return Ok(Vec::new());
+        }
+        if budget.take(cost.where_not).is_err() {
+            return Ok(vec![Misfit {
+                pointer: String::new(),
+                message: "does not fit; to say where takes too many steps".to_owned(),
+            }]);
+        }
+        let errors = self.validator.iter_errors(&value).take(Self::MISFITS);
+        Ok(errors
+            .map(|error| Misfit {
+                pointer: error.instance_path().to_string(),
+                message: error.to_string(),
+            })
+            .collect())
+    }
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Schema")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+//! What of a schema decides how much evaluating it costs.
+
+use super::SchemaError;
+use regex::Regex;
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+/// Subschemas inside each other, with references followed: each level takes room on the stack.
+const LEVELS: usize = 300;
+/// What all regular expressions of a schema may cost together: each is built where the schema is.
+const PATTERNS: usize = 100_000;
+/// What a class of characters adds to what an expression costs, and one with a Unicode property.
+const CLASS: usize = 4;
+const PROPERTY: usize = 40;
+/// Places that are looked at to find what references lead to.
+const LOOKS: usize = 200_000;
+/// How often an expression that looks around or back may go back in one text, and the steps for that.
+pub(super) const BACKTRACKS: usize = 20_000;
+const BACKTRACKING: usize = BACKTRACKS / 16;
+/// Where the standard's own schemas are named; these are built in.
+const STANDARD: &str = "://json-schema.org/";
+
+/// The subschemas of a schema, by number; the first is the whole.
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    pub(super) subs: Vec<Sub>,
+    /// Some reference was not found.
+    unknown: bool,
+}
+
+/// A subschema: what it costs by itself, and which others it asks about what.
+#[derive(Debug, Default)]
+pub(super) struct Sub {
+    /// Steps for any value: its keywords and names.
+    pub(super) own: usize,
+    /// What its `pattern` costs.
+    pub(super) pattern: Option<Expression>,
+    /// Values it compares with.
+    pub(super) compared: usize,
+    /// Whether items are compared with each other.
+    pub(super) unique: bool,
+    /// Asked about the same value, together with it.
+    pub(super) all: Vec<usize>,
+    /// Asked about the same value first whether it fits, then why not.
+    pub(super) some: Vec<usize>,
+    pub(super) properties: FxHashMap<String, usize>,
+    pub(super) by_pattern: Vec<(Expression, Option<Regex>, usize)>,
+    pub(super) additional: Option<usize>,
+    pub(super) names: Option<usize>,
+    pub(super) prefix: Vec<usize>,
+    pub(super) items: Option<usize>,
+    pub(super) contains: Option<usize>,
+    /// Asked about members or items that nothing else was asked about, which takes another walk to know.
+    pub(super) unevaluated: Vec<usize>,
+    /// One of the standard's own.
+    pub(super) standard: bool,
+}
+
+/// What a regular expression costs for a text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Expression {
+    weight: usize,
+    looks_around: bool,
+}
+
+impl Expression {
+    fn new(pattern: &str) -> Self {
+        let looks_around = pattern.contains("(?") || (1..=9).any(|group| pattern.contains(&format!("\\{group}")));
+        Self {
+            weight: weight(pattern),
+            looks_around,
+        }
+    }
+
+    pub(super) fn steps_for(self, bytes: usize) -> usize {
+        let each = 1 + self.weight / 64;
+        let back = if self.looks_around { BACKTRACKING } else { 0 };
+        1 + back + bytes.saturating_mul(each) / 16
+    }
+}
+
+/// About how many characters an expression matches one by one, once its repetitions are written out.
+fn weight(pattern: &str) -> usize {
+    let times = |what: &str| pattern.matches(what).count();
+    let properties = times(r"\p").saturating_add(times(r"\P"));
+    let classes = times(".").saturating_add(times("[")).saturating_add(times(r"\"));
+    let mut weight = pattern
+        .len()
+        .saturating_add(classes * CLASS)
+        .saturating_add(properties * PROPERTY);
+    let numbers = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    for (inside, _) in numbers {
+        let most = inside
+            .split(',')
+            .filter_map(|number| number.trim().parse::<usize>().ok());
+        weight = weight.saturating_mul(most.max().unwrap_or(1).max(1));
+    }
+    weight
+}
+
+impl Outline {
+    pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
+        let mut reader = Reader {
+            root: schema,
+            made: Self::default(),
+            known: FxHashMap::default(),
+            ids: Vec::new(),
+            anchors: FxHashMap::default(),
+            patterns: 0,
+            looks: 0,
+        };
+        reader.collect(schema);
+        reader.read(schema, LEVELS)?;
+        Ok(reader.made)
+    }
+
+    /// Whether there is something that can't be counted.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.unknown
+    }
+}
+
+struct Reader<'s> {
+    root: &'s Value,
+    made: Outline,
+    known: FxHashMap<*const Value, usize>,
+    /// Subschemas with an `$id`.
+    ids: Vec<(&'s str, &'s Value)>,
+    anchors: FxHashMap<&'s str, Vec<&'s Value>>,
+    patterns: usize,
+    looks: usize,
+}
+
+impl<'s> Reader<'s> {
+    /// Finds what references may name. The depth was checked.
+    fn collect(&mut self, value: &'s Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            Value::Object(members) => {
+                if let Some(id) = members.get("$id").and_then(Value::as_str) {
+                    self.ids.push((id, value));
+                }
+                for key in ["$anchor", "$dynamicAnchor"] {
+                    if let Some(name) = members.get(key).and_then(Value::as_str) {
+                        self.anchors.entry(name).or_default().push(value);
+                    }
+                }
+                members.values().for_each(|member| self.collect(member));
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of a subschema.
+    fn read(&mut self, schema: &'s Value, levels: usize) -> Result<usize, SchemaError> {
+        if let Some(&known) = self.known.get(&std::ptr::from_ref(schema)) {
+            return Ok(known);
+        }
+        let Some(levels) = levels.checked_sub(1) else {
+            let why = format!("has more than {LEVELS} subschemas inside each other, its references followed");
+            return Err(SchemaError::TooCostly(why));
+        };
+        let number = self.made.subs.len();
+        self.known.insert(std::ptr::from_ref(schema), number);
+        self.made.subs.push(Sub::default());
+        if let Value::Object(members) = schema {
+            let mut sub = Sub {
+                own: members.len(),
+                ..Sub::default()
+            };
+            self.read_plain(members, &mut sub)?;
+            self.read_same(members, &mut sub, levels)?;
+            self.read_members(members, &mut sub, levels)?;
+            self.read_items(members, &mut sub, levels)?;
+            if let Some(place) = self.made.subs.get_mut(number) {
+                *place = sub;
+            }
+        }
+        Ok(number)
+    }
+
+    fn read_plain(&mut self, members: &'s Map<String, Value>, sub: &mut Sub) -> Result<(), SchemaError> {
+        for key in ["required", "type"] {
+            sub.own += members.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+        }
+        for names in members
+            .get("dependentRequired")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(Map::values)
+        {
+            sub.own += 1 + names.as_array().map_or(0, Vec::len);
+        }
+        sub.compared = members.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+        sub.compared += usize::from(members.contains_key("const"));
+        sub.unique = members.get("uniqueItems") == Some(&Value::Bool(true));
+        if let Some(pattern) = members.get("pattern").and_then(Value::as_str) {
+            sub.pattern = Some(self.expression(pattern)?);
+        }
+        Ok(())
+    }
+
+    /// What is asked about the same value.
+    fn read_same(&mut self, members: &'s Map<String, Value>, sub: &mut Sub, levels: usize) -> Result<(), SchemaError> {
+        for schema in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            sub.all.push(self.read(schema, levels)?);
+        }
+        for key in ["$ref", "$dynamicRef"] {
+            let Some(reference) = members.get(key).and_then(Value::as_str) else {
+                continue;
+            };
+            let targets = self.targets(reference)?;
+            if targets.is_empty() && reference.contains(STANDARD) {
+                sub.standard = true;
+            } else if targets.is_empty() {
+                self.made.unknown = true;
+            }
+            for target in targets {
+                sub.all.push(self.read(target, levels)?);
+            }
+        }
+        for key in ["anyOf", "oneOf"] {
+            for schema in members.get(key).and_then(Value::as_array).into_iter().flatten() {
+                sub.some.push(self.read(schema, levels)?);
+            }
+        }
+        for key in ["not", "if", "then", "else"] {
+            if let Some(schema) = members.get(key) {
+                sub.some.push(self.read(schema, levels)?);
+            }
+        }
+        for key in ["dependentSchemas", "dependencies"] {
+            for schema in members
+                .get(key)
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(Map::values)
+            {
+                sub.some.push(self.read(schema, levels)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_members(
+        &mut self,
+        members: &'s Map<String, Value>,
+        sub: &mut Sub,
+        levels: usize,
+    ) -> Result<(), SchemaError> {
+        for (name, schema) in members
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            sub.own += 1;
+            let number = self.read(schema, levels)?;
+            sub.properties.insert(name.clone(), number);
+        }
+        for (pattern, schema) in members
+            .get("patternProperties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            let expression = self.expression(pattern)?;
+            let number = self.read(schema, levels)?;
+            sub.by_pattern.push((expression, Regex::new(pattern).ok(), number));
+        }
+        sub.additional = self.read_at(members, "additionalProperties", levels)?;
+        sub.names = self.read_at(members, "propertyNames", levels)?;
+        for key in ["unevaluatedProperties", "unevaluatedItems"] {
+            sub.unevaluated.extend(self.read_at(members, key, levels)?);
+        }
+        Ok(())
+    }
+
+    fn read_items(&mut self, members: &'s Map<String, Value>, sub: &mut Sub, levels: usize) -> Result<(), SchemaError> {
+        for schema in members
+            .get("prefixItems")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            sub.prefix.push(self.read(schema, levels)?);
+        }
+        sub.items = self.read_at(members, "items", levels)?;
+        sub.contains = self.read_at(members, "contains", levels)?;
+        Ok(())
+    }
+
+    fn read_at(
+        &mut self,
+        members: &'s Map<String, Value>,
+        key: &str,
+        levels: usize,
+    ) -> Result<Option<usize>, SchemaError> {
+        members.get(key).map(|schema| self.read(schema, levels)).transpose()
+    }
+
+    fn expression(&mut self, pattern: &str) -> Result<Expression, SchemaError> {
+        let expression = Expression::new(pattern);
+        self.patterns = self.patterns.saturating_add(expression.weight);
+        if self.patterns > PATTERNS {
+            let why = "has regular expressions that are too long or repeat too much, together".to_owned();
+            return Err(SchemaError::TooCostly(why));
+        }
+        Ok(expression)
+    }
+
+    /// Everything a reference may lead to; which of them, where several have one name, only the evaluator knows.
+    fn targets(&mut self, reference: &str) -> Result<Vec<&'s Value>, SchemaError> {
+        let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let last = |id: &str| id.trim_end_matches('#').rsplit('/').next().map(str::to_owned);
+        let documents: Vec<&Value> = if document.is_empty() {
+            let inner = self.ids.iter().map(|&(_, schema)| schema);
+            inner
+                .chain((self.ids.is_empty() || fragment.starts_with('/')).then_some(self.root))
+                .collect()
+        } else {
+            let wanted = last(document);
+            self.ids
+                .iter()
+                .filter(|(id, _)| last(id) == wanted)
+                .map(|&(_, schema)| schema)
+                .collect()
+        };
+        let fragment = decoded(fragment);
+        let named = self.anchors.get(&*fragment);
+        let mut targets: Vec<&Value> = match named {
+            _ if fragment.is_empty() => documents,
+            Some(named) => named.clone(),
+            None => documents
+                .iter()
+                .filter_map(|schema| schema.pointer(&fragment))
+                .collect(),
+        };
+        self.looks = self.looks.saturating_add(self.ids.len() + targets.len() + 1);
+        if self.looks > LOOKS {
+            return Err(SchemaError::TooCostly("has too many references and names".to_owned()));
+        }
+        targets.sort_by_key(|target| std::ptr::from_ref::<Value>(target));
+        targets.dedup_by_key(|target| std::ptr::from_ref::<Value>(target));
+        Ok(targets)
+    }
+}
+
+/// A fragment without its percent signs.
+fn decoded(fragment: &str) -> String {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment;
+    while let Some(at) = rest.find('%') {
+        let (before, after) = rest.split_at(at);
+        bytes.extend_from_slice(before.as_bytes());
+        let byte = after.get(1..3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(b'%'));
+        rest = after.get(if byte.is_some() { 3 } else { 1 }..).unwrap_or("");
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,90 @@
+//! How many files the process may have open, and how many connections follow from that.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use starbridge_server::{LEAVING, RESERVE};
+
+/// For the store, the log, names that are looked up, and whatever else is opened now and then.
+const OURS: u64 = 128;
+/// Connections there are at most where nobody says how many.
+const MOST: u64 = 10_000;
+/// Connections there are in any case.
+const LEAST: u64 = 16;
+
+/// What the limit of open files comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Files {
+    before: Option<u64>,
+    now: u64,
+    fit: u64,
+    most: u64,
+}
+
+impl Files {
+    /// Raises the limit of open files as far as it goes. There may be as many connections as are set, or as many as leave
+    /// enough files for so many calls and for the store.
+    pub fn raise(set: usize, calls: usize) -> Self {
+        let before = getrlimit(Resource::Nofile);
+        let raised = Rlimit {
+            current: before.maximum,
+            maximum: before.maximum,
+        };
+        // A system that refuses leaves what there is.
+        let after = match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => getrlimit(Resource::Nofile),
+            Err(_) => before,
+        };
+        let now = after.current.unwrap_or(u64::MAX);
+        let fit = that_fit(now, calls as u64);
+        Self {
+            before: before.current,
+            now,
+            fit,
+            most: if set == 0 { fit.min(MOST) } else { set as u64 },
+        }
+    }
+
+    /// How many connections there may be.
+    pub fn connections(self) -> usize {
+        usize::try_from(self.most).unwrap_or(usize::MAX)
+    }
+
+    /// Writes to the log what it is.
+    pub fn tell(self) {
+        let Self { before, now, fit, most } = self;
+        tracing::info!(files = now, before, connections = most, "the file limit is read");
+        if most > fit {
+            tracing::warn!(
+                "`server.connections` is {most}, but {now} open files leave room for {fit} beside calls and the store: \
+                 raise the limit (`LimitNOFILE=`, `ulimit -n`)"
+            );
+        }
+    }
+}
+
+/// How many connections so many files leave room for. Calls get theirs first, but never more than half.
+fn that_fit(files: u64, calls: u64) -> u64 {
+    let beside = OURS + (RESERVE + LEAVING) as u64;
+    let left = files.saturating_sub(beside);
+    (left - calls.min(left / 2)).max(LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_calls_and_the_store() {
+        assert_eq!(that_fit(1_024, 2_000), 384);
+        assert_eq!(that_fit(1_024, 100), 668);
+        assert_eq!(that_fit(524_288, 4_000), 520_032);
+        assert_eq!(that_fit(64, 4_000), LEAST);
+        assert_eq!(that_fit(u64::MAX, 1_000), u64::MAX - 1_256);
+    }
+
+    #[test]
+    fn what_is_set_counts() {
+        assert_eq!(Files::raise(7, 10).connections(), 7);
+        let most = Files::raise(0, 10).connections();
+        assert!((16..=10_000).contains(&most), "{most}");
+    }
+}

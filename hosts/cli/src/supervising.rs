@@ -1,0 +1,37 @@
+//! Programs that this command runs for flows: each has this very program as its supervisor, and none reads what this process
+//! was given.
+
+use starbridge_kit::programs::Supervisor;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The only argument of a supervisor. Nobody types it: it is no command.
+const SUPERVISE: &str = "supervise-program";
+
+/// Does the work of a supervisor, where the arguments ask for that.
+pub fn supervise(arguments: &[OsString]) -> Option<ExitCode> {
+    match arguments {
+        #[cfg(target_os = "linux")]
+        [_, only] if only == SUPERVISE => Some(starbridge_kit::programs::supervise()),
+        _ => None,
+    }
+}
+
+/// This program as the supervisor of others, where that can be.
+pub fn own_supervisor() -> Option<Supervisor> {
+    match cfg!(target_os = "linux") {
+        true => Supervisor::this_program(SUPERVISE),
+        false => None,
+    }
+}
+
+/// From now on memory and environment of this process, with all secrets, are read by root alone, not by every program of
+/// the same user. It leaves no core dumps either.
+pub fn keep_to_itself() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Where that can't be had, things are as without it.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}

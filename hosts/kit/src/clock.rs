@@ -1,0 +1,207 @@
+//! What time it is. Durations go by a clock nobody sets.
+//!
+//! Begun at the wall clock's time, it goes on by the time since the machine was started (which counts while it is suspended),
+//! whatever becomes of the wall clock. It makes good what it differs by so slowly that no duration shows it. So it never goes
+//! back, and a timer ends neither early nor late because somebody set the clock.
+
+#![allow(clippy::disallowed_methods, reason = "this is where the clock comes in")]
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_ports::Clock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The clock of the system. All of a process are the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let (steady, wall) = (since_boot(), since_1970());
+        let mut kept = kept();
+        let clock = kept.get_or_insert_with(|| Steady::begin(steady, wall));
+        let now = clock.at(steady, wall);
+        let noticed = clock.notice(wall);
+        drop(kept);
+        if let Some(away) = noticed {
+            let seconds = away.as_secs();
+            tracing::warn!(
+                seconds,
+                "the clock of the machine was set: durations go on as they were, schedules go by it at once, times at the \
+                 next start"
+            );
+        }
+        timestamp(now)
+    }
+}
+
+impl SystemClock {
+    /// Goes by the wall clock from now on, if that is ahead: for a process that was frozen, and does not know for how long.
+    pub fn catch_up(self) {
+        let (steady, wall) = (since_boot(), since_1970());
+        kept()
+            .get_or_insert_with(|| Steady::begin(steady, wall))
+            .catch_up(steady, wall);
+    }
+}
+
+/// What time it is for people, as the machine is set just now: for what is to happen at a time of day. It may go back.
+pub fn wall_time() -> Timestamp {
+    timestamp(since_1970())
+}
+
+static KEPT: Mutex<Option<Steady>> = Mutex::new(None);
+
+fn kept() -> MutexGuard<'static, Option<Steady>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn timestamp(since_1970: Duration) -> Timestamp {
+    Timestamp(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A clock before 1970 stands still there.
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(target_os = "linux")]
+fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn since_boot() -> Duration {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed()
+}
+
+/// What it makes good of a difference: a second in 200.
+const SLOWLY: u32 = 200;
+/// A difference that is said.
+const SAID: Duration = Duration::from_secs(10);
+
+/// A clock that goes by another one that is never set.
+#[derive(Debug)]
+struct Steady {
+    /// The other clock's time when it was last looked at.
+    steady: Duration,
+    /// What was shown then.
+    shown: Duration,
+    said: bool,
+}
+
+impl Steady {
+    fn begin(steady: Duration, wall: Duration) -> Self {
+        Self {
+            steady,
+            shown: wall,
+            said: false,
+        }
+    }
+
+    /// INVARIANT: what is shown never goes back, and goes at most a 200th faster or slower than time does.
+    fn at(&mut self, steady: Duration, wall: Duration) -> Duration {
+        // Two that look at once may come here in the other order.
+        let passed = steady.saturating_sub(self.steady);
+        let usual = self.shown + passed;
+        let most = passed / SLOWLY;
+        self.shown = match wall.checked_sub(usual) {
+            Some(behind) => usual + behind.min(most),
+            None => usual - (usual - wall).min(most),
+        };
+        self.steady += passed;
+        self.shown
+    }
+
+    fn catch_up(&mut self, steady: Duration, wall: Duration) {
+        self.at(steady, wall);
+        self.shown = self.shown.max(wall);
+    }
+
+    /// By how much the two differ, once when that has become much.
+    fn notice(&mut self, wall: Duration) -> Option<Duration> {
+        let away = self.shown.abs_diff(wall);
+        let much = away > SAID;
+        let new = much && !self.said;
+        // It is much less before it can be much anew.
+        self.said = much || (self.said && away > SAID / 2);
+        new.then_some(away)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600;
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// A clock begun at an hour, and what it shows `after` so long on a machine that was set to `wall` meanwhile.
+    fn shown(wall: u64, after: u64) -> Duration {
+        let mut clock = Steady::begin(secs(5), secs(HOUR));
+        let mut last = secs(HOUR);
+        for step in 1..=after * 10 {
+            let passed = Duration::from_millis(step * 100);
+            let now = clock.at(secs(5) + passed, secs(wall) + passed);
+            assert!(now >= last, "it went back");
+            last = now;
+        }
+        last - secs(HOUR)
+    }
+
+    #[test]
+    fn durations_are_those_of_the_steady_clock() {
+        for wall in [HOUR, 0, 2 * HOUR, 400 * 24 * HOUR] {
+            let three = shown(wall, 3);
+            let off = three.abs_diff(secs(3));
+            assert!(off <= secs(3) / SLOWLY, "set to {wall}: {three:?}");
+        }
+        assert_eq!(shown(HOUR, 3), secs(3));
+    }
+
+    #[test]
+    fn a_difference_is_made_good_in_time() {
+        // A second in 200, and then no more.
+        assert_eq!(shown(HOUR + 1, 400), secs(401));
+        assert_eq!(shown(HOUR - 1, 400), secs(399));
+    }
+
+    #[test]
+    fn a_process_that_was_frozen_goes_on_at_the_wall_clock() {
+        let mut clock = Steady::begin(secs(5), secs(HOUR));
+        clock.catch_up(secs(6), secs(2 * HOUR));
+        assert_eq!(clock.at(secs(7), secs(2 * HOUR + 1)), secs(2 * HOUR + 1));
+        // Never back.
+        clock.catch_up(secs(8), secs(HOUR));
+        assert!(clock.at(secs(8), secs(HOUR)) > secs(2 * HOUR));
+    }
+
+    #[test]
+    fn looks_in_another_order_do_no_harm() {
+        let mut clock = Steady::begin(secs(5), secs(HOUR));
+        let later = clock.at(secs(9), secs(HOUR + 4));
+        assert_eq!(clock.at(secs(8), secs(HOUR + 3)), later);
+        assert_eq!(clock.at(secs(10), secs(HOUR + 5)), secs(HOUR + 5));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_said_once() {
+        let mut clock = Steady::begin(secs(5), secs(HOUR));
+        let mut notice = |wall: u64| {
+            clock.at(secs(5), secs(wall));
+            clock.notice(secs(wall)).map(|away| away.as_secs())
+        };
+        assert_eq!(notice(HOUR), None);
+        assert_eq!(notice(HOUR + 60), Some(60));
+        assert_eq!(notice(HOUR + 60), None);
+        assert_eq!(notice(HOUR), None);
+        assert_eq!(notice(0), Some(HOUR));
+    }
+}

@@ -1,0 +1,77 @@
+//! Secrets: where they are, and which flows may use which.
+
+use super::Config;
+use crate::system::{DirectorySecrets, EnvironmentSecrets};
+use serde::{Deserialize, Serialize};
+use starbridge_ports::Secrets;
+use starbridge_runtime::SecretUse;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Secrets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// A folder with a file for each secret, asked where the environment has none; empty: none.
+    pub folder: PathBuf,
+    /// Which flows may use which secrets: patterns of flows' names, each with patterns of secrets' names. Empty: each flow
+    /// may use all but those that the configuration itself uses.
+    #[serde(rename = "use")]
+    pub uses: BTreeMap<String, Vec<String>>,
+}
+
+impl Config {
+    pub(super) fn secrets(&self) -> Arc<dyn Secrets> {
+        match self.secrets.folder.as_os_str().is_empty() {
+            true => Arc::new(EnvironmentSecrets),
+            false => Arc::new(DirectorySecrets::new(self.secrets.folder.clone())),
+        }
+    }
+
+    /// Which flows may use which secrets.
+    pub(super) fn secret_use(&self) -> SecretUse {
+        let signing = self
+            .targets()
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|target| target.secret);
+        let named = [self.redis.secret(), self.token_secret().ok().flatten()];
+        let own = signing.chain(named.into_iter().flatten().map(str::to_owned));
+        SecretUse::new(self.secrets.uses.clone(), own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn read(text: &str) -> Config {
+        Config::read(text, std::iter::empty()).unwrap()
+    }
+
+    #[test]
+    fn what_the_configuration_uses_is_not_for_flows() {
+        let hook = "[[notifications]]\nname = \"ops\"\nto = \"https://h/x\"\nsecret = \"secret://SIGN\"\n";
+        let redis = match cfg!(feature = "redis") {
+            true => "[redis]\nurl = \"redis://h\"\npassword = \"secret://REDIS\"\n",
+            false => "",
+        };
+        let key = "[server]\ntoken_key = \"secret://TOKENS\"\n";
+        let uses = read(&format!("{key}{redis}{hook}")).secret_use();
+        assert!(uses.allows("any", "KEY"));
+        assert!(!uses.allows("any", "SIGN"));
+        assert!(!uses.allows("any", "TOKENS"));
+        assert_eq!(uses.allows("any", "REDIS"), redis.is_empty());
+    }
+
+    #[test]
+    fn a_table_says_who_may_use_what() {
+        let text = "[secrets.use]\n\"pay-*\" = [\"STRIPE_*\"]\nship = [\"CARRIER\"]\n";
+        let uses = read(text).secret_use();
+        assert!(uses.allows("pay-now", "STRIPE_KEY"));
+        assert!(uses.allows("ship", "CARRIER"));
+        assert!(!uses.allows("ship", "STRIPE_KEY"));
+        assert!(!uses.allows("other", "CARRIER"));
+    }
+}

@@ -1,0 +1,120 @@
+//! What others wrote, as it may stand on a terminal or in a line of a log: nothing in it moves the cursor, ends the line or turns
+//! the direction of what is read.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Whether a character says something to a terminal or to who lays out text, and shows nothing: the controls (C0, DEL, C1), the
+/// marks and overrides of direction, the separators of lines and paragraphs, and tags.
+pub fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// A text on one line, with `\n`, `\u{1b}` and the like in place of controls.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    escape(text, |_| false)
+}
+
+/// The same for a text that may have several lines.
+pub fn escaped_lines(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c == '\n')
+}
+
+fn escape(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_bad = |c: char| is_control(c) && !keep(c);
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut written = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_bad(c) {
+            written.extend(c.escape_default());
+        } else {
+            written.push(c);
+        }
+    }
+    Cow::Owned(written)
+}
+
+/// Writes lines of JSON: what JSON leaves as it is and a terminal does not becomes `\u…`. Each write is whole lines.
+#[derive(Debug)]
+pub struct JsonLines<W>(pub W);
+
+impl<W: Write> Write for JsonLines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.0.write_all(escaped_json(text).as_bytes())?,
+            Err(_) => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// A JSON text with `\u…` in place of controls that JSON leaves as they are. Between its values only line ends are controls.
+pub fn escaped_json(text: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| is_control(c) && c != '\n';
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut written = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_bad(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string can't fail.
+                let _ = write!(written, "\\u{unit:04x}");
+            }
+        } else {
+            written.push(c);
+        }
+    }
+    Cow::Owned(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_are_seen_and_obeyed_by_nobody() {
+        assert_eq!(escaped("plain é 漢 👩‍💻"), "plain é 漢 👩‍💻");
+        for (text, expected) in [
+            ("a\nb", "a\\nb"),
+            ("a\r\tb", "a\\r\\tb"),
+            ("\x1b[2Jgone\x07", "\\u{1b}[2Jgone\\u{7}"),
+            ("\u{9b}2J\u{85}\x7f\0", "\\u{9b}2J\\u{85}\\u{7f}\\u{0}"),
+            (
+                "\u{202e}txt\u{202c}\u{2066}\u{2069}",
+                "\\u{202e}txt\\u{202c}\\u{2066}\\u{2069}",
+            ),
+            (
+                "a\u{2028}b\u{2029}\u{200f}\u{e0041}",
+                "a\\u{2028}b\\u{2029}\\u{200f}\\u{e0041}",
+            ),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+        assert_eq!(escaped_lines("a\n\x1bb"), "a\n\\u{1b}b");
+    }
+
+    #[test]
+    fn lines_of_json_stay_json() {
+        let given = "\x7f\u{9b}\u{202e}\u{e0041}\u{2028} é";
+        let mut lines = JsonLines(Vec::new());
+        let line = format!("{}\n", serde_json::json!({"error": given}));
+        lines.write_all(line.as_bytes()).unwrap();
+        let written = String::from_utf8(lines.0).unwrap();
+        assert!(!written.trim_end_matches('\n').contains(is_control), "{written}");
+        let read: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(read["error"], given);
+    }
+}

@@ -1,0 +1,193 @@
+//! Following a history: each event is read and written once for all who follow.
+
+use super::chunks::Chunk;
+use super::places::{NoPlace, Place};
+use super::watching::{Edge, Watch};
+use super::{LookError, Looked, Node};
+use crate::exported::read_stored;
+use axum::body::Bytes;
+use starbridge_fdl::value::{Text, Value};
+use starbridge_machine::EventId;
+use starbridge_machine::history::write_event;
+use starbridge_ports::StoreError;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Events read at a time, and bytes after which a chunk has no further event.
+const TOGETHER: u32 = 100;
+const CHUNK_BYTES: usize = 64 << 10;
+/// A history is looked at after this time even if no word of it came, and who follows it hears that it still is.
+const SWEEP: Duration = Duration::from_secs(15);
+/// Histories that are read at a time, for all who follow.
+pub(super) const READS: usize = 8;
+
+/// Why nobody can follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FollowError {
+    /// There is nothing to see.
+    Look(LookError),
+    /// Too many follow already.
+    NoPlace(NoPlace),
+}
+
+/// What somebody who follows a history hears of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Further events, as `text/event-stream` has them: their numbers and their JSON.
+    Events(Bytes),
+    /// There is nothing new.
+    Nothing,
+    /// The execution has ended, and all its events were told.
+    Ended,
+}
+
+/// One who follows a history.
+pub struct Follower {
+    node: Arc<Node>,
+    watch: Watch,
+    next: u64,
+    /// What was read to see whether there is such an execution.
+    read: Option<Arc<Chunk>>,
+    _place: Place,
+}
+
+impl Node {
+    /// Follows the history of an execution from that event on.
+    pub async fn follow(self: &Arc<Self>, execution: &Text, from: EventId) -> Result<Follower, FollowError> {
+        let place = self.followers.take(1).map_err(FollowError::NoPlace)?;
+        // Before looking, so that nothing falls between.
+        let watch = self.watchers.watch(execution);
+        let mut follower = Follower {
+            node: self.clone(),
+            watch,
+            next: from.0,
+            read: None,
+            _place: place,
+        };
+        // Whether there is such an execution: known already, where others follow it.
+        if !follower.is_known() {
+            follower.read = follower.read().await.map_err(FollowError::Look)?;
+        }
+        Ok(follower)
+    }
+}
+
+impl Follower {
+    fn is_known(&mut self) -> bool {
+        self.watch.at_hand(self.next).is_some() || self.edge().is_some()
+    }
+
+    fn edge(&mut self) -> Option<Edge> {
+        let turns = self.watch.turns();
+        self.watch.feed().edge(turns, SWEEP)
+    }
+
+    /// What comes next. Waits for it no longer than it takes to show that the connection is still there.
+    pub async fn heard(&mut self) -> Looked<Heard> {
+        loop {
+            let read = self.read.take();
+            if let Some(chunk) = read.or_else(|| self.watch.at_hand(self.next)) {
+                return Ok(self.take(&chunk));
+            }
+            match self.edge().filter(|edge| edge.next <= self.next) {
+                Some(edge) if edge.ended => return Ok(Heard::Ended),
+                Some(_) => {
+                    if tokio::time::timeout(SWEEP, self.watch.changed()).await.is_err() {
+                        return Ok(Heard::Nothing);
+                    }
+                }
+                None => {
+                    if let Some(chunk) = self.read().await? {
+                        return Ok(self.take(&chunk));
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, chunk: &Chunk) -> Heard {
+        let events = chunk.from(self.next);
+        self.next = chunk.next();
+        Heard::Events(events)
+    }
+
+    /// Reads what comes next, for all who want it. Nothing, if somebody else has done so meanwhile, or there is nothing new.
+    async fn read(&mut self) -> Looked<Option<Arc<Chunk>>> {
+        let feed = self.watch.feed().clone();
+        let _reading = feed.reading.lock().await;
+        if let Some(chunk) = self.watch.at_hand(self.next) {
+            return Ok(Some(chunk));
+        }
+        if self.edge().is_some_and(|edge| edge.next <= self.next) {
+            return Ok(None);
+        }
+        let turns = self.watch.turns();
+        let (node, execution, from) = (self.node.clone(), self.watch.execution().clone(), self.next);
+        let stopping = |_| LookError::Store(StoreError::Unavailable("the server is stopping".to_owned()));
+        let permit = self
+            .node
+            .reads
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|error| stopping(error.to_string()))?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let read = node.read_chunk(&execution, from);
+            drop(permit);
+            read
+        });
+        let read = reading.await.map_err(|error| stopping(error.to_string()))??;
+        if let Some(ended) = read.end {
+            feed.set_edge(Edge {
+                next: read.chunk.next(),
+                turns,
+                ended,
+                at: Instant::now(),
+            });
+        }
+        let chunk = Arc::new(read.chunk);
+        if chunk.is_empty() {
+            return Ok(None);
+        }
+        self.watch.keep(&chunk);
+        Ok(Some(chunk))
+    }
+}
+
+struct Read {
+    chunk: Chunk,
+    /// That nothing comes after it, and whether the execution had ended.
+    end: Option<bool>,
+}
+
+impl Node {
+    /// Reads the events from that one on.
+    fn read_chunk(&self, id: &str, from: u64) -> Looked<Read> {
+        // The record first: if it has ended by then, all its events are there.
+        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+        let flow = self.flow_of(id, &record)?;
+        let (mut text, mut ends) = (String::new(), Vec::new());
+        let mut whole = true;
+        for turn in self.store.turns(id, EventId(from), TOGETHER, false)? {
+            let events = read_stored(&flow, id, &turn)?;
+            for event in events.iter().filter(|event| event.id.0 >= from) {
+                whole = ends.len() < TOGETHER as usize && text.len() < CHUNK_BYTES;
+                if !whole {
+                    break;
+                }
+                let data = Value::from(write_event(&flow, event)).to_json();
+                // Writing to a string can't fail.
+                let _ = write!(text, "id: {}\ndata: {data}\n\n", event.id);
+                ends.push(text.len());
+            }
+        }
+        // So many were asked for: there may be more.
+        whole &= ends.len() < TOGETHER as usize;
+        Ok(Read {
+            chunk: Chunk::new(from, text.into_bytes(), ends),
+            end: whole.then_some(record.ended.is_some()),
+        })
+    }
+}

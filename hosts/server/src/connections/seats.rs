@@ -1,0 +1,225 @@
+//! Who is connected, and who makes room when somebody comes and there is none.
+
+use super::watch::Watch;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Connections above the bound that are still taken in, to answer whoever asks after the server's health.
+pub const RESERVE: usize = 64;
+/// Connections that were told to leave and have not yet.
+pub const LEAVING: usize = 64;
+/// How long nobody looks through all connections again when few could be spared: fewer than one in so many.
+const LOOK: Duration = Duration::from_millis(50);
+const FEW: usize = 64;
+
+/// The connections of a server.
+#[derive(Debug)]
+pub struct Seats {
+    /// How many there may be.
+    most: usize,
+    /// What times of connections are counted from.
+    epoch: Instant,
+    /// How long one must have been quiet to be spared: what it said may be on its way.
+    grace: Duration,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    /// In the order they came.
+    seats: BTreeMap<u64, (Kind, Arc<Watch>)>,
+    usual: usize,
+    reserve: usize,
+    /// Those that could be spared when it was looked last, first whom nobody would miss.
+    spare: VecDeque<u64>,
+    /// Until when nobody looks again.
+    enough: Option<Instant>,
+}
+
+/// What a connection gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// All there is.
+    Usual,
+    /// An answer to a question after the server's health.
+    Reserve,
+    /// It is on its way out.
+    Leaving,
+}
+
+/// A connection's seat, given back when it is dropped.
+#[derive(Debug)]
+pub struct Seat {
+    /// Whose.
+    number: u64,
+    /// What it gets.
+    pub kind: Kind,
+    /// How it is watched.
+    pub watch: Arc<Watch>,
+    seats: Arc<Seats>,
+}
+
+impl Seats {
+    /// So many. Who has been quiet for less than `grace` is not asked to leave.
+    pub fn new(most: usize, grace: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            most: most.max(1),
+            epoch: Instant::now(),
+            grace,
+            open: Mutex::default(),
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat for who comes. Where there is none, who can be spared leaves: first who never asked for anything, then who
+    /// has been quiet longest. Without anybody to spare it is a seat of the reserve, and nothing where that is full too.
+    pub fn seat(self: &Arc<Self>) -> Option<Seat> {
+        let mut open = self.open();
+        let leaving = open.seats.len() - open.usual - open.reserve;
+        let kind = if open.usual < self.most || (leaving < LEAVING && open.make_room(self.grace)) {
+            Kind::Usual
+        } else if open.reserve < RESERVE || (leaving < LEAVING && open.make_room_in_reserve(self.grace)) {
+            Kind::Reserve
+        } else {
+            return None;
+        };
+        match kind {
+            Kind::Usual => open.usual += 1,
+            _ => open.reserve += 1,
+        }
+        let number = open.next;
+        open.next += 1;
+        let watch = Watch::new(self.epoch);
+        open.seats.insert(number, (kind, watch.clone()));
+        drop(open);
+        Some(Seat {
+            number,
+            kind,
+            watch,
+            seats: self.clone(),
+        })
+    }
+
+    /// Tells somebody who can be spared to leave: the system has no more to give.
+    pub fn shrink(&self) {
+        self.open().make_room(Duration::ZERO);
+    }
+}
+
+impl Open {
+    fn make_room(&mut self, grace: Duration) -> bool {
+        loop {
+            while let Some(number) = self.spare.pop_front() {
+                if self.dismiss(number, Kind::Usual) {
+                    return true;
+                }
+            }
+            if self.enough.is_some_and(|enough| Instant::now() < enough) {
+                return false;
+            }
+            self.spare = self.look(Kind::Usual, grace);
+            let few = self.spare.len() * FEW < self.usual;
+            self.enough = few.then(|| Instant::now() + LOOK);
+            if self.spare.is_empty() {
+                return false;
+            }
+        }
+    }
+
+    fn make_room_in_reserve(&mut self, grace: Duration) -> bool {
+        let spare = self.look(Kind::Reserve, grace);
+        spare.into_iter().any(|number| self.dismiss(number, Kind::Reserve))
+    }
+
+    /// Who of a kind can be spared.
+    fn look(&self, kind: Kind, grace: Duration) -> VecDeque<u64> {
+        let of_kind = self.seats.iter().filter(|(_, (own, _))| *own == kind);
+        let mut spare: Vec<_> = of_kind
+            .filter_map(|(number, (_, watch))| Some((watch.spare(grace)?, *number)))
+            .collect();
+        spare.sort_unstable();
+        spare.into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// Tells a connection to leave, if it can still be spared.
+    fn dismiss(&mut self, number: u64, of: Kind) -> bool {
+        let Some((kind, watch)) = self.seats.get_mut(&number) else {
+            return false;
+        };
+        if *kind != of || watch.spare(Duration::ZERO).is_none() {
+            return false;
+        }
+        *kind = Kind::Leaving;
+        watch.leave();
+        self.count_out(of);
+        true
+    }
+
+    fn count_out(&mut self, kind: Kind) {
+        match kind {
+            Kind::Usual => self.usual -= 1,
+            Kind::Reserve => self.reserve -= 1,
+            Kind::Leaving => {}
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut open = self.seats.open();
+        if let Some((kind, _)) = open.seats.remove(&self.number) {
+            open.count_out(kind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_never_asked_makes_room_first_and_who_is_answered_never() {
+        let seats = Seats::new(3, Duration::ZERO);
+        let answered = seats.seat().unwrap();
+        answered.watch.asked(false);
+        let idle = seats.seat().unwrap();
+        idle.watch.asked(false);
+        idle.watch.answered();
+        let silent = seats.seat().unwrap();
+        let first = seats.seat().unwrap();
+        assert_eq!(first.kind, Kind::Usual);
+        first.watch.asked(false);
+        silent.watch.told_to_leave().await;
+        let second = seats.seat().unwrap();
+        assert_eq!(second.kind, Kind::Usual);
+        second.watch.asked(false);
+        idle.watch.told_to_leave().await;
+        assert_eq!(seats.seat().unwrap().kind, Kind::Reserve);
+        drop(answered);
+        assert_eq!(seats.seat().unwrap().kind, Kind::Usual);
+    }
+
+    #[tokio::test]
+    async fn the_reserve_is_bounded_and_makes_room_for_who_comes_last() {
+        let seats = Seats::new(1, Duration::ZERO);
+        let usual = seats.seat().unwrap();
+        usual.watch.asked(false);
+        let reserve: Vec<Seat> = (0..RESERVE).map(|_| seats.seat().unwrap()).collect();
+        assert!(reserve.iter().all(|seat| seat.kind == Kind::Reserve));
+        let late = seats.seat().unwrap();
+        assert_eq!(late.kind, Kind::Reserve);
+        reserve[0].watch.told_to_leave().await;
+        for seat in reserve.iter().chain([&late]) {
+            seat.watch.asked(false);
+        }
+        assert!(seats.seat().is_none());
+        drop(reserve);
+        assert_eq!(seats.seat().unwrap().kind, Kind::Reserve);
+    }
+}

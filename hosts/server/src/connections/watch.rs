@@ -1,0 +1,245 @@
+//! What is known of a connection while it is open: what it does, since when, and so how long it may go on.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// What a connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing came yet.
+    Silent,
+    /// The head of a request has begun to come.
+    Head,
+    /// The body of a request comes from somebody who has not shown a token yet.
+    Unproved,
+    /// A request is being answered.
+    Answering,
+    /// The last answer is out, and nothing came since.
+    Idle,
+}
+
+const PHASES: [Phase; 5] = [
+    Phase::Silent,
+    Phase::Head,
+    Phase::Unproved,
+    Phase::Answering,
+    Phase::Idle,
+];
+
+/// How long a connection may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the head of a request.
+    pub head: Duration,
+    /// Between two requests.
+    pub idle: Duration,
+    /// Without taking a byte of its answer.
+    pub unread: Duration,
+}
+
+/// A connection as it is watched. One task writes, the one that serves it; the one that accepts connections looks on.
+#[derive(Debug)]
+pub struct Watch {
+    /// What times are counted from; the same for all connections of a server.
+    epoch: Instant,
+    phase: AtomicU8,
+    /// Milliseconds from the epoch to the begin of the phase.
+    since: AtomicU64,
+    /// The same for when its answer began to wait to be read, plus one; 0: it does not.
+    unread: AtomicU64,
+    /// Whether it ever sent a whole request.
+    asked: AtomicBool,
+    /// Whether the body of the last request was read to its end.
+    body_read: AtomicBool,
+    /// It is to make room.
+    leave: Notify,
+}
+
+impl Watch {
+    /// Of a connection that begins.
+    pub fn new(epoch: Instant) -> Arc<Self> {
+        let watch = Self {
+            epoch,
+            phase: AtomicU8::new(Phase::Silent as u8),
+            since: AtomicU64::new(0),
+            unread: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
+            body_read: AtomicBool::new(true),
+            leave: Notify::new(),
+        };
+        watch.since.store(watch.now(), Ordering::Relaxed);
+        Arc::new(watch)
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The instant at such a number of milliseconds.
+    pub fn instant(&self, millis: u64) -> Instant {
+        self.epoch + Duration::from_millis(millis)
+    }
+
+    /// What it does.
+    pub fn phase(&self) -> Phase {
+        let phase = usize::from(self.phase.load(Ordering::Relaxed));
+        PHASES
+            .into_iter()
+            .find(|known| *known as usize == phase)
+            .unwrap_or(Phase::Answering)
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.since.store(self.now(), Ordering::Relaxed);
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// A request has come, with a body to be read or without.
+    pub fn asked(&self, body: bool) {
+        self.body_read.store(!body, Ordering::Relaxed);
+        self.asked.store(true, Ordering::Relaxed);
+        self.phase.store(Phase::Answering as u8, Ordering::Relaxed);
+    }
+
+    /// The body of the request comes from a stranger; or it is there.
+    pub fn unproved(&self, yes: bool) {
+        self.asked.store(!yes, Ordering::Relaxed);
+        self.enter(if yes { Phase::Unproved } else { Phase::Answering });
+    }
+
+    /// The body of the request is at its end.
+    pub fn body_read(&self) {
+        self.body_read.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing of the request is left unread.
+    pub fn is_body_read(&self) -> bool {
+        self.body_read.load(Ordering::Relaxed)
+    }
+
+    /// The answer is out.
+    pub fn answered(&self) {
+        self.enter(Phase::Idle);
+    }
+
+    /// How readily it would be missed, if it may be closed to make room: those that never asked first, then those that
+    /// have been quiet longest. Nothing while it is answered, and while it has been quiet for less than that.
+    pub fn spare(&self, quiet: Duration) -> Option<(bool, u64)> {
+        let since = self.since.load(Ordering::Relaxed);
+        let spare = self.phase() != Phase::Answering && self.instant(since).elapsed() >= quiet;
+        spare.then(|| (self.asked.load(Ordering::Relaxed), since))
+    }
+
+    /// Asks it to close.
+    pub fn leave(&self) {
+        self.leave.notify_one();
+    }
+
+    /// Comes when it was asked to close.
+    pub async fn told_to_leave(&self) {
+        self.leave.notified().await;
+    }
+
+    /// When it has taken too long, in milliseconds from the epoch, if nothing happens.
+    pub fn deadline(&self, patience: &Patience) -> Option<u64> {
+        let after = |since: u64, long: Duration| since.saturating_add(long.as_millis() as u64);
+        let since = self.since.load(Ordering::Relaxed);
+        let own = match self.phase() {
+            Phase::Silent | Phase::Head => Some(after(since, patience.head)),
+            Phase::Idle => Some(after(since, patience.idle)),
+            // Bodies have times of their own, and answers may take as long as they take.
+            Phase::Unproved | Phase::Answering => None,
+        };
+        match self.unread.load(Ordering::Relaxed) {
+            0 => own,
+            since => Some(after(since - 1, patience.unread).min(own.unwrap_or(u64::MAX))),
+        }
+    }
+
+    fn came(&self) {
+        if matches!(self.phase(), Phase::Silent | Phase::Idle) {
+            self.enter(Phase::Head);
+        }
+    }
+
+    fn wrote(&self, done: &Poll<std::io::Result<usize>>) {
+        match done {
+            Poll::Pending if self.unread.load(Ordering::Relaxed) == 0 => {
+                self.unread.store(self.now().saturating_add(1), Ordering::Relaxed);
+            }
+            Poll::Pending => {}
+            Poll::Ready(_) => self.unread.store(0, Ordering::Relaxed),
+        }
+    }
+}
+
+/// A stream of a connection that is watched.
+pub struct Watched {
+    stream: TcpStream,
+    watch: Arc<Watch>,
+}
+
+impl Watched {
+    /// Watches a stream.
+    pub fn new(stream: TcpStream, watch: Arc<Watch>) -> Self {
+        Self { stream, watch }
+    }
+
+    /// The stream itself.
+    pub fn into_inner(self) -> TcpStream {
+        self.stream
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.watch.came();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch.wrote(&wrote);
+        wrote
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.watch.wrote(&wrote);
+        wrote
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,73 @@
+//! What stands before reports by token: bodies that are read within the bounds of the sender.
+
+use crate::App;
+use crate::body::{Charge, Sender, Sent, receive, receive_from_stranger};
+use axum::body::Body;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use starbridge_fdl::limits::Limits;
+use starbridge_kit::problem::Answer;
+
+/// Bytes of a report beside its data.
+const ENVELOPE: usize = 64 * 1024;
+/// Bytes any report may have beyond the data of a step.
+const REPORT: usize = 1024 * 1024;
+/// What a byte of data takes at most in JSON: `\u0000`.
+const ESCAPED: usize = 6;
+/// What a value takes at most for a byte of its text: `[[0],` is worst.
+const VALUE: usize = 28;
+/// What it takes at most for each sign that begins a value or a member, and for each quote.
+const SIGN: usize = 96;
+const QUOTE: usize = 8;
+
+/// Bytes a report may have: all that the data of a step may, however it is written, and whatever is refused with a name.
+pub fn largest(limits: &Limits) -> usize {
+    let data = limits.step_data_bytes;
+    (REPORT + data).max(data.saturating_mul(ESCAPED).saturating_add(ENVELOPE))
+}
+
+/// Lets reports with a token of ours through, and batches, in which each report has its own.
+pub async fn check(State(app): State<App>, parameters: RawPathParams, request: Request, next: Next) -> Response {
+    let token = parameters.iter().find(|(name, _)| *name == "token");
+    let read = match token {
+        // Its token was checked when the request came.
+        Some(_) => read_known(&app, request).await,
+        None => {
+            let receive = receive_from_stranger(request, app.largest_report, &app.bodies);
+            receive.await.and_then(|(parts, sent)| counted(parts, sent))
+        }
+    };
+    match read {
+        Err(problem) => problem.into_response(),
+        Ok((request, charge)) => {
+            let response = next.run(request).await;
+            drop(charge);
+            response
+        }
+    }
+}
+
+async fn read_known(app: &App, request: Request) -> Answer<(Request, Charge)> {
+    let (parts, body) = request.into_parts();
+    let sent = receive(body, app.largest_report, &app.bodies, Sender::Known).await?;
+    counted(parts, sent)
+}
+
+/// A request whose body is there and counts, and with it the value that will be read from it.
+fn counted(parts: Parts, sent: Sent) -> Answer<(Request, Charge)> {
+    let (bytes, mut charge) = sent.into_parts();
+    charge.set(bytes.len() + value_of(&bytes))?;
+    Ok((Request::from_parts(parts, Body::from(bytes)), charge))
+}
+
+/// What the value of a text takes in memory at most.
+fn value_of(text: &[u8]) -> usize {
+    let each = text.iter().map(|byte| match byte {
+        b'[' | b'{' | b',' | b':' => SIGN,
+        b'"' => QUOTE,
+        _ => 1,
+    });
+    each.sum::<usize>().min(text.len().saturating_mul(VALUE))
+}

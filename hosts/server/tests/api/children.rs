@@ -1,0 +1,135 @@
+//! Child flows without an end.
+
+use crate::harness::Running;
+use serde_json::json;
+use starbridge_fdl::time::Timestamp;
+use starbridge_kit::node::NodeSettings;
+use starbridge_kit::stores::in_memory;
+use starbridge_ports::{Broken, Mark, Query, Store};
+use starbridge_server::Access;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A flow that calls itself and waits, for ever.
+fn calls_itself() -> serde_json::Value {
+    json!([{"type": "task", "name": "t", "resourceArn": "flow:$self", "pattern": "sync"}])
+}
+
+fn count(store: &Arc<dyn Store>) -> u64 {
+    store.counts().unwrap().iter().map(|(_, count)| count).sum()
+}
+
+async fn on(store: &Arc<dyn Store>, change: impl FnOnce(&mut NodeSettings)) -> Running {
+    let kept = store.clone();
+    Running::with(Access::default(), |settings| {
+        settings.store = kept;
+        change(settings);
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_that_calls_itself_for_ever_ends_at_the_limit() {
+    let store = in_memory();
+    let server = on(&store, |_| {}).await;
+    server.flow("f", calls_itself()).await;
+    let ended = server.post("/v1/flows/f/executions?wait=60", json!({})).await;
+    assert_eq!(ended.body["status"], "Failed", "{ended:?}");
+    assert_eq!(ended.body["error"], "FnF.LimitExceeded", "{ended:?}");
+    assert_eq!(count(&store), 101);
+    let all = store.list(&Query {
+        limit: 1_000,
+        ..Query::default()
+    });
+    let root = ended.body["id"].as_str().unwrap();
+    for listed in all.unwrap().items {
+        let (id, record) = (listed.id, listed.record);
+        assert_eq!(record.root.as_deref(), (id != *root).then_some(root), "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_told_to_stop_begins_no_more_children() {
+    let store = in_memory();
+    let endless = |settings: &mut NodeSettings| settings.limits.child_depth = 1_000_000;
+    let server = on(&store, endless).await;
+    server.flow("f", calls_itself()).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    assert_eq!(begun.status, 201, "{begun:?}");
+    while count(&store) < 20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let asked = Instant::now();
+    let drained = tokio::time::timeout(Duration::from_secs(60), server.node.drain(Duration::from_secs(60))).await;
+    assert_eq!(drained, Ok(Ok(())), "no end came after {:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
+    let left = count(&store);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(count(&store), left);
+    // What was not begun goes on at the next start.
+    let next = on(&store, endless).await;
+    while count(&store) < left + 20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    next.node.drain(Duration::from_secs(60)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_is_answered_while_its_execution_computes_without_an_end() {
+    let server = Running::start().await;
+    let again = json!({"type": "choice", "name": "again", "choices": [{"condition": "true", "goto": "a"}]});
+    server.flow("f", json!([{"type": "pass", "name": "a"}, again])).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let id = begun.body["id"].as_str().unwrap();
+    for other in 0..20 {
+        server
+            .flow(&format!("g{other}"), json!([{"type": "pass", "name": "p"}]))
+            .await;
+        let path = format!("/v1/flows/g{other}/executions?wait=30");
+        assert_eq!(server.post(&path, json!({})).await.body["status"], "Succeeded");
+    }
+    let stopped = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
+    assert!(stopped.status < 300, "{stopped:?}");
+    assert_eq!(
+        server.get(&format!("/v1/executions/{id}")).await.body["status"],
+        "Stopped"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_set_aside_is_listed_and_shown_and_may_be_gone_on_with() {
+    let store = in_memory();
+    let server = on(&store, |_| {}).await;
+    server.flow("f", crate::harness::asleep()).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let id = begun.body["id"].as_str().unwrap().to_owned();
+    server.node.drain(Duration::from_secs(5)).await.unwrap();
+    let broken = Broken {
+        since: Timestamp(0),
+        cause: "it panicked".into(),
+    };
+    store.mark(&[(id.as_str().into(), Mark::Broken(broken))]).unwrap();
+    let server = on(&store, |_| {}).await;
+    let waits = json!({"reason": "broken", "text": "it panicked", "since": "1970-01-01T00:00:00.000Z",
+        "act": format!("starbridge redrive {id}")});
+    let one = format!("/v1/executions/{id}");
+    assert_eq!(server.get(&one).await.body["waitingFor"], waits);
+    let listed = server.get("/v1/executions?reason=broken").await;
+    assert_eq!(listed.body["items"][0]["waitingFor"], waits);
+    assert_eq!(server.get("/v1/executions?reason=queue").await.status, 400);
+    let metrics = server.get("/metrics").await.body;
+    assert!(
+        metrics.as_str().unwrap().contains("starbridge_executions_broken 1"),
+        "{metrics}"
+    );
+    let forked = server.post(&format!("{one}/fork"), json!({"event": 1})).await;
+    assert_eq!(forked.status, 201, "{forked:?}");
+    let redriven = server.post(&format!("{one}/redrive"), json!({})).await;
+    assert_eq!(
+        (redriven.status, redriven.body.get("waitingFor")),
+        (200, None),
+        "{redriven:?}"
+    );
+    let stopped = server.post(&format!("{one}/stop"), json!({})).await;
+    assert_eq!(stopped.body["status"], "Stopped", "{stopped:?}");
+}

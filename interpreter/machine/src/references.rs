@@ -1,0 +1,180 @@
+//! References in a call: secrets and task tokens that are put in when it leaves (section "tasks").
+//!
+//! Which places of a call hold one follows from the definition alone, and from what an execution was granted when it
+//! began. The data is not asked: a string that looks like a reference and stands anywhere else stays that string.
+
+use crate::effect::{CallPart, CallReference, Reference};
+use crate::event::{EventId, Grant};
+use crate::state::{Frame, FrameId, State, Visit};
+use starbridge_fdl::expression::Params;
+use starbridge_fdl::graph::{
+    Call, Carried, Enter, Flow, Pattern, Pointer, Program, Rollback, SecretReference, Step, StepKind, Undo,
+};
+use starbridge_fdl::value::Text;
+
+impl State {
+    /// The references in a call of a task.
+    pub(crate) fn references_of_task(
+        &self,
+        flow: &Flow,
+        frame: FrameId,
+        visit: &Visit,
+        step: &Step,
+    ) -> Vec<CallReference> {
+        let StepKind::Task(task) = &step.kind else {
+            return Vec::new();
+        };
+        let mut tokens = self.grants(flow, frame);
+        if let (Some(_), Enter::Program(program)) = (&visit.mapped, &step.enter) {
+            // The input is made just before the attempt's first call.
+            tokens.extend(self.own_token(program.as_ref(), &task.call, visit.started.next()));
+        }
+        references(task.call.params.as_ref(), tokens)
+    }
+
+    /// The references in a call that undoes a task.
+    pub(crate) fn references_of_undo(
+        &self,
+        program: Option<&dyn Program>,
+        undo: &Call,
+        call: EventId,
+    ) -> Vec<CallReference> {
+        let own = program.map(|program| self.own_token(program, undo, call));
+        references(undo.params.as_ref(), own.into_iter().flatten().collect())
+    }
+
+    /// The secrets that the definition names for a call that is not over.
+    pub fn secrets_of_call<'a>(&self, flow: &'a Flow, call: EventId) -> &'a [SecretReference] {
+        let params = || {
+            let in_flight = self.book.calls.get(&call)?;
+            let frame = self.frame(in_flight.frame)?;
+            let undone = || Some(frame.undoing.as_ref()?.current.as_ref()?.done.step);
+            let step = match in_flight.rollback {
+                true => undone()?,
+                false => frame.visit()?.step,
+            };
+            let StepKind::Task(task) = &flow.step(step)?.kind else {
+                return None;
+            };
+            let called = match (in_flight.rollback, &task.rollback) {
+                (false, _) => &task.call,
+                (
+                    true,
+                    Some(Rollback {
+                        undo: Undo::Call(undo), ..
+                    }),
+                ) => undo,
+                (true, _) => return None,
+            };
+            called.params.as_ref()
+        };
+        params().map_or(&[], Params::secrets)
+    }
+
+    /// The token of a call in the input that a program makes for it.
+    fn own_token(&self, program: &dyn Program, called: &Call, call: EventId) -> Vec<Grant> {
+        if called.pattern != Pattern::WaitForCallback {
+            return Vec::new();
+        }
+        let grant = |at| Grant {
+            at,
+            execution: self.execution().clone(),
+            call,
+        };
+        program.carries(Carried::Token).into_iter().map(grant).collect()
+    }
+
+    /// What the execution was granted, as it stands in the input of the step that a frame is in.
+    fn grants(&self, flow: &Flow, frame: FrameId) -> Vec<Grant> {
+        let granted = self.started().map_or(&[][..], |started| &started.tokens);
+        if granted.is_empty() {
+            return Vec::new();
+        }
+        let mut grants = granted.to_vec();
+        if self.book.flow_input.is_some() {
+            grants = carried(&grants, flow.enter.as_deref());
+        }
+        let mut way: Vec<&Frame> = Vec::new();
+        let mut next = Some(frame);
+        while let Some(frame) = next.and_then(|id| self.frame(id)) {
+            way.push(frame);
+            next = frame.parent.map(|(parent, _)| parent);
+        }
+        for frame in way.into_iter().rev() {
+            grants = grants_in(flow, frame, grants);
+        }
+        grants
+    }
+}
+
+/// Grants in the input of a composite, as they stand in that of the step which one of its lists is in.
+fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<Grant>) -> Vec<Grant> {
+    let step = frame
+        .visit()
+        .and_then(|visit| Some((visit, flow.step(visit.step)?)))
+        .filter(|_| !frame.replaced);
+    let Some((visit, step)) = step else {
+        return Vec::new();
+    };
+    let hidden = |at: &Pointer, by: &starbridge_fdl::value::Object| at.first().is_none_or(|key| by.contains_key(key));
+    grants.retain(|grant| !hidden(&grant.at, &frame.extra));
+    match (&visit.mapped, &step.enter) {
+        (Some(_), Enter::Program(program)) => carried(&grants, Some(program.as_ref())),
+        (Some(_), _) => Vec::new(),
+        (None, Enter::Input) => grants,
+        (None, _) => {
+            grants.retain(|grant| !hidden(&grant.at, &frame.local));
+            grants
+        }
+    }
+}
+
+/// Grants as they stand in what a program makes.
+fn carried(grants: &[Grant], program: Option<&dyn Program>) -> Vec<Grant> {
+    let Some(program) = program else {
+        return Vec::new();
+    };
+    let places = |grant: &Grant| {
+        let grant = grant.clone();
+        let places = program.carries(Carried::Input(&grant.at)).into_iter();
+        places.map(move |at| Grant { at, ..grant.clone() })
+    };
+    grants.iter().flat_map(places).collect()
+}
+
+/// The references of a call: secrets where its parameters name them, tokens where they stand in its input, and where the
+/// parameters take them from there.
+fn references(params: Option<&Params>, tokens: Vec<Grant>) -> Vec<CallReference> {
+    let secrets = params
+        .map_or(&[][..], Params::secrets)
+        .iter()
+        .map(|secret| CallReference {
+            part: CallPart::Params,
+            at: secret.at.clone(),
+            reference: Reference::Secret(secret.name.clone()),
+        });
+    let mut references: Vec<CallReference> = secrets.collect();
+    for Grant { at, execution, call } in tokens {
+        let taken = params.map(|params| params.carries(&at)).unwrap_or_default();
+        let places = taken.into_iter().map(|at| (CallPart::Params, at));
+        references.extend(places.chain([(CallPart::Input, at)]).map(|(part, at)| CallReference {
+            part,
+            at,
+            reference: Reference::Token {
+                execution: execution.clone(),
+                call,
+            },
+        }));
+    }
+    references
+}
+
+impl Reference {
+    /// How it is written in values, histories and states.
+    pub fn text(&self) -> Text {
+        match self {
+            Self::Secret(name) => Text::from(format!("secret://{name}")),
+            Self::Token { execution, call } => Text::from(format!("task-token:{execution}/{call}")),
+        }
+    }
+}

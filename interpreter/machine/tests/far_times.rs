@@ -1,0 +1,114 @@
+//! Times that are further away than can be written: what is waited, what is said of it and what is read back stay the same.
+
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
+use starbridge_machine::{Detail, Event, EventId, Signal, Started, State, Status};
+use std::sync::Arc;
+
+const NOW: Timestamp = Timestamp(1_704_067_200_000);
+
+fn started(more: &str) -> (Arc<Flow>, State) {
+    let text = format!(
+        r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "t", "resourceArn": "http://x/", {more}}}]}}"#
+    );
+    let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
+    let flow = checked.flow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+    let mut state = State::new("e", Arc::new(Limits::default()));
+    let start = Started {
+        flow: "f".into(),
+        version: 1,
+        definition_hash: "".into(),
+        machine: 0,
+        name: "n".into(),
+        input: Object::new(),
+        seed: 1,
+        labels: None,
+        parent: None,
+        tokens: Vec::new(),
+    };
+    give(&flow, &mut state, Signal::Start(Box::new(start)), NOW);
+    (flow, state)
+}
+
+/// Events as they are read back.
+fn give(flow: &Flow, state: &mut State, signal: Signal, now: Timestamp) -> Vec<Event> {
+    let mut events = Vec::new();
+    state.advance(flow, signal, now, &mut events).unwrap();
+    let read = read_turn(flow, events[0].id, now, &write_turn(flow, &events)).unwrap();
+    assert_eq!(read, events);
+    events
+}
+
+fn call(state: &State) -> EventId {
+    state.calls_in_flight().next().unwrap()
+}
+
+fn fire(flow: &Flow, state: &mut State, due: Timestamp) {
+    let timer = state.due(due).find(|timer| timer.due == due).unwrap();
+    give(flow, state, Signal::TimerDue(timer), due);
+}
+
+#[test]
+fn a_retry_is_due_when_its_delay_says() {
+    let (flow, mut state) = started(r#""retry": [{"errors": ["Busy"], "maxIntervalSeconds": 5}]"#);
+    let signal = Signal::Failed {
+        call: call(&state),
+        error: "Busy".to_owned(),
+        cause: String::new(),
+        retry_after: Some(u64::MAX),
+    };
+    let events = give(&flow, &mut state, signal, NOW);
+    let Some(Detail::RetryScheduled { due, delay_ms, .. }) = events.last().map(|event| &event.detail) else {
+        panic!("no retry: {events:?}");
+    };
+    assert_eq!((*due, *delay_ms), (Timestamp::END, Timestamp::END.millis_since(NOW)));
+    fire(&flow, &mut state, Timestamp::END);
+    assert_eq!(state.calls_in_flight().count(), 1, "it is tried again");
+}
+
+#[test]
+fn a_poll_asks_again_at_the_end_of_time() {
+    let (flow, mut state) = started(r#""poll": {"intervalSeconds": 5}"#);
+    let receipt: Object = [
+        ("status".into(), Value::from(202u32)),
+        ("retryAfter".into(), Value::from(u64::MAX)),
+    ]
+    .into_iter()
+    .collect();
+    let signal = Signal::Submitted {
+        call: call(&state),
+        receipt: Some(receipt.into()),
+        execution: None,
+        version: None,
+    };
+    let events = give(&flow, &mut state, signal, NOW);
+    let due = events.iter().find_map(|event| match &event.detail {
+        Detail::PollScheduled { due, .. } => Some(*due),
+        _ => None,
+    });
+    assert_eq!(due, Some(Timestamp::END));
+    fire(&flow, &mut state, Timestamp::END);
+    assert_eq!((state.calls_in_flight().count(), state.status()), (1, Status::Running));
+}
+
+/// Histories kept before such times had a bound stay readable, and are written as they were.
+#[test]
+fn a_delay_without_bound_that_was_kept_is_read() {
+    let (flow, _) = started(r#""retry": [{"errors": ["Busy"]}]"#);
+    let kept = r#"{"id":7,"causedBy":6,"time":"2024-01-01T00:00:00.000Z","step":"t","path":[],"type":"RetryScheduled","detail":{"policy":0,"attempt":2,"delayMs":18446744073709551615,"due":"1970-01-01T00:00:00.000Z"}}"#;
+    let kept: Value = serde_json::from_str(kept).unwrap();
+    let event = read_event(&flow, &kept).unwrap();
+    assert!(matches!(
+        event.detail,
+        Detail::RetryScheduled {
+            delay_ms: u64::MAX,
+            due: Timestamp(0),
+            ..
+        }
+    ));
+    assert_eq!(Value::from(write_event(&flow, &event)).to_json(), kept.to_json());
+}

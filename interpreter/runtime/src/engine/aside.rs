@@ -1,0 +1,224 @@
+//! Executions that are left alone: those that panicked are tried again from the store, and set aside after the third time in a
+//! row; so are those that took the process with them. What is set aside is an operator's to stop or to go on with.
+
+use super::Engine;
+use super::commands::Reply;
+use crate::shard::{Outgoing, TRIES, stored_turn};
+use starbridge_fdl::graph::FaultKind;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{Detail, Event, EventId, Failure, Path, Rejection, Signal, Status, history};
+use starbridge_ports::{
+    Append, Broken, Buried, Mark, Message, MessageBody, MessageId, Record, RecordedFailure, StoreError, StoredHistory,
+};
+
+/// What a stop says.
+struct Stop {
+    error: Option<String>,
+    cause: String,
+    by: Option<String>,
+}
+
+impl Engine {
+    /// Calls of executions that panicked are of no use: they are sent again by whoever goes on.
+    pub(super) fn give_up_panicked(&mut self) {
+        for execution in self.shard.take_panicked() {
+            self.calls.give_up_those_of(&execution);
+            self.heartbeats.forget_all_of(&execution);
+        }
+    }
+
+    /// Tries executions again that panicked, or sets them aside.
+    pub(super) fn see_to_aside(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.give_up_panicked();
+        if self.shard.next_aside().is_none_or(|next| next > now) {
+            return Ok(());
+        }
+        for due in self.shard.aside_due(now) {
+            if due.tries >= TRIES {
+                let cause = format!("going on with it panicked {TRIES} times in a row: {}", due.cause);
+                self.set_broken(&due.execution, &cause)?;
+                continue;
+            }
+            self.shard.take_back(&due.execution);
+            self.fetch(&due.execution)?;
+            // Its parent may not have heard yet that it began.
+            self.shard.tell_begun(&due.execution);
+        }
+        Ok(())
+    }
+
+    /// Sets aside what took the process with it.
+    pub(super) fn set_culprit_aside(&mut self, execution: &str, stored: &StoredHistory) -> Result<(), StoreError> {
+        let step = self.last_step(stored);
+        let after = step
+            .map(|step| format!(", last seen at step `{step}`"))
+            .unwrap_or_default();
+        let cause = format!("the process came to its end three times while it was gone on with{after}");
+        self.set_broken(&execution.into(), &cause)
+    }
+
+    fn set_broken(&mut self, execution: &Text, cause: &str) -> Result<(), StoreError> {
+        let stored = self.world.history.load_whole(execution)?.unwrap_or_default();
+        let step = self.last_step(&stored).unwrap_or_default();
+        let (flow, version) = (&stored.record.flow, stored.record.version);
+        tracing::error!(%execution, %flow, version, %step, cause, "an execution is set aside");
+        let broken = Broken {
+            since: self.now(),
+            cause: cause.into(),
+        };
+        self.world
+            .history
+            .mark(&[(execution.clone(), Mark::Broken(broken.clone()))])?;
+        self.shard.set_aside(execution, &broken);
+        self.let_go(execution)
+    }
+
+    /// The step the last event of a history is about.
+    fn last_step(&self, stored: &StoredHistory) -> Option<Text> {
+        let flow = self.shard.flows().running(&stored.record.flow, stored.record.version)?;
+        let turn = stored.turns.last()?;
+        let events = history::read_turn(&flow, turn.first, turn.time, &turn.text).ok()?;
+        let step = events.iter().rev().find_map(|event| event.step)?;
+        flow.step(step).map(|step| step.name.clone())
+    }
+
+    /// Takes what an operator says to an execution that is left alone.
+    pub(super) fn signal_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
+        if self.shard.is_unsettled(id) {
+            return Ok(Reply::Held);
+        }
+        match signal {
+            Signal::Redrive { .. } => {
+                self.world.history.mark(&[(id.clone(), Mark::Whole)])?;
+                self.shard.take_back(id);
+                self.fetch(id)?;
+                self.shard.tell_begun(id);
+                Ok(Reply::Taken)
+            }
+            Signal::Stop { .. } => self.stop_aside(id, signal, now),
+            _ => Ok(Reply::Held),
+        }
+    }
+
+    /// Stops an execution as any other; if that panics, or took the process with it the time before, without computing anything.
+    fn stop_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
+        let Some(mut stored) = self.world.history.load(id)? else {
+            return Ok(Reply::NoSuchExecution);
+        };
+        let broken = stored.record.broken.is_some();
+        if !broken || stored.record.attempts == 0 {
+            if broken {
+                self.world.history.mark(&[(id.clone(), Mark::Failed)])?;
+                stored.record.attempts = 1;
+            }
+            self.shard.take_back(id);
+            match self.take_up_stored(id, stored) {
+                Ok(_) | Err(StoreError::Corrupt(_)) => {}
+                Err(error) => return Err(error),
+            }
+            if self.shard.state(id).is_some() {
+                match self.shard.signal(id, signal.clone(), now) {
+                    Ok(()) => return Ok(Reply::Taken),
+                    Err(Rejection::Unknown | Rejection::Finished) => {}
+                    Err(rejection) => return Ok(Reply::Rejected(rejection)),
+                }
+            }
+            self.shard.throw_away(id);
+        }
+        let Signal::Stop { error, cause, by, .. } = signal else {
+            return Ok(Reply::Held);
+        };
+        self.give_up_panicked();
+        self.end_without_computing(id, Stop { error, cause, by }, now)
+    }
+
+    /// Appends the stop and the end to a history that is not folded: nothing is given up in it, and nothing undone.
+    fn end_without_computing(&mut self, id: &Text, stop: Stop, now: Timestamp) -> Result<Reply, StoreError> {
+        let Some(stored) = self.world.history.load_whole(id)? else {
+            return Ok(Reply::NoSuchExecution);
+        };
+        let mut record = stored.record;
+        if record.ended.is_some() {
+            return Ok(Reply::Rejected(Rejection::Finished));
+        }
+        let Some(flow) = self.shard.flows().running(&record.flow, record.version) else {
+            return Ok(Reply::NoSuchExecution);
+        };
+        let last = stored.turns.last().map_or(EventId(0), starbridge_ports::Turn::last);
+        let error = stop.error.map(Text::from);
+        let error = error.unwrap_or_else(|| flow.fault_names.name(&FaultKind::Stopped));
+        let failure = Failure {
+            error: error.clone(),
+            cause: Text::from(stop.cause.as_str()),
+        };
+        let event = Event {
+            id: last.next(),
+            caused_by: last,
+            time: now,
+            step: None,
+            path: Path::default(),
+            rollback: false,
+            detail: Detail::ExecutionStopped {
+                failure,
+                by: stop.by.map(Text::from),
+            },
+        };
+        record.status = Status::Stopped;
+        (record.awake, record.wake_at, record.ended) = (false, None, Some(now));
+        (record.attempts, record.broken) = (0, None);
+        record.failure = Some(RecordedFailure {
+            error,
+            cause: Text::from(stop.cause.as_str()),
+            step: Text::default(),
+        });
+        let append = Append {
+            execution: id.clone(),
+            expected: last,
+            turn: Some(stored_turn(&flow, last, std::slice::from_ref(&event))),
+            sent: word_to_parent(id, event.id, &record).into_iter().collect(),
+            record: Some(record),
+            buried: Buried::None,
+            ..Append::default()
+        };
+        let outgoing = vec![
+            Outgoing::Turn {
+                execution: id.clone(),
+                events: vec![event],
+            },
+            Outgoing::Ended {
+                execution: id.clone(),
+                status: Status::Stopped,
+            },
+        ];
+        self.shard.end_unseen(append, outgoing);
+        Ok(Reply::Taken)
+    }
+
+    /// Where executions are given out one by one, nobody needs one that is left alone.
+    pub(super) fn let_go(&mut self, execution: &str) -> Result<(), StoreError> {
+        match &self.world.leases {
+            Some(leases) => leases.release(execution).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the parent is told that waits for an execution that was stopped.
+fn word_to_parent(id: &Text, event: EventId, record: &Record) -> Option<Message> {
+    let parent = record.parent.as_ref().filter(|_| record.awaited)?;
+    let failure = record.failure.as_ref()?;
+    Some(Message {
+        id: MessageId {
+            from: id.clone(),
+            event,
+            to: parent.execution.clone(),
+        },
+        body: MessageBody::Failed {
+            call: parent.event,
+            version: record.version,
+            error: failure.error.clone(),
+            cause: failure.cause.clone(),
+        },
+    })
+}

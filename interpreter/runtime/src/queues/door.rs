@@ -1,0 +1,146 @@
+//! The way to the queues.
+
+use super::TaskKey;
+use super::engine::{HeldTask, HoldRequest, QueueCommand};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::EventId;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// Who has which task, for those who write down its end.
+pub(super) type Holders = Arc<Mutex<HashMap<TaskKey, (Text, Timestamp)>>>;
+
+/// The way to the queues.
+#[derive(Clone, Debug)]
+pub struct QueueDoor {
+    commands: mpsc::UnboundedSender<QueueCommand>,
+    pub(super) holders: Holders,
+    /// Orders that were made.
+    orders: Arc<AtomicU64>,
+}
+
+impl QueueDoor {
+    /// A door, and what comes in by it.
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<QueueCommand>) {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let door = Self {
+            commands,
+            holders: Holders::default(),
+            orders: Arc::default(),
+        };
+        (door, inbox)
+    }
+
+    /// Tells the queues; nobody is there any more once the node has stopped.
+    pub fn tell(&self, command: QueueCommand) {
+        let _ = self.commands.send(command);
+    }
+
+    /// Who has a task, and since when.
+    pub fn holder(&self, execution: &Text, call: EventId) -> Option<(Text, Timestamp)> {
+        let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        holders.get(&(execution.clone(), call)).cloned()
+    }
+
+    /// Asks for tasks, for a worker.
+    pub fn hold(&self, request: HoldRequest) -> QueuePoll {
+        let order = self.orders.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        self.tell(QueueCommand::Hold(order, request, reply));
+        QueuePoll {
+            door: self.clone(),
+            order,
+            answer,
+            over: false,
+        }
+    }
+}
+
+/// A worker that waits for tasks. Dropped before it has been answered, it is forgotten at once, and what it was given
+/// meanwhile goes to others, as if it had never been given.
+#[derive(Debug)]
+pub struct QueuePoll {
+    door: QueueDoor,
+    order: u64,
+    answer: oneshot::Receiver<Vec<HeldTask>>,
+    over: bool,
+}
+
+impl QueuePoll {
+    /// The worker's tasks; none, if it waited in vain; nothing, if the queues are coming to their end.
+    pub async fn tasks(mut self) -> Option<Vec<HeldTask>> {
+        let answer = (&mut self.answer).await;
+        self.over = true;
+        answer.ok()
+    }
+}
+
+impl Drop for QueuePoll {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        // From here on nothing more can be given to it; what was before is here.
+        self.answer.close();
+        self.door.tell(match self.answer.try_recv() {
+            Ok(tasks) => QueueCommand::Return(tasks),
+            Err(_) => QueueCommand::Leave(self.order),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starbridge_ports::{Lease, QueuedTask};
+    use std::time::Duration;
+
+    fn request() -> HoldRequest {
+        HoldRequest {
+            worker: Text::from("w"),
+            queues: vec![Text::from("q")],
+            limit: 1,
+            lease_ms: None,
+            patience: Duration::from_secs(60),
+        }
+    }
+
+    fn held() -> HeldTask {
+        HeldTask {
+            task: QueuedTask::default(),
+            lease: Lease {
+                worker: Text::from("w"),
+                held: Timestamp::default(),
+                millis: 1,
+            },
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_goes_says_so() {
+        let (door, mut inbox) = QueueDoor::new();
+        let mut polls: Vec<QueuePoll> = (0..3).map(|_| door.hold(request())).collect();
+        let mut replies = Vec::new();
+        for number in 0..3 {
+            let Some(QueueCommand::Hold(order, _, reply)) = inbox.recv().await else {
+                panic!("an order");
+            };
+            assert_eq!(order, number);
+            replies.push(reply);
+        }
+        let [last, given, waits] = [(); 3].map(|()| polls.pop().unwrap());
+        drop(waits);
+        assert!(matches!(inbox.try_recv(), Ok(QueueCommand::Leave(0))));
+        assert!(replies[0].is_closed());
+        // What it was given and never heard of comes back.
+        replies.remove(1).send(vec![held()]).unwrap();
+        drop(given);
+        assert!(matches!(inbox.try_recv(), Ok(QueueCommand::Return(tasks)) if tasks.len() == 1));
+        replies.remove(1).send(vec![held()]).unwrap();
+        assert_eq!(last.tasks().await.map(|tasks| tasks.len()), Some(1));
+        assert!(inbox.try_recv().is_err(), "who was answered says nothing");
+    }
+}

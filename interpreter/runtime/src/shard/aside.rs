@@ -1,0 +1,194 @@
+//! Executions that are left alone because going on with them panicked. What a panic leaves behind of an execution is thrown away
+//! with all that was not appended; the store has what counts.
+
+use super::children::Post;
+use super::{Shard, live::Live};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Append, Broken};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How often in a row going on with an execution may panic before it is set aside.
+pub(crate) const TRIES: u32 = 3;
+/// Pause before it is tried again, in milliseconds, for each time it panicked.
+const PAUSE: u64 = 500;
+/// Characters of what a panic said that are kept.
+const SAID: usize = 300;
+
+/// An execution that is left alone.
+pub(super) struct Aside {
+    /// How often in a row it panicked.
+    tries: u32,
+    cause: Text,
+    /// When it is tried again, or set aside for good; never, where that is done.
+    again: Option<Timestamp>,
+    /// What was posted to it meanwhile.
+    posts: Vec<Post>,
+}
+
+/// An execution that panicked and is to be seen to.
+pub(crate) struct Due {
+    pub(crate) execution: Text,
+    pub(crate) tries: u32,
+    pub(crate) cause: Text,
+}
+
+impl Shard {
+    /// Does something with an execution. If it panics, nothing of it is left: not the execution's state, and not what it was
+    /// about to append or to let out.
+    pub(crate) fn guarded<T>(&mut self, id: &Text, now: Timestamp, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let (pending, held, continuing) = (self.pending.len(), self.held.len(), self.continuing.len());
+        match catch_unwind(AssertUnwindSafe(|| work(self))) {
+            Ok(done) => Some(done),
+            Err(panic) => {
+                self.pending.truncate(pending);
+                self.held.truncate(held);
+                self.continuing.truncate(continuing);
+                self.leave_alone(id, panic.as_ref(), now);
+                None
+            }
+        }
+    }
+
+    fn leave_alone(&mut self, id: &Text, panic: &(dyn Any + Send), now: Timestamp) {
+        self.drop_state(id);
+        let tries = self.tries.entry(id.clone()).or_insert(0);
+        *tries += 1;
+        let aside = Aside {
+            tries: *tries,
+            cause: said(panic),
+            again: Some(now.plus_millis(PAUSE * u64::from(*tries))),
+            posts: Vec::new(),
+        };
+        tracing::error!(execution = %id, tries = aside.tries, cause = %aside.cause, "going on with an execution panicked");
+        self.aside.insert(id.clone(), aside);
+        self.panicked.push(id.clone());
+    }
+
+    /// Nothing of a state that may be half changed is looked at.
+    fn drop_state(&mut self, id: &Text) {
+        if let Some(Live { wakeup: Some(at), .. }) = self.executions.remove(id) {
+            self.wakeups.remove(&(at, id.clone()));
+        }
+        self.sync_calls.retain(|(of, _)| of != id);
+    }
+
+    /// Throws away an execution and all that is not on its way to the store.
+    pub(crate) fn throw_away(&mut self, id: &Text) {
+        self.drop_state(id);
+        self.pending.retain(|append| append.execution != *id);
+        self.held.retain(|outgoing| outgoing.execution() != Some(id));
+        self.continuing.retain(|of| of != id);
+    }
+
+    /// It can be gone on with: what was counted is forgotten.
+    pub(super) fn went_on(&mut self, id: &Text) {
+        if !self.tries.is_empty() {
+            self.tries.remove(id);
+        }
+    }
+
+    /// An execution is known to be set aside.
+    pub(crate) fn set_aside(&mut self, id: &Text, broken: &Broken) {
+        self.tries.remove(id);
+        let posts = self.aside.remove(id).map(|aside| aside.posts).unwrap_or_default();
+        let aside = Aside {
+            tries: 0,
+            cause: broken.cause.clone(),
+            again: None,
+            posts,
+        };
+        self.aside.insert(id.clone(), aside);
+    }
+
+    /// Whether an execution is left alone.
+    pub(crate) fn is_aside(&self, id: &str) -> bool {
+        !self.aside.is_empty() && self.aside.contains_key(id)
+    }
+
+    /// Why an execution is left alone that never began.
+    pub(super) fn take_cause(&mut self, id: &Text) -> Option<Text> {
+        self.tries.remove(id);
+        self.panicked.retain(|panicked| panicked != id);
+        self.aside.remove(id).map(|aside| aside.cause)
+    }
+
+    /// Keeps what is posted to an execution that is left alone.
+    pub(super) fn park(&mut self, id: &Text, post: Post) {
+        if let Some(aside) = self.aside.get_mut(id) {
+            aside.posts.push(post);
+        }
+    }
+
+    /// Executions that panicked since this was asked last.
+    pub(crate) fn take_panicked(&mut self) -> Vec<Text> {
+        std::mem::take(&mut self.panicked)
+    }
+
+    /// When the next that is left alone is to be seen to.
+    pub(crate) fn next_aside(&self) -> Option<Timestamp> {
+        self.aside.values().filter_map(|aside| aside.again).min()
+    }
+
+    /// Forgets the executions that are left alone. Answers those that were to be tried again.
+    pub(crate) fn forget_aside(&mut self) -> Vec<Text> {
+        self.tries.clear();
+        let aside = std::mem::take(&mut self.aside).into_iter();
+        aside
+            .filter(|(_, aside)| aside.again.is_some())
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// Those that are to be seen to now. Who has appends on their way waits for them: the store has not what counts yet.
+    pub(crate) fn aside_due(&self, now: Timestamp) -> Vec<Due> {
+        let due = self.aside.iter().filter(|(id, aside)| {
+            let is_due = aside.again.is_some_and(|again| again <= now);
+            is_due && !self.is_unsettled(id)
+        });
+        due.map(|(id, aside)| Due {
+            execution: id.clone(),
+            tries: aside.tries,
+            cause: aside.cause.clone(),
+        })
+        .collect()
+    }
+
+    /// Whether appends of an execution are not durable yet.
+    pub(crate) fn is_unsettled(&self, id: &Text) -> bool {
+        let under_way = self.flights.iter().any(|flight| flight.is_of(id));
+        under_way || self.pending.iter().any(|append| append.execution == *id)
+    }
+
+    /// An execution is left alone no longer, and gets what was posted to it.
+    pub(crate) fn take_back(&mut self, id: &Text) {
+        if let Some(aside) = self.aside.remove(id) {
+            let posts = aside.posts.into_iter().map(|post| (id.clone(), post));
+            self.inbox.extend(posts);
+        }
+    }
+
+    /// Appends for an execution that is not here and can't be: this is its end.
+    pub(crate) fn end_unseen(&mut self, append: Append, outgoing: Vec<super::Outgoing>) {
+        self.aside.remove(&append.execution);
+        self.tries.remove(&append.execution);
+        self.held.extend(outgoing);
+        let posts = append.sent.iter().cloned().map(super::Outgoing::Post);
+        self.held.extend(posts);
+        self.pending.push(append);
+    }
+}
+
+/// What a panic said, shortened.
+fn said(panic: &(dyn Any + Send)) -> Text {
+    let said = panic.downcast_ref::<&str>().map(|text| said_of(text).to_owned());
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(|text| said_of(text).to_owned()));
+    Text::from(said.unwrap_or_else(|| "it said nothing".to_owned()))
+}
+
+fn said_of(text: &str) -> &str {
+    text.char_indices()
+        .nth(SAID)
+        .map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
+}

@@ -1,0 +1,35 @@
+//! What a start has to know of how the process before it ended.
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{Mark, Store, StoreError};
+use std::collections::BTreeSet;
+
+/// Where the store says that a node is running on it, or was when its process came to an end.
+const KIND: &str = "node";
+const NAME: &str = "running";
+/// Marks in one transaction.
+const TOGETHER: usize = 4096;
+
+/// Takes down that a node is running. If the one before did not come to its end by itself, any of the executions it went on with
+/// may be why: one attempt more failed with each.
+pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
+    if store.fetch(KIND, NAME)?.is_some() {
+        let mut taken_up: BTreeSet<Text> = store.awake()?.into_iter().collect();
+        taken_up.extend(store.due(now, usize::MAX)?.into_iter().map(|(_, execution)| execution));
+        taken_up.extend(store.messages()?.into_iter().map(|message| message.id.to));
+        let marks: Vec<(Text, Mark)> = taken_up
+            .into_iter()
+            .map(|execution| (execution, Mark::Failed))
+            .collect();
+        for marks in marks.chunks(TOGETHER) {
+            store.mark(marks)?;
+        }
+    }
+    store.keep(KIND, NAME, &now.to_string())
+}
+
+/// The node has come to its end by itself.
+pub fn note_end(store: &dyn Store) -> Result<(), StoreError> {
+    store.discard(KIND, NAME).map(drop)
+}

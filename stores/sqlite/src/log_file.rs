@@ -1,0 +1,211 @@
+//! Whether the file and the log of a store are still those that are open, and as long as what was written to them.
+//!
+//! A file that was deleted or moved takes what is written to it as if nothing were, and whoever opens the store next does not
+//! find it. A log that was cut takes what comes next behind the hole, where the next start does not look.
+
+use crate::mark::{Log, Mark, Moment, Said};
+use crate::owner::{Identity, identity};
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The path of what stands beside a store under its name and that ending.
+pub(crate) fn beside(store: &Path, ending: &str) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Its path leads to nothing, or to another file.
+    Taken(PathBuf),
+    /// It is shorter than what was written to it.
+    Cut(PathBuf),
+    /// What is to be said of the log could not be written.
+    Unsaid(String),
+}
+
+/// The files of a store that is open.
+#[derive(Debug)]
+pub(crate) struct Files {
+    store: PathBuf,
+    log: PathBuf,
+    identities: [Identity; 2],
+    /// Bytes the store's file had when it was last looked at.
+    bytes: u64,
+    /// The log and its index. They are read here, as SQLite tells nobody how long a log should be.
+    ///
+    /// INVARIANT: the index is closed after SQLite closed it: closing it ends the locks SQLite has on it.
+    opened: Option<(File, File)>,
+    mark: Mark,
+}
+
+impl Files {
+    /// Of a store that is open: its log is there.
+    pub(crate) fn of(store: &Path, mark: Mark) -> io::Result<Self> {
+        let log = beside(store, "-wal");
+        let (file, of_log) = (std::fs::metadata(store)?, std::fs::metadata(&log)?);
+        let opened = match cfg!(unix) {
+            true => Some((File::open(&log)?, File::open(beside(store, "-shm"))?)),
+            false => None,
+        };
+        Ok(Self {
+            identities: [identity(&file), identity(&of_log)],
+            bytes: file.len(),
+            store: store.to_path_buf(),
+            log,
+            opened,
+            mark,
+        })
+    }
+
+    /// What is lost, if something is. Asked before a commit, so that nothing is written behind a hole, and after it.
+    pub(crate) fn look(&mut self) -> Result<(), Loss> {
+        self.state().map(drop)
+    }
+
+    /// The store's file, and whether it has all that is in the log.
+    fn state(&mut self) -> Result<(Metadata, bool), Loss> {
+        let [of_store, of_log] = self.identities;
+        let file = still(&self.store, of_store)?;
+        let log = still(&self.log, of_log)?;
+        let Some(index) = self.index() else {
+            self.bytes = file.len();
+            return Ok((file, false));
+        };
+        // Who makes the store smaller says so in the log.
+        let least = match index.pages {
+            0 => self.bytes,
+            pages => self.bytes.min(u64::from(pages) * index.page_bytes),
+        };
+        if file.len() < least {
+            return Err(self.cut(self.store.clone()));
+        }
+        if index.frames > 0 {
+            let expected = LOG_HEAD + u64::from(index.frames) * (index.page_bytes + FRAME_HEAD);
+            if log.len() < expected || self.salt().is_some_and(|salt| salt != index.salt) {
+                return Err(self.cut(self.log.clone()));
+            }
+        }
+        self.bytes = file.len();
+        Ok((file, index.frames == index.moved))
+    }
+
+    /// The same, after a commit: says whether the log is needed now.
+    pub(crate) fn look_again(&mut self) -> Result<(), Loss> {
+        let (file, is_moved) = self.state()?;
+        let log = if is_moved { Log::Moved } else { Log::Needed };
+        let of = Moment::of(&file);
+        let said = Said { log, of };
+        if self.mark.said() == Some(said) {
+            return Ok(());
+        }
+        let unsaid = |error: io::Error| Loss::Unsaid(format!("{}: {error}", beside(&self.store, ".lock").display()));
+        self.mark.say(said).map_err(unsaid)
+    }
+
+    fn cut(&mut self, which: PathBuf) -> Loss {
+        if let Ok(there) = std::fs::metadata(&self.store) {
+            let of = Moment::of(&there);
+            // Where it can't be written the next start may not notice; this one ends all the same.
+            let _ = self.mark.say(Said { log: Log::Cut, of });
+        }
+        Loss::Cut(which)
+    }
+
+    /// What the index says of the log. Nothing while another program is writing there.
+    fn index(&self) -> Option<Index> {
+        let (_, index) = self.opened.as_ref()?;
+        let mut head = [0; 2 * INDEX_HEAD + 4];
+        read_at(index, &mut head).ok()?;
+        let (first, rest) = head.split_at(INDEX_HEAD);
+        let (second, moved) = rest.split_at(INDEX_HEAD);
+        (first == second).then(|| Index::read(first, moved)).flatten()
+    }
+
+    /// What tells this log from the one before, as it stands at its beginning.
+    fn salt(&self) -> Option<[u8; 8]> {
+        let (log, _) = self.opened.as_ref()?;
+        let mut head = [0; LOG_HEAD as usize];
+        read_at(log, &mut head).ok()?;
+        head[16..24].try_into().ok()
+    }
+}
+
+impl Drop for Files {
+    /// The connection is closed. Unless another program has the store open, the log is in the file now.
+    fn drop(&mut self) {
+        let cut = self.mark.said().is_some_and(|said| said.log == Log::Cut);
+        if cut || std::fs::metadata(&self.log).is_ok_and(|log| log.len() > 0) {
+            return;
+        }
+        if let Ok(file) = still(&self.store, self.identities[0]) {
+            let of = Moment::of(&file);
+            // Who comes next then believes that it is needed, and asks.
+            let _ = self.mark.say(Said { log: Log::Moved, of });
+        }
+    }
+}
+
+/// Keeps what is left of a store as it is: a log with a hole moved into the file would damage that, too.
+pub(crate) fn leave_as_it_is(connection: &Connection, leave: bool) -> rusqlite::Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave)
+        .map(drop)
+}
+
+fn still(path: &Path, known: Identity) -> Result<Metadata, Loss> {
+    match std::fs::metadata(path) {
+        Ok(there) if identity(&there) == known => Ok(there),
+        _ => Err(Loss::Taken(path.to_path_buf())),
+    }
+}
+
+/// Bytes at the beginning of a log, and before each page in it.
+const LOG_HEAD: u64 = 32;
+const FRAME_HEAD: u64 = 24;
+/// Bytes of the head of an index; it is there twice.
+const INDEX_HEAD: usize = 48;
+
+/// The head of a log's index (<https://www.sqlite.org/walformat.html>), in the byte order of the machine.
+#[derive(Debug, PartialEq, Eq)]
+struct Index {
+    page_bytes: u64,
+    /// Pages in the log, up to the last commit.
+    frames: u32,
+    /// As many of them are in the store's file.
+    moved: u32,
+    /// Pages of the store since then; 0: none was written since the log began.
+    pages: u32,
+    salt: [u8; 8],
+}
+
+impl Index {
+    fn read(head: &[u8], moved: &[u8]) -> Option<Self> {
+        let number = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
+        let is_ready = *head.get(12)? != 0;
+        let size = u16::from_ne_bytes(head.get(14..16)?.try_into().ok()?);
+        is_ready.then_some(Self {
+            // 65,536 is written as 1.
+            page_bytes: u64::from(size & 0xfe00) + (u64::from(size & 1) << 16),
+            frames: number(head.get(16..20)?)?,
+            moved: number(moved)?,
+            pages: number(head.get(20..24)?)?,
+            salt: head.get(32..40)?.try_into().ok()?,
+        })
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, 0)
+}
+
+#[cfg(not(unix))]
+fn read_at(_: &File, _: &mut [u8]) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,217 @@
+//! The file `NAME.lock` beside a store: which process has it, and whether its log is needed to open it.
+//!
+//! A log that is missing looks to SQLite like one that was moved into the file. So it is written down here that there is one,
+//! with what tells the store's file from a copy of it, and with the time it was last changed. Whoever moves the log into the
+//! file, as any program that opens it last does, changes it after that.
+
+use crate::owner::private;
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// The file, locked.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    file: File,
+    said: Option<Said>,
+}
+
+/// Why it was not had.
+#[derive(Debug)]
+pub(crate) enum NotMarked {
+    /// Another process has locked it, the one with this id, if it could be read.
+    Taken(Option<u32>),
+    /// It is a link, or has something else in it: it is left as it is.
+    Foreign(PathBuf),
+    /// It could not be used.
+    Io(PathBuf, io::Error),
+}
+
+/// What of a log is to be known by who opens the store next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// All is in the file.
+    Moved,
+    /// What was committed is in the log.
+    Needed,
+    /// It was cut while it was in use.
+    Cut,
+}
+
+/// What the file says of a log, and of which state of which file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub log: Log,
+    pub of: Moment,
+}
+
+/// A file at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    inode: u64,
+    /// A number of a deleted file may be given to another.
+    born: u128,
+    changed: u128,
+}
+
+impl Moment {
+    pub(crate) fn of(file: &Metadata) -> Self {
+        let nanos = |time: io::Result<std::time::SystemTime>| {
+            let since = time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            since.map_or(0, |since| since.as_nanos())
+        };
+        Self {
+            inode: inode(file),
+            born: nanos(file.created()),
+            changed: nanos(file.modified()),
+        }
+    }
+
+    /// Whether it is the same file, and nobody changed it since.
+    pub(crate) fn is_still(self, now: Self) -> bool {
+        (self.inode, self.born) == (now.inode, now.born) && now.changed <= self.changed
+    }
+}
+
+#[cfg(unix)]
+fn inode(file: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(file)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &Metadata) -> u64 {
+    0
+}
+
+/// More than is ever written to it.
+const MOST_BYTES: u64 = 256;
+
+/// What the file at that path says, if it is there.
+pub(crate) fn read(path: &Path) -> Result<Option<Said>, NotMarked> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    match open(path, options) {
+        Ok(mut file) => Ok(contents(path, &mut file)?.1),
+        Err(NotMarked::Io(_, error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Mark {
+    /// Takes the file for this process, and makes it where there is none. It stays when this ends: removing it would race with
+    /// who comes next.
+    pub(crate) fn take(path: &Path, said: Option<Said>) -> Result<Self, NotMarked> {
+        let mut options = private();
+        options.create(true).truncate(false);
+        let mut file = open(path, options)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(NotMarked::Taken(contents(path, &mut file)?.0)),
+            Err(TryLockError::Error(error)) => return Err(NotMarked::Io(path.to_path_buf(), error)),
+        }
+        let mut mark = Self { file, said: None };
+        let written = mark.write(said);
+        written.map_err(|error| NotMarked::Io(path.to_path_buf(), error))?;
+        Ok(mark)
+    }
+
+    pub(crate) fn said(&self) -> Option<Said> {
+        self.said
+    }
+
+    /// Says something of the log. It is on the disk then if it is worse than what was said before.
+    pub(crate) fn say(&mut self, said: Said) -> io::Result<()> {
+        let worse = self.said.is_none_or(|before| before.log != said.log) && said.log != Log::Moved;
+        self.write(Some(said))?;
+        if worse { self.file.sync_data() } else { Ok(()) }
+    }
+
+    /// Its length is always the same, and it is written at once: it never says half of something.
+    fn write(&mut self, said: Option<Said>) -> io::Result<()> {
+        let text = text(said);
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(text.len() as u64)?;
+        self.said = said;
+        Ok(())
+    }
+}
+
+fn text(said: Option<Said>) -> String {
+    let process = std::process::id();
+    let word = match said.map(|said| said.log) {
+        None | Some(Log::Moved) => "moved",
+        Some(Log::Needed) => "needed",
+        Some(Log::Cut) => "cut",
+    };
+    let (inode, born, changed) = said.map_or((0, 0, 0), |said| (said.of.inode, said.of.born, said.of.changed));
+    format!("{process:<10}\nlog {word:<6} {inode:>20} {born:>20} {changed:>20}\n")
+}
+
+fn open(path: &Path, mut options: OpenOptions) -> Result<File, NotMarked> {
+    let io = |error| NotMarked::Io(path.to_path_buf(), error);
+    // A link may lead to anything, and would be written over.
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(NotMarked::Foreign(path.to_path_buf()));
+    }
+    let file = options.open(path).map_err(io)?;
+    let there = file.metadata().map_err(io)?;
+    if !there.is_file() || is_linked(&there) || there.len() > MOST_BYTES {
+        return Err(NotMarked::Foreign(path.to_path_buf()));
+    }
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn is_linked(there: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(there) > 1
+}
+
+#[cfg(not(unix))]
+fn is_linked(_: &Metadata) -> bool {
+    false
+}
+
+/// The process that wrote it, and what it said.
+fn contents(path: &Path, file: &mut File) -> Result<(Option<u32>, Option<Said>), NotMarked> {
+    let mut text = String::new();
+    let read = file.take(MOST_BYTES).read_to_string(&mut text);
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(NotMarked::Foreign(path.to_path_buf())),
+        Err(error) => Err(NotMarked::Io(path.to_path_buf(), error)),
+        Ok(_) => {
+            let mut lines = text.lines();
+            let process = lines.next().map(str::trim).unwrap_or_default();
+            if !process.is_empty() && process.parse::<u32>().is_err() {
+                return Err(NotMarked::Foreign(path.to_path_buf()));
+            }
+            Ok((process.parse().ok(), lines.next().and_then(parse)))
+        }
+    }
+}
+
+fn parse(line: &str) -> Option<Said> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let ["log", word, inode, born, changed] = words[..] else {
+        return None;
+    };
+    let log = match word {
+        "moved" => Log::Moved,
+        "needed" => Log::Needed,
+        "cut" => Log::Cut,
+        _ => return None,
+    };
+    let of = Moment {
+        inode: inode.parse().ok()?,
+        born: born.parse().ok()?,
+        changed: changed.parse().ok()?,
+    };
+    Some(Said { log, of })
+}

@@ -1,0 +1,164 @@
+//! Bodies: many that never end, and one that is small on the wire and large in memory.
+
+use super::probe::Probe;
+use super::server::{Ground, Setup, pause};
+use super::wire::{connect, send};
+use super::{Seen, Try};
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+
+const LARGE: &str = "peak ≤ 8 × text + 64 MB, or 413, or 503; others within 2 s";
+
+pub(super) const TRIES: &[Try] = &[
+    Try::quick(
+        "bodies/unfinished",
+        "200 strangers leave 1.2 MB each to a callback unfinished",
+        "memory grows by less than 64 MB",
+        |ground| Box::pin(unfinished(ground)),
+    ),
+    Try::quick(
+        "bodies/claimed",
+        "200 with a token claim 60 MB each and send 100 KB",
+        "memory grows by less than 100 MB",
+        |ground| Box::pin(claimed(ground)),
+    ),
+    Try::slow(
+        "bodies/empty-keys",
+        "a start with 20 MB of `{\"\":0},`",
+        LARGE,
+        |ground| Box::pin(large(ground, "{\"\":0}")),
+    ),
+    Try::slow("bodies/empty-lists", "a start with 20 MB of `[[],`", LARGE, |ground| {
+        Box::pin(large(ground, "[]"))
+    }),
+    Try::slow("bodies/zeros", "a start with 20 MB of `0,`", LARGE, |ground| {
+        Box::pin(large(ground, "0"))
+    }),
+    Try::slow(
+        "bodies/given-back",
+        "20 starts of 5 MB at once, all refused by their flow",
+        "2 s later memory is within 150 MB of before",
+        |ground| Box::pin(given_back(ground)),
+    ),
+];
+
+fn with_tokens() -> Setup {
+    Setup {
+        tokens: true,
+        ..Setup::default()
+    }
+}
+
+async fn unfinished(ground: Ground) -> Result<Seen, String> {
+    let server = ground.server_with(with_tokens()).await?;
+    let before = server.memory();
+    server.forget_peak();
+    let request = server
+        .request("POST", "/v1/callbacks/x/succeed")
+        .without_header("Authorization");
+    let (head, body) = (request.head(1_300_000), vec![b' '; 1_200_000]);
+    let strangers = (0..200).map(|_| {
+        let (head, body, port) = (head.clone(), body.clone(), server.port());
+        tokio::spawn(async move {
+            let mut stream = connect(port).await.ok()?;
+            let leaves = async {
+                // It may be refused before it is done.
+                drop(stream.write_all(&head).await);
+                drop(stream.write_all(&body).await);
+            };
+            // What is never read can't be written.
+            drop(tokio::time::timeout(Duration::from_secs(5), leaves).await);
+            Some(stream)
+        })
+    });
+    let strangers: Vec<_> = strangers.collect();
+    let mut streams = Vec::new();
+    for stranger in strangers {
+        streams.extend(stranger.await.ok().flatten());
+    }
+    pause(300).await;
+    let grown = server.peak().saturating_sub(before);
+    drop(streams);
+    Ok(Seen::new(grown < 64, format!("{grown} MB more for 240 MB")))
+}
+
+async fn claimed(ground: Ground) -> Result<Seen, String> {
+    let server = ground.server_with(with_tokens()).await?;
+    let before = server.memory();
+    server.forget_peak();
+    let request = server.request("POST", "/v1/flows/f/executions");
+    let head = request.head(60_000_000);
+    let mut streams = Vec::new();
+    for _ in 0..200 {
+        let mut stream = connect(server.port()).await.map_err(|error| error.to_string())?;
+        // It may be refused at once.
+        drop(stream.write_all(&head).await);
+        drop(tokio::time::timeout(Duration::from_secs(1), stream.write_all(&[b' '; 100_000])).await);
+        streams.push(stream);
+    }
+    pause(300).await;
+    let grown = server.peak().saturating_sub(before);
+    Ok(Seen::new(grown < 100, format!("{grown} MB more for 20 MB")))
+}
+
+async fn large(ground: Ground, item: &str) -> Result<Seen, String> {
+    const TEXT: usize = 20_000_000;
+    let server = ground.server_with(with_tokens()).await?;
+    server.flow("f", &json!([{"type": "pass", "name": "a"}])).await?;
+    let mut body = "{\"input\":{\"a\":[".to_owned();
+    while body.len() < TEXT {
+        body.push_str(item);
+        body.push(',');
+    }
+    body.push_str("0]}}");
+    let before = server.memory();
+    server.forget_peak();
+    let probe = Probe::starts(&server, "f");
+    pause(200).await;
+    let request = server.request("POST", "/v1/flows/f/executions").body(body);
+    let answer = send(server.port(), &request.patience(Duration::from_secs(80))).await;
+    pause(500).await;
+    let met = probe.finish().await;
+    let grown = server.peak().saturating_sub(before);
+    let bound = 8 * 20 + 64;
+    let mut wrong: Vec<String> = met.wrong(Duration::from_secs(2)).into_iter().collect();
+    if !matches!(answer.status, 200..300 | 400..500 | 503) {
+        wrong.push(format!("the start: {} {}", answer.status, answer.text));
+    }
+    if grown > bound {
+        wrong.push(format!("{grown} MB for 20 MB"));
+    }
+    let text = format!(
+        "{}, {grown} MB for 20 MB, others {} ms",
+        answer.status,
+        met.longest.as_millis()
+    );
+    Ok(Seen::unless(&wrong, text))
+}
+
+async fn given_back(ground: Ground) -> Result<Seen, String> {
+    let server = ground.server_with(with_tokens()).await?;
+    let before = server.memory();
+    let body = format!("{{\"input\":{{\"a\":[{}0]}}}}", "[],".repeat(1_700_000));
+    let request = server.request("POST", "/v1/flows/nobody/executions").body(body);
+    let request = request.patience(Duration::from_secs(60));
+    let all = (0..20).map(|_| {
+        let (request, port) = (request.clone(), server.port());
+        tokio::spawn(async move { send(port, &request).await.status })
+    });
+    let all: Vec<_> = all.collect();
+    let mut answers = Vec::new();
+    for one in all {
+        answers.push(one.await.unwrap_or(0));
+    }
+    answers.sort_unstable();
+    answers.dedup();
+    pause(2_000).await;
+    let left = server.memory().saturating_sub(before);
+    let known = answers
+        .iter()
+        .all(|status| (400..500).contains(status) || *status == 503);
+    let text = format!("answers {answers:?}, {left} MB more, at most {} MB", server.peak());
+    Ok(Seen::new(left < 150 && known, text))
+}

@@ -1,0 +1,99 @@
+//! An execution that breaks its owner each time it goes on.
+
+use super::evaluation::deep;
+use super::probe::Probe;
+use super::server::{Ground, Server, pause};
+use super::{Seen, Try};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+pub(super) const TRIES: &[Try] = &[
+    Try::quick(
+        "poison/restarts",
+        "a step that would take for ever, behind a wait; killed and started again, twice",
+        "ready each time; starts of others within 2 s; < 200 MB more; the execution ends, or is stopped",
+        |ground| Box::pin(restarts(ground)),
+    ),
+    Try::quick(
+        "poison/stop",
+        "the same, stopped while it is at it",
+        "the stop answers within 5 s",
+        |ground| Box::pin(stop(ground)),
+    ),
+];
+
+/// A flow whose second step is never done, and one that is nobody's enemy.
+async fn poisoned(server: &Server) -> Result<String, String> {
+    let steps = json!([
+        {"type": "wait", "name": "w", "duration": 1},
+        {"type": "pass", "name": "a",
+         "outputMappings": [{"target": "r", "source": "$input..k..k..k..k..k..k..k..k"}]},
+    ]);
+    server.flow("bad", &steps).await?;
+    server.flow("other", &json!([{"type": "pass", "name": "a"}])).await?;
+    server.start("bad", &deep(95)).await
+}
+
+fn over(shown: &Value) -> bool {
+    matches!(
+        shown["status"].as_str(),
+        Some("Failed" | "Succeeded" | "Stopped" | "Broken")
+    )
+}
+
+async fn restarts(ground: Ground) -> Result<Seen, String> {
+    let mut server = ground.server().await?;
+    let id = poisoned(&server).await?;
+    let mut wrong = Vec::new();
+    let mut most = 0;
+    pause(1_500).await;
+    for round in 1..=2 {
+        server.kill();
+        server
+            .again()
+            .await
+            .map_err(|problem| format!("round {round}: {problem}"))?;
+        let before = server.memory();
+        let probe = Probe::starts(&server, "other");
+        pause(1_200).await;
+        wrong.extend(
+            probe
+                .finish()
+                .await
+                .wrong(Duration::from_secs(2))
+                .map(|met| format!("round {round}: {met}")),
+        );
+        most = most.max(server.peak().saturating_sub(before));
+    }
+    if most >= 200 {
+        wrong.push(format!("{most} MB more"));
+    }
+    let mut shown = server.end_of(&id, Duration::from_secs(2)).await;
+    if !over(&shown) {
+        let stopped = server.post(&format!("/v1/executions/{id}/stop"), &json!({})).await;
+        shown = server.end_of(&id, Duration::from_secs(5)).await;
+        if !over(&shown) {
+            wrong.push(format!("the stop: {}, then {}", stopped.status, shown["status"]));
+        }
+    }
+    Ok(Seen::unless(
+        &wrong,
+        format!("{} {}, {most} MB more", shown["status"], shown["error"]),
+    ))
+}
+
+async fn stop(ground: Ground) -> Result<Seen, String> {
+    let server = ground.server().await?;
+    let id = poisoned(&server).await?;
+    pause(1_500).await;
+    let begun = Instant::now();
+    let request = server.request("POST", &format!("/v1/executions/{id}/stop")).body("{}");
+    let answer = server.send(&request.patience(Duration::from_secs(8))).await;
+    let took = begun.elapsed();
+    // One that has ended by itself can't be stopped, which is an answer too.
+    let answered = (200..500).contains(&answer.status) && took < Duration::from_secs(5);
+    Ok(Seen::new(
+        answered,
+        format!("{} after {} ms", answer.status, took.as_millis()),
+    ))
+}

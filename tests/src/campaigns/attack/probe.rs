@@ -1,0 +1,102 @@
+//! Others: whether they are still served while somebody is attacked, and how late.
+
+use super::server::Server;
+use super::wire::{self, Request};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// A request that has no answer by then has none. No bound of a try is longer.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// What others met.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Met {
+    /// Requests that were answered as they should be.
+    pub(super) served: u32,
+    /// The longest that took.
+    pub(super) longest: Duration,
+    /// What went wrong first.
+    pub(super) problem: Option<String>,
+}
+
+impl Met {
+    /// What is wrong with it, if something is.
+    pub(super) fn wrong(&self, bound: Duration) -> Option<String> {
+        if let Some(problem) = &self.problem {
+            return Some(format!("others were not served: {problem}"));
+        }
+        if self.served == 0 {
+            return Some("others were not served once".to_owned());
+        }
+        let late = self.longest > bound;
+        late.then(|| format!("others waited {} ms", self.longest.as_millis()))
+    }
+}
+
+/// Somebody who asks again and again.
+pub(super) struct Probe {
+    met: Arc<Mutex<Met>>,
+    asking: JoinHandle<()>,
+}
+
+impl Probe {
+    /// Asks for the server's health.
+    pub(super) fn health(server: &Server) -> Self {
+        Self::of(server.port(), server.request("GET", "/healthz"))
+    }
+
+    /// Starts executions of a flow, which must be there.
+    pub(super) fn starts(server: &Server, flow: &str) -> Self {
+        let path = format!("/v1/flows/{flow}/executions");
+        Self::of(server.port(), server.request("POST", &path).body("{\"input\":{}}"))
+    }
+
+    fn of(port: u16, request: Request) -> Self {
+        let met = Arc::new(Mutex::new(Met::default()));
+        let noted = Arc::clone(&met);
+        let request = request.patience(PATIENCE);
+        let asking = tokio::spawn(async move {
+            loop {
+                let begun = Instant::now();
+                let mut answer = wire::send(port, &request).await;
+                // Whoever is cut off asks again, as every probe does: the bound is on how long it takes altogether.
+                while answer.status == 0 && begun.elapsed() < PATIENCE {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    answer = wire::send(port, &request).await;
+                }
+                {
+                    let mut met = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                    met.longest = met.longest.max(begun.elapsed());
+                    match answer.status {
+                        200..300 => met.served += 1,
+                        status if met.problem.is_none() => met.problem = Some(format!("{status} {}", answer.text)),
+                        _ => {}
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        Self { met, asking }
+    }
+
+    /// What was met until now. A request that is still waiting counts if it is given the time to end.
+    pub(super) async fn finish(self) -> Met {
+        let before = self.met().served;
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE && self.met().served == before && self.met().problem.is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.met()
+    }
+
+    fn met(&self) -> Met {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.asking.abort();
+    }
+}

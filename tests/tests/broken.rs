@@ -1,0 +1,349 @@
+//! Executions that can't be gone on with: they are set aside, and the others go on.
+
+use starbridge_fdl::check;
+use starbridge_fdl::graph::{Fault, Flow, FlowParts, Leave, Output, Program, Scope};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::{Format, Source};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_kit::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
+use starbridge_machine::{Signal, Status};
+use starbridge_memory::MemoryStore;
+use starbridge_ports::{Broken, Connector, Mark, OutcomeFuture, Query, Record, Request, Store};
+use starbridge_runtime::{
+    Command, Connectors, Engine, EngineSettings, FlowTable, Reply, ResourceMap, SecretUse, Shard, StartRequest,
+    TokenKeys, Vault, World, Writer, note_end, note_start,
+};
+use starbridge_sqlite::SqliteStore;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// What a step that should make its output does instead.
+#[derive(Debug)]
+struct Poison {
+    /// Ends the process in place of a panic.
+    abort: bool,
+    runs: AtomicUsize,
+    /// From so many runs on it is cured.
+    cured: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Step(Arc<Poison>);
+
+impl Program for Step {
+    fn run(&self, _: &Scope<'_>) -> Result<Output, Fault> {
+        let run = self.0.runs.fetch_add(1, Ordering::SeqCst);
+        if run >= self.0.cured.load(Ordering::SeqCst) {
+            return Ok(Output::default());
+        }
+        if self.0.abort {
+            std::process::abort();
+        }
+        std::panic::resume_unwind(Box::new("a plan of the test".to_owned()));
+    }
+}
+
+impl Poison {
+    fn new(cured: usize, abort: bool) -> Arc<Self> {
+        Arc::new(Self {
+            abort,
+            runs: AtomicUsize::new(0),
+            cured: AtomicUsize::new(cured),
+        })
+    }
+}
+
+/// A call that never comes back.
+struct Never;
+
+impl Connector for Never {
+    fn call(&self, _: Request) -> OutcomeFuture<'_> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn flow(steps: &str) -> Flow {
+    let text = format!(r#"{{"version": "v1", "type": "flow", "steps": {steps}}}"#);
+    let checked = check(&Source::new("test", text).with_format(Format::Json), &Limits::default());
+    Arc::unwrap_or_clone(checked.flow.unwrap())
+}
+
+/// `poisoned`: its step `boom` is the poison, after a pause that makes the start durable. `waits`: it has a call out.
+fn flows(poison: &Arc<Poison>) -> FlowTable {
+    let boom = flow(r#"[{"type": "wait", "name": "pause", "duration": 1}, {"type": "pass", "name": "boom"}]"#);
+    let step = boom.step_named("boom").unwrap();
+    let mut parts: FlowParts = (*boom).clone();
+    parts.steps[step.0 as usize].leave = Leave::Program(Arc::new(Step(poison.clone())));
+    let mut flows = FlowTable::default();
+    flows.put("poisoned", Arc::new(Flow::new(parts).unwrap()));
+    let waits = flow(r#"[{"type": "task", "name": "call", "resourceArn": "http://127.0.0.1/never"}]"#);
+    flows.put("waits", Arc::new(waits));
+    flows.put("passes", Arc::new(flow(r#"[{"type": "pass", "name": "p"}]"#)));
+    flows
+}
+
+/// A running engine.
+struct Running {
+    store: Arc<dyn Store>,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Running {
+    fn over(store: &Arc<dyn Store>, poison: &Arc<Poison>) -> Self {
+        note_start(store.as_ref(), now()).unwrap();
+        let shard = Shard::new(
+            flows(poison),
+            ResourceMap::default(),
+            Arc::new(Limits::default()),
+            |request: &StartRequest, _: Timestamp| birth(request),
+        );
+        let history: Arc<dyn starbridge_ports::History> = store.clone();
+        let world = World {
+            queues: None,
+            leases: None,
+            history: history.clone(),
+            connectors: Connectors::from([("http", Arc::new(Never) as Arc<dyn Connector>)]),
+            clock: Arc::new(SystemClock),
+            vault: Arc::new(Vault::new(
+                Arc::new(EnvironmentSecrets),
+                SecretUse::default(),
+                TokenKeys::new(vec![[1; 32]]),
+            )),
+            tokens: fresh_token_keys().unwrap(),
+        };
+        let (commands, inbox) = mpsc::channel(64);
+        let writer = Writer::start(history).unwrap();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let engine = Engine::new(shard, world, EngineSettings::default(), inbox, |_, _| {});
+            runtime
+                .unwrap()
+                .block_on(engine.writing_through(&writer).serve())
+                .unwrap();
+        });
+        Self {
+            store: store.clone(),
+            commands,
+        }
+    }
+
+    fn start(&self, flow: &str) -> Text {
+        let (reply, answer) = oneshot::channel();
+        let request = StartRequest {
+            flow: flow.into(),
+            ..StartRequest::default()
+        };
+        let command = Command::Start {
+            request: Box::new(request),
+            wait: false,
+            reply,
+        };
+        self.commands.blocking_send(command).unwrap();
+        answer.blocking_recv().unwrap().unwrap().begun.execution
+    }
+
+    fn signal(&self, execution: &Text, signal: Signal) -> Reply {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Signal {
+            execution: execution.clone(),
+            signal: Box::new(signal),
+            reply: Some(reply),
+        };
+        self.commands.blocking_send(command).unwrap();
+        answer.blocking_recv().unwrap()
+    }
+
+    fn record(&self, execution: &Text) -> Record {
+        self.store.record(execution).unwrap().unwrap()
+    }
+
+    /// Waits for the record to be as wanted.
+    fn until(&self, execution: &Text, wanted: impl Fn(&Record) -> bool) -> Record {
+        let begun = Instant::now();
+        loop {
+            let record = self.record(execution);
+            if wanted(&record) {
+                return record;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{record:?}");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    fn broken(&self) -> Vec<Text> {
+        let query = Query {
+            broken: true,
+            limit: 100,
+            ..Query::default()
+        };
+        let page = self.store.list(&query).unwrap();
+        page.items.into_iter().map(|listed| listed.id).collect()
+    }
+}
+
+fn now() -> Timestamp {
+    starbridge_ports::Clock::now(&SystemClock)
+}
+
+fn stop() -> Signal {
+    Signal::Stop {
+        error: None,
+        cause: "enough".to_owned(),
+        by: None,
+        rollback: true,
+    }
+}
+
+fn is_broken(record: &Record) -> bool {
+    record.broken.is_some()
+}
+
+fn each_store(work: impl Fn(Arc<dyn Store>)) {
+    work(Arc::new(MemoryStore::new()));
+    let folder = tempfile::tempdir().unwrap();
+    work(Arc::new(SqliteStore::open(folder.path().join("store.db")).unwrap()));
+}
+
+#[test]
+fn what_panics_three_times_in_a_row_is_set_aside_and_others_go_on() {
+    each_store(|store| {
+        let poison = Poison::new(usize::MAX, false);
+        let engine = Running::over(&store, &poison);
+        let id = engine.start("poisoned");
+        let record = engine.until(&id, is_broken);
+        assert_eq!(poison.runs.load(Ordering::SeqCst), 3);
+        assert_eq!(record.status, Status::Running);
+        let cause = record.broken.unwrap().cause;
+        assert!(
+            cause.contains("3 times") && cause.contains("a plan of the test"),
+            "{cause}"
+        );
+        assert_eq!(engine.broken(), std::slice::from_ref(&id));
+        assert!(!store.awake().unwrap().contains(&id));
+        let other = engine.start("passes");
+        engine.until(&other, |record| record.status == Status::Succeeded);
+        // It is not taken up by a start either.
+        let next = Running::over(&store, &poison);
+        next.start("passes");
+        assert_eq!(next.signal(&id, stop()), Reply::Taken);
+        assert_eq!(next.record(&id).status, Status::Stopped);
+        assert_eq!(poison.runs.load(Ordering::SeqCst), 3);
+        assert_eq!(next.broken(), [] as [Text; 0]);
+    });
+}
+
+#[test]
+fn what_panics_twice_and_then_goes_on_is_not_set_aside() {
+    each_store(|store| {
+        let poison = Poison::new(2, false);
+        let engine = Running::over(&store, &poison);
+        let id = engine.start("poisoned");
+        let record = engine.until(&id, |record| record.ended.is_some());
+        assert_eq!((record.status, record.broken), (Status::Succeeded, None));
+        assert_eq!(poison.runs.load(Ordering::SeqCst), 3);
+    });
+}
+
+#[test]
+fn an_operator_lets_one_that_was_set_aside_go_on() {
+    each_store(|store| {
+        let poison = Poison::new(usize::MAX, false);
+        let engine = Running::over(&store, &poison);
+        let id = engine.start("poisoned");
+        engine.until(&id, is_broken);
+        poison.cured.store(0, Ordering::SeqCst);
+        assert_eq!(engine.signal(&id, Signal::Redrive { by: None }), Reply::Taken);
+        let record = engine.until(&id, |record| record.ended.is_some());
+        assert_eq!((record.status, record.broken), (Status::Succeeded, None));
+    });
+}
+
+#[test]
+fn a_stop_that_took_the_process_along_is_done_without_computing_the_next_time() {
+    each_store(|store| {
+        let poison = Poison::new(0, false);
+        let engine = Running::over(&store, &poison);
+        let id = engine.start("waits");
+        let broken = Broken {
+            since: now(),
+            cause: "a plan of the test".into(),
+        };
+        store
+            .mark(&[(id.clone(), Mark::Broken(broken)), (id.clone(), Mark::Failed)])
+            .unwrap();
+        let next = Running::over(&store, &poison);
+        next.start("passes");
+        assert_eq!(next.signal(&id, stop()), Reply::Taken);
+        let record = next.record(&id);
+        assert_eq!(
+            (record.status, record.attempts, record.broken),
+            (Status::Stopped, 0, None)
+        );
+        // The stop is the last event: no call was given up.
+        let turns = store.load_whole(&id).unwrap().unwrap().turns;
+        assert_eq!(turns.last().unwrap().events, 1);
+    });
+}
+
+/// Where the store of a process that is to be ended is.
+const STORE: &str = "STARBRIDGE_TEST_POISONED_STORE";
+
+/// What the processes of the next test run.
+#[test]
+fn a_process_with_a_poison() {
+    let Some(path) = std::env::var_os(STORE) else {
+        return;
+    };
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(Path::new(&path)).unwrap());
+    let engine = Running::over(&store, &Poison::new(usize::MAX, true));
+    if store.counts().unwrap().is_empty() {
+        for _ in 0..20 {
+            engine.start("waits");
+        }
+        engine.start("poisoned");
+    }
+    let poisoned = store.list(&Query {
+        flow: Some("poisoned".into()),
+        limit: 1,
+        ..Query::default()
+    });
+    let id = poisoned.unwrap().items.first().unwrap().id.clone();
+    engine.until(&id, is_broken);
+    note_end(store.as_ref()).unwrap();
+}
+
+#[test]
+fn what_ends_the_process_three_times_is_set_aside_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let mut ends = Vec::new();
+    for _ in 0..5 {
+        let program = std::env::current_exe().unwrap();
+        let run = std::process::Command::new(program)
+            .args(["--exact", "a_process_with_a_poison"])
+            .env(STORE, &path)
+            .output()
+            .unwrap();
+        ends.push(run.status.code());
+        if run.status.success() {
+            break;
+        }
+    }
+    assert_eq!(ends, [None, None, None, Some(0)]);
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).unwrap());
+    let all = store.list(&Query {
+        limit: 100,
+        ..Query::default()
+    });
+    let all = all.unwrap().items;
+    assert_eq!(all.len(), 21);
+    for listed in all {
+        let (flow, record) = (listed.record.flow.clone(), listed.record);
+        assert_eq!(record.broken.is_some(), flow == "poisoned", "{record:?}");
+        assert!(record.attempts < 3, "{record:?}");
+    }
+}

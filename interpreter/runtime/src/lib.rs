@@ -15,6 +15,7 @@ pub mod schedule;
 mod secrets;
 mod shard;
 mod starts;
+mod stored_events;
 mod tokens;
 
 pub use engine::{
@@ -34,4 +35,5 @@ pub use shard::{
     Step as ShardStep, child_id, load,
 };
 pub use starts::{note_end, note_start};
+pub use stored_events::{each_stored_event, read_stored, stored_events};
 pub use tokens::{TokenError, TokenKeys};

@@ -1,13 +1,12 @@
 //! Runs that are kept in a store: begun once, gone on with as often as needed.
 
 use super::{Begun, LocalError, LocalRun};
-use crate::exported::stored_events;
 use crate::node::{NodeError, load_flows, token_keys};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{CallToSend, Event, Status};
 use starbridge_ports::{History, Query, Record, Store, StoreError};
-use starbridge_runtime::{FlowTable, TokenKeys};
+use starbridge_runtime::{FlowTable, TokenKeys, stored_events};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

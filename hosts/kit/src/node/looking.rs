@@ -2,13 +2,12 @@
 
 use super::Node;
 use crate::described::describe_state;
-use crate::exported::{each_stored_event, read_stored, stored_events};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Detail, Event, EventId, State};
 use starbridge_ports::{Query, Record, StoreError, Turn};
-use starbridge_runtime::{ForkRequest, Snapshot};
+use starbridge_runtime::{ForkRequest, Snapshot, each_stored_event, read_stored, stored_events};
 use std::sync::Arc;
 
 /// A result of looking.

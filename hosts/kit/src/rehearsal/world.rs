@@ -5,7 +5,6 @@ use super::interruption::{Crash, Interruption, Moment};
 use super::mocks::Mocks;
 use super::outcome::Outcome;
 use super::silence::Silence;
-use crate::exported::stored_events;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
@@ -13,7 +12,9 @@ use starbridge_fdl::value::Text;
 use starbridge_machine::{CallToSend, Detail, Event, EventId, Rejection, Signal, Started};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Append, Refusal, Store, StoreError};
-use starbridge_runtime::{Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest, load};
+use starbridge_runtime::{
+    Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest, load, stored_events,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 

@@ -1,0 +1,53 @@
+//! The events that a store keeps of an execution.
+
+use starbridge_fdl::graph::Flow;
+use starbridge_machine::history::read_turn;
+use starbridge_machine::{Event, EventId};
+use starbridge_ports::{Store, StoreError, Turn};
+
+/// The events of an execution that a store keeps, in order, a part at a time, as long as `see` asks for more.
+pub fn each_stored_event(
+    store: &dyn Store,
+    flow: &Flow,
+    execution: &str,
+    mut see: impl FnMut(&Event) -> bool,
+) -> Result<(), StoreError> {
+    const TOGETHER: u32 = 10_000;
+    let mut next = EventId(1);
+    loop {
+        let turns = store.turns(execution, next, TOGETHER, false)?;
+        if turns.is_empty() {
+            return Ok(());
+        }
+        for turn in turns {
+            for event in read_stored(flow, execution, &turn)? {
+                next = event.id.next();
+                if !see(&event) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// The events of a turn that a store keeps.
+pub fn read_stored(flow: &Flow, execution: &str, turn: &Turn) -> Result<Vec<Event>, StoreError> {
+    let events = read_turn(flow, turn.first, turn.time, &turn.text);
+    events.map_err(|error| StoreError::Corrupt(format!("execution {execution}: {error}")))
+}
+
+/// The events of an execution that a store keeps, the first so many and the rest of their turn.
+pub fn stored_events(store: &dyn Store, flow: &Flow, execution: &str, most: u64) -> Result<Vec<Event>, StoreError> {
+    let last = match most {
+        u64::MAX => u64::MAX,
+        most => store
+            .turn_of(execution, EventId(most))?
+            .map_or(u64::MAX, |turn| turn.last().0),
+    };
+    let mut events: Vec<Event> = Vec::new();
+    each_stored_event(store, flow, execution, |event| {
+        events.push(event.clone());
+        event.id.0 < last
+    })?;
+    Ok(events)
+}

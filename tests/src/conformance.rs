@@ -7,10 +7,10 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
 use starbridge_fdl::value::Text;
-use starbridge_kit::rehearsal::{
+use starbridge_machine::{Event, EventId, State, history};
+use starbridge_simulator::{
     Case, Crash, FlowSource, Flows, Interruption, Moment, Outcome, Rehearsal, TestFile, compare,
 };
-use starbridge_machine::{Event, EventId, State, history};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;

@@ -23,8 +23,8 @@ use run::{Run, Way};
 use serde_json::Value;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
-use starbridge_kit::rehearsal::{Case, Expect, TestFile, compare};
 use starbridge_machine::Event;
+use starbridge_simulator::{Case, Expect, TestFile, compare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{Format, Source};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_kit::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_machine::{Signal, Status};
 use starbridge_memory::MemoryStore;
+use starbridge_node::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_ports::{Broken, Connector, Mark, OutcomeFuture, Query, Record, Request, Store};
 use starbridge_runtime::{
     Command, Connectors, Engine, EngineSettings, FlowTable, Reply, ResourceMap, SecretUse, Shard, StartRequest,

@@ -2,7 +2,7 @@
 
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
-use starbridge_kit::rehearsal::{Rehearsal, TestFile, compare};
+use starbridge_simulator::{Rehearsal, TestFile, compare};
 use starbridge_tests::{conformance, data};
 use std::path::PathBuf;
 

@@ -10,8 +10,8 @@ use snippets::{Fence, Page};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
 use starbridge_fdl::value::Value;
-use starbridge_kit::rehearsal::{Outcome, Rehearsal, TestFile, compare};
 use starbridge_machine::history;
+use starbridge_simulator::{Outcome, Rehearsal, TestFile, compare};
 use starbridge_tests::{conformance, data};
 
 fn pages(folder: &str) -> Vec<Page> {
@@ -137,7 +137,7 @@ fn rehearse(page: &Page, fence: &Fence, history: &mut String) -> Vec<String> {
 }
 
 /// An example that says nothing of how it ends shows nothing.
-fn nothing_expected(case: &starbridge_kit::rehearsal::Case, outcome: &Outcome) -> Option<String> {
+fn nothing_expected(case: &starbridge_simulator::Case, outcome: &Outcome) -> Option<String> {
     let silent = case.expect.status.is_none();
     silent.then(|| format!("`{}` expects no status; it was {}", case.name, outcome.status))
 }

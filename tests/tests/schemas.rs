@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use starbridge_fdl::limits::Limits;
-use starbridge_kit::exported::{export_event, export_head};
-use starbridge_kit::rehearsal::{Rehearsal, TestFile};
+use starbridge_node::exported::{export_event, export_head};
+use starbridge_simulator::{Rehearsal, TestFile};
 use starbridge_tests::{conformance, data, operated};
 use std::path::PathBuf;
 

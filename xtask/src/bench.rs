@@ -61,7 +61,7 @@ fn invoking() -> Outcome {
         Ok(program) => program,
         Err(problem) => return Outcome::Failed(problem),
     };
-    let mut bench = cargo(&["bench", "--package", "starbridge-bootstrap", "--bench", "invoking"]);
+    let mut bench = cargo(&["bench", "--package", "starbridge-lambda-host", "--bench", "invoking"]);
     bench
         .env(Kind::Rie.variable(), emulator)
         .env("STARBRIDGE_BOOTSTRAP", program);
@@ -79,7 +79,7 @@ fn sqs() -> Outcome {
         "--package",
         "starbridge-cli",
         "--package",
-        "starbridge-sqs",
+        "starbridge-connector-sqs",
         "--features",
         "starbridge-cli/aws",
         "--bench",

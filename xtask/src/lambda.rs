@@ -56,7 +56,7 @@ pub fn build(choice: Choice) -> Result<PathBuf, String> {
         "--profile",
         "lambda",
         "--package",
-        "starbridge-bootstrap",
+        "starbridge-lambda-host",
         "--features",
         features,
     ]);

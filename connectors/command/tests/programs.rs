@@ -1,6 +1,6 @@
 //! Programs that every machine has, run and given up.
 
-use starbridge_command::{CommandConnector, CommandSettings, Programs, Supervisor};
+use starbridge_connector_command::{CommandConnector, CommandSettings, Programs, Supervisor};
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Via};

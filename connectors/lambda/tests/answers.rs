@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings, base64};
+use starbridge_connector_lambda::LambdaConnector;
 use starbridge_fdl::graph::Pattern;
-use starbridge_lambda::LambdaConnector;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Answering, Heard, Said};
 use std::sync::Mutex;

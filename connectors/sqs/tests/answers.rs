@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings};
+use starbridge_connector_sqs::SqsConnector;
 use starbridge_fdl::graph::Pattern;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Answering, Heard, Said};
-use starbridge_sqs::SqsConnector;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ use crate::output::{Output, bad, fault};
 use clap::Args;
 use reqwest::{Method, Url};
 use starbridge_fdl::value::{Object, Value};
-use starbridge_kit::system::reason;
+use starbridge_node::system::reason;
 use std::error::Error;
 use std::future::Future;
 use std::path::PathBuf;

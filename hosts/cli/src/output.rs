@@ -2,8 +2,8 @@
 
 use crate::exit::Exit;
 use anstream::AutoStream;
-use starbridge_kit::escaping::{escaped_json, escaped_lines};
-use starbridge_kit::system::reason;
+use starbridge_node::escaping::{escaped_json, escaped_lines};
+use starbridge_node::system::reason;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The two streams, and how much is to be said on them.

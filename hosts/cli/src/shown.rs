@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::finish;
 use crate::table::{NOTHING, listing, time, took};
 use starbridge_fdl::value::{Object, Value};
-use starbridge_kit::escaping::escaped;
+use starbridge_node::escaping::escaped;
 
 /// Of an event's detail so many characters are shown.
 const DETAIL: usize = 120;

@@ -1,7 +1,7 @@
 //! Programs that this command runs for flows: each has this very program as its supervisor, and none reads what this process
 //! was given.
 
-use starbridge_kit::programs::Supervisor;
+use starbridge_node::programs::Supervisor;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ const SUPERVISE: &str = "supervise-program";
 pub fn supervise(arguments: &[OsString]) -> Option<ExitCode> {
     match arguments {
         #[cfg(target_os = "linux")]
-        [_, only] if only == SUPERVISE => Some(starbridge_kit::programs::supervise()),
+        [_, only] if only == SUPERVISE => Some(starbridge_node::programs::supervise()),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Tables and times, for people to read.
 
 use starbridge_fdl::time::Timestamp;
-use starbridge_kit::escaping::escaped;
+use starbridge_node::escaping::escaped;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -115,7 +115,7 @@ pub fn took(from: Option<&str>, to: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_kit::escaping::is_control;
+    use starbridge_node::escaping::is_control;
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

@@ -6,7 +6,7 @@ use crate::function::{Invocation, Running};
 use crate::onward::Continuation;
 use axum::http::Method;
 use starbridge_fdl::value::{Array, Object, Text, Value};
-use starbridge_kit::callbacks::read_entry;
+use starbridge_node::callbacks::read_entry;
 use starbridge_runtime::Reply;
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -6,9 +6,9 @@ use axum::http::Method;
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::aws;
-use starbridge_kit::tables::DURABILITY;
 use starbridge_machine::EventId;
+use starbridge_node::aws;
+use starbridge_node::tables::DURABILITY;
 use starbridge_server::execution_shape;
 use std::path::Path;
 
@@ -81,7 +81,7 @@ fn before(running: &Running, flow: &str, start: &Object) -> Result<Option<Text>,
 }
 
 fn answer(running: &Running, id: &Text, history: bool) -> Result<Value, Failure> {
-    let failed = |error: starbridge_kit::node::LookError| Failure::new("StoreFailed", error.to_string());
+    let failed = |error: starbridge_node::node::LookError| Failure::new("StoreFailed", error.to_string());
     let found = running.node.execution(id).map_err(failed)?;
     let mut shape = match execution_shape(&found) {
         Value::Object(shape) => shape,

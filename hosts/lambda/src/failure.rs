@@ -2,7 +2,7 @@
 
 use lambda_runtime::Diagnostic;
 use starbridge_fdl::value::Value;
-use starbridge_kit::node::{NodeError, NotTaken};
+use starbridge_node::node::{NodeError, NotTaken};
 use starbridge_ports::StoreError;
 
 /// Why an event can't be answered: a stable name, and words for people.

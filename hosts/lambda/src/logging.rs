@@ -1,8 +1,8 @@
 //! What is written while the function runs: a JSON object a line, with execution and step where there are any.
 
 use crate::Failure;
-use starbridge_kit::config::Config;
-use starbridge_kit::escaping::JsonLines;
+use starbridge_node::config::Config;
+use starbridge_node::escaping::JsonLines;
 use tracing_subscriber::EnvFilter;
 
 /// From here on what happens is written. A level that is none means the usual one.

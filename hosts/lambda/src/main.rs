@@ -1,8 +1,8 @@
 //! The interpreter as a function of AWS Lambda.
 
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
-use starbridge_bootstrap::{Function, logging, settings};
 use starbridge_fdl::value::Value;
+use starbridge_lambda_host::{Function, logging, settings};
 
 fn main() -> Result<(), lambda_runtime::Error> {
     let config = settings::read();

@@ -29,7 +29,7 @@ impl GoOn {
     pub(crate) fn through(queue: &str, dead_letters: &str) -> Result<Self, String> {
         let letters = Some(dead_letters).filter(|queue| !queue.is_empty());
         Ok(Self {
-            queue: starbridge_kit::aws::onward(queue, letters)?,
+            queue: starbridge_node::aws::onward(queue, letters)?,
             buries: letters.is_some(),
         })
     }

@@ -3,7 +3,7 @@
 use crate::event::Kind;
 use crate::function::Running;
 use starbridge_fdl::value::{Array, Object, Value};
-use starbridge_kit::node::Counters;
+use starbridge_node::node::Counters;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 

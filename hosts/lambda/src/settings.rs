@@ -3,8 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "this is where environment and package come in")]
 
 use crate::Failure;
-use starbridge_kit::config::Config;
-use starbridge_kit::node::PutError;
+use starbridge_node::config::Config;
+use starbridge_node::node::PutError;
 use std::path::{Path, PathBuf};
 
 /// Where Lambda puts the package.

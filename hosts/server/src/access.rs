@@ -17,9 +17,9 @@ use axum::response::{IntoResponse, Response};
 use browser::Sent;
 use client_address::client_address;
 use sha2::{Digest, Sha256};
-use starbridge_kit::callbacks::{Client, invalid_token};
-use starbridge_kit::config::TokenConfig;
-use starbridge_kit::problem::Problem;
+use starbridge_node::callbacks::{Client, invalid_token};
+use starbridge_node::config::TokenConfig;
+use starbridge_node::problem::Problem;
 use starbridge_runtime::hexadecimal;
 use std::net::{IpAddr, SocketAddr};
 

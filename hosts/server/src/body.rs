@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use starbridge_fdl::value::{Object, ReadError, Value};
-use starbridge_kit::problem::{Answer, Problem};
+use starbridge_node::problem::{Answer, Problem};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,7 +3,7 @@
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::problem::{Answer, Problem, quoted};
+use starbridge_node::problem::{Answer, Problem, quoted};
 use std::collections::BTreeMap;
 
 /// The members of a body, each to be taken by name.

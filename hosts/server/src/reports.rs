@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::limits::Limits;
-use starbridge_kit::problem::Answer;
+use starbridge_node::problem::Answer;
 
 /// Bytes of a report beside its data.
 const ENVELOPE: usize = 64 * 1024;

@@ -15,9 +15,9 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use starbridge_fdl::limits::Limits;
-use starbridge_kit::callbacks::{self, Client, HandedIn, Reports};
-use starbridge_kit::node::Node;
-use starbridge_kit::problem::Problem;
+use starbridge_node::callbacks::{self, Client, HandedIn, Reports};
+use starbridge_node::node::Node;
+use starbridge_node::problem::Problem;
 use starbridge_runtime::Report;
 use std::sync::Arc;
 

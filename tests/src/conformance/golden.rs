@@ -5,9 +5,9 @@
 use crate::data;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
-use starbridge_kit::exported::{ExportedHistory, export_event, export_head};
-use starbridge_kit::rehearsal::{Case, Flows, Rehearsal};
 use starbridge_machine::Event;
+use starbridge_node::exported::{ExportedHistory, export_event, export_head};
+use starbridge_simulator::{Case, Flows, Rehearsal};
 use std::collections::BTreeMap;
 
 /// Longer histories are not kept.

@@ -6,10 +6,10 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_kit::rehearsal::{Case, Mock, Mocks, Outcome, Silence, Stop};
 use starbridge_machine::{
     CallToSend, Detail, Event, EventId, Failure, Fork, Rejection, Resolution, Signal, Started, State, copied, history,
 };
+use starbridge_simulator::{Case, Mock, Mocks, Outcome, Silence, Stop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use starbridge_fdl::limits::Limits;
-use starbridge_kit::rehearsal::{Case, Flows, Rehearsal, TestFile};
+use starbridge_simulator::{Case, Flows, Rehearsal, TestFile};
 use starbridge_tests::{conformance, data};
 use std::path::Path;
 

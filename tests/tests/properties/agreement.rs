@@ -4,7 +4,7 @@ use crate::model::{OPEN, Told, tell};
 use crate::promises;
 use crate::random::EVENTS;
 use serde_json::{Value, json};
-use starbridge_kit::rehearsal::{Outcome, Rehearsal};
+use starbridge_simulator::{Outcome, Rehearsal};
 
 /// Runs a test file on both; says where they differ. `Ok(false)`: the case can't be compared.
 pub fn compare(file: &Value) -> Result<bool, String> {

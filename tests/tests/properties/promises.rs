@@ -8,11 +8,11 @@ use serde_json::Value;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::Text;
-use starbridge_kit::rehearsal::{
-    Case, Crash, Flows, Interruption, Moment, Outcome, Rehearsal, RehearsalError, Stop, TestFile,
-};
 use starbridge_machine::{Event, EventId, State, history as form};
 use starbridge_runtime::{Outgoing, Shard};
+use starbridge_simulator::{
+    Case, Crash, Flows, Interruption, Moment, Outcome, Rehearsal, RehearsalError, Stop, TestFile,
+};
 use starbridge_tests::conformance;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use super::{files, nothing_wrong};
 use starbridge_fdl::diagnostics::Code;
-use starbridge_kit::rehearsal::TestFile;
+use starbridge_simulator::TestFile;
 use std::collections::BTreeMap;
 
 #[test]

@@ -58,7 +58,8 @@ fn links(text: &str) -> Vec<String> {
 
 /// Words that are paths of the project: they begin with one of its folders.
 fn named_paths(text: &str) -> Vec<String> {
-    const FOLDERS: [&str; 11] = [
+    const FOLDERS: [&str; 12] = [
+        "aws/",
         "connectors/",
         "docs/",
         "examples/",

@@ -3,24 +3,45 @@
 use super::metadata::{closure, own};
 use super::nothing_wrong;
 
-/// Where a package stands: it may use packages of lower floors only.
-fn floor(name: &str) -> Option<u32> {
-    Some(match name {
-        // What starts services for tests knows nothing of the project.
-        "starbridge-fdl" | "starbridge-services" => 0,
-        "starbridge-machine" => 1,
-        "starbridge-ports" => 2,
-        "starbridge-runtime" => 3,
-        // Stores and connectors know neither the runtime nor each other: `may_use` says so.
-        "starbridge-memory" | "starbridge-sqlite" | "starbridge-postgres" | "starbridge-dynamodb" => 3,
-        "starbridge-http" | "starbridge-queue" | "starbridge-s3" | "starbridge-sqs" | "starbridge-redis"
-        | "starbridge-lambda" | "starbridge-command" | "starbridge-aws" => 3,
-        "starbridge-kit" => 4,
-        "starbridge-server" => 5,
-        "starbridge-cli" | "starbridge-bootstrap" => 6,
-        "starbridge-tests" | "xtask" => 7,
-        _ => return None,
-    })
+/// The project's packages, floor by floor: a package may use packages of lower floors only.
+const FLOORS: [&[&str]; 10] = [
+    // What starts services for tests knows nothing of the project.
+    &["starbridge-fdl", "starbridge-services"],
+    &["starbridge-machine"],
+    &["starbridge-ports"],
+    &["starbridge-runtime", "starbridge-aws"],
+    &CONCRETE,
+    &["starbridge-simulator"],
+    // Diagrams are tested with simulated runs.
+    &["starbridge-diagram", "starbridge-node"],
+    &["starbridge-server"],
+    &["starbridge-cli", "starbridge-lambda-host"],
+    &["starbridge-tests", "xtask"],
+];
+
+/// The stores and connectors. They know neither the runtime nor each other.
+const CONCRETE: [&str; 9] = [
+    "starbridge-memory",
+    "starbridge-sqlite",
+    "starbridge-dynamodb",
+    "starbridge-connector-http",
+    "starbridge-connector-command",
+    "starbridge-connector-redis",
+    "starbridge-connector-s3",
+    "starbridge-connector-sqs",
+    "starbridge-connector-lambda",
+];
+
+/// The stores and connectors that reach AWS.
+const ON_AWS: [&str; 4] = [
+    "starbridge-dynamodb",
+    "starbridge-connector-s3",
+    "starbridge-connector-sqs",
+    "starbridge-connector-lambda",
+];
+
+fn floor(name: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&name))
 }
 
 /// Whether a package may be built with another of the project.
@@ -28,23 +49,26 @@ fn may_use(user: &str, used: &str) -> bool {
     let (Some(above), Some(below)) = (floor(user), floor(used)) else {
         return false;
     };
-    if used == "starbridge-aws"
-        && matches!(
-            user,
-            "starbridge-s3" | "starbridge-sqs" | "starbridge-lambda" | "starbridge-dynamodb"
-        )
-    {
-        return true;
-    }
-    let concrete = below == 3 && used != "starbridge-runtime";
-    // Only the kit, and the tests, know which stores and connectors there are.
-    above > below && (!concrete || matches!(user, "starbridge-kit" | "starbridge-tests"))
+    // Only the node, and the tests, know which stores and connectors there are.
+    let all = matches!(user, "starbridge-node" | "starbridge-tests");
+    above > below
+        && match used {
+            "starbridge-aws" => all || ON_AWS.contains(&user),
+            "starbridge-runtime" => !CONCRETE.contains(&user),
+            "starbridge-memory" => all || user == "starbridge-simulator",
+            used => all || !CONCRETE.contains(&used),
+        }
 }
 
 #[test]
 fn imports_point_down() {
     let own = own();
-    let mut wrong = Vec::new();
+    let named = FLOORS
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|name| !own.contains_key(**name));
+    let mut wrong: Vec<String> = named.map(|name| format!("there is no package `{name}`")).collect();
     for (name, package) in &own {
         if floor(name).is_none() {
             wrong.push(format!("`{name}` has no place in this test's table"));
@@ -152,15 +176,7 @@ fn only_their_own_packages_know_aws() {
     let knows = |name: &str| name.starts_with("aws-") || name.starts_with("lambda_");
     let mut wrong = Vec::new();
     for (name, package) in own() {
-        let may = [
-            "starbridge-aws",
-            "starbridge-dynamodb",
-            "starbridge-s3",
-            "starbridge-sqs",
-            "starbridge-lambda",
-            "starbridge-bootstrap",
-        ]
-        .contains(&name);
+        let may = ON_AWS.contains(&name) || matches!(name, "starbridge-aws" | "starbridge-lambda-host");
         for used in package.uses.iter().filter(|used| !may && knows(used)) {
             wrong.push(format!("`{name}` may not use `{used}`"));
         }

@@ -1,5 +1,5 @@
 //! A program that does nothing but supervise another.
 
 fn main() -> std::process::ExitCode {
-    starbridge_command::supervise()
+    starbridge_connector_command::supervise()
 }

@@ -2,7 +2,7 @@
 
 use super::server::{Reply, Server, json};
 use super::setting::{connector, failure, outcome, request, value};
-use starbridge_http::{HttpConnector, HttpSettings};
+use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_ports::{Connector, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,8 +57,8 @@ async fn a_failure_too_large_to_read_leaves_no_connection_behind() {
 #[tokio::test]
 async fn a_connection_that_does_not_open_in_time() {
     struct Never;
-    impl starbridge_http::Lookup for Never {
-        fn lookup(&self, _: &str) -> starbridge_http::LookupFuture {
+    impl starbridge_connector_http::Lookup for Never {
+        fn lookup(&self, _: &str) -> starbridge_connector_http::LookupFuture {
             Box::pin(std::future::pending())
         }
     }

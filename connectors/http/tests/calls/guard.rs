@@ -2,7 +2,7 @@
 
 use super::server::{Server, json};
 use super::setting::{failure, request, value};
-use starbridge_http::{Allowed, Guard, HttpConnector, HttpSettings, Lookup, LookupFuture, Network};
+use starbridge_connector_http::{Allowed, Guard, HttpConnector, HttpSettings, Lookup, LookupFuture, Network};
 use starbridge_ports::{Connector, Outcome};
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::server::{json, talk};
 use super::setting::{failure, request, value};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use starbridge_http::{HttpConnector, HttpSettings};
+use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_ports::{Connector, Outcome};
 use std::sync::Arc;
 use tokio::net::TcpListener;

@@ -3,7 +3,7 @@
 use super::setting::{
     PASSWORD, ask, call, call_within, connector, entries, failed, opened, sent, settings, settings_as, start,
 };
-use starbridge_redis::{Address, RedisConnector, RedisSettings};
+use starbridge_connector_redis::{Address, RedisConnector, RedisSettings};
 use std::time::{Duration, Instant};
 
 /// A call that Redis refuses at once.

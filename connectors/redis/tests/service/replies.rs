@@ -2,8 +2,8 @@
 
 use super::setting::{ask, entries, put, received, replies, replies_as, start};
 use redis::Value;
+use starbridge_connector_redis::{RedisReplies, ReplyStream};
 use starbridge_ports::{ReplyMessage, ReplySource};
-use starbridge_redis::{RedisReplies, ReplyStream};
 use starbridge_services::Service;
 use std::collections::BTreeSet;
 use std::time::Duration;

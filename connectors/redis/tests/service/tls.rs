@@ -1,7 +1,7 @@
 //! `rediss://`: the certificate is checked, as that of an HTTP function is.
 
 use super::setting::{call, failed, only_entry, sent, settings, start};
-use starbridge_redis::{Address, RedisConnector, RedisSettings};
+use starbridge_connector_redis::{Address, RedisConnector, RedisSettings};
 use std::net::TcpListener;
 
 #[tokio::test]

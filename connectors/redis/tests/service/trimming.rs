@@ -2,7 +2,7 @@
 
 use super::setting::{ask, call, connector, entries, sent, settings, start};
 use redis::Value;
-use starbridge_redis::{RedisConnector, RedisSettings};
+use starbridge_connector_redis::{RedisConnector, RedisSettings};
 use starbridge_services::Service;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use crate::stand::{Stand, way};
 use aws_sdk_sqs::types::QueueAttributeName;
+use starbridge_connector_sqs::{ReplyQueue, SqsReplies};
 use starbridge_ports::{ReplyMessage, ReplySource};
-use starbridge_sqs::{ReplyQueue, SqsReplies};
 
 crate::on_both!(
     a_reply_stays_until_it_is_done_with,

@@ -3,11 +3,11 @@
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, QueueAttributeName};
 use starbridge_aws::{Aws, AwsSettings};
+use starbridge_connector_sqs::SqsConnector;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Kind, Service};
-use starbridge_sqs::SqsConnector;
 use std::collections::HashMap;
 use std::future::Future;
 

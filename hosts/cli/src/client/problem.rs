@@ -8,7 +8,7 @@ use serde::Deserialize;
 use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Label, Severity};
 use starbridge_fdl::syntax::{Source, Span};
 use starbridge_fdl::value::{Object, Value};
-use starbridge_kit::escaping::escaped_lines;
+use starbridge_node::escaping::escaped_lines;
 
 /// A problem (RFC 9457).
 #[derive(Clone, Debug)]
@@ -212,7 +212,7 @@ impl Found {
 mod tests {
     use super::*;
     use starbridge_fdl::limits::Limits;
-    use starbridge_kit::described::diagnosed;
+    use starbridge_node::described::diagnosed;
 
     #[test]
     fn what_a_server_found_stands_where_it_was_found() {

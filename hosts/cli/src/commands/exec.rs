@@ -15,16 +15,16 @@ use listening::Listening;
 use progress::Progress;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_kit::callbacks::Listener;
-use starbridge_kit::config::Config;
-use starbridge_kit::exported::export_event;
-use starbridge_kit::further::Further;
-use starbridge_kit::local::{LocalError, LocalRun, LocalSettings};
-use starbridge_kit::programs::CommandSettings;
-use starbridge_kit::reach::Reach;
-use starbridge_kit::stores::open_store;
-use starbridge_kit::system::reason;
 use starbridge_machine::{Signal, State, Status};
+use starbridge_node::callbacks::Listener;
+use starbridge_node::config::Config;
+use starbridge_node::exported::export_event;
+use starbridge_node::further::Further;
+use starbridge_node::local::{LocalError, LocalRun, LocalSettings};
+use starbridge_node::programs::CommandSettings;
+use starbridge_node::reach::Reach;
+use starbridge_node::stores::open_store;
+use starbridge_node::system::reason;
 use starbridge_runtime::{Command, FlowTable, Outgoing, ResourceMap};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -302,7 +302,7 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
 }
 
 async fn listen(options: &Options, output: Output, run: &LocalRun) -> Result<Listener, Exit> {
-    let listener = starbridge_kit::callbacks::listen(options.callback_listen, run.commands(), 1 << 20).await;
+    let listener = starbridge_node::callbacks::listen(options.callback_listen, run.commands(), 1 << 20).await;
     listener.map_err(|error| {
         let message = format!("can't listen for callbacks on {}: {error}", options.callback_listen);
         fault(output, &message, "choose another address with `--callback-listen`")

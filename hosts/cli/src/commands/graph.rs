@@ -4,10 +4,10 @@ use crate::definitions::{load_flow, read_text};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use clap::{Args, ValueEnum};
+use starbridge_diagram::{Coloring, dot, mermaid, svg};
 use starbridge_fdl::graph::Flow;
-use starbridge_kit::exported::ExportedHistory;
-use starbridge_kit::picture::{Coloring, dot, mermaid, svg};
-use starbridge_kit::system::reason;
+use starbridge_node::exported::ExportedHistory;
+use starbridge_node::system::reason;
 use std::path::{Path, PathBuf};
 
 /// Draws a flow

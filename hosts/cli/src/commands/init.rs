@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use clap::Args;
 use serde::Serialize;
-use starbridge_kit::system::reason;
+use starbridge_node::system::reason;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

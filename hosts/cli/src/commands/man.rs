@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use clap::Args;
 use starbridge_fdl::diagnostics::nearest;
-use starbridge_kit::system::reason;
+use starbridge_node::system::reason;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -6,11 +6,11 @@ use crate::output::{Output, bad, fault, finish};
 use clap::Args;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_kit::described::describe_state;
-use starbridge_kit::exported::ExportedHistory;
-use starbridge_kit::replaying::{Parting, Replayed, fold, replay};
-use starbridge_kit::stores::open_store;
 use starbridge_machine::EventId;
+use starbridge_node::described::describe_state;
+use starbridge_node::exported::ExportedHistory;
+use starbridge_node::replaying::{Parting, Replayed, fold, replay};
+use starbridge_node::stores::open_store;
 use std::path::{Path, PathBuf};
 
 /// Folds a history file and says whether it leads to the state it records

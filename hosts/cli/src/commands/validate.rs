@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::render::{self, Format, Report};
 use clap::Args;
 use starbridge_fdl::diagnostics::Severity;
-use starbridge_kit::reach::Reach;
+use starbridge_node::reach::Reach;
 use starbridge_runtime::ResourceMap;
 use std::path::{Path, PathBuf};
 

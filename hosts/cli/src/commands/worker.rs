@@ -13,8 +13,8 @@ use crate::output::{Output, bad, fault};
 use crate::supervising::{keep_to_itself, own_supervisor};
 use clap::Args;
 use shift::Shift;
-use starbridge_kit::programs::{CommandConnector, CommandSettings};
-use starbridge_kit::system::reason;
+use starbridge_node::programs::{CommandConnector, CommandSettings};
+use starbridge_node::system::reason;
 use std::path::Path;
 use std::time::Duration;
 

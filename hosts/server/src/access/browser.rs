@@ -6,7 +6,7 @@
 
 use super::host::{Authority, BadHost, of_request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use starbridge_kit::problem::{Problem, quoted};
+use starbridge_node::problem::{Problem, quoted};
 
 /// A request as far as a browser decides over it.
 pub struct Sent<'a> {

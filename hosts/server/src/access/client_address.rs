@@ -1,7 +1,7 @@
 //! Who asks, where proxies stand before the server.
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use starbridge_kit::config::Network;
+use starbridge_node::config::Network;
 use std::net::{IpAddr, SocketAddr};
 
 /// The address a request comes from. A proxy that is trusted says whom it asks for: in `Forwarded` (RFC 7239) or

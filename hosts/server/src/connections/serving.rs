@@ -11,7 +11,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use starbridge_kit::problem::Problem;
+use starbridge_node::problem::Problem;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;

@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::syntax::Format;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_kit::described::diagnosed;
-use starbridge_kit::node::PutError;
-use starbridge_kit::problem::{Answer, Problem, quoted};
+use starbridge_node::described::diagnosed;
+use starbridge_node::node::PutError;
+use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::KeptFlow;
 
 /// `PUT /v1/flows/{name}`

@@ -9,8 +9,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::Text;
-use starbridge_kit::problem::{Answer, Problem};
 use starbridge_machine::{EventId, Signal};
+use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::Reply;
 
 /// `POST /v1/executions/{id}/stop`

@@ -6,8 +6,8 @@ use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use starbridge_kit::node::ScheduleError;
-use starbridge_kit::problem::{Answer, Problem, quoted};
+use starbridge_node::node::ScheduleError;
+use starbridge_node::problem::{Answer, Problem, quoted};
 
 /// `PUT /v1/schedules/{name}`
 pub async fn put(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {

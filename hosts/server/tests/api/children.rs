@@ -3,8 +3,8 @@
 use crate::harness::Running;
 use serde_json::json;
 use starbridge_fdl::time::Timestamp;
-use starbridge_kit::node::NodeSettings;
-use starbridge_kit::stores::in_memory;
+use starbridge_node::node::NodeSettings;
+use starbridge_node::stores::in_memory;
 use starbridge_ports::{Broken, Mark, Query, Store};
 use starbridge_server::Access;
 use std::sync::Arc;

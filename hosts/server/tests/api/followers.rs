@@ -5,9 +5,9 @@ use crate::held::Held;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use starbridge_fdl::value::Text;
-use starbridge_kit::node::Heard;
-use starbridge_kit::stores::in_memory;
 use starbridge_machine::EventId;
+use starbridge_node::node::Heard;
+use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use starbridge_kit::config::Config;
-use starbridge_kit::node::{Node, NodeSettings};
-use starbridge_kit::stores::in_memory;
+use starbridge_node::config::Config;
+use starbridge_node::node::{Node, NodeSettings};
+use starbridge_node::stores::in_memory;
 use starbridge_server::{Access, Server, ServerSettings};
 use std::sync::Arc;
 use tokio::net::TcpSocket;

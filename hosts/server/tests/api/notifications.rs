@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 use starbridge_fdl::time::Timestamp;
-use starbridge_kit::node::{NodeSettings, ShownTarget};
-use starbridge_kit::notify::{Target, TargetConfig, signature};
-use starbridge_kit::stores::in_memory;
+use starbridge_node::node::{NodeSettings, ShownTarget};
+use starbridge_node::notify::{Target, TargetConfig, signature};
+use starbridge_node::stores::in_memory;
 use starbridge_ports::{Secret, Secrets, Store};
 use starbridge_server::Access;
 use std::io::Write;
@@ -462,7 +462,7 @@ fn the_shown_check_of_a_signature_is_right() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/notifications.md");
     let page = std::fs::read_to_string(page).unwrap();
     let program = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
-    let now = starbridge_ports::Clock::now(&starbridge_kit::system::SystemClock);
+    let now = starbridge_ports::Clock::now(&starbridge_node::system::SystemClock);
     let body = "{\"cause\":\"über\"}";
     let signed = |time: Timestamp| signature(KEY, time, body);
     let cases = [

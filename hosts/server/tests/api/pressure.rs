@@ -3,7 +3,7 @@ use crate::held::Held;
 use crate::mailbox::ended;
 use reqwest::Method;
 use serde_json::{Value, json};
-use starbridge_kit::stores::in_memory;
+use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 use std::sync::Arc;
 use std::time::Duration;

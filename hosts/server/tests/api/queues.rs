@@ -2,7 +2,7 @@
 
 use crate::harness::{Answer, Running, definition};
 use serde_json::{Value, json};
-use starbridge_kit::stores::in_memory;
+use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 use std::time::{Duration, Instant};
 

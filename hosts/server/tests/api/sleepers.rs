@@ -2,7 +2,7 @@ use crate::harness::{Running, definition};
 use crate::held::Held;
 use crate::mailbox::{Mailbox, ended, eventually};
 use serde_json::json;
-use starbridge_kit::stores::in_memory;
+use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 
 /// Half of them wait for a time, the others for a report.

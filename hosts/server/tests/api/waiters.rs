@@ -4,7 +4,7 @@ use crate::harness::{Answer, Running, asleep};
 use crate::held::Held;
 use reqwest::Method;
 use serde_json::{Value, json};
-use starbridge_kit::stores::in_memory;
+use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,9 +7,9 @@ use crate::campaigns::{Findings, laws};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
-use starbridge_kit::exported::ExportedHistory;
-use starbridge_kit::replaying::replay;
 use starbridge_machine::{Detail, Event};
+use starbridge_node::exported::ExportedHistory;
+use starbridge_node::replaying::replay;
 use starbridge_ports::{History, Listing, Query, Record};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,8 +3,8 @@
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use starbridge_fdl::graph::{Flow, StepId, StepKind};
-use starbridge_kit::escaping::escaped;
 use starbridge_machine::{Child, Detail, Event, Exit as ChildExit, Failure, Path};
+use starbridge_node::escaping::escaped;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -5,8 +5,8 @@ mod traces;
 
 use crate::exit::Exit;
 use crate::output::{Output, bad};
-use starbridge_kit::config::{LogConfig, LogFormat};
-use starbridge_kit::escaping::{JsonLines, escaped};
+use starbridge_node::config::{LogConfig, LogFormat};
+use starbridge_node::escaping::{JsonLines, escaped};
 use std::io::{IsTerminal, Write};
 use tracing::Subscriber;
 use tracing_subscriber::field::MakeExt;
@@ -95,7 +95,7 @@ pub fn begin(config: &LogConfig, output: Output) -> Result<Logging, Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_kit::escaping::is_control;
+    use starbridge_node::escaping::is_control;
     use std::sync::{Arc, Mutex};
 
     /// What is written, kept.

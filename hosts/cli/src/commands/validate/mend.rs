@@ -6,7 +6,7 @@ use starbridge_fdl::Checked;
 use starbridge_fdl::diagnostics::{Code, Fix, Severity};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{LineColumn, Source};
-use starbridge_kit::system::reason;
+use starbridge_node::system::reason;
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::task::Verdict;
 use crate::client::Problem;
 use crate::output::Output;
-use starbridge_kit::escaping::escaped;
+use starbridge_node::escaping::escaped;
 use std::time::Duration;
 
 /// Characters of a cause in a line.

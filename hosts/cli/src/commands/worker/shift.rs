@@ -9,7 +9,7 @@ use super::task::{Task, Verdict};
 use crate::client::{Answer, Client, Problem, Remote};
 use crate::exit::Exit;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_kit::programs::CommandConnector;
+use starbridge_node::programs::CommandConnector;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::output::{Output, fault};
-use starbridge_kit::system::reason;
+use starbridge_node::system::reason;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGTERM and SIGINT, as often as they come.

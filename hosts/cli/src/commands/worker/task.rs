@@ -3,8 +3,8 @@
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_kit::escaping::escaped;
-use starbridge_kit::programs::CommandConnector;
+use starbridge_node::escaping::escaped;
+use starbridge_node::programs::CommandConnector;
 use starbridge_ports::{Keys, Origin, Outcome, Request, Via, outside_name};
 use std::time::Duration;
 
@@ -136,7 +136,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_kit::programs::CommandSettings;
+    use starbridge_node::programs::CommandSettings;
 
     fn task(told: &str, command: &[&str]) -> Task {
         let told: Object = serde_json::from_str(told).unwrap();

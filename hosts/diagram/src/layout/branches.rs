@@ -1,0 +1,267 @@
+//! Parallels: branches side by side, and below those they wait for.
+//!
+//! Branches stand in rows, each below all it depends on. What leads past a row runs through a gap in it, so that no line
+//! crosses a branch.
+
+use super::card::Row;
+use super::choice::WIDEST;
+use super::composite::lane;
+use super::list::Entry;
+use super::{Block, Drawing, Line, LineKind, Shape, What};
+use crate::coloring::Way;
+use crate::text::Font;
+use crate::words;
+use starbridge_fdl::graph::{Parallel, Step, StepId};
+
+/// Between branches.
+const BETWEEN: i32 = 12;
+/// The width of a gap for a line.
+const PASS: i32 = 10;
+/// Least height between rows that lines connect, and between others.
+const CHANNEL: i32 = 40;
+const PLAIN: i32 = 14;
+/// More lines than this show nothing; the boxes say what they wait for.
+const MOST: usize = 3000;
+
+/// Something in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    Branch(usize),
+    /// What leads on from a branch further up.
+    Pass(usize),
+}
+
+/// Which branch stands in which row, and what it leads to.
+struct Rows {
+    /// The row of each branch.
+    row: Vec<usize>,
+    /// The branches that wait for each.
+    followers: Vec<Vec<usize>>,
+    /// The branches each waits for.
+    before: Vec<Vec<usize>>,
+    rows: Vec<Vec<Slot>>,
+}
+
+impl Drawing<'_> {
+    pub(super) fn parallel(&mut self, id: StepId, step: &Step, parallel: &Parallel, depth: usize) -> Entry {
+        let mut blocks = Vec::with_capacity(parallel.branches.len());
+        let mut taken = Vec::with_capacity(parallel.branches.len());
+        for (index, branch) in parallel.branches.iter().enumerate() {
+            let number = u32::try_from(index).unwrap_or(u32::MAX);
+            let name = words::branch(branch, index);
+            let after = words::after(parallel, branch);
+            let mut rows = vec![Row::Name(None, name.clone())];
+            rows.extend(after.clone().map(|after| Row::Line(Font::Small, after, 2)));
+            let tip = [name].into_iter().chain(after).collect();
+            let entered = self.taken(Way::Branch(id, number));
+            let list = self.list(branch.list, depth + 1);
+            blocks.push(lane(What::Branch(id, number), &rows, entered, tip, list));
+            taken.push(entered);
+        }
+        let widths: Vec<i32> = blocks.iter().map(|block| block.w).collect();
+        let inside = Rows::new(parallel, &widths).put(blocks, &taken);
+        self.framed(id, step, Shape::Frame, inside)
+    }
+}
+
+impl Rows {
+    fn new(parallel: &Parallel, widths: &[i32]) -> Self {
+        let count = parallel.branches.len();
+        let edges: usize = parallel.branches.iter().map(|branch| branch.depends_on.len()).sum();
+        let mut rows = Self {
+            row: vec![0; count],
+            followers: vec![Vec::new(); count],
+            before: vec![Vec::new(); count],
+            rows: Vec::new(),
+        };
+        for (index, branch) in parallel.branches.iter().enumerate() {
+            let mut before: Vec<usize> = branch
+                .depends_on
+                .iter()
+                .map(|&on| on as usize)
+                .filter(|&on| on < count)
+                .collect();
+            before.sort_unstable();
+            before.dedup();
+            for &on in &before {
+                rows.followers[on].push(index);
+            }
+            rows.before[index] = before;
+        }
+        rows.place(widths);
+        if edges > MOST {
+            rows.followers.iter_mut().for_each(Vec::clear);
+            rows.before.iter_mut().for_each(Vec::clear);
+        }
+        rows.fill();
+        rows
+    }
+
+    /// Finds each branch's row: below all it waits for, in the first that has room.
+    fn place(&mut self, widths: &[i32]) {
+        let mut open: Vec<usize> = self.before.iter().map(Vec::len).collect();
+        let mut ready: std::collections::VecDeque<usize> = (0..open.len()).filter(|&index| open[index] == 0).collect();
+        let mut used: Vec<i32> = Vec::new();
+        while let Some(index) = ready.pop_front() {
+            let mut row = self.before[index].iter().map(|&on| self.row[on] + 1).max().unwrap_or(0);
+            while used.get(row).is_some_and(|used| used + widths[index] > WIDEST) {
+                row += 1;
+            }
+            used.resize(used.len().max(row + 1), 0);
+            used[row] += widths[index] + BETWEEN;
+            self.row[index] = row;
+            for &follower in &self.followers[index] {
+                open[follower] -= 1;
+                if open[follower] == 0 {
+                    ready.push_back(follower);
+                }
+            }
+        }
+    }
+
+    /// Fills the rows with branches and with gaps for what leads past them.
+    fn fill(&mut self) {
+        let count = self.row.iter().max().map_or(0, |last| last + 1);
+        self.rows = vec![Vec::new(); count];
+        for index in 0..self.row.len() {
+            let row = self.row[index];
+            self.rows[row].push(Slot::Branch(index));
+            let last = self.followers[index]
+                .iter()
+                .map(|&follower| self.row[follower])
+                .max()
+                .unwrap_or(row);
+            for past in row + 1..last {
+                self.rows[past].push(Slot::Pass(index));
+            }
+        }
+    }
+
+    /// Puts the branches down, each row in an order that keeps lines short.
+    fn put(&self, mut blocks: Vec<Block>, taken: &[bool]) -> Block {
+        let mut all = Block {
+            w: self.rows.iter().map(|row| row_width(row, &blocks)).max().unwrap_or(0),
+            ..Block::default()
+        };
+        // Where what leads on from each branch leaves the row above.
+        let mut from = vec![0; blocks.len()];
+        for (number, row) in self.rows.iter().enumerate() {
+            let bottom = all.h;
+            let top = if number == 0 {
+                0
+            } else {
+                bottom + self.channel(number, row)
+            };
+            let high = row
+                .iter()
+                .filter_map(|slot| slot.branch())
+                .map(|index| blocks[index].h)
+                .max()
+                .unwrap_or(0);
+            let mut x = (all.w - row_width(row, &blocks)) / 2;
+            let mut on = Vec::with_capacity(row.len());
+            for slot in self.ordered(row, &from) {
+                let w = slot.width(&blocks);
+                let middle = x + w / 2;
+                match slot {
+                    Slot::Branch(index) => {
+                        let ports = self.ports(index, (x, w)).into_iter();
+                        all.lines.extend(
+                            ports.map(|(on, port)| depends(vec![(from[on], bottom), (port, top)], taken[index], true)),
+                        );
+                        let mut block = std::mem::take(&mut blocks[index]);
+                        // Kept for the width of the row.
+                        blocks[index].w = w;
+                        // All branches of a row are as high as the highest.
+                        block.h = high;
+                        all.inside.push((x, top, block));
+                        on.push((index, middle));
+                    }
+                    Slot::Pass(index) => {
+                        let points = vec![(from[index], bottom), (middle, top), (middle, top + high)];
+                        let later = self.followers[index]
+                            .iter()
+                            .any(|&follower| self.row[follower] > number && taken[follower]);
+                        all.lines.push(depends(points, later, false));
+                        on.push((index, middle));
+                    }
+                }
+                x += w + BETWEEN;
+            }
+            for (index, middle) in on {
+                from[index] = middle;
+            }
+            all.h = top + high;
+        }
+        all
+    }
+
+    /// A row's slots in the order of what leads to them.
+    fn ordered(&self, row: &[Slot], from: &[i32]) -> Vec<Slot> {
+        let mut keyed: Vec<(i64, Slot)> = row
+            .iter()
+            .map(|&slot| {
+                let sources: &[usize] = match &slot {
+                    Slot::Branch(index) => &self.before[*index],
+                    Slot::Pass(index) => std::slice::from_ref(index),
+                };
+                let sum: i64 = sources.iter().map(|&source| i64::from(from[source])).sum();
+                (sum * 16 / (sources.len() as i64).max(1), slot)
+            })
+            .collect();
+        keyed.sort_by_key(|(key, _)| *key);
+        keyed.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    /// Where at a branch's top each line arrives.
+    fn ports(&self, index: usize, (x, w): (i32, i32)) -> Vec<(usize, i32)> {
+        let before = &self.before[index];
+        let count = before.len() as i32;
+        let apart = (w / (count + 1)).min(18);
+        let first = x + w / 2 - apart * (count - 1) / 2;
+        before
+            .iter()
+            .zip(0..)
+            .map(|(&on, number): (&usize, i32)| (on, first + apart * number))
+            .collect()
+    }
+
+    /// The height between a row and the one above it.
+    fn channel(&self, number: usize, row: &[Slot]) -> i32 {
+        let lines: usize = row
+            .iter()
+            .map(|slot| slot.branch().map_or(1, |index| self.before[index].len()))
+            .sum();
+        if number == 0 || lines == 0 {
+            PLAIN
+        } else {
+            (CHANNEL + 2 * lines as i32).min(120)
+        }
+    }
+}
+
+impl Slot {
+    fn branch(self) -> Option<usize> {
+        match self {
+            Self::Branch(index) => Some(index),
+            Self::Pass(_) => None,
+        }
+    }
+
+    fn width(self, blocks: &[Block]) -> i32 {
+        self.branch().map_or(PASS, |index| blocks[index].w)
+    }
+}
+
+fn row_width(row: &[Slot], blocks: &[Block]) -> i32 {
+    row.iter().map(|slot| slot.width(blocks) + BETWEEN).sum::<i32>() - BETWEEN
+}
+
+fn depends(points: Vec<(i32, i32)>, taken: bool, arrow: bool) -> Line {
+    Line {
+        points,
+        kind: LineKind::Depends,
+        taken,
+        arrow,
+    }
+}

@@ -1,0 +1,207 @@
+//! Rows of text in a box: name, details, badges, state, and the ways out at its sides.
+
+use super::{Anchor, Face, Mark, Shape, Tone};
+use crate::coloring::Status;
+use crate::icon::Icon;
+use crate::text::{Font, cut, width, wrap};
+use starbridge_fdl::graph::StepId;
+
+/// Least width of a card.
+pub(super) const NARROW: i32 = 150;
+/// Greatest width text asks for; what is longer is cut.
+pub(super) const WIDE: i32 = 272;
+/// Height of a badge.
+pub(crate) const BADGE: i32 = 15;
+/// Between a box's side and its text.
+const SIDE: i32 = 10;
+/// Above the first row and below the last.
+const EDGE: i32 = 7;
+/// From the left of an icon to the text after it.
+const ICON: i32 = 20;
+/// Between badges.
+const GAP: i32 = 4;
+/// Between a badge's border and its text.
+const BADGE_SIDE: i32 = 5;
+
+/// A side of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    /// Where what leads back leaves and arrives.
+    Left,
+    /// Where what leads on leaves and arrives.
+    Right,
+}
+
+/// Where a way leads that a row names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exit {
+    pub(super) target: StepId,
+    pub(super) side: Side,
+    pub(super) catch: bool,
+    pub(super) taken: bool,
+}
+
+/// A row of a box.
+#[derive(Clone, Debug)]
+pub(super) enum Row {
+    /// What it is called.
+    Name(Option<Icon>, String),
+    /// A line, in at most so many lines.
+    Line(Font, String, usize),
+    /// Badges, in as many lines as it takes.
+    Badges(Vec<String>),
+    /// The state.
+    State(Status, String),
+    /// A line in the middle.
+    Note(String),
+    /// A way out at a side: its occasion, and where it leads; without the last it leads nowhere in this list.
+    Exit(String, String, Option<Exit>),
+}
+
+/// Rows in their places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    pub(super) marks: Vec<Mark>,
+    pub(super) h: i32,
+    /// The ways out and their heights.
+    pub(super) exits: Vec<(i32, Exit)>,
+}
+
+/// The height of the middle of a box's first row: where lines arrive at its sides.
+pub(super) const ARRIVAL: i32 = EDGE + 10;
+
+impl Row {
+    fn natural(&self) -> i32 {
+        match self {
+            Self::Name(icon, text) => width(text, Font::Name) + icon.map_or(0, |_| ICON),
+            Self::Line(font, text, _) => width(text, *font),
+            Self::Badges(badges) => badges.iter().map(|badge| badge_width(badge) + GAP).sum::<i32>() - GAP,
+            Self::State(_, text) => width(text, Font::Small) + ICON,
+            Self::Exit(when, to, _) => width(when, Font::Small) + width(to, Font::Small),
+            Self::Note(text) => width(text, Font::Small),
+        }
+    }
+}
+
+fn badge_width(text: &str) -> i32 {
+    width(text, Font::Small) + 2 * BADGE_SIDE
+}
+
+/// The width the rows ask for, within bounds.
+pub(super) fn natural(rows: &[Row]) -> i32 {
+    let most = rows.iter().map(Row::natural).max().unwrap_or(0);
+    most.saturating_add(2 * SIDE).clamp(NARROW, WIDE)
+}
+
+/// Puts rows one below the other in a box of that width.
+pub(super) fn set(rows: &[Row], w: i32) -> Rows {
+    let mut set = Rows {
+        h: EDGE,
+        ..Rows::default()
+    };
+    for row in rows {
+        set.row(row, w);
+    }
+    set.h += EDGE;
+    set
+}
+
+impl Rows {
+    fn row(&mut self, row: &Row, w: i32) {
+        let room = w - 2 * SIDE;
+        match row {
+            Row::Name(icon, text) => self.name(*icon, text, room),
+            Row::Line(font, text, lines) => {
+                for line in wrap(text, *font, room, *lines) {
+                    self.text(SIDE, 15, Anchor::Start, *font, Tone::Quiet, line);
+                }
+            }
+            Row::Badges(badges) => self.badges(badges, room),
+            Row::State(status, text) => {
+                let (x, y) = (SIDE, self.h + 2);
+                self.marks.push(Mark::Icon {
+                    x,
+                    y,
+                    icon: Icon::State(*status),
+                });
+                let text = cut(text, Font::Small, room - ICON);
+                self.text(SIDE + ICON, 18, Anchor::Start, Font::Small, Tone::State, text);
+            }
+            Row::Note(text) => {
+                let text = cut(text, Font::Small, room);
+                self.text(w / 2, 15, Anchor::Middle, Font::Small, Tone::Quiet, text);
+            }
+            Row::Exit(when, to, exit) => {
+                // Where it leads matters more than when.
+                let to = cut(to, Font::Small, room * 2 / 3);
+                let text = cut(when, Font::Small, room - width(&to, Font::Small)) + &to;
+                let (x, anchor) = match exit.map(|exit| exit.side) {
+                    Some(Side::Right) => (w - SIDE, Anchor::End),
+                    _ => (SIDE, Anchor::Start),
+                };
+                self.exits.extend(exit.map(|exit| (self.h + 8, exit)));
+                self.text(x, 17, anchor, Font::Small, Tone::Quiet, text);
+            }
+        }
+    }
+
+    fn name(&mut self, icon: Option<Icon>, text: &str, room: i32) {
+        let indent = if icon.is_some() { ICON } else { 0 };
+        if let Some(icon) = icon {
+            let (x, y) = (SIDE, self.h + 3);
+            self.marks.push(Mark::Icon { x, y, icon });
+        }
+        for (number, line) in wrap(text, Font::Name, room - indent, 2).into_iter().enumerate() {
+            let h = if number == 0 { 20 } else { 16 };
+            self.text(SIDE + indent, h, Anchor::Start, Font::Name, Tone::Strong, line);
+        }
+    }
+
+    fn badges(&mut self, badges: &[String], room: i32) {
+        const LINE: i32 = BADGE + 4;
+        let mut x = SIDE;
+        for badge in badges {
+            let text = cut(badge, Font::Small, room - 2 * BADGE_SIDE);
+            let w = badge_width(&text);
+            if x > SIDE && x + w > SIDE + room {
+                x = SIDE;
+                self.h += LINE;
+            }
+            self.marks.push(Mark::Badge {
+                x,
+                y: self.h + 2,
+                w,
+                text,
+            });
+            x += w + GAP;
+        }
+        self.h += LINE;
+    }
+
+    fn text(&mut self, x: i32, h: i32, anchor: Anchor, font: Font, tone: Tone, text: String) {
+        let y = self.h + h / 2;
+        self.marks.push(Mark::Text {
+            x,
+            y,
+            anchor,
+            font,
+            tone,
+            text,
+        });
+        self.h += h;
+    }
+}
+
+impl Face {
+    /// A box of that shape with nothing in it.
+    pub(crate) fn plain(shape: Shape) -> Self {
+        Self {
+            shape,
+            icon: None,
+            status: None,
+            taken: false,
+            marks: Vec::new(),
+            tip: Vec::new(),
+        }
+    }
+}

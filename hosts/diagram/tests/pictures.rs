@@ -1,0 +1,128 @@
+//! Pictures as they are expected: each flow of `pictures/` in each form, and coloured where a case stands beside it.
+//!
+//! `UPDATE=1` writes the expectations anew.
+
+use starbridge_diagram::{Coloring, dot, mermaid, svg};
+use starbridge_fdl::check;
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_simulator::{Case, Flows, Rehearsal};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pictures")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn names() -> BTreeSet<String> {
+    let files = fs::read_dir(folder()).unwrap();
+    files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+fn flow(name: &str) -> Arc<Flow> {
+    let checked = check(&Source::new(name, read(name)), &Limits::default());
+    checked
+        .flow
+        .unwrap_or_else(|| panic!("{name}: {:#?}", checked.diagnostics))
+}
+
+/// What the case's history says of the flow.
+fn coloring(flow: &Arc<Flow>, case: &str) -> Coloring {
+    let case: Case = serde_json::from_str(&read(case)).unwrap_or_else(|error| panic!("{case}: {error}"));
+    let flows = Flows {
+        name: "flow".to_owned(),
+        flow: flow.clone(),
+        children: BTreeMap::new(),
+    };
+    let mut rehearsal = Rehearsal::new(flows, case, Limits::default());
+    rehearsal.run().unwrap();
+    Coloring::from_history(flow, rehearsal.histories().values().next().unwrap())
+}
+
+/// All pictures by the names of their files.
+fn pictures() -> BTreeMap<String, String> {
+    let mut pictures = BTreeMap::new();
+    let names = names();
+    for name in names
+        .iter()
+        .filter_map(|name| name.strip_suffix(".json"))
+        .filter(|name| !name.contains('.'))
+    {
+        let flow = flow(&format!("{name}.json"));
+        let mut draw = |name: &str, coloring: Option<&Coloring>| {
+            pictures.insert(format!("{name}.svg"), svg(&flow, coloring));
+            pictures.insert(format!("{name}.dot"), dot(&flow, coloring));
+            pictures.insert(format!("{name}.mmd"), mermaid(&flow, coloring));
+        };
+        draw(name, None);
+        let case = format!("{name}.case.json");
+        if names.contains(&case) {
+            draw(&format!("{name}-undone"), Some(&coloring(&flow, &case)));
+        }
+    }
+    pictures
+}
+
+#[test]
+fn pictures_are_as_expected() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let pictures = pictures();
+    assert!(pictures.len() >= 12, "{:?}", pictures.keys());
+    let mut wrong = Vec::new();
+    for (name, picture) in &pictures {
+        if update {
+            fs::write(folder().join(name), picture).unwrap();
+        }
+        if fs::read_to_string(folder().join(name)).unwrap_or_default() != *picture {
+            wrong.push(name);
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "other pictures than {wrong:?}; UPDATE=1 writes them anew"
+    );
+    let unused: Vec<String> = names()
+        .into_iter()
+        .filter(|name| !name.ends_with(".json") && !pictures.contains_key(name))
+        .collect();
+    assert!(unused.is_empty(), "nothing draws {unused:?}");
+}
+
+/// Names and errors from outside come out as text: every sign of markup is the picture's own.
+#[test]
+fn hostile_names_stay_text() {
+    let flow = flow("hostile.json");
+    let svg = svg(&flow, None);
+    assert!(
+        !svg.contains("<script") && !svg.contains("secret=1") && !svg.contains("u:p@"),
+        "{svg}"
+    );
+    let mut open = Vec::new();
+    for tag in svg.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>').unwrap();
+        let name = tag.trim_start_matches('/').split([' ', '/', '\n']).next().unwrap();
+        assert!(
+            [
+                "svg", "title", "desc", "style", "rect", "g", "path", "text", "tspan", "circle", "polygon", "line"
+            ]
+            .contains(&name),
+            "<{tag}>"
+        );
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?} are not closed");
+    assert!(!mermaid(&flow, None).contains("<script"));
+}

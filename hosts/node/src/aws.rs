@@ -1,0 +1,103 @@
+//! AWS: its queues and functions, where this program is built with the feature `aws`.
+
+use crate::further::Further;
+use starbridge_ports::{Onward, ReplySource};
+use std::sync::Arc;
+
+#[cfg(not(feature = "aws"))]
+const WITHOUT: &str = "this program was built without the feature `aws`";
+
+/// The way to AWS of this process: one thread, one set of connections and credentials.
+#[cfg(feature = "aws")]
+pub(crate) fn way() -> starbridge_aws::Aws {
+    static WAY: std::sync::OnceLock<starbridge_aws::Aws> = std::sync::OnceLock::new();
+    WAY.get_or_init(|| starbridge_aws::Aws::new(starbridge_aws::AwsSettings::default()))
+        .clone()
+}
+
+/// Adds what sends to queues of SQS and calls functions of Lambda, or why nothing does. All runtimes share connections,
+/// credentials and batches. Nothing is read and nothing started before the first call.
+#[cfg(feature = "aws")]
+pub fn add_to(further: &mut Further) {
+    use starbridge_ports::Connector;
+    let way = way();
+    let sqs: Arc<dyn Connector> = Arc::new(starbridge_connector_sqs::SqsConnector::new(way.clone()));
+    let lambda: Arc<dyn Connector> = Arc::new(starbridge_connector_lambda::LambdaConnector::new(way));
+    further.add("sqs", move || sqs.clone());
+    further.add("lambda", move || lambda.clone());
+}
+
+/// Says why nothing does.
+#[cfg(not(feature = "aws"))]
+pub fn add_to(further: &mut Further) {
+    further.lack("sqs", WITHOUT);
+    further.lack("lambda", WITHOUT);
+}
+
+/// The replies that come through a queue of SQS, given by name, URL or ARN; those nobody can deal with go to the queue for
+/// dead letters, or where the queue's own redrive policy says. The error says what is wrong with a name.
+#[cfg(feature = "aws")]
+pub fn replies(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ReplySource>, String> {
+    let of = starbridge_connector_sqs::ReplyQueue {
+        queue: queue.to_owned(),
+        dead_letters: dead_letters.map(str::to_owned),
+    };
+    Ok(Arc::new(starbridge_connector_sqs::SqsReplies::new(way(), &of)?))
+}
+
+/// There are none.
+#[cfg(not(feature = "aws"))]
+pub fn replies(_: &str, _: Option<&str>) -> Result<Arc<dyn ReplySource>, String> {
+    Err(WITHOUT.to_owned())
+}
+
+/// The queue through which processes that come and go leave each other word, and the one for messages nobody can deal with;
+/// each by name, URL or ARN. The error says what is wrong with a name.
+#[cfg(feature = "aws")]
+pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn Onward>, String> {
+    Ok(Arc::new(starbridge_connector_sqs::SqsOnward::new(
+        way(),
+        queue,
+        dead_letters,
+    )?))
+}
+
+/// There is none.
+#[cfg(not(feature = "aws"))]
+pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn Onward>, String> {
+    Err(WITHOUT.to_owned())
+}
+
+/// The definitions in a place `s3://BUCKET/PREFIX`, by the names of their flows. The error says why they can't be read.
+#[cfg(feature = "s3")]
+pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
+    let place =
+        starbridge_connector_s3::Place::parse(place).ok_or_else(|| format!("`{place}` is no `s3://BUCKET/PREFIX`"))?;
+    let found = starbridge_connector_s3::definitions(&way(), &place).map_err(|fault| fault.cause)?;
+    Ok(found.into_iter().map(|it| (it.name, it.text)).collect())
+}
+
+/// There are none.
+#[cfg(not(feature = "s3"))]
+pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
+    Err(format!(
+        "`{place}` can't be read: this program was built without the feature `s3`"
+    ))
+}
+
+#[cfg(all(test, not(feature = "aws")))]
+mod tests {
+    #[test]
+    fn without_the_feature_it_is_named() {
+        let mut further = crate::further::Further::default();
+        super::add_to(&mut further);
+        let lacking: Vec<&str> = further.lacking().map(|(scheme, _)| scheme).collect();
+        assert_eq!(lacking, ["sqs", "lambda"]);
+        assert!(
+            super::replies("replies", None)
+                .err()
+                .unwrap()
+                .contains("the feature `aws`")
+        );
+    }
+}

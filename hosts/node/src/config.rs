@@ -1,0 +1,591 @@
+//! The configuration of a server: one TOML file, each setting with a default, each to be overridden from the environment
+//! (`STARBRIDGE_<SECTION>_<SETTING>`).
+
+mod lambda;
+mod notifications;
+mod redis;
+mod secrets;
+mod sqs;
+mod token_key;
+
+pub use lambda::LambdaConfig;
+pub use redis::RedisConfig;
+pub use secrets::SecretsConfig;
+pub use sqs::SqsConfig;
+pub use starbridge_connector_http::Network;
+
+use crate::aws;
+use crate::further::Further;
+use crate::node::NodeSettings;
+use crate::notify::TargetConfig;
+use crate::programs::{CommandSettings, Programs};
+use crate::system::SystemClock;
+use serde::{Deserialize, Serialize};
+use starbridge_connector_http::{Allowed, Guard, HttpSettings};
+use starbridge_fdl::diagnostics::nearest;
+use starbridge_fdl::limits::Limits;
+use starbridge_ports::{ReplySource, Store};
+use starbridge_runtime::ResourceMap;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How it listens.
+    pub server: ServerConfig,
+    /// Where everything is kept.
+    pub store: StoreConfig,
+    /// How executions are run.
+    pub runtime: RuntimeConfig,
+    /// Bounds of data and definitions.
+    pub limits: LimitsConfig,
+    /// How HTTP functions are called.
+    pub http: HttpConfig,
+    /// Local programs.
+    pub commands: CommandsConfig,
+    /// Which Redis `redis:` streams are of.
+    pub redis: RedisConfig,
+    /// Secrets.
+    pub secrets: SecretsConfig,
+    /// Queues of SQS that reports come through.
+    pub sqs: SqsConfig,
+    /// How long what has ended is kept.
+    pub retention: RetentionConfig,
+    /// What is written while it runs.
+    pub log: LogConfig,
+    /// The interpreter as a function of AWS Lambda.
+    pub lambda: LambdaConfig,
+    /// Where resources lead: patterns and targets.
+    pub resources: BTreeMap<String, String>,
+    /// Who may do what.
+    pub tokens: Vec<TokenConfig>,
+    /// Who is told of changes of executions' statuses.
+    pub notifications: Vec<TargetConfig>,
+}
+
+/// How it listens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// The address. One that other machines can reach needs tokens.
+    pub listen: SocketAddr,
+    /// Names the server may be called by beside those of the loopback, where there are no tokens. Pages of these names may
+    /// change things.
+    pub hosts: Vec<String>,
+    /// Addresses and networks of proxies that say whom they ask for, in `Forwarded` or `X-Forwarded-For`.
+    pub trusted_proxies: Vec<String>,
+    /// Connections at once; 0: as many as the limit of open files leaves room for, at most 10000.
+    pub connections: usize,
+    /// Seconds that the head of a request may take.
+    pub head_seconds: u64,
+    /// Seconds that the body of a request may pause.
+    pub body_seconds: u64,
+    /// Seconds that a connection may be open between two requests.
+    pub idle_seconds: u64,
+    /// Seconds that a client may take nothing of its answer.
+    pub write_seconds: u64,
+    /// Bytes of all bodies under way, and of the values read from them.
+    pub body_bytes_in_flight: usize,
+    /// Seconds that calls in flight are given to end when it is stopped.
+    pub drain_seconds: u64,
+    /// What task tokens are signed with: `secret://NAME`; empty: a key that is kept in the store.
+    pub token_key: String,
+    /// Requests that may wait at a time, for tasks (`waitSeconds`) or for the end of an execution (`wait`). A request for
+    /// tasks of several queues counts once for every ten of them.
+    pub waiters: usize,
+    /// Requests that may follow histories at a time.
+    pub followers: usize,
+}
+
+/// Where everything is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// How executions are run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RuntimeConfig {
+    /// Threads that own executions; 0: as many as there are processors.
+    pub owners: usize,
+    /// Executions that only wait, kept in memory by each owner.
+    pub hot_executions: usize,
+    /// Calls out at once, for each owner.
+    pub calls: usize,
+    /// Requests that may wait for each owner before more are turned away.
+    pub inbox: usize,
+}
+
+/// Bounds of data and definitions (section "limits" of the language reference).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Bytes of a step's input, output and local together.
+    pub step_data_bytes: usize,
+    /// Bytes of a foreach's collection, of a parallel's or foreach's local, of an execution's input.
+    pub collection_bytes: usize,
+    /// Bytes of a definition.
+    pub definition_bytes: usize,
+    /// Steps of a definition.
+    pub steps: usize,
+    /// Composites inside each other.
+    pub nesting: usize,
+    /// Branches of a parallel.
+    pub branches: usize,
+    /// Items of a foreach's collection.
+    pub foreach_items: usize,
+    /// Events of a history.
+    pub history_events: u64,
+    /// Longest wait, in days.
+    pub wait_days: u64,
+    /// Child flows inside each other, each waited for by the one that started it.
+    pub child_depth: u32,
+    /// Steps that evaluating may take in one place, and one more for each byte of the data it looks into.
+    pub evaluation_steps: usize,
+}
+
+/// How HTTP functions are called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpConfig {
+    /// Whether private, local and link-local addresses may be called.
+    pub private_addresses: bool,
+    /// Networks and hosts that may be called all the same.
+    pub allow: Vec<String>,
+    /// Seconds a call may take whose step has no `timeoutSeconds`; 0: for ever.
+    pub timeout_seconds: u64,
+}
+
+/// Local programs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CommandsConfig {
+    /// Flows may run the programs in this folder (`cmd:`), and no others; empty: none.
+    pub folder: PathBuf,
+    /// Seconds a program may run whose step has no `timeoutSeconds`; 0: for ever.
+    pub timeout_seconds: u64,
+    /// Variables that flows may set for programs; `PREFIX*` stands for all that begin so.
+    pub variables: Vec<String>,
+}
+
+/// How long what has ended is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionConfig {
+    /// Days; 0: for ever.
+    pub days: u64,
+}
+
+/// What is written while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// `error`, `warn`, `info`, `debug` or `trace`, also by part: `info,starbridge_runtime=debug`.
+    pub level: String,
+    /// `text` or `json`.
+    pub format: LogFormat,
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A token and what it allows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenConfig {
+    /// What it is called, for people.
+    pub name: String,
+    /// The SHA-256 of the token, in hexadecimal digits.
+    pub sha256: String,
+    /// Of `read`, `start`, `worker`, `operate`, `admin`.
+    pub scopes: Vec<String>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7878)),
+            hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
+            connections: 0,
+            head_seconds: 10,
+            body_seconds: 30,
+            idle_seconds: 60,
+            write_seconds: 30,
+            body_bytes_in_flight: 512 * 1024 * 1024,
+            drain_seconds: 10,
+            token_key: String::new(),
+            waiters: 20_000,
+            followers: 10_000,
+        }
+    }
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            path: PathBuf::from("starbridge.db"),
+        }
+    }
+}
+
+impl Default for RuntimeConfig {
+    fn default() -> Self {
+        Self {
+            owners: 0,
+            hot_executions: 10_000,
+            calls: 1_000,
+            inbox: 4_096,
+        }
+    }
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        let usual = Limits::default();
+        Self {
+            step_data_bytes: usual.step_data_bytes,
+            collection_bytes: usual.collection_bytes,
+            definition_bytes: usual.definition_bytes,
+            steps: usual.steps,
+            nesting: usual.nesting,
+            branches: usual.branches,
+            foreach_items: usual.foreach_items,
+            history_events: usual.history_events,
+            wait_days: usual.wait_days,
+            child_depth: usual.child_depth,
+            evaluation_steps: usual.evaluation_steps,
+        }
+    }
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            private_addresses: false,
+            allow: Vec::new(),
+            timeout_seconds: 15 * 60,
+        }
+    }
+}
+
+impl Default for CommandsConfig {
+    fn default() -> Self {
+        Self {
+            folder: PathBuf::new(),
+            timeout_seconds: 24 * 60 * 60,
+            variables: vec!["FLOW_*".to_owned()],
+        }
+    }
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self { days: 14 }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Text,
+        }
+    }
+}
+
+/// Variables that begin so override settings.
+const PREFIX: &str = "STARBRIDGE_";
+/// Events a history can have at most, whatever is configured: stores number them so.
+const MOST_EVENTS: u64 = 10_000_000;
+/// Longest time a connection may be given: longer is as good as without end.
+const MOST_SECONDS: u64 = 86_400;
+
+impl ServerConfig {
+    /// The networks of the proxies that are trusted.
+    pub fn proxies(&self) -> Result<Vec<Network>, String> {
+        let read = |text: &String| {
+            let network = text.parse();
+            network.map_err(|_| format!("`server.trusted_proxies`: `{text}` is no network (`10.0.0.0/8`) or address"))
+        };
+        self.trusted_proxies.iter().map(read).collect()
+    }
+}
+
+impl Config {
+    /// Reads a configuration, and what the environment overrides of it.
+    pub fn read(text: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self, String> {
+        let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+        let usual = toml::Table::try_from(Self::default()).map_err(|error| error.to_string())?;
+        for (variable, value) in environment {
+            let Some(place) = variable.strip_prefix(PREFIX).map(str::to_lowercase) else {
+                continue;
+            };
+            let Some((section, setting)) = place.split_once('_') else {
+                continue;
+            };
+            let Some(known) = usual.get(section).and_then(toml::Value::as_table) else {
+                // Secrets and what other programs read are no settings.
+                continue;
+            };
+            let usual = known.get(setting);
+            let usual = usual.ok_or_else(|| no_setting(&variable, section, setting, known))?;
+            let value = of_kind(usual, &value)
+                .ok_or_else(|| format!("`{variable}` must be {}, not `{value}`", usual.type_str()))?;
+            let section = table
+                .entry(section.to_owned())
+                .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            if let Some(section) = section.as_table_mut() {
+                section.insert(setting.to_owned(), value);
+            }
+        }
+        let config: Self = table.try_into().map_err(|error| error.to_string())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.guard()?;
+        self.server.proxies()?;
+        self.resource_map()?;
+        self.redis.check()?;
+        self.sqs.check()?;
+        self.lambda.check()?;
+        self.targets()?;
+        for (setting, seconds) in [
+            ("head_seconds", self.server.head_seconds),
+            ("body_seconds", self.server.body_seconds),
+            ("idle_seconds", self.server.idle_seconds),
+            ("write_seconds", self.server.write_seconds),
+        ] {
+            if !(1..=MOST_SECONDS).contains(&seconds) {
+                return Err(format!(
+                    "`server.{setting}` must be from 1 to {MOST_SECONDS}, not {seconds}"
+                ));
+            }
+        }
+        self.token_secret()?;
+        if self.limits.history_events > MOST_EVENTS {
+            return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));
+        }
+        for token in &self.tokens {
+            if token.sha256.len() != 64 || !token.sha256.chars().all(|digit| digit.is_ascii_hexdigit()) {
+                let name = &token.name;
+                return Err(format!("the token `{name}`: `sha256` must have 64 hexadecimal digits"));
+            }
+        }
+        Ok(())
+    }
+
+    /// All of it as TOML, with what is not set as it is without being set, and without passwords.
+    pub fn to_toml(&self) -> String {
+        let shown = Self {
+            redis: self.redis.shown(),
+            ..self.clone()
+        };
+        toml::to_string(&shown).unwrap_or_default()
+    }
+
+    /// The limits in force.
+    pub fn to_limits(&self) -> Limits {
+        let set = &self.limits;
+        Limits {
+            step_data_bytes: set.step_data_bytes,
+            collection_bytes: set.collection_bytes,
+            definition_bytes: set.definition_bytes,
+            steps: set.steps,
+            nesting: set.nesting,
+            branches: set.branches,
+            foreach_items: set.foreach_items,
+            history_events: set.history_events,
+            wait_days: set.wait_days,
+            child_depth: set.child_depth,
+            evaluation_steps: set.evaluation_steps,
+            ..Limits::default()
+        }
+    }
+
+    fn guard(&self) -> Result<Guard, String> {
+        if self.http.private_addresses {
+            return Ok(Guard::AllowAll);
+        }
+        let mut allow: Vec<Allowed> = Vec::new();
+        for rule in &self.http.allow {
+            allow.push(rule.parse().map_err(|error| format!("`http.allow`: {error}"))?);
+        }
+        Ok(Guard::PublicOnly { allow })
+    }
+
+    /// Where resources lead.
+    pub fn resource_map(&self) -> Result<ResourceMap, String> {
+        let mut map = ResourceMap::default();
+        for (pattern, target) in &self.resources {
+            map.add(&format!("{pattern}={target}"))
+                .map_err(|error| format!("`resources`: `{pattern}`: {error}"))?;
+        }
+        Ok(map)
+    }
+
+    /// The connectors there are because something is configured.
+    fn further(&self) -> Result<Further, String> {
+        let mut further = Further::default();
+        self.redis.add_to(&mut further, &*self.secrets())?;
+        aws::add_to(&mut further);
+        Ok(further)
+    }
+
+    /// The same for a run in this process, which has no configuration but the environment.
+    pub fn further_of(environment: impl Iterator<Item = (String, String)>) -> Result<Further, String> {
+        let environment = environment.filter(|(variable, _)| variable.starts_with("STARBRIDGE_REDIS_"));
+        Self::read("", environment)?.further()
+    }
+
+    /// The queues of others that reports are taken from.
+    pub fn replies(&self) -> Result<Vec<Arc<dyn ReplySource>>, String> {
+        let streams = self.redis.replies(&*self.secrets())?;
+        Ok(streams.into_iter().chain(self.sqs.replies()?).collect())
+    }
+
+    /// Threads that own executions.
+    pub fn owners(&self) -> usize {
+        match self.runtime.owners {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            owners => owners,
+        }
+    }
+
+    /// What a node is made of, over a store.
+    pub fn node(&self, store: Arc<dyn Store>) -> Result<NodeSettings, String> {
+        let folder = &self.commands.folder;
+        Ok(NodeSettings {
+            store,
+            resources: self.resource_map()?,
+            limits: self.to_limits(),
+            owners: self.owners(),
+            hot_executions: self.runtime.hot_executions,
+            calls: self.runtime.calls.max(1),
+            inbox: self.runtime.inbox,
+            waiters: self.server.waiters,
+            followers: self.server.followers,
+            http: HttpSettings {
+                guard: self.guard()?,
+                clock: Some(Arc::new(SystemClock)),
+                timeout: seconds(self.http.timeout_seconds),
+                ..HttpSettings::default()
+            },
+            commands: (!folder.as_os_str().is_empty()).then(|| CommandSettings {
+                programs: Programs::OfFolder,
+                variables: self.commands.variables.clone(),
+                timeout: seconds(self.commands.timeout_seconds),
+                ..CommandSettings::in_folder(folder.clone())
+            }),
+            further: self.further()?,
+            notifications: self.signed_targets(&*self.secrets())?,
+            secrets: self.secrets(),
+            secret_use: self.secret_use(),
+            token_keys: self.token_keys(&*self.secrets())?,
+            worker_queues: true,
+            visit: None,
+        })
+    }
+}
+
+/// A time that is set in seconds; 0: none.
+fn seconds(set: u64) -> Option<Duration> {
+    (set > 0).then(|| Duration::from_secs(set))
+}
+
+fn no_setting(variable: &str, section: &str, setting: &str, known: &toml::Table) -> String {
+    let meant = nearest(setting, known.keys().map(String::as_str));
+    let meant = meant.map(|meant| format!("{PREFIX}{section}_{meant}").to_uppercase());
+    let hint = meant
+        .map(|meant| format!(": did you mean `{meant}`?"))
+        .unwrap_or_default();
+    format!("`{variable}` sets nothing, `{section}` has no such setting{hint}")
+}
+
+/// A value from the environment, of the kind its setting has.
+fn of_kind(usual: &toml::Value, text: &str) -> Option<toml::Value> {
+    Some(match usual {
+        toml::Value::Integer(_) => toml::Value::Integer(text.parse().ok()?),
+        toml::Value::Boolean(_) => toml::Value::Boolean(text.parse().ok()?),
+        toml::Value::Array(_) => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
+        }
+        toml::Value::String(_) => toml::Value::String(text.to_owned()),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn none() -> impl Iterator<Item = (String, String)> {
+        std::iter::empty()
+    }
+
+    #[test]
+    fn what_is_printed_is_what_is_read() {
+        let usual = Config::read("", none()).unwrap();
+        assert_eq!(usual, Config::default());
+        assert_eq!(Config::read(&usual.to_toml(), none()).unwrap(), usual);
+    }
+
+    #[test]
+    fn the_environment_overrides() {
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let environment = [
+            set("STARBRIDGE_SERVER_LISTEN", "127.0.0.1:9"),
+            set("STARBRIDGE_RETENTION_DAYS", "3"),
+            set("STARBRIDGE_HTTP_ALLOW", "10.0.0.0/8, functions.internal"),
+            set("STARBRIDGE_SECRET_KEY", "not a setting"),
+        ];
+        let config = Config::read("[retention]\ndays = 5\n", environment.into_iter()).unwrap();
+        assert_eq!(config.server.listen.port(), 9);
+        assert_eq!(config.retention.days, 3);
+        assert_eq!(config.http.allow.len(), 2);
+        let slip = Config::read("", [set("STARBRIDGE_RETENTION_DAY", "3")].into_iter());
+        assert!(slip.is_err_and(|error| error.contains("did you mean `STARBRIDGE_RETENTION_DAYS`?")));
+        let wrong = Config::read("", [set("STARBRIDGE_RETENTION_DAYS", "few")].into_iter());
+        assert_eq!(
+            wrong,
+            Err("`STARBRIDGE_RETENTION_DAYS` must be integer, not `few`".to_owned())
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, word) in [
+            ("[server]\nlisen = \"1\"", "lisen"),
+            ("[server]\nhead_seconds = 0", "server.head_seconds"),
+            ("[http]\nallow = [\"10.0.0.0/99\"]", "http.allow"),
+            (
+                "[server]\ntrusted_proxies = [\"proxy.internal\"]",
+                "server.trusted_proxies",
+            ),
+            ("[resources]\n\"a{\" = \"http://x\"", "resources"),
+            ("[[tokens]]\nname = \"ci\"\nsha256 = \"12\"\nscopes = []", "64"),
+        ] {
+            let error = Config::read(text, none()).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

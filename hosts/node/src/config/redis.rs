@@ -1,0 +1,204 @@
+//! Which Redis `redis:` streams are of.
+
+use crate::further::Further;
+use serde::{Deserialize, Serialize};
+use starbridge_ports::{ReplySource, Secrets};
+use std::sync::Arc;
+
+/// Which Redis `redis:` streams are of, and how it is used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RedisConfig {
+    /// `redis://[user@]host[:port][/database]`, or `rediss://…`; empty: there is none.
+    pub url: String,
+    /// Its password: `secret://NAME`; empty: none, or the one in the URL.
+    pub password: String,
+    /// Bytes a message may have.
+    pub message_bytes: usize,
+    /// Entries from which on a stream loses those that all its groups have acknowledged; 0: never.
+    pub trim_above: u64,
+    /// The stream that reports are taken from; empty: none.
+    pub reply_stream: String,
+}
+
+impl Default for RedisConfig {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            password: String::new(),
+            message_bytes: 1 << 20,
+            trim_above: 100_000,
+            reply_stream: String::new(),
+        }
+    }
+}
+
+impl RedisConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.url.is_empty() {
+            let idle = [("password", &self.password), ("reply_stream", &self.reply_stream)];
+            return match idle.into_iter().find(|(_, value)| !value.is_empty()) {
+                Some((setting, _)) => Err(format!("`redis.{setting}` says nothing without `redis.url`")),
+                None => Ok(()),
+            };
+        }
+        if !self.password.is_empty() && self.secret().is_none() {
+            return Err("`redis.password` must be `secret://NAME`".to_owned());
+        }
+        address(&self.url).map(drop)
+    }
+
+    pub(super) fn secret(&self) -> Option<&str> {
+        self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
+    }
+
+    /// The same, to be shown: without a password.
+    pub(super) fn shown(&self) -> Self {
+        let mut shown = self.clone();
+        if let Some((scheme, rest)) = self.url.split_once("://")
+            && let Some((login, place)) = rest.rsplit_once('@')
+            && let Some((user, _)) = login.split_once(':')
+        {
+            shown.url = format!("{scheme}://{user}:…@{place}");
+        }
+        shown
+    }
+
+    /// Adds what calls `redis:` streams, or says why nothing does.
+    #[cfg(feature = "redis")]
+    pub(super) fn add_to(&self, further: &mut Further, secrets: &dyn Secrets) -> Result<(), String> {
+        match self.settings(secrets)? {
+            None => further.lack("redis", "no Redis is configured (`redis.url`, or STARBRIDGE_REDIS_URL)"),
+            Some(settings) => further.add("redis", move || {
+                Arc::new(starbridge_connector_redis::RedisConnector::new(settings.clone()))
+            }),
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "redis"))]
+    pub(super) fn add_to(&self, further: &mut Further, _: &dyn Secrets) -> Result<(), String> {
+        further.lack("redis", "this program was built without the feature `redis`");
+        self.check()
+    }
+
+    /// The reply stream, if there is one.
+    #[cfg(feature = "redis")]
+    pub(super) fn replies(&self, secrets: &dyn Secrets) -> Result<Option<Arc<dyn ReplySource>>, String> {
+        let stream = &self.reply_stream;
+        let settings = self.settings(secrets)?.filter(|_| !stream.is_empty());
+        let plan = starbridge_connector_redis::ReplyStream::new(stream);
+        let replies = settings.map(|settings| starbridge_connector_redis::RedisReplies::new(&settings, plan));
+        Ok(replies.map(|replies| Arc::new(replies) as Arc<dyn ReplySource>))
+    }
+
+    #[cfg(not(feature = "redis"))]
+    pub(super) fn replies(&self, _: &dyn Secrets) -> Result<Option<Arc<dyn ReplySource>>, String> {
+        self.check().map(|()| None)
+    }
+
+    #[cfg(feature = "redis")]
+    fn settings(&self, secrets: &dyn Secrets) -> Result<Option<starbridge_connector_redis::RedisSettings>, String> {
+        self.check()?;
+        if self.url.is_empty() {
+            return Ok(None);
+        }
+        let mut address = address(&self.url)?;
+        if let Some(name) = self.secret() {
+            let password = secrets.get(name);
+            let password = password.ok_or_else(|| format!("`redis.password`: there is no secret `{name}`"))?;
+            address = address.with_password(password.reveal());
+        }
+        Ok(Some(starbridge_connector_redis::RedisSettings {
+            clock: Some(Arc::new(crate::system::SystemClock)),
+            message_bytes: self.message_bytes,
+            trim_above: self.trim_above,
+            ..starbridge_connector_redis::RedisSettings::new(address)
+        }))
+    }
+}
+
+#[cfg(feature = "redis")]
+fn address(url: &str) -> Result<starbridge_connector_redis::Address, String> {
+    starbridge_connector_redis::Address::parse(url).map_err(|error| format!("`redis.url` is {error}"))
+}
+
+/// This program was built without Redis.
+#[cfg(not(feature = "redis"))]
+fn address(_: &str) -> Result<(), String> {
+    Err("`redis.url` is set, but this program was built without the feature `redis`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use starbridge_fdl::graph::Pattern;
+    use starbridge_fdl::value::Object;
+    use starbridge_ports::{Keys, Outcome, Request, Via};
+
+    fn read(text: &str) -> Result<Config, String> {
+        Config::read(text, std::iter::empty())
+    }
+
+    #[test]
+    fn settings_that_need_a_redis_say_so() {
+        for setting in ["password = \"secret://P\"", "reply_stream = \"replies\""] {
+            let error = read(&format!("[redis]\n{setting}")).unwrap_err();
+            assert!(error.contains("without `redis.url`"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_without_redis_says_what_is_missing() {
+        let mut connectors = starbridge_runtime::Connectors::new();
+        let further = Config::further_of(std::iter::empty()).unwrap();
+        further.insert_into(&mut connectors);
+        let request = Request {
+            target: "redis:orders".to_owned(),
+            via: Via::Direct,
+            pattern: Pattern::RequestResponse,
+            input: Object::new(),
+            params: None,
+            keys: Keys::default(),
+            attempt: 1,
+            rollback: false,
+            polling: false,
+            follow: false,
+            timeout_at: None,
+            answer_limit: 1,
+        };
+        let outcome = connectors["redis"].call(request).await;
+        let missing = match cfg!(feature = "redis") {
+            true => "no Redis is configured (`redis.url`, or STARBRIDGE_REDIS_URL)",
+            false => "this program was built without the feature `redis`",
+        };
+        let cause = format!("`redis:orders` can't be called here: {missing}");
+        assert_eq!(outcome, Outcome::failed("FnF.NoSuchResource", cause));
+    }
+
+    #[cfg(not(feature = "redis"))]
+    #[test]
+    fn a_redis_needs_the_feature() {
+        let error = read("[redis]\nurl = \"redis://localhost\"").unwrap_err();
+        assert!(error.contains("the feature `redis`"), "{error}");
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn a_password_is_a_secret_and_never_shown() {
+        let error = read("[redis]\nurl = \"redis://h\"\npassword = \"open-sesame\"").unwrap_err();
+        assert_eq!(error, "`redis.password` must be `secret://NAME`");
+        let error = read("[redis]\nurl = \"redis://:open-sesame@\"").unwrap_err();
+        assert!(
+            error.starts_with("`redis.url` is") && !error.contains("sesame"),
+            "{error}"
+        );
+        let config = read("[redis]\nurl = \"rediss://me:open@sesame@h:1/2\"").unwrap();
+        assert!(config.to_toml().contains("rediss://me:…@h:1/2"), "{}", config.to_toml());
+        let config = read("[redis]\nurl = \"redis://h\"\npassword = \"secret://NOBODY_HAS_IT\"").unwrap();
+        let error = config.replies().err().unwrap();
+        assert_eq!(error, "`redis.password`: there is no secret `NOBODY_HAS_IT`");
+        let config = read("[redis]\nurl = \"redis://h:7\"\nreply_stream = \"replies\"").unwrap();
+        assert_eq!(config.replies().unwrap()[0].name(), "redis:replies at h:7");
+    }
+}

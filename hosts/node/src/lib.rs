@@ -1,0 +1,21 @@
+//! What hosts are put together from: configuration to store, connectors and runtime. The only crate that knows them all at once.
+
+pub mod aws;
+pub mod callbacks;
+mod clock;
+pub mod config;
+pub mod described;
+pub mod escaping;
+pub mod exported;
+pub mod further;
+pub mod local;
+pub mod node;
+pub mod notify;
+pub mod problem;
+pub mod programs;
+pub mod reach;
+pub mod replaying;
+pub mod stores;
+pub mod system;
+pub mod tables;
+pub mod visits;

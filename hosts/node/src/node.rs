@@ -1,0 +1,354 @@
+//! A node: a store, engines on threads of their own that share its writer, and what hosts ask of them.
+
+mod chunks;
+mod counters;
+mod flows;
+mod following;
+mod keys;
+mod looking;
+mod notifying;
+mod owners;
+mod places;
+mod queues;
+mod replies;
+mod schedules;
+mod task_message;
+mod telling;
+mod tidying;
+mod visiting;
+mod watching;
+
+pub use counters::{Counters, TotalsByStatus};
+pub(crate) use flows::load as load_flows;
+pub use flows::{PutError, PutFlow};
+pub use following::{FollowError, Follower, Heard};
+pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
+pub(crate) use keys::{read_keys, token_keys};
+pub use looking::{LookError, Looked};
+pub use notifying::ShownTarget;
+pub use places::{NoPlace, Place};
+pub use queues::{Buried, ShownQueue};
+pub use schedules::{ScheduleError, Scheduled};
+pub use visiting::Visit;
+pub use watching::{Watch, Watchers};
+
+use crate::notify::Target;
+use crate::programs::CommandSettings;
+use crate::reach::Reach;
+use crate::system::SystemClock;
+use owners::{Owners, Start};
+use places::Places;
+use starbridge_connector_http::HttpSettings;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_machine::Signal;
+use starbridge_ports::{Clock, Secrets, Store, StoreError};
+use starbridge_runtime as runtime;
+use starbridge_runtime::{
+    Command, FlowTable, ForkRequest, QueueCommand, QueueDoor, Reply, Report, ResourceMap, SecretUse, Snapshot,
+    StartFailure, StartRequest, TokenKeys, Vault,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// What a node is made of.
+pub struct NodeSettings {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// Where resources lead.
+    pub resources: ResourceMap,
+    /// The limits in force.
+    pub limits: Limits,
+    /// How many threads own executions.
+    pub owners: usize,
+    /// Executions that only wait, kept in memory by each owner.
+    pub hot_executions: usize,
+    /// Calls that are out at once, for each owner.
+    pub calls: usize,
+    /// Requests that may wait for an owner before more are turned away.
+    pub inbox: usize,
+    /// Requests that may wait at a time, for tasks or for the end of an execution.
+    pub waiters: usize,
+    /// Requests that may follow histories at a time.
+    pub followers: usize,
+    /// How HTTP functions are called.
+    pub http: HttpSettings,
+    /// How local programs are run, where they may be called.
+    pub commands: Option<CommandSettings>,
+    /// Connectors there are only when they are configured.
+    pub further: crate::further::Further,
+    /// Who is told of changes of executions' statuses.
+    pub notifications: Vec<Target>,
+    /// Where secrets come from.
+    pub secrets: Arc<dyn Secrets>,
+    /// Which flows may use which of them.
+    pub secret_use: SecretUse,
+    /// What task tokens are signed with, the first, and were; none: keys of the store.
+    pub token_keys: Vec<[u8; 32]>,
+    /// Whether workers come for tasks of `queue:NAME`. They can't where the node is not there all the time.
+    pub worker_queues: bool,
+    /// Executions are given to the node for a time only, and only those it asks for.
+    pub visit: Option<Visit>,
+}
+
+/// A running node.
+pub struct Node {
+    store: Arc<dyn Store>,
+    flows: FlowTable,
+    limits: Arc<Limits>,
+    tokens: TokenKeys,
+    owners: Owners,
+    watchers: Watchers,
+    waiters: Places,
+    followers: Places,
+    /// Histories that are read at a time for those who follow.
+    reads: Arc<Semaphore>,
+    counters: Arc<Counters>,
+    schedules: schedules::Schedules,
+    queues: QueueDoor,
+    notifications: Option<notifying::Notifications>,
+    vault: Arc<Vault>,
+    reach: Reach,
+    clock: SystemClock,
+}
+
+/// What answers on a node.
+fn reach(settings: &NodeSettings) -> Reach {
+    let mut reach = Reach::of(settings.resources.clone());
+    for (scheme, why) in settings.further.lacking() {
+        reach = reach.without(scheme, why);
+    }
+    if !settings.worker_queues {
+        reach = reach.without(
+            "queue",
+            "worker queues need a server: send to SQS (`sqs:QUEUE`) instead",
+        );
+    }
+    if settings.commands.is_none() {
+        reach = reach.without("cmd", "no folder for programs is configured (`commands.folder`)");
+    }
+    reach
+}
+
+/// Why a node can't be started, or came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeError {
+    /// The store failed.
+    Store(StoreError),
+    /// The system would not give what is needed.
+    System(String),
+}
+
+impl std::fmt::Display for NodeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::System(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl From<StoreError> for NodeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Why a request reached no owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// Too many wait already: try again later.
+    Busy,
+    /// The node is coming to its end.
+    Stopping,
+}
+
+impl From<NotTaken> for StartFailure {
+    fn from(not_taken: NotTaken) -> Self {
+        match not_taken {
+            NotTaken::Busy => Self::Busy,
+            NotTaken::Stopping => Self::Stopping,
+        }
+    }
+}
+
+impl Node {
+    /// Starts a node: what the store says is awake goes on at once.
+    pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
+        let store = settings.store.clone();
+        let reach = reach(&settings);
+        let limits = Arc::new(settings.limits.clone());
+        let flows = match settings.visit {
+            None => load_flows(store.as_ref(), &limits)?,
+            // What is there is read when it is asked for.
+            Some(_) => flows::shared(FlowTable::default(), store.clone(), limits.clone()),
+        };
+        if settings.visit.is_none() {
+            runtime::note_start(store.as_ref(), SystemClock.now())?;
+        }
+        let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
+        let watchers = Watchers::default();
+        let counters = Arc::new(Counters::default());
+        let shared = queues::Shared::new();
+        let notifications = notifying::Notifications::prepare(&settings)?;
+        let door = shared.door.clone();
+        let vault = Arc::new(Vault::new(
+            settings.secrets.clone(),
+            settings.secret_use.clone(),
+            tokens.clone(),
+        ));
+        let waiters = Places::new(settings.waiters, "server.waiters");
+        let followers = Places::new(settings.followers, "server.followers");
+        let owners = Owners::start(
+            shared,
+            &Start {
+                settings,
+                flows: flows.clone(),
+                limits: limits.clone(),
+                tokens: tokens.clone(),
+                watchers: watchers.clone(),
+                counters: counters.clone(),
+                notifications: notifications.clone(),
+                vault: vault.clone(),
+            },
+        )?;
+        let node = Self {
+            store,
+            flows,
+            limits,
+            tokens,
+            owners,
+            watchers,
+            waiters,
+            followers,
+            reads: Arc::new(Semaphore::new(following::READS)),
+            counters,
+            schedules: schedules::Schedules::default(),
+            queues: door,
+            notifications,
+            vault,
+            reach,
+            clock: SystemClock,
+        };
+        node.take_up_schedules()?;
+        Ok(node)
+    }
+
+    /// Starts an execution; with `wait` its end is waited for as well.
+    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::Start, StartFailure> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Start {
+            request: Box::new(request),
+            wait,
+            reply,
+        };
+        self.owners.anyone(command)?;
+        answer.await.unwrap_or(Err(StartFailure::Stopping))
+    }
+
+    /// Begins an execution that goes on from an event of another.
+    pub async fn fork(&self, request: ForkRequest) -> Result<runtime::Start, StartFailure> {
+        let (reply, answer) = oneshot::channel();
+        let request = Box::new(request);
+        self.owners.anyone(Command::Fork { request, reply })?;
+        answer.await.unwrap_or(Err(StartFailure::Stopping))
+    }
+
+    /// Waits for an execution to end. Nothing comes of one that has ended already or is not there.
+    pub fn await_end(&self, execution: &Text) -> Result<oneshot::Receiver<Snapshot>, NotTaken> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::AwaitEnd {
+            execution: execution.clone(),
+            reply,
+        };
+        self.owners.owner_of(execution, command)?;
+        Ok(answer)
+    }
+
+    /// Whether a token of a task is one of this node's, whatever has become of the task.
+    pub fn is_task_token(&self, token: &str) -> bool {
+        self.tokens.verify(token).is_ok()
+    }
+
+    /// Hands in a report. What became of it comes once that is durable.
+    pub async fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
+        let (reply, answer) = oneshot::channel();
+        let Ok((execution, call)) = self.tokens.verify(&token) else {
+            // The receiver is still here.
+            let _ = reply.send(Reply::InvalidToken);
+            return Ok(answer);
+        };
+        // Leases are no events: their queue knows who has the task.
+        if report == Report::Heartbeat && self.beat((Text::from(execution.as_str()), call)).await {
+            let _ = reply.send(Reply::Taken);
+            return Ok(answer);
+        }
+        let command = Command::Report { token, report, reply };
+        self.owners.owner_of(&execution, command)?;
+        Ok(answer)
+    }
+
+    /// Gives a signal of an operator to an execution.
+    pub async fn signal(&self, execution: &Text, signal: Signal) -> Result<Reply, NotTaken> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Signal {
+            execution: execution.clone(),
+            signal: Box::new(signal),
+            reply: Some(reply),
+        };
+        self.owners.owner_of(execution, command)?;
+        answer.await.map_err(|_| NotTaken::Stopping)
+    }
+
+    /// Takes no more, gives calls in flight so long to end, and stops. What is not over goes on at the next start.
+    pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
+        let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        self.queues.tell(QueueCommand::Drain);
+        self.owners.drain(self.now().plus_millis(millis), &self.queues).await?;
+        Ok(runtime::note_end(self.store.as_ref())?)
+    }
+
+    /// Whether the store is being written just now: where that takes long, the disk does not answer.
+    pub fn is_flushing(&self) -> bool {
+        self.owners.is_flushing()
+    }
+
+    /// Becomes something when the node has come to its end: why, if it failed.
+    pub fn ended(&self) -> watch::Receiver<Option<Result<(), NodeError>>> {
+        self.owners.ended()
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The flows that can be started.
+    pub fn flows(&self) -> &FlowTable {
+        &self.flows
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Who watches histories grow.
+    pub fn watchers(&self) -> &Watchers {
+        &self.watchers
+    }
+
+    /// Now, by a clock that nobody sets.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}

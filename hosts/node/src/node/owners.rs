@@ -1,0 +1,283 @@
+//! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
+
+use super::notifying::{Notifications, Telling};
+use super::queues::Shared;
+use super::telling::tell;
+use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
+use crate::system::{SystemClock, birth};
+use starbridge_connector_command::CommandConnector;
+use starbridge_connector_http::{HttpConnector, HttpSettings};
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_ports::{History, StoreError, shard_of};
+use starbridge_runtime::{
+    Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, QueueCommand, QueueDoor, Shard,
+    StartRequest, TokenKeys, Vault, World, Writer,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
+
+/// What owners are started with.
+pub(super) struct Start {
+    pub(super) settings: NodeSettings,
+    pub(super) flows: FlowTable,
+    pub(super) limits: Arc<Limits>,
+    pub(super) tokens: TokenKeys,
+    pub(super) watchers: Watchers,
+    pub(super) counters: Arc<Counters>,
+    pub(super) notifications: Option<Notifications>,
+    pub(super) vault: Arc<Vault>,
+}
+
+/// How the node came to its end, once it has.
+pub(super) type End = Option<Result<(), NodeError>>;
+
+/// The owners of a node.
+pub(super) struct Owners {
+    inboxes: Vec<mpsc::Sender<Command>>,
+    next: AtomicUsize,
+    ended: watch::Receiver<End>,
+    queues_over: watch::Receiver<bool>,
+    writer: Writer,
+    telling: Option<Telling>,
+}
+
+fn no_thread(error: &std::io::Error) -> NodeError {
+    NodeError::System(format!("a thread can't be started: {error}"))
+}
+
+pub(super) fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> Result<(), NodeError> {
+    let own = name.to_owned();
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread
+        .spawn(move || work(own))
+        .map(drop)
+        .map_err(|error| no_thread(&error))
+}
+
+/// A thread that panics takes the node with it: a new start goes on from what is durable.
+pub(super) fn unless_it_panics(name: &str, work: impl FnOnce() -> Result<(), NodeError>) -> Result<(), NodeError> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(NodeError::System(format!("the thread {name} panicked"))))
+}
+
+/// The first end is the node's.
+pub(super) fn note(end: &watch::Sender<End>, over: Result<(), NodeError>) {
+    end.send_modify(|end| {
+        end.get_or_insert(over);
+    });
+}
+
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, NodeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| NodeError::System(format!("a runtime can't be started: {error}")))
+}
+
+fn block_on(work: impl Future<Output = Result<(), StoreError>>) -> Result<(), NodeError> {
+    runtime()?.block_on(work).map_err(NodeError::Store)
+}
+
+impl Owners {
+    pub(super) fn start(shared: Shared, start: &Start) -> Result<Self, NodeError> {
+        let writer = Writer::start(history(&start.settings)).map_err(|error| no_thread(&error))?;
+        let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
+        let (end, ended) = watch::channel(None);
+        let left = Arc::new(AtomicUsize::new(usize::from(of)));
+        let channels = (0..of).map(|_| mpsc::channel(start.settings.inbox.max(1)));
+        let (inboxes, ends): (Vec<_>, Vec<_>) = channels.unzip();
+        let owners = (0..of).map(|which| owner(start, &shared, (which, of)));
+        let owners: Vec<Owner> = owners.collect();
+        // The queues begin where the store is before anybody changes that.
+        let queues_of = match start.settings.worker_queues {
+            true => start.settings.store.clone(),
+            false => crate::stores::in_memory(),
+        };
+        let queues = shared.engine(&queues_of, &writer, inboxes.clone())?;
+        for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
+            let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
+            spawn(&format!("owner-{which}"), move |name| {
+                let over = unless_it_panics(&name, || run(owner, inbox, &writer));
+                let last = left.fetch_sub(1, Ordering::SeqCst) == 1;
+                if over.is_err() || last {
+                    note(&end, over);
+                }
+            })?;
+        }
+        let notifications = start.notifications.as_ref();
+        let telling = notifications.map(|it| it.start(&end)).transpose()?;
+        let (queues_end, queues_over) = watch::channel(false);
+        spawn("queues", move |name| {
+            let over = unless_it_panics(&name, || block_on(queues.serve()));
+            if over.is_err() {
+                note(&end, over);
+            }
+            let _ = queues_end.send(true);
+        })?;
+        Ok(Self {
+            inboxes,
+            next: AtomicUsize::new(0),
+            ended,
+            queues_over,
+            writer,
+            telling,
+        })
+    }
+
+    pub(super) fn ended(&self) -> watch::Receiver<End> {
+        self.ended.clone()
+    }
+
+    /// Whether the store is being written just now.
+    pub(super) fn is_flushing(&self) -> bool {
+        self.writer.is_flushing()
+    }
+
+    /// Hands a command to the owner of an execution.
+    pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
+        self.hand_to(Self::which(execution, self.inboxes.len()), command)
+    }
+
+    /// Which of so many owners has an execution.
+    pub(super) fn which(execution: &str, of: usize) -> usize {
+        usize::from(shard_of(execution)) % of.max(1)
+    }
+
+    /// Hands a command to whoever is next.
+    pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
+        let which = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
+        self.hand_to(which, command)
+    }
+
+    fn hand_to(&self, which: usize, command: Command) -> Result<(), NotTaken> {
+        match self.inboxes.get(which).map(|inbox| inbox.try_send(command)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(TrySendError::Full(_))) => Err(NotTaken::Busy),
+            Some(Err(TrySendError::Closed(_))) | None => Err(NotTaken::Stopping),
+        }
+    }
+
+    /// Owners come to their end first, then the queues: workers are answered until then. Others are told last.
+    pub(super) async fn drain(&self, until: Timestamp, queues: &QueueDoor) -> Result<(), NodeError> {
+        for inbox in &self.inboxes {
+            // An owner that is gone is drained.
+            let _ = inbox.send(Command::Drain { until }).await;
+        }
+        let mut ended = self.ended.clone();
+        let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
+        queues.tell(QueueCommand::Stop);
+        // Nobody sends where the thread is gone already.
+        let _ = self.queues_over.clone().wait_for(|over| *over).await;
+        if let Some(telling) = &self.telling {
+            telling.stop().await;
+        }
+        end.map_or(Ok(()), |end| end.unwrap_or(Ok(())))
+    }
+}
+
+/// What a thread needs to own a share of the executions.
+struct Owner {
+    shard: Shard,
+    world: World,
+    http: HttpSettings,
+    settings: EngineSettings,
+    watchers: Watchers,
+    counters: Arc<Counters>,
+    notifications: Option<Notifications>,
+}
+
+fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
+    let settings = &start.settings;
+    let births = move |request: &StartRequest, _: Timestamp| of_share(birth(request), share);
+    let mut connectors = Connectors::new();
+    if let Some(commands) = &settings.commands {
+        connectors.insert("cmd", Arc::new(CommandConnector::new(commands.clone())));
+    }
+    settings.further.insert_into(&mut connectors);
+    let mut shard = Shard::new(
+        start.flows.clone(),
+        settings.resources.clone(),
+        start.limits.clone(),
+        births,
+    );
+    if settings.worker_queues {
+        shard.queue_tasks(shared.rounds.clone());
+    }
+    if let Some(notifications) = &start.notifications {
+        notifications.listen_to(&mut shard);
+    }
+    Owner {
+        shard,
+        world: World {
+            history: history(settings),
+            connectors,
+            clock: Arc::new(SystemClock),
+            vault: start.vault.clone(),
+            tokens: start.tokens.clone(),
+            queues: settings.worker_queues.then(|| shared.door.clone()),
+            leases: settings.visit.as_ref().map(|visit| visit.leases.clone()),
+        },
+        http: settings.http.clone(),
+        settings: EngineSettings {
+            fast_forward: false,
+            hot_executions: settings.hot_executions,
+            calls: settings.calls,
+            share,
+        },
+        watchers: start.watchers.clone(),
+        counters: start.counters.clone(),
+        notifications: start.notifications.clone(),
+    }
+}
+
+/// Where histories are appended.
+fn history(settings: &NodeSettings) -> Arc<dyn History> {
+    match &settings.visit {
+        None => settings.store.clone(),
+        Some(visit) => visit.history.clone(),
+    }
+}
+
+/// A new execution belongs to who starts it; a child belongs with its parent anyway.
+fn of_share(mut birth: Birth, (which, of): (u8, u8)) -> Birth {
+    let shard = shard_of(&birth.id);
+    if shard % of != which && birth.id.len() == 36 {
+        let near = u16::from(shard - shard % of) + u16::from(which);
+        let shard = u8::try_from(near).unwrap_or(which);
+        let head = birth.id.get(..34).unwrap_or_default();
+        birth.id = Text::from(format!("{head}{shard:02x}"));
+    }
+    birth
+}
+
+fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<(), NodeError> {
+    let runtime = runtime()?;
+    let Owner {
+        shard,
+        mut world,
+        http,
+        settings,
+        watchers,
+        counters,
+        notifications,
+    } = owner;
+    let over: Result<(), StoreError> = runtime.block_on(async move {
+        world.connectors.insert("http", Arc::new(HttpConnector::new(http)));
+        let observer = move |shard: &Shard, outgoing: &Outgoing| {
+            counters.see(outgoing);
+            tell(shard, outgoing);
+            watchers.see(outgoing);
+            if let Some(notifications) = &notifications {
+                notifications.see(outgoing);
+            }
+        };
+        let engine = Engine::new(shard, world, settings, inbox, observer).writing_through(writer);
+        engine.serve().await
+    });
+    // Calls that are still out are given up, not waited for; they are sent again at the next start.
+    runtime.shutdown_background();
+    over.map_err(NodeError::Store)
+}

@@ -1,0 +1,5 @@
+//! Local programs, for hosts that run them by themselves.
+
+#[cfg(target_os = "linux")]
+pub use starbridge_connector_command::supervise;
+pub use starbridge_connector_command::{CommandConnector, CommandSettings, Programs, Supervisor};

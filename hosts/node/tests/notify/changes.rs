@@ -1,0 +1,162 @@
+//! What a shard keeps of changes of status: with the turn that made them, and nothing else.
+
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_machine::{Detail, Event, EventId, Resolution, Signal, Status};
+use starbridge_node::notify::Notice;
+use starbridge_node::system::birth;
+use starbridge_ports::{Append, KeptNotice};
+use starbridge_runtime::{FlowTable, Outgoing, ResourceMap, Shard, StartRequest};
+use std::sync::Arc;
+
+const NOW: Timestamp = Timestamp(1_704_067_200_000);
+
+/// A shard that tells `ops` of everything, with this flow as `f`.
+fn shard(flow: &str) -> Shard {
+    let limits = Limits::default();
+    let checked = starbridge_fdl::check(&Source::new("f", flow), &limits);
+    let mut flows = FlowTable::default();
+    flows.put("f", checked.flow.expect("it has no errors"));
+    let births = |request: &StartRequest, _| birth(request);
+    let mut shard = Shard::new(flows, ResourceMap::default(), Arc::new(limits), births);
+    shard.notify(|change| {
+        vec![KeptNotice {
+            target: "ops".into(),
+            event: change.event,
+            time: change.time,
+            text: starbridge_fdl::value::Value::from(Notice::of(change).message()).to_json(),
+        }]
+    });
+    shard
+}
+
+fn start(shard: &mut Shard) -> Text {
+    let request = StartRequest {
+        flow: "f".into(),
+        ..StartRequest::default()
+    };
+    shard.start(request, NOW).unwrap()
+}
+
+/// What the next batch keeps to tell.
+fn told(shard: &mut Shard, execution: &str) -> Vec<Notice> {
+    let batch = shard.take_batch();
+    let notices = |append: &Append| {
+        let last = append.turn.as_ref().map(|turn| turn.last());
+        for notice in &append.notices {
+            assert_eq!(Some(notice.event), last, "it is of the turn's last event");
+        }
+        append.notices.clone()
+    };
+    let notices: Vec<KeptNotice> = batch.iter().flat_map(notices).collect();
+    shard.committed(&[]);
+    let read = |notice: &KeptNotice| {
+        let message: Object = serde_json::from_str(&notice.text).unwrap();
+        Notice::read(execution, notice.event, &message).unwrap()
+    };
+    notices.iter().map(read).collect()
+}
+
+fn calls(shard: &mut Shard) -> Vec<EventId> {
+    let sent = shard.take_outgoing().into_iter().filter_map(|outgoing| match outgoing {
+        Outgoing::Send { call, .. } => Some(call.call),
+        _ => None,
+    });
+    sent.collect()
+}
+
+/// The requests to operators among what leaves now; who tells is woken with each.
+fn asked(shard: &mut Shard) -> Vec<EventId> {
+    let left = shard.take_outgoing();
+    assert!(left.iter().any(|left| matches!(left, Outgoing::Noticed { .. })));
+    let turns = left.into_iter().filter_map(|outgoing| match outgoing {
+        Outgoing::Turn { events, .. } => Some(events),
+        _ => None,
+    });
+    let asks = |event: &Event| matches!(event.detail, Detail::ManualRequested(_));
+    let asked = turns.flatten().filter(asks).map(|event| event.id);
+    asked.collect()
+}
+
+fn fails(call: EventId, error: &str) -> Signal {
+    Signal::Failed {
+        call,
+        error: error.to_owned(),
+        cause: "jam".to_owned(),
+        retry_after: None,
+    }
+}
+
+#[test]
+fn each_step_that_asks_an_operator_is_told() {
+    let task = |name: &str| {
+        format!(
+            r#"{{"type": "task", "name": "{name}", "resourceArn": "http://h/x", "retry": [], "catch": [{{"errors": ["FnF.ALL"], "manual": true}}]}}"#
+        )
+    };
+    let flow = format!(
+        r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "parallel", "name": "both", "branches": [
+            {{"steps": [{}]}}, {{"steps": [{}]}}]}}]}}"#,
+        task("a"),
+        task("b")
+    );
+    let mut shard = shard(&flow);
+    let id = start(&mut shard);
+    let statuses = |notices: &[Notice]| notices.iter().map(|notice| notice.status).collect::<Vec<_>>();
+    assert_eq!(statuses(&told(&mut shard, &id)), [Status::Running]);
+    let calls = calls(&mut shard);
+    let mut requests = Vec::new();
+    for (call, error, step) in [(calls[0], "Paper.Jam", "a"), (calls[1], "Paper.Out", "b")] {
+        shard.signal(&id, fails(call, error), NOW).unwrap();
+        let told = told(&mut shard, &id);
+        assert_eq!(statuses(&told), [Status::Manual]);
+        requests.extend(asked(&mut shard));
+        let failure = told[0].failure.as_ref().unwrap();
+        assert_eq!((&*failure.error, &*failure.cause, &*failure.step), (error, "jam", step));
+    }
+    // One answer leaves the other asking: that changes nothing. The last one does.
+    let mut all = Vec::new();
+    for request in requests {
+        let resolution = Box::new(Resolution {
+            action: "succeed".into(),
+            by: "me".into(),
+            output: None,
+            failure: None,
+        });
+        shard.signal(&id, Signal::Resolve { request, resolution }, NOW).unwrap();
+        all.push(statuses(&told(&mut shard, &id)));
+    }
+    assert_eq!(all, [vec![], vec![Status::Succeeded]]);
+}
+
+#[test]
+fn a_turn_that_changes_no_status_tells_nothing() {
+    let flow = r#"{"version": "v1", "type": "flow", "steps": [
+        {"type": "task", "name": "a", "resourceArn": "http://h/x"}, {"type": "wait", "name": "w", "duration": 5}]}"#;
+    let mut shard = shard(flow);
+    let id = start(&mut shard);
+    assert_eq!(told(&mut shard, &id).len(), 1);
+    let call = calls(&mut shard)[0];
+    let result = Signal::Succeeded {
+        call,
+        result: Object::new().into(),
+        worker: None,
+        held_time: None,
+    };
+    shard.signal(&id, result, NOW).unwrap();
+    assert_eq!(told(&mut shard, &id), []);
+    assert!(
+        !shard
+            .take_outgoing()
+            .iter()
+            .any(|left| matches!(left, Outgoing::Noticed { .. }))
+    );
+    assert!(shard.fire_next(NOW.plus_millis(5_000)));
+    let told = told(&mut shard, &id);
+    assert_eq!(
+        (told[0].status, told[0].time),
+        (Status::Succeeded, NOW.plus_millis(5_000))
+    );
+}

@@ -8,7 +8,7 @@ pub use code::Code;
 pub use quote::{QUOTED_CHARS, shortened};
 pub use suggest::nearest;
 
-use crate::syntax::Span;
+use crate::span::Span;
 use std::borrow::Cow;
 
 /// How bad it is.

@@ -12,6 +12,7 @@ pub mod diagnostics;
 pub mod expression;
 pub mod graph;
 pub mod limits;
+mod span;
 pub mod syntax;
 pub mod time;
 pub mod value;

@@ -11,21 +11,13 @@ mod source;
 mod tests;
 mod yaml;
 
+pub use crate::span::Span;
 pub use place::{Place, Seeker, find, pointer_of};
 pub use source::{Format, LineColumn, Source};
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::limits::Limits;
 use crate::value::{Number, Text, Value};
-
-/// A range of bytes in the source text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
-    /// First byte.
-    pub start: usize,
-    /// One past the last byte.
-    pub end: usize,
-}
 
 /// A value in the source, with its place.
 #[derive(Debug)]

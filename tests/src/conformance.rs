@@ -1,8 +1,9 @@
 //! The one runner of conformance cases.
 
 pub(crate) mod golden;
+pub mod operated;
 
-use crate::{data, operated};
+use crate::data;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;

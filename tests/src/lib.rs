@@ -9,7 +9,6 @@ pub mod faulty;
 pub mod functions;
 pub mod fuzzing;
 pub mod generated;
-pub mod operated;
 pub mod stores;
 
 /// An HTTP client for loopback, of the library the HTTP connector uses.

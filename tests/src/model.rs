@@ -14,6 +14,12 @@ mod condition;
 mod data;
 #[path = "model/list.rs"]
 mod list;
+#[path = "model/retries.rs"]
+mod retries;
+#[path = "model/scope.rs"]
+mod scope;
+#[path = "model/site.rs"]
+mod site;
 #[path = "model/task.rs"]
 mod task;
 #[path = "model/undo.rs"]
@@ -21,12 +27,12 @@ mod undo;
 #[path = "model/world.rs"]
 mod world;
 
+use scope::Scope;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use undo::Scope;
 use world::{Moment, Order, World};
 
 /// Stands for text which the language leaves open: causes of the engine's own errors.

@@ -16,7 +16,7 @@ mod random;
 use promises::Promises;
 use serde_json::Value;
 use starbridge_machine::{Detail, Event};
-use starbridge_tests::operated;
+use starbridge_tests::conformance::operated;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 use starbridge_fdl::limits::Limits;
 use starbridge_node::exported::{export_event, export_head};
 use starbridge_simulator::{Rehearsal, TestFile};
-use starbridge_tests::{conformance, data, operated};
+use starbridge_tests::conformance::{self, operated};
+use starbridge_tests::data;
 use std::path::PathBuf;
 
 fn schema(name: &str) -> jsonschema::Validator {

@@ -105,6 +105,15 @@ impl Flow {
     pub fn step_named(&self, name: &str) -> Option<StepId> {
         self.names.get(name).copied()
     }
+
+    /// What it asks for that needs a server: an operator, or other executions to wait for.
+    pub fn needs_server(&self) -> Option<&'static str> {
+        if !self.concurrency.is_empty() {
+            return Some("`concurrency`");
+        }
+        let manual = |step: &Step| step.catch.iter().any(|catch| catch.target == CatchTarget::Manual);
+        self.steps.iter().any(manual).then_some("a `catch` with `manual`")
+    }
 }
 
 impl std::ops::Deref for Flow {

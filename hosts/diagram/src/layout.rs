@@ -9,6 +9,7 @@ mod card;
 mod choice;
 mod columns;
 mod composite;
+mod grid;
 mod gutter;
 mod list;
 #[cfg(test)]

@@ -2,12 +2,11 @@
 //! that fail come again, and after some tries go where people look for them, with the reason.
 
 use crate::Failure;
-use crate::function::{Invocation, Running};
+use crate::environment::{Invocation, Running};
 use crate::onward::Continuation;
 use axum::http::Method;
 use starbridge_fdl::value::{Array, Object, Text, Value};
-use starbridge_node::callbacks::read_entry;
-use starbridge_runtime::Reply;
+use starbridge_runtime::{Reply, read_entry};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Direct invocations: a flow is run until it ends or waits, and answered with.
 
 use crate::Failure;
-use crate::function::{Invocation, Running};
+use crate::environment::{Invocation, Running};
 use axum::http::Method;
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::limits::is_name;

@@ -6,13 +6,16 @@
 mod api;
 mod batch;
 mod direct;
+mod environment;
 mod event;
 mod failure;
+mod figures;
 mod function;
 pub mod logging;
 mod onward;
 mod record;
 pub mod settings;
+mod start;
 mod sweep;
 mod web;
 

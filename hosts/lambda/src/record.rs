@@ -1,39 +1,12 @@
 //! Figures of an invocation, in the form CloudWatch reads out of logs, where that is asked for.
 
+use crate::environment::Running;
 use crate::event::Kind;
-use crate::function::Running;
 use starbridge_fdl::value::{Array, Object, Value};
-use starbridge_node::node::Counters;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The namespace the figures are under.
 const NAMESPACE: &str = "Starbridge";
-
-/// What was counted up to the last invocation.
-#[derive(Debug, Default)]
-pub(crate) struct Figures([AtomicU64; 6]);
-
-impl Figures {
-    /// What was counted since this was asked last.
-    fn since_last(&self, counters: &Counters) -> Vec<(&'static str, u64)> {
-        let ended: u64 = counters.ended().iter().map(|(_, count)| count).sum();
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let now = [
-            ("Started", count(&counters.started)),
-            ("Ended", ended),
-            ("Turns", count(&counters.turns)),
-            ("Calls", count(&counters.calls)),
-            ("Failures", count(&counters.failures)),
-            ("Retries", count(&counters.retries)),
-        ];
-        let last = self.0.iter();
-        now.into_iter()
-            .zip(last)
-            .map(|((name, now), last)| (name, now - last.swap(now, Ordering::Relaxed)))
-            .collect()
-    }
-}
 
 /// Writes the figures of an invocation: a line of JSON.
 pub(crate) fn write(running: &Running, kind: Kind, well: bool) {

@@ -2,7 +2,7 @@
 //! due, and what has been kept long enough.
 
 use crate::Failure;
-use crate::function::{Invocation, Running};
+use crate::environment::{Invocation, Running};
 use crate::onward::Continuation;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::api::{Answered, Asked};
-use crate::function::{Invocation, Running};
+use crate::environment::{Invocation, Running};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -1,7 +1,5 @@
 //! Reports by token over HTTP (section "tasks"): for a listener of one process and for a server alike.
 
-mod reading;
-
 use crate::node::NotTaken;
 use crate::problem::{Answer, Problem, whole};
 use axum::body::Bytes;
@@ -11,10 +9,8 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
-pub use reading::read_entry;
-use reading::read_report;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_runtime::{Command, Reply, Report};
+use starbridge_runtime::{Command, Reply, Report, read_entry, read_report};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Exported histories: a first line that says what it is a history of, then one event a line (section "history").
 
-use crate::node::{NodeError, load_flows};
+use crate::flow_loading;
+use crate::node::NodeError;
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
@@ -91,7 +92,7 @@ impl ExportedHistory {
         let Some(record) = store.record(&id)? else {
             return Ok(None);
         };
-        let flows = load_flows(store, &Limits::default())?;
+        let flows = flow_loading::load(store, &Limits::default())?;
         let flow = flows.running(&record.flow, record.version).ok_or_else(|| {
             let message = format!("version {} of the flow `{}` is gone", record.version, record.flow);
             StoreError::Corrupt(message)

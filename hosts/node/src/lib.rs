@@ -7,6 +7,7 @@ pub mod config;
 pub mod described;
 pub mod escaping;
 pub mod exported;
+mod flow_loading;
 pub mod further;
 pub mod local;
 pub mod node;

@@ -5,7 +5,7 @@ mod durable;
 use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_connector_command::{CommandConnector, CommandSettings};
 use starbridge_connector_http::{HttpConnector, HttpSettings};
-use starbridge_fdl::graph::{CatchTarget, Flow};
+use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::{Limits, is_name};
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{EventId, State};
@@ -114,16 +114,6 @@ impl std::fmt::Display for LocalError {
 
 impl std::error::Error for LocalError {}
 
-/// What a flow asks for that needs a server: an operator, or other executions to wait for.
-pub fn needs_server(flow: &Flow) -> Option<&'static str> {
-    if !flow.concurrency.is_empty() {
-        return Some("`concurrency`");
-    }
-    let manual =
-        |step: &starbridge_fdl::graph::Step| step.catch.iter().any(|catch| catch.target == CatchTarget::Manual);
-    flow.steps.iter().any(manual).then_some("a `catch` with `manual`")
-}
-
 fn given_up() -> LocalError {
     LocalError::System("the run was given up in the middle".to_owned())
 }
@@ -135,7 +125,7 @@ impl LocalRun {
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
     ) -> Result<Self, LocalError> {
         for (_, flow) in settings.flows.latest() {
-            if let Some(what) = needs_server(&flow) {
+            if let Some(what) = flow.needs_server() {
                 return Err(LocalError::NeedsServer(what));
             }
         }

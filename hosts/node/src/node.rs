@@ -2,6 +2,7 @@
 
 mod chunks;
 mod counters;
+mod error;
 mod flows;
 mod following;
 mod keys;
@@ -9,17 +10,19 @@ mod looking;
 mod notifying;
 mod owners;
 mod places;
+mod queue_thread;
 mod queues;
 mod replies;
 mod schedules;
 mod task_message;
 mod telling;
+mod threads;
 mod tidying;
 mod visiting;
 mod watching;
 
 pub use counters::{Counters, TotalsByStatus};
-pub(crate) use flows::load as load_flows;
+pub use error::NodeError;
 pub use flows::{PutError, PutFlow};
 pub use following::{FollowError, Follower, Heard};
 pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
@@ -32,6 +35,7 @@ pub use schedules::{ScheduleError, Scheduled};
 pub use visiting::Visit;
 pub use watching::{Watch, Watchers};
 
+use crate::flow_loading;
 use crate::notify::Target;
 use crate::programs::CommandSettings;
 use crate::reach::Reach;
@@ -43,7 +47,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Secrets, Store, StoreError};
+use starbridge_ports::{Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
     Command, FlowTable, ForkRequest, QueueCommand, QueueDoor, Reply, Report, ResourceMap, SecretUse, Snapshot,
@@ -132,32 +136,6 @@ fn reach(settings: &NodeSettings) -> Reach {
     reach
 }
 
-/// Why a node can't be started, or came to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeError {
-    /// The store failed.
-    Store(StoreError),
-    /// The system would not give what is needed.
-    System(String),
-}
-
-impl std::fmt::Display for NodeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Store(error) => error.fmt(f),
-            Self::System(message) => f.write_str(message),
-        }
-    }
-}
-
-impl std::error::Error for NodeError {}
-
-impl From<StoreError> for NodeError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
 /// Why a request reached no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
@@ -183,9 +161,9 @@ impl Node {
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.visit {
-            None => load_flows(store.as_ref(), &limits)?,
+            None => flow_loading::load(store.as_ref(), &limits)?,
             // What is there is read when it is asked for.
-            Some(_) => flows::shared(FlowTable::default(), store.clone(), limits.clone()),
+            Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.visit.is_none() {
             runtime::note_start(store.as_ref(), SystemClock.now())?;
@@ -193,7 +171,7 @@ impl Node {
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
-        let shared = queues::Shared::new();
+        let shared = queue_thread::Shared::new();
         let notifications = notifying::Notifications::prepare(&settings)?;
         let door = shared.door.clone();
         let vault = Arc::new(Vault::new(

@@ -13,13 +13,15 @@ mod carrier;
 mod notice;
 mod notifier;
 mod outlet;
+mod settings;
 mod signature;
 mod stored;
 mod target;
 
 pub use notice::Notice;
-pub use notifier::{Notifier, NotifierSettings, NotifyWorld};
+pub use notifier::Notifier;
 pub use outlet::Told;
+pub use settings::{NotifierSettings, NotifyWorld};
 pub use signature::signature;
 pub use stored::StoredNotices;
 pub use target::{Target, TargetConfig};

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use starbridge_fdl::value::Value;
 use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
+pub use starbridge_runtime::quoted;
 
 /// Why a request is not answered as it hoped.
 #[derive(Debug)]
@@ -195,17 +196,6 @@ impl From<Rejection> for Problem {
     }
 }
 
-/// Characters of what somebody wrote that are said back.
-const QUOTED: usize = 64;
-
-/// What somebody wrote, in backquotes, as far as it helps to see it.
-pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(QUOTED) {
-        None => format!("`{text}`"),
-        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
-    }
-}
-
 /// A body that came, or why it did not.
 pub fn whole(body: Result<Bytes, BytesRejection>) -> Answer<Bytes> {
     body.map_err(|error| match error.status() {
@@ -232,12 +222,5 @@ mod tests {
             assert!(!told.contains("flows.db") && !told.contains("SQL"), "{told}");
         }
         assert_eq!(Problem::from(StoreError::BadCursor).status().as_u16(), 400);
-    }
-
-    #[test]
-    fn little_of_what_is_written_is_said_back() {
-        assert_eq!(quoted("short"), "`short`");
-        let long = "é".repeat(1_000_000);
-        assert_eq!(quoted(&long), format!("`{}…`", "é".repeat(QUOTED)));
     }
 }

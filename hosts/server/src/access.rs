@@ -9,6 +9,7 @@ pub use limiter::Limiter;
 
 use crate::App;
 use crate::routes::ROUTES;
+use crate::scope::Scope;
 use axum::RequestExt;
 use axum::extract::{ConnectInfo, MatchedPath, RawPathParams, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -22,46 +23,6 @@ use starbridge_node::config::TokenConfig;
 use starbridge_node::problem::Problem;
 use starbridge_runtime::hexadecimal;
 use std::net::{IpAddr, SocketAddr};
-
-/// What a token lets its bearer do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// Look at flows, executions and histories.
-    Read,
-    /// Start executions.
-    Start,
-    /// Hold and report tasks.
-    Worker,
-    /// Stop, redrive, fork, resolve.
-    Operate,
-    /// Put and delete flows and schedules; everything else as well.
-    Admin,
-}
-
-impl Scope {
-    /// The scope of that name.
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "read" => Self::Read,
-            "start" => Self::Start,
-            "worker" => Self::Worker,
-            "operate" => Self::Operate,
-            "admin" => Self::Admin,
-            _ => return None,
-        })
-    }
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Start => "start",
-            Self::Worker => "worker",
-            Self::Operate => "operate",
-            Self::Admin => "admin",
-        }
-    }
-}
 
 /// The SHA-256 of a token: all that is kept of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

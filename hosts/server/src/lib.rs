@@ -6,13 +6,16 @@ mod connections;
 mod openapi;
 mod reading;
 mod reports;
+mod router;
 mod routes;
+mod scope;
 mod shapes;
 
-pub use access::{Access, Scope, TokenHash, access_of};
+pub use access::{Access, TokenHash, access_of};
 pub use body::BodySettings;
 pub use connections::{ConnectionSettings, LEAVING, RESERVE};
 pub use openapi::openapi;
+pub use scope::Scope;
 pub use shapes::execution as execution_shape;
 
 use access::Limiter;
@@ -56,6 +59,8 @@ struct App {
     /// Bytes of the largest body, and of the largest report.
     largest_body: usize,
     largest_report: usize,
+    /// The description of the API.
+    openapi: Arc<str>,
 }
 
 /// The API as a service, for hosts that get requests in ways of their own. Each request needs an extension
@@ -65,9 +70,10 @@ pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
 }
 
 fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> Router {
-    routes::router(App {
+    router::router(App {
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),
+        openapi: openapi().to_string().into(),
         bodies: Bodies::new(settings.bodies),
         node,
         access: Arc::new(settings.access),

@@ -1,15 +1,7 @@
 //! The OpenAPI document, made from the table of routes.
 
 use crate::routes::{ROUTES, Route};
-use crate::shapes;
-use axum::http::StatusCode;
-use axum::response::Response;
 use serde_json::{Map, Value, json};
-
-/// `GET /v1/openapi.json`
-pub async fn answer() -> Response {
-    shapes::json(StatusCode::OK, openapi().to_string())
-}
 
 /// The document (OpenAPI 3.1).
 pub fn openapi() -> Value {

@@ -8,17 +8,13 @@ mod queues;
 mod schedules;
 mod service;
 
-use crate::access::{self, Scope};
-use crate::{App, openapi, reports};
-use axum::Router;
+use crate::App;
+use crate::scope::Scope;
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use starbridge_fdl::limits::Limits;
-use starbridge_node::callbacks::{self, Client, HandedIn, Reports};
 use starbridge_node::node::Node;
 use starbridge_node::problem::Problem;
-use starbridge_runtime::Report;
 use std::sync::Arc;
 
 /// A route.
@@ -38,50 +34,15 @@ pub struct Route {
     /// Statuses with what they mean, and the schema of what is answered.
     pub answers: &'static [(u16, &'static str, Option<&'static str>)],
     /// What answers it; nothing where another part of the program does.
-    handler: Option<fn() -> MethodRouter<App>>,
+    pub handler: Option<fn() -> MethodRouter<App>>,
 }
 
 /// Bytes of a body beside the data in it.
 const ENVELOPE: usize = 64 * 1024;
 
-impl Reports for App {
-    async fn hand_in(&self, token: String, report: Report) -> HandedIn {
-        self.node.report(token, report).await
-    }
-
-    fn check(&self, token: &str, from: Option<Client>) -> Result<(), Problem> {
-        access::check_task_token(self, token, from)
-    }
-}
-
 /// Bytes the body of a request may have.
 pub fn largest_body(limits: &Limits) -> usize {
     limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE
-}
-
-/// All routes, with what every request passes first.
-pub fn router(app: App) -> Router {
-    let mut router: Router<App> = Router::new();
-    for route in ROUTES {
-        if let Some(handler) = route.handler {
-            router = router.route(route.path, handler());
-        }
-    }
-    let reports = callbacks::routes(app.clone(), app.largest_report);
-    let reports = reports.route_layer(from_fn_with_state(app.clone(), reports::check));
-    let router = router.with_state(app.clone()).merge(Router::new().nest("/v1", reports));
-    router
-        .route_layer(from_fn_with_state(app, access::check))
-        .fallback(|| async {
-            Problem::missing(
-                "NoSuchRoute",
-                "there is nothing here: /v1/openapi.json lists what there is",
-            )
-        })
-        .method_not_allowed_fallback(|| async {
-            let detail = "this can't be done here: /v1/openapi.json lists what can";
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", detail)
-        })
 }
 
 /// Work that reads much leaves the threads that answer requests alone.
@@ -501,7 +462,7 @@ pub const ROUTES: &[Route] = &[
         query: &[],
         body: None,
         answers: &[(200, "OpenAPI 3.1", None)],
-        handler: Some(|| get(openapi::answer)),
+        handler: Some(|| get(service::openapi)),
     },
     Route {
         method: "GET",

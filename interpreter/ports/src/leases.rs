@@ -1,6 +1,6 @@
 //! Executions that several processes could run, of which each is given to one at a time.
 
-use crate::history::StoreError;
+use crate::error::StoreError;
 use crate::message::Message;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;

@@ -5,6 +5,7 @@
 mod catalogue;
 mod clock;
 mod connector;
+mod error;
 mod history;
 mod leases;
 mod listing;
@@ -21,9 +22,10 @@ mod shards;
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};
+pub use error::StoreError;
 pub use history::{
-    Append, Broken, Buried, CULPRIT, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT, StoreError,
-    StoredHistory, Turn, code_of,
+    Append, Broken, Buried, CULPRIT, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT, StoredHistory,
+    Turn, code_of,
 };
 pub use leases::{Beat, Leases};
 pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
@@ -35,4 +37,4 @@ pub use params::{ServiceParams, step_key};
 pub use queueing::{DeadTask, Depth, Lease, LeaseChange, QueuedTask, Queueing};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
-pub use shards::{SHARDS, shard_of};
+pub use shards::{SHARDS, owner_index, shard_of};

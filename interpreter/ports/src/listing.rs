@@ -1,6 +1,7 @@
 //! Looking executions up.
 
-use crate::history::{Record, StoreError, Turn};
+use crate::error::StoreError;
+use crate::history::{Record, Turn};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::{EventId, Status};

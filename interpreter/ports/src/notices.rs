@@ -1,6 +1,6 @@
 //! Changes of executions' statuses that others are still to be told of.
 
-use crate::history::StoreError;
+use crate::error::StoreError;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;

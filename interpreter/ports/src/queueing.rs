@@ -1,6 +1,6 @@
 //! Tasks that wait in queues until workers take them (section "worker queues").
 
-use crate::history::StoreError;
+use crate::error::StoreError;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;

@@ -20,3 +20,8 @@ pub fn shard_of(execution: &str) -> u8 {
         }
     }
 }
+
+/// Which of so many owners has an execution.
+pub fn owner_index(execution: &str, owners: usize) -> usize {
+    usize::from(shard_of(execution)) % owners.max(1)
+}

@@ -9,7 +9,9 @@ mod express;
 mod flows;
 pub mod hexadecimal;
 mod queues;
+mod quoted;
 mod references;
+mod report;
 mod resources;
 pub mod schedule;
 mod secrets;
@@ -27,7 +29,9 @@ pub use queues::{
     Grant, HeldTask, HoldRequest, Order, Pumped, QueueCommand, QueueDoor, QueueEngine, QueuePoll, QueueSettings,
     QueueSettingsError, QueueView, QueueWorld, Queues, QueuesViewed, Rounds, TaskKey, Ticks, Verdict,
 };
+pub use quoted::quoted;
 pub use references::{Revealing, read_references, references_in};
+pub use report::{read_entry, read_report};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use secrets::{SecretUse, Vault};
 pub use shard::{

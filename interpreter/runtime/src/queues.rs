@@ -3,6 +3,7 @@
 //! [`Queues`] decide and do no I/O: what they decide is durable before anybody is told, and what must happen to an
 //! execution is a signal that its owner takes. [`QueueEngine`] drives them in real time, as an engine does a shard.
 
+mod command;
 mod door;
 mod engine;
 mod holding;
@@ -12,8 +13,9 @@ mod rounds;
 mod settings;
 mod waiting;
 
+pub use command::{HeldTask, HoldRequest, QueueCommand, QueueView, QueuesViewed};
 pub use door::{QueueDoor, QueuePoll};
-pub use engine::{HeldTask, HoldRequest, QueueCommand, QueueEngine, QueueView, QueueWorld, QueuesViewed};
+pub use engine::{QueueEngine, QueueWorld};
 pub use many::{Grant, Order, Pumped, Queues, Verdict};
 pub use rounds::Rounds;
 pub use settings::{QueueSettings, QueueSettingsError};

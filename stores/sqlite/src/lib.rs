@@ -7,6 +7,7 @@
 mod append;
 mod catalogue;
 mod fault;
+mod file;
 mod head;
 mod list;
 mod load;

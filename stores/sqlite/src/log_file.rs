@@ -3,20 +3,13 @@
 //! A file that was deleted or moved takes what is written to it as if nothing were, and whoever opens the store next does not
 //! find it. A log that was cut takes what comes next behind the hole, where the next start does not look.
 
+use crate::file::{Identity, beside, identity};
 use crate::mark::{Log, Mark, Moment, Said};
-use crate::owner::{Identity, identity};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// The path of what stands beside a store under its name and that ending.
-pub(crate) fn beside(store: &Path, ending: &str) -> PathBuf {
-    let mut name = store.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! with what tells the store's file from a copy of it, and with the time it was last changed. Whoever moves the log into the
 //! file, as any program that opens it last does, changes it after that.
 
-use crate::owner::private;
+use crate::file::private;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! Bringing a store to the present format: numbered SQL files, each run once, all in one transaction.
 
-use crate::open::APPLICATION;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUSES;
@@ -13,6 +12,9 @@ const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0004-origins.sql"),
     include_str!("../migrations/0005-broken.sql"),
 ];
+
+/// Marks the file as ours: "Stbr".
+pub(crate) const APPLICATION: i32 = 0x5374_6272;
 
 pub(crate) enum MigrateError {
     Sqlite(rusqlite::Error),

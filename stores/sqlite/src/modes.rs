@@ -5,7 +5,7 @@ use std::path::Path;
 /// What is to be said about the store's files and their folder, each with what to do.
 #[cfg(unix)]
 pub(crate) fn warnings(store: &Path) -> Vec<String> {
-    use crate::log_file::beside;
+    use crate::file::beside;
     use std::os::unix::fs::PermissionsExt;
     const OTHERS: u32 = 0o007;
     const OTHERS_WRITE: u32 = 0o002;

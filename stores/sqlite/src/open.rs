@@ -2,11 +2,12 @@
 
 use crate::SqliteStore;
 use crate::fault::{io_error, store_error};
-use crate::log_file::{Files, beside, leave_as_it_is};
+use crate::file::{beside, private};
+use crate::log_file::{Files, leave_as_it_is};
 use crate::mark::{self, Log, Mark, Moment, NotMarked, Said};
-use crate::migrate::{self, MigrateError};
+use crate::migrate::{self, APPLICATION, MigrateError};
 use crate::modes;
-use crate::owner::{NotOwner, Owner, private};
+use crate::owner::{NotOwner, Owner};
 use crate::readers::Readers;
 use crate::write::Writer;
 use rusqlite::{Connection, OpenFlags};
@@ -162,9 +163,6 @@ impl std::fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
-
-/// Marks the file as ours: "Stbr".
-pub(crate) const APPLICATION: i32 = 0x5374_6272;
 
 pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenError> {
     // Beside the file itself is what belongs to it, whatever link led there.

@@ -3,7 +3,7 @@
 //! INVARIANT: the file that carries the lock is opened before SQLite opens it, and closed after SQLite closed it. Closing
 //! any handle of a file ends all locks that SQLite took on it in this process.
 
-use crate::log_file::beside;
+use crate::file::{Identity, beside, identity, private};
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -37,9 +37,6 @@ impl From<io::Error> for NotOwner {
         Self::Io(error)
     }
 }
-
-/// What tells a file from any other: nothing, where the system does not say.
-pub(crate) type Identity = Option<(u64, u64)>;
 
 /// The files this process owns. A second owner is turned away before it opens the file.
 static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
@@ -102,15 +99,6 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// For writing a file that, if it is made, only its owner may use. SQLite gives what it makes beside the store the same mode.
-pub(crate) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 /// Elsewhere than on Linux such a lock could be one of those SQLite takes; there the file beside the store has to do.
 #[cfg(target_os = "linux")]
 fn lock(file: &File, there: &Metadata) -> Result<(), NotOwner> {
@@ -142,16 +130,4 @@ fn holder(there: &Metadata) -> Option<u32> {
         same.then(|| process.parse().ok()).flatten()
     };
     locks.lines().find_map(holder).filter(|process| *process > 0)
-}
-
-#[cfg(unix)]
-pub(crate) fn identity(there: &Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt;
-    Some((there.dev(), there.ino()))
-}
-
-/// Elsewhere nobody can take away a file that is open.
-#[cfg(not(unix))]
-pub(crate) fn identity(_: &Metadata) -> Identity {
-    None
 }

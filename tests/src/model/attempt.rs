@@ -2,8 +2,9 @@
 
 use super::condition::holds;
 use super::data::{Roots, ceil_millis, find, instant, mapped, plain, rooted};
-use super::list::{self, Left, Site};
-use super::undo::{Scope, undo};
+use super::scope::Scope;
+use super::site::{Left, Site};
+use super::undo::undo;
 use super::world::Moment;
 use super::{Fault, Object, Run, children, task};
 use serde_json::{Value, json};
@@ -170,7 +171,7 @@ fn choice(site: Site, step: Value, own: Value) -> Run<Inside> {
         };
         let input: Object = own.as_object().cloned().unwrap_or_default();
         let world = inside.world.clone();
-        let local = list::run(inside, steps.clone(), input).await;
+        let local = inside.run(steps.clone(), input).await;
         world.turn().await;
         Ok((Value::Object(local?), goto))
     })

@@ -1,7 +1,8 @@
 //! Branches and iterations.
 
-use super::list::{self, Site};
-use super::undo::{Scope, undo};
+use super::scope::Scope;
+use super::site::Site;
+use super::undo::undo;
 use super::world::Turn;
 use super::{Fault, Object, Run};
 use serde_json::{Value, json};
@@ -128,8 +129,7 @@ impl Group {
             iterations,
         };
         self.begun[number] = true;
-        self.live
-            .insert(number, Live::Running(list::run(site, steps, input), scope));
+        self.live.insert(number, Live::Running(site.run(steps, input), scope));
     }
 
     /// A child is over, or has been undone.

@@ -1,27 +1,15 @@
 //! Lists of steps, and the visits of a step: attempts, retries, catches.
 
-use super::data::{Roots, ceil_millis, mapped, merged};
-use super::undo::{Scope, undo};
+use super::data::{Roots, mapped, merged};
+use super::retries::{Retries, names};
+use super::scope::Scope;
+use super::site::{Left, Site};
+use super::undo::undo;
 use super::world::World;
 use super::{Fault, Object, Run, attempt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// Where a list runs.
-#[derive(Clone)]
-pub struct Site {
-    pub world: Rc<World>,
-    pub scope: Rc<Scope>,
-    /// Numbers of the iterations around, from outside in.
-    pub iterations: Vec<usize>,
-}
-
-/// What a visit leaves.
-pub struct Left {
-    pub output: Object,
-    pub goto: Option<String>,
-}
 
 /// The whole flow.
 pub fn flow(world: Rc<World>, scope: Rc<Scope>, flow: Value, input: Object) -> Run<Result<Object, Fault>> {
@@ -51,7 +39,7 @@ async fn flow_inside(site: Site, flow: &Value, input: Object) -> Result<Object, 
         input = Value::Object(mapped(&flow["inputMappings"], &roots, "FnF.InvalidInput")?);
     }
     let given = input.as_object().cloned().unwrap_or_default();
-    let local = run(site, flow["steps"].clone(), given).await?;
+    let local = site.run(flow["steps"].clone(), given).await?;
     if flow.get("outputMappings").is_none() {
         return Ok(local);
     }
@@ -63,31 +51,33 @@ async fn flow_inside(site: Site, flow: &Value, input: Object) -> Result<Object, 
     mapped(&flow["outputMappings"], &roots, "FnF.InvalidOutput")
 }
 
-/// A list: the merged outputs of its steps.
-pub fn run(site: Site, steps: Value, input: Object) -> Run<Result<Object, Fault>> {
-    Box::pin(async move {
-        let steps = steps.as_array().cloned().unwrap_or_default();
-        let index_of = |name: &str| steps.iter().position(|step| step["name"] == name);
-        let mut local = Object::new();
-        let mut visits: BTreeMap<usize, u64> = BTreeMap::new();
-        let mut at = Some(0);
-        while let Some((index, step)) = at.and_then(|at| Some((at, steps.get(at)?))) {
-            site.world.entered(step["name"].as_str().unwrap_or_default());
-            let number = visits.entry(index).or_default();
-            *number += 1;
-            if *number > site.world.most_visits {
-                return Err(Fault::of_engine("FnF.LimitExceeded"));
+impl Site {
+    /// A list: the merged outputs of its steps.
+    pub fn run(self, steps: Value, input: Object) -> Run<Result<Object, Fault>> {
+        Box::pin(async move {
+            let steps = steps.as_array().cloned().unwrap_or_default();
+            let index_of = |name: &str| steps.iter().position(|step| step["name"] == name);
+            let mut local = Object::new();
+            let mut visits: BTreeMap<usize, u64> = BTreeMap::new();
+            let mut at = Some(0);
+            while let Some((index, step)) = at.and_then(|at| Some((at, steps.get(at)?))) {
+                self.world.entered(step["name"].as_str().unwrap_or_default());
+                let number = visits.entry(index).or_default();
+                *number += 1;
+                if *number > self.world.most_visits {
+                    return Err(Fault::of_engine("FnF.LimitExceeded"));
+                }
+                let left = visit(&self, step, &input, &local, *number).await?;
+                local.extend(left.output);
+                at = match left.goto {
+                    Some(goto) => index_of(&goto),
+                    None if step["type"] == "succeed" || step["end"] == true => None,
+                    None => Some(index + 1),
+                };
             }
-            let left = visit(&site, step, &input, &local, *number).await?;
-            local.extend(left.output);
-            at = match left.goto {
-                Some(goto) => index_of(&goto),
-                None if step["type"] == "succeed" || step["end"] == true => None,
-                None => Some(index + 1),
-            };
-        }
-        Ok(local)
-    })
+            Ok(local)
+        })
+    }
 }
 
 /// One visit of a step.
@@ -144,44 +134,10 @@ fn caught(step: &Value, own: &Value, context: &Value, fault: Fault) -> Result<Le
     })
 }
 
-/// Whether a policy or clause names an error.
-fn names(clause: &Value, fault: &Fault) -> bool {
-    let mut errors = clause["errors"].as_array().into_iter().flatten();
-    errors.any(|error| *error == "FnF.ALL" || *error == fault.error.as_str())
-}
-
 fn context(site: &Site, step: &Value, visit: u64, attempt: u64) -> Value {
     let mut context = json!({"step": {"name": step["name"], "visit": visit, "attempt": attempt}});
     if let Some(index) = site.iterations.last() {
         context["foreach"] = json!({"index": index});
     }
     context
-}
-
-/// Retries used in one visit, by policy.
-#[derive(Default)]
-pub struct Retries {
-    used: BTreeMap<usize, u64>,
-}
-
-impl Retries {
-    /// Milliseconds until the next attempt, if there is one: the first policy that names the error decides.
-    pub fn next(&mut self, policies: &Value, fault: &Fault) -> Option<u64> {
-        let policies = policies.as_array()?;
-        let index = policies.iter().position(|policy| names(policy, fault))?;
-        let policy = policies.get(index)?;
-        let number = |key: &str, default: f64| policy[key].as_f64().unwrap_or(default);
-        let used = self.used.entry(index).or_default();
-        if *used >= policy["maxAttempts"].as_u64().unwrap_or(3) {
-            return None;
-        }
-        let growth = if policy["backoff"] == "fixed" {
-            1.0
-        } else {
-            number("multiplier", 2.0)
-        };
-        let delay = number("intervalSeconds", 1.0) * growth.powi(i32::try_from(*used).unwrap_or(i32::MAX));
-        *used += 1;
-        Some(ceil_millis(delay.min(number("maxIntervalSeconds", 86_400.0))))
-    }
 }

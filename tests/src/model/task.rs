@@ -3,8 +3,8 @@
 use super::Fault;
 use super::condition::holds;
 use super::data::ceil_millis;
-use super::list::Site;
-use super::undo::Done;
+use super::scope::Done;
+use super::site::Site;
 use super::world::{Answer, Moment, Order, World};
 use serde_json::{Value, json};
 use std::future::poll_fn;

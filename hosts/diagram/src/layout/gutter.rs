@@ -4,8 +4,8 @@
 //! or above (leading back). No way crosses a box: beside a step there is nothing in its column, and between columns there are
 //! only lanes. Where there are more ways than lanes the rest is named in the boxes, but not drawn.
 
-use super::arrange::{BESIDE, Grid};
 use super::card::Side;
+use super::grid::{BESIDE, Grid};
 use super::{Line, LineKind};
 use std::collections::BTreeMap;
 

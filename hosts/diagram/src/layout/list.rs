@@ -1,7 +1,8 @@
 //! A list of steps: each with its rows and its ways out, one below the other.
 
-use super::arrange::{Item, Port, arrange};
+use super::arrange::arrange;
 use super::card::{ARRIVAL, Exit, NARROW, Row, Rows, Side, natural, set};
+use super::grid::{Item, Port};
 use super::{Block, DEPTH, Drawing, Face, Line, LineKind, Shape, What};
 use crate::coloring::Way;
 use crate::icon::Icon;

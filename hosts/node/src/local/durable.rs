@@ -1,7 +1,8 @@
 //! Runs that are kept in a store: begun once, gone on with as often as needed.
 
 use super::{Begun, LocalError, LocalRun};
-use crate::node::{NodeError, load_flows, token_keys};
+use crate::flow_loading;
+use crate::node::{NodeError, token_keys};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{CallToSend, Event, Status};
@@ -39,7 +40,7 @@ impl From<StoreError> for LocalError {
 
 impl Kept {
     pub(super) fn open(store: Arc<dyn Store>, given: FlowTable, limits: &Limits) -> Result<Self, LocalError> {
-        let flows = load_flows(store.as_ref(), limits)?;
+        let flows = flow_loading::load(store.as_ref(), limits)?;
         Ok(Self { store, flows, given })
     }
 

@@ -1,6 +1,6 @@
 //! Notifications of a node: told on a thread of their own, so that nothing a target does is felt by executions.
 
-use super::owners::{End, note, runtime, spawn, unless_it_panics};
+use super::threads::{End, note, runtime, spawn, unless_it_panics};
 use super::{Node, NodeError, NodeSettings};
 use crate::notify::{Notice, Notifier, NotifierSettings, NotifyWorld, StoredNotices, Target};
 use crate::system::SystemClock;

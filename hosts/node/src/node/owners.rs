@@ -1,8 +1,9 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
 
 use super::notifying::{Notifications, Telling};
-use super::queues::Shared;
+use super::queue_thread::Shared;
 use super::telling::tell;
+use super::threads::{End, block_on, no_thread, note, runtime, spawn, unless_it_panics};
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
 use crate::system::{SystemClock, birth};
 use starbridge_connector_command::CommandConnector;
@@ -10,12 +11,11 @@ use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{History, StoreError, shard_of};
+use starbridge_ports::{History, StoreError, owner_index, shard_of};
 use starbridge_runtime::{
     Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, QueueCommand, QueueDoor, Shard,
     StartRequest, TokenKeys, Vault, World, Writer,
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::error::TrySendError;
@@ -33,9 +33,6 @@ pub(super) struct Start {
     pub(super) vault: Arc<Vault>,
 }
 
-/// How the node came to its end, once it has.
-pub(super) type End = Option<Result<(), NodeError>>;
-
 /// The owners of a node.
 pub(super) struct Owners {
     inboxes: Vec<mpsc::Sender<Command>>,
@@ -44,41 +41,6 @@ pub(super) struct Owners {
     queues_over: watch::Receiver<bool>,
     writer: Writer,
     telling: Option<Telling>,
-}
-
-fn no_thread(error: &std::io::Error) -> NodeError {
-    NodeError::System(format!("a thread can't be started: {error}"))
-}
-
-pub(super) fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> Result<(), NodeError> {
-    let own = name.to_owned();
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    thread
-        .spawn(move || work(own))
-        .map(drop)
-        .map_err(|error| no_thread(&error))
-}
-
-/// A thread that panics takes the node with it: a new start goes on from what is durable.
-pub(super) fn unless_it_panics(name: &str, work: impl FnOnce() -> Result<(), NodeError>) -> Result<(), NodeError> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(NodeError::System(format!("the thread {name} panicked"))))
-}
-
-/// The first end is the node's.
-pub(super) fn note(end: &watch::Sender<End>, over: Result<(), NodeError>) {
-    end.send_modify(|end| {
-        end.get_or_insert(over);
-    });
-}
-
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, NodeError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| NodeError::System(format!("a runtime can't be started: {error}")))
-}
-
-fn block_on(work: impl Future<Output = Result<(), StoreError>>) -> Result<(), NodeError> {
-    runtime()?.block_on(work).map_err(NodeError::Store)
 }
 
 impl Owners {
@@ -138,12 +100,7 @@ impl Owners {
 
     /// Hands a command to the owner of an execution.
     pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
-        self.hand_to(Self::which(execution, self.inboxes.len()), command)
-    }
-
-    /// Which of so many owners has an execution.
-    pub(super) fn which(execution: &str, of: usize) -> usize {
-        usize::from(shard_of(execution)) % of.max(1)
+        self.hand_to(owner_index(execution, self.inboxes.len()), command)
     }
 
     /// Hands a command to whoever is next.

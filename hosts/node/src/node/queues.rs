@@ -1,95 +1,15 @@
 //! Worker queues of a node: what workers ask, and what operators set and see.
 
-use super::owners::Owners;
+use super::queue_thread::KIND;
 use super::task_message::task_message;
 use super::{Node, NotTaken};
-use crate::system::SystemClock;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
-use starbridge_ports::{DeadTask, Store, StoreError};
-use starbridge_runtime::{
-    Command, HoldRequest, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueView, QueueWorld, Queues,
-    QueuesViewed, Reply, Rounds, TaskKey, Verdict, Writer,
-};
+use starbridge_ports::{DeadTask, StoreError};
+use starbridge_runtime::{Command, HoldRequest, QueueCommand, QueueSettings, QueueView, QueuesViewed, Reply, TaskKey};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::{mpsc, oneshot};
-
-/// Where settings of queues stand on the store's shelf.
-const KIND: &str = "queue";
-
-/// What owners and queues of a node share.
-pub(super) struct Shared {
-    pub(super) door: QueueDoor,
-    pub(super) rounds: Arc<Rounds>,
-    inbox: mpsc::UnboundedReceiver<QueueCommand>,
-}
-
-impl Shared {
-    pub(super) fn new() -> Self {
-        let (door, inbox) = QueueDoor::new();
-        Self {
-            door,
-            rounds: Arc::default(),
-            inbox,
-        }
-    }
-
-    /// What drives the queues, going on where the store is.
-    pub(super) fn engine(
-        self,
-        store: &Arc<dyn Store>,
-        writer: &Writer,
-        owners: Vec<mpsc::Sender<Command>>,
-    ) -> Result<QueueEngine, StoreError> {
-        let mut queues = Queues::new(self.rounds);
-        for (name, settings) in kept_settings(store.as_ref())? {
-            queues.configure(&name, settings, 0);
-        }
-        let world = QueueWorld {
-            store: store.clone(),
-            clock: Arc::new(SystemClock),
-            tell: Box::new(move |verdict| tell(&owners, verdict)),
-        };
-        QueueEngine::new(queues, world, &self.door, self.inbox, writer)
-    }
-}
-
-/// Tells the owner of an execution what became of its task. False: it has no room just now.
-fn tell(owners: &[mpsc::Sender<Command>], verdict: &Verdict) -> bool {
-    let ((execution, call), signal) = match verdict {
-        Verdict::LeaseEnded { key, redeliver } => {
-            let (call, redeliver) = (key.1, *redeliver);
-            (key, Signal::LeaseEnded { call, redeliver })
-        }
-        Verdict::TimedOut { key } => (key, Signal::TimedOut { call: key.1 }),
-    };
-    tracing::debug!(%execution, call = call.0, ?signal, "a task's time is over");
-    let command = Command::Signal {
-        execution: execution.clone(),
-        signal: Box::new(signal),
-        reply: None,
-    };
-    let owner = owners.get(Owners::which(execution, owners.len()));
-    // An owner that is gone has no use for it.
-    !matches!(
-        owner.map(|owner| owner.try_send(command)),
-        Some(Err(mpsc::error::TrySendError::Full(_)))
-    )
-}
-
-fn kept_settings(store: &dyn Store) -> Result<Vec<(Text, QueueSettings)>, StoreError> {
-    let mut kept = Vec::new();
-    for (name, text) in store.all(KIND)? {
-        let settings = serde_json::from_str::<Object>(&text).ok();
-        let settings = settings.and_then(|object| QueueSettings::read(&object).ok());
-        let settings = settings
-            .ok_or_else(|| StoreError::Corrupt(format!("the settings of the queue `{name}` are not readable")))?;
-        kept.push((Text::from(name), settings));
-    }
-    Ok(kept)
-}
+use tokio::sync::oneshot;
 
 /// A queue as it is shown: how it stands, and how many of its tasks are dead.
 #[derive(Clone, Debug)]

@@ -2,9 +2,8 @@
 //! is durable.
 
 use super::{Node, NotTaken};
-use crate::callbacks::read_entry;
 use starbridge_ports::{ReplyMessage, ReplySource};
-use starbridge_runtime::Reply;
+use starbridge_runtime::{Reply, read_entry};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -5,13 +5,12 @@
 //! What is started has a name made of the schedule's and of the instant, so a trigger looked at twice starts one execution.
 
 use super::Node;
-use crate::problem::quoted;
 use crate::system::wall_time;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_ports::StoreError;
 use starbridge_runtime::schedule::{CatchUp, Expression, Overlap, Schedule, Trigger};
-use starbridge_runtime::{StartFailure, StartRequest};
+use starbridge_runtime::{StartFailure, StartRequest, quoted};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! A node that has executions for a time only: others, elsewhere, have the rest of the same store.
 
 use super::{Node, NotTaken};
+use crate::flow_loading;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{History, Leases, StoreError};
@@ -46,11 +47,11 @@ impl Node {
 
     /// Reads what the store has of all flows.
     pub fn refresh_flows(&self) -> Result<(), StoreError> {
-        super::flows::refresh_all(self.store.as_ref(), &self.flows, &self.limits)
+        flow_loading::refresh_all(self.store.as_ref(), &self.flows, &self.limits)
     }
 
     /// Reads what the store has of a flow: others may have put a version meanwhile.
     pub fn refresh_flow(&self, name: &str) -> Result<(), StoreError> {
-        super::flows::refresh(self.store.as_ref(), &self.flows, &self.limits, name)
+        flow_loading::refresh(self.store.as_ref(), &self.flows, &self.limits, name)
     }
 }

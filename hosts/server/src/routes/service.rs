@@ -1,8 +1,8 @@
 //! The server itself: does it live, does it take requests, what has it done.
 
-use crate::App;
+use crate::{App, shapes};
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::Status;
@@ -53,6 +53,11 @@ pub async fn metrics(State(app): State<App>) -> Answer<Response> {
     notifications(&mut text, &targets);
     kept_open(&mut text, &app.node);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+/// `GET /v1/openapi.json`
+pub async fn openapi(State(app): State<App>) -> Response {
+    shapes::json(StatusCode::OK, app.openapi.to_string())
 }
 
 fn counted(text: &mut String, counters: &Counters) {

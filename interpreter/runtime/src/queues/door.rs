@@ -1,7 +1,7 @@
 //! The way to the queues.
 
 use super::TaskKey;
-use super::engine::{HeldTask, HoldRequest, QueueCommand};
+use super::command::{HeldTask, HoldRequest, QueueCommand};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;

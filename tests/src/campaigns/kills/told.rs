@@ -1,51 +1,11 @@
 //! What the witness is told of executions: how each ended, at least once, and nothing out of order.
 
 use super::audit::executions;
-use super::witness::{Witness, number_of};
+use super::witness::{Told, Witness};
 use crate::campaigns::Findings;
 use crate::client;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::StatusCode;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A notification that came.
-#[derive(Clone, Debug)]
-pub(super) struct Told {
-    execution: String,
-    event: u64,
-    status: String,
-}
-
-/// Takes a notification. Some are refused the first time, some answered late enough for the server to be killed meanwhile.
-pub(super) async fn notified(State(witness): State<Arc<Witness>>, sent: Bytes) -> StatusCode {
-    let message: Value = serde_json::from_slice(&sent).unwrap_or_default();
-    let text = |member: &str| message[member].as_str().unwrap_or_default();
-    let id = text("id");
-    let told = Told {
-        execution: text("execution").to_owned(),
-        event: id.rsplit('/').next().and_then(|event| event.parse().ok()).unwrap_or(0),
-        status: text("status").to_owned(),
-    };
-    let number = number_of(id);
-    let first = {
-        let mut all = witness.told_of();
-        let known = |other: &Told| other.execution == told.execution && other.event == told.event;
-        let first = !all.iter().rev().any(known);
-        all.push(told);
-        first
-    };
-    if number.is_multiple_of(7) {
-        tokio::time::sleep(Duration::from_millis(number % 200)).await;
-    }
-    match first && number.is_multiple_of(11) {
-        true => StatusCode::SERVICE_UNAVAILABLE,
-        false => StatusCode::NO_CONTENT,
-    }
-}
 
 /// Holds what executions the server has against what the witness was told of them.
 pub(super) async fn audit(server: &str, witness: &Witness, patience: Duration, findings: &mut Findings) {

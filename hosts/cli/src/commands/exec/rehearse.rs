@@ -8,7 +8,6 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_node::exported::{export_event, export_head};
-use starbridge_node::local::needs_server;
 use starbridge_runtime::Outgoing;
 use starbridge_simulator::{Flows, Outcome, Rehearsal, TestFile};
 use std::collections::BTreeMap;
@@ -19,7 +18,7 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     let Some(mock) = &options.mock else {
         return Ok(());
     };
-    if let Some(what) = needs_server(&prepared.main.flow) {
+    if let Some(what) = prepared.main.flow.needs_server() {
         return Err(bad(
             output,
             &format!("the flow has {what}, which only a server can honour"),

@@ -1,12 +1,12 @@
 //! Reading reports. One that is not understood to the last member is refused: what a worker meant to say must not get lost.
 
-use crate::problem::quoted;
+use crate::engine::Report;
+use crate::quoted::quoted;
 use starbridge_fdl::diagnostics::nearest;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_runtime::Report;
 
 /// A report from its verb and body.
-pub(super) fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
+pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
     let known: &[&str] = match verb {
         "heartbeat" => &[],
         "succeed" => &["output"],

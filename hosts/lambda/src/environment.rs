@@ -1,0 +1,97 @@
+//! What one environment keeps from invocation to invocation.
+
+use crate::Failure;
+use crate::api::Api;
+use crate::figures::Figures;
+use crate::onward::GoOn;
+use starbridge_fdl::time::Timestamp;
+use starbridge_node::config::LambdaConfig;
+use starbridge_node::node::Node;
+use starbridge_node::system::SystemClock;
+use starbridge_ports::{Clock, Leases};
+use starbridge_runtime::{Express, Resting};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an invocation has where its deadline is none: a stand-in for Lambda that does not keep time.
+const UNTOLD: u64 = 60_000;
+/// What a lease outlives its invocation by, in milliseconds: clocks differ.
+const SKEW: u64 = 2_000;
+/// Longest a timer is waited for where nothing is kept: longer than any invocation.
+const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
+
+/// What there is from the first event on, until something fails.
+#[derive(Clone)]
+pub(crate) struct Running {
+    pub(crate) node: Arc<Node>,
+    pub(crate) api: Api,
+    pub(crate) settings: Arc<LambdaConfig>,
+    pub(crate) retention_days: u64,
+    /// Where what goes on later is put; there is one where there is a table.
+    pub(crate) onward: Option<GoOn>,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) leases: Option<Arc<dyn Leases>>,
+    pub(crate) express: Option<Arc<Express>>,
+}
+
+/// An invocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Invocation {
+    /// When everything is to be handed on.
+    pub(crate) until: Timestamp,
+}
+
+impl Running {
+    /// Says of executions that begin in this invocation whether they are express; nothing: as their flows are.
+    pub(crate) fn choose_express(&self, choice: Option<bool>) {
+        if let Some(express) = &self.express {
+            express.choose(choice);
+        }
+    }
+
+    pub(crate) fn invocation(&self, deadline: u64) -> Invocation {
+        self.choose_express(None);
+        // No clock went on while the process was frozen.
+        SystemClock.catch_up();
+        let now = SystemClock.now();
+        let told = Timestamp(i64::try_from(deadline).unwrap_or(i64::MAX));
+        let deadline = if told > now { told } else { now.plus_millis(UNTOLD) };
+        if let Some(leases) = &self.leases {
+            leases.hold_until(deadline.plus_millis(SKEW));
+        }
+        let left = deadline.millis_since(now);
+        // Of a short time at most half is kept back.
+        let until = now.plus_millis(left - self.settings.margin_ms.min(left / 2));
+        Invocation { until }
+    }
+
+    /// Waits until nothing is left to do for now, or time is over; what goes on later is put where it comes back from. Answers
+    /// what was given back.
+    pub(crate) async fn rest(&self, until: Timestamp) -> Result<Vec<Resting>, Failure> {
+        let linger = match self.onward {
+            Some(_) => Duration::from_millis(self.settings.linger_ms),
+            None => FOR_EVER,
+        };
+        let resting = self.node.rest(until, linger).await?;
+        if let Some(onward) = &self.onward {
+            for rest in &resting {
+                onward.go_on(rest, self.node.now()).await?;
+            }
+        }
+        Ok(resting)
+    }
+
+    /// Who gives executions to us, where others have some of them.
+    pub(crate) fn leases(&self) -> Option<&Arc<dyn Leases>> {
+        self.leases.as_ref()
+    }
+
+    /// Where nothing is kept, nothing of an invocation is looked at after it.
+    pub(crate) async fn forget_all(&self) {
+        while matches!(self.node.clear_before(Timestamp(i64::MAX)).await, Ok(1..)) {}
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.node.ended().borrow().is_some()
+    }
+}

@@ -1,0 +1,86 @@
+//! The thread of worker queues: what it begins with, and how it tells owners.
+
+use crate::system::SystemClock;
+use starbridge_fdl::value::{Object, Text};
+use starbridge_machine::Signal;
+use starbridge_ports::{Store, StoreError, owner_index};
+use starbridge_runtime::{
+    Command, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueWorld, Queues, Rounds, Verdict, Writer,
+};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Where settings of queues stand on the store's shelf.
+pub(super) const KIND: &str = "queue";
+
+/// What owners and queues of a node share.
+pub(super) struct Shared {
+    pub(super) door: QueueDoor,
+    pub(super) rounds: Arc<Rounds>,
+    inbox: mpsc::UnboundedReceiver<QueueCommand>,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        let (door, inbox) = QueueDoor::new();
+        Self {
+            door,
+            rounds: Arc::default(),
+            inbox,
+        }
+    }
+
+    /// What drives the queues, going on where the store is.
+    pub(super) fn engine(
+        self,
+        store: &Arc<dyn Store>,
+        writer: &Writer,
+        owners: Vec<mpsc::Sender<Command>>,
+    ) -> Result<QueueEngine, StoreError> {
+        let mut queues = Queues::new(self.rounds);
+        for (name, settings) in kept_settings(store.as_ref())? {
+            queues.configure(&name, settings, 0);
+        }
+        let world = QueueWorld {
+            store: store.clone(),
+            clock: Arc::new(SystemClock),
+            tell: Box::new(move |verdict| tell(&owners, verdict)),
+        };
+        QueueEngine::new(queues, world, &self.door, self.inbox, writer)
+    }
+}
+
+/// Tells the owner of an execution what became of its task. False: it has no room just now.
+fn tell(owners: &[mpsc::Sender<Command>], verdict: &Verdict) -> bool {
+    let ((execution, call), signal) = match verdict {
+        Verdict::LeaseEnded { key, redeliver } => {
+            let (call, redeliver) = (key.1, *redeliver);
+            (key, Signal::LeaseEnded { call, redeliver })
+        }
+        Verdict::TimedOut { key } => (key, Signal::TimedOut { call: key.1 }),
+    };
+    tracing::debug!(%execution, call = call.0, ?signal, "a task's time is over");
+    let command = Command::Signal {
+        execution: execution.clone(),
+        signal: Box::new(signal),
+        reply: None,
+    };
+    let owner = owners.get(owner_index(execution, owners.len()));
+    // An owner that is gone has no use for it.
+    !matches!(
+        owner.map(|owner| owner.try_send(command)),
+        Some(Err(mpsc::error::TrySendError::Full(_)))
+    )
+}
+
+fn kept_settings(store: &dyn Store) -> Result<Vec<(Text, QueueSettings)>, StoreError> {
+    let mut kept = Vec::new();
+    for (name, text) in store.all(KIND)? {
+        let settings = serde_json::from_str::<Object>(&text).ok();
+        let settings = settings.and_then(|object| QueueSettings::read(&object).ok());
+        let settings = settings
+            .ok_or_else(|| StoreError::Corrupt(format!("the settings of the queue `{name}` are not readable")))?;
+        kept.push((Text::from(name), settings));
+    }
+    Ok(kept)
+}

@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1` writes the generated files anew.
 
+mod circles;
 mod data;
 mod dependencies;
 mod documents;
@@ -9,6 +10,7 @@ mod files;
 mod generated;
 mod imports;
 mod metadata;
+mod modules;
 mod purity;
 mod rust;
 mod shape;

@@ -1,6 +1,5 @@
 //! Flows out of a store: kept as text, compiled in memory.
 
-use crate::node::NodeError;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::{Format, Source};
 use starbridge_ports::{KeptFlow, Store, StoreError};
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The flows a store keeps, ready to run.
-pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, NodeError> {
+pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, StoreError> {
     let flows = FlowTable::default();
     set(&flows, store.flows()?, limits)?;
     Ok(flows)

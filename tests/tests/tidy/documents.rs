@@ -101,6 +101,36 @@ fn what_documents_name_exists() {
     nothing_wrong(&wrong.into_iter().collect::<Vec<_>>());
 }
 
+/// The folder of a row of the code map, and the names in it that are those of modules: in backquotes, without a `/`.
+fn modules_named(row: &str) -> Option<(&str, Vec<&str>)> {
+    let mut columns = row.strip_prefix("| `")?.split(" | ");
+    let folder = columns.next()?.strip_suffix("/`")?;
+    let quoted = columns.nth(1)?.split('`').skip(1).step_by(2);
+    Some((folder, quoted.filter(|name| !name.contains('/')).collect()))
+}
+
+#[test]
+fn the_code_map_names_modules_that_exist() {
+    let root = data::root();
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (folder, names) in map.lines().filter_map(modules_named) {
+        if !["aws", "connectors/", "hosts/"].iter().any(|of| folder.starts_with(of)) {
+            continue;
+        }
+        for name in names {
+            seen += 1;
+            let module = root.join(folder).join("src").join(name);
+            if !module.is_dir() && !module.with_extension("rs").exists() {
+                wrong.push(format!("ARCHITECTURE.md: `{folder}/` has no module `{name}`"));
+            }
+        }
+    }
+    assert!(seen > 30, "the code map is not where it is expected");
+    nothing_wrong(&wrong);
+}
+
 #[test]
 fn every_example_has_a_readme() {
     let paths: Vec<String> = files::all().into_iter().map(|file| file.path).collect();

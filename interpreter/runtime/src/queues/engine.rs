@@ -3,12 +3,11 @@
 use super::command::{HeldTask, HoldRequest, QueueCommand, QueueView, QueuesViewed};
 use super::door::{Holders, QueueDoor};
 use super::many::{Grant, Order, Queues, Verdict};
-use super::settings::QueueSettings;
 use super::{TaskKey, Ticks};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, Clock, Lease, LeaseChange, QueuedTask, Queueing, StoreError};
+use starbridge_ports::{Append, Clock, LeaseChange, Queueing, StoreError};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;

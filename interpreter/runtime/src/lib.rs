@@ -1,7 +1,7 @@
 //! The runtime: load, decide, append, dispatch.
 //!
 //! [`Shard`] decides and knows what may leave once it is durable; it does no I/O itself. [`Engine`] drives it in real
-//! time with a store and connectors; rehearsals drive it in virtual time.
+//! time with a store and connectors; the simulator drives it in virtual time.
 
 mod alone;
 mod engine;

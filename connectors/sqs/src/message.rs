@@ -5,9 +5,9 @@
 use crate::params::{self, Params};
 use crate::queue::Queue;
 use sha2::{Digest, Sha256};
+use starbridge_fdl::hex;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Outcome, Request};
-use std::fmt::Write;
 
 /// Bytes of a message, its attributes included; of all messages of one request, too.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
@@ -168,12 +168,7 @@ pub(crate) fn id(text: &str) -> String {
     if is_id(text) {
         return text.to_owned();
     }
-    let mut hash = String::new();
-    for byte in Sha256::digest(text.as_bytes()) {
-        // Writing to a string cannot fail.
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
+    hex::encode(&Sha256::digest(text.as_bytes()))
 }
 
 /// The flow's attributes, and as many of ours as there is room for.

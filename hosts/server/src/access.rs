@@ -17,10 +17,10 @@ use axum::response::{IntoResponse, Response};
 use browser::Sent;
 use client_address::client_address;
 use sha2::{Digest, Sha256};
+use starbridge_fdl::hex;
 use starbridge_kit::callbacks::{Client, invalid_token};
 use starbridge_kit::config::TokenConfig;
 use starbridge_kit::problem::Problem;
-use starbridge_runtime::hexadecimal;
 use std::net::{IpAddr, SocketAddr};
 
 /// What a token lets its bearer do.
@@ -74,8 +74,8 @@ impl TokenHash {
     }
 
     /// From its 64 hexadecimal digits.
-    pub fn parse(hex: &str) -> Option<Self> {
-        hexadecimal::read_exactly(hex).map(Self)
+    pub fn parse(digits: &str) -> Option<Self> {
+        hex::decode_array(digits).map(Self)
     }
 
     /// Compares in constant time.

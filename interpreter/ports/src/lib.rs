@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows a driver or an async runtime. Who implements a trait may use both.
 
+mod backoff;
 mod catalogue;
 mod clock;
 mod connector;
@@ -18,6 +19,7 @@ mod replies;
 mod secrets;
 mod shards;
 
+pub use backoff::{Backoff, Failures};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};

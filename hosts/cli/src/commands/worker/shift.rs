@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::held::{Entry, Held, Over, Stage};
-use super::outbox::{BackOff, Outbox, Report};
+use super::outbox::{NextTry, Outbox, Report};
 use super::said::{Voice, words};
 use super::signals::Signals;
 use super::task::{Task, Verdict};
@@ -70,7 +70,7 @@ pub struct Shift<'a> {
     holding: Option<AbortHandle>,
     reporting: bool,
     beating: bool,
-    hold_again: BackOff,
+    hold_again: NextTry,
     beat_again: Option<Instant>,
     /// A hold found nothing while nothing else was to be done.
     found_nothing: bool,
@@ -98,7 +98,7 @@ impl<'a> Shift<'a> {
             holding: None,
             reporting: false,
             beating: false,
-            hold_again: BackOff::default(),
+            hold_again: NextTry::default(),
             beat_again: None,
             found_nothing: false,
             leaving: None,
@@ -178,7 +178,7 @@ impl<'a> Shift<'a> {
     fn next(&self, now: Instant) -> Instant {
         let later = |at: Option<Instant>, not_before: Option<Instant>| at.map(|at| at.max(not_before.unwrap_or(at)));
         let beat = later(self.held.next_beat(), self.beat_again).filter(|_| !self.beating);
-        let report = self.outbox.back_off.until().filter(|_| !self.outbox.is_empty());
+        let report = self.outbox.next_try.until().filter(|_| !self.outbox.is_empty());
         let leaving = self.leaving.as_ref();
         let holds = leaving.filter(|_| self.holding.is_some()).map(|leaving| leaving.holds);
         let waits = [
@@ -300,7 +300,7 @@ impl<'a> Shift<'a> {
     fn is_there(&mut self) {
         self.voice.there();
         self.hold_again.reset();
-        self.outbox.back_off.reset();
+        self.outbox.next_try.reset();
         self.beat_again = None;
     }
 
@@ -438,7 +438,7 @@ impl<'a> Shift<'a> {
             failed => {
                 self.voice.away(&why(failed));
                 self.outbox.put_back(reports);
-                return self.outbox.back_off.failed(Instant::now());
+                return self.outbox.next_try.failed(Instant::now());
             }
         };
         self.is_there();
@@ -455,7 +455,7 @@ impl<'a> Shift<'a> {
         }
         if !unsent.is_empty() {
             self.outbox.put_back(unsent);
-            self.outbox.back_off.failed(Instant::now());
+            self.outbox.next_try.failed(Instant::now());
         }
     }
 

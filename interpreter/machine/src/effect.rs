@@ -85,6 +85,26 @@ pub struct CallToSend {
     pub priority: u8,
 }
 
+impl CallToSend {
+    /// Its idempotency key: one a call of that execution, the same when it is sent again.
+    pub fn idempotency_key(&self, execution: &str) -> String {
+        format!("{execution}/{}", self.call)
+    }
+
+    /// The key of the step's visit: the same for all calls of its attempts and polls.
+    pub fn step_key(&self, execution: &str) -> String {
+        format!("{execution}/{}", self.visit)
+    }
+}
+
+/// What a call is for, as a word: `rollback` where it undoes something, otherwise `normal`.
+pub fn call_type(rollback: bool) -> &'static str {
+    match rollback {
+        true => "rollback",
+        false => "normal",
+    }
+}
+
 /// A reference in a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallReference {

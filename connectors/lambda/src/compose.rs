@@ -3,7 +3,7 @@
 use aws_sdk_lambda::types::InvocationType;
 use starbridge_aws::base64;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, Request, ServiceParams, step_key};
+use starbridge_ports::{CallField, CallMetadata, Outcome, Request, ServiceParams, step_key};
 
 /// Bytes of a payload whose answer is waited for.
 const PAYLOAD_BYTES: usize = 6 << 20;
@@ -130,28 +130,11 @@ fn context(mut context: Object, request: &Request, step_key: bool) -> Result<Str
             )));
         }
     };
-    let keys = &request.keys;
-    let attempt = request.attempt.to_string();
-    let own_key = custom.contains_key("Idempotency-Key");
-    for (name, value) in [
-        (
-            "Idempotency-Key",
-            if step_key { &keys.step_visit } else { &keys.idempotency },
-        ),
-        ("Starbridge-Step-Key", &keys.step_visit),
-        ("Starbridge-Execution", &keys.execution),
-        ("Starbridge-Flow", &keys.flow),
-        ("Starbridge-Step", &keys.step),
-        ("Starbridge-Attempt", &attempt),
-        (
-            "Starbridge-Type",
-            &(if request.rollback { "rollback" } else { "normal" }).to_owned(),
-        ),
-        ("traceparent", keys.traceparent.as_ref().unwrap_or(&String::new())),
-    ] {
-        let given = name == "Idempotency-Key" && own_key;
+    for (field, value) in CallMetadata::of(request, step_key).pairs() {
+        let Some(name) = field.header() else { continue };
+        let given = field == CallField::IdempotencyKey && custom.contains_key(name);
         if !value.is_empty() && !given {
-            custom.insert(name.into(), value.as_str().into());
+            custom.insert(name.into(), Value::from(&*value));
         }
     }
     context.insert("custom".into(), custom.into());

@@ -3,6 +3,7 @@
 //! Nothing here knows a driver or an async runtime. Who implements a trait may use both.
 
 mod backoff;
+mod call_metadata;
 mod catalogue;
 mod clock;
 mod connector;
@@ -20,6 +21,7 @@ mod secrets;
 mod shards;
 
 pub use backoff::{Backoff, Failures};
+pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};

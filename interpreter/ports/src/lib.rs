@@ -35,7 +35,7 @@ pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
 pub use onward::Onward;
 pub use outside::{Origin, outside_name, outside_wait, outside_wait_of};
-pub use params::{ServiceParams, step_key};
+pub use params::{ParamsTable, ReadParam, param_names, step_key};
 pub use queueing::{DeadTask, Depth, Lease, LeaseChange, QueuedTask, Queueing};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};

@@ -146,7 +146,7 @@ pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
 /// `PUT /v1/queues/{queue}`
 pub async fn put(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
     let name = queue_name(&queue)?;
-    let body = body.read(&["maxConcurrent", "ratePerSecond", "paused", "redeliver"])?;
+    let body = body.read(&QueueSettings::MEMBERS)?;
     let settings = QueueSettings::read(body.members())
         .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidQueue", error.to_string()))?;
     let kept = settings.clone();

@@ -78,9 +78,9 @@ pub struct CallToSend {
     /// How long a worker of a queue may have it, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Longest silence, in milliseconds.
-    pub heartbeat: Option<u64>,
+    pub heartbeat_ms: Option<u64>,
     /// Longest waiting in a queue, in milliseconds.
-    pub wait: Option<u64>,
+    pub wait_ms: Option<u64>,
     /// 0–9, 9 first.
     pub priority: u8,
 }

@@ -117,7 +117,7 @@ impl Engine {
     fn send(&mut self, execution: Text, call: &CallToSend) {
         let number = call.call;
         let span = tracing::debug_span!("call", %execution, step = %call.step, attempt = call.attempt, call = number.0);
-        if let Some(millis) = call.heartbeat.filter(|_| call.pattern == Pattern::WaitForCallback) {
+        if let Some(millis) = call.heartbeat_ms.filter(|_| call.pattern == Pattern::WaitForCallback) {
             let now = self.now();
             self.heartbeats.expect(&execution, number, millis, now);
         }

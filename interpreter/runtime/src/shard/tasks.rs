@@ -100,9 +100,9 @@ impl Shard {
             priority: call.priority,
             order: live.state.started_time(),
             since: now,
-            wait_until: call.wait.map(|millis| now.plus_millis(millis)),
+            wait_until: call.wait_ms.map(|millis| now.plus_millis(millis)),
             timeout_ms: call.timeout_ms,
-            heartbeat_ms: call.heartbeat,
+            heartbeat_ms: call.heartbeat_ms,
             message: message(&started.flow, &live.origin.family, &queue, path, call),
             queue,
         };

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 /// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
-const WAIT: u64 = 20;
-const GLANCE: u64 = 1;
+const WAIT_SECONDS: u64 = 20;
+const GLANCE_SECONDS: u64 = 1;
 /// How much longer than its wait an answer may take.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Reports that may wait before no task is taken any more.
@@ -191,7 +191,7 @@ impl<'a> Shift<'a> {
         ];
         // What is due and can't be done now waits for something else.
         let waits = waits.into_iter().flatten().filter(|at| *at > now);
-        waits.min().unwrap_or(now + Duration::from_secs(WAIT))
+        waits.min().unwrap_or(now + Duration::from_secs(WAIT_SECONDS))
     }
 
     fn ask_for_tasks(&mut self, now: Instant) {
@@ -210,10 +210,10 @@ impl<'a> Shift<'a> {
             return;
         }
         let wait = match (self.options.until_empty, self.options.lease) {
-            (true, _) => GLANCE,
+            (true, _) => GLANCE_SECONDS,
             // A lease is counted from the asking: no more of it should pass with waiting than need be.
-            (false, Some(lease)) => (lease / 3).clamp(1, WAIT),
-            (false, None) => WAIT,
+            (false, Some(lease)) => (lease / 3).clamp(1, WAIT_SECONDS),
+            (false, None) => WAIT_SECONDS,
         };
         let queues: Vec<Value> = self.options.queues.iter().map(|queue| queue.as_str().into()).collect();
         let mut body = Object::new();
@@ -326,7 +326,7 @@ impl<'a> Shift<'a> {
             .collect();
         if told.is_empty() {
             // A server that is about to stop answers at once that there is nothing.
-            if now.duration_since(sent) < Duration::from_secs(GLANCE) / 2 {
+            if now.duration_since(sent) < Duration::from_secs(GLANCE_SECONDS) / 2 {
                 return self.hold_again.failed(now);
             }
             self.found_nothing = self.options.until_empty && idle;

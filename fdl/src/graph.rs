@@ -15,7 +15,7 @@ mod step;
 pub use budget::{Budget, Exhausted};
 pub use fault::{Fault, FaultKind, FaultNames, Matcher};
 pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List};
-pub use program::{Context, Guard, Output, Program, Root, Scope};
+pub use program::{CONTEXT_MEMBERS, Context, Guard, Output, Program, Root, Scope};
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Misfit, Schema, SchemaError};
 pub use step::{

@@ -10,7 +10,9 @@
 pub mod check;
 pub mod diagnostics;
 pub mod expression;
+pub mod fnv;
 pub mod graph;
+pub mod hex;
 pub mod limits;
 mod span;
 pub mod syntax;

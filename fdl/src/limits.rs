@@ -1,7 +1,11 @@
 //! Every limit of the language with its default (section "limits"). Each is passed with a named error or diagnostic.
 
-/// Limits of data, definitions and executions. Whoever runs flows may lower or raise them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// Limits of data, definitions and executions. Whoever runs flows may lower or raise them. As text they have the names of the
+/// fields; what is missing there stays at its default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Bytes of a step's input, output and local together, as compact JSON.
     pub step_data_bytes: usize,
@@ -19,11 +23,13 @@ pub struct Limits {
     pub foreach_items: usize,
     /// Events of a history.
     pub history_events: u64,
-    /// Visits of one step in one visit of its list.
+    /// Visits of one step in one visit of its list. The language fixes it: it can't be set in a text.
+    #[serde(skip)]
     pub step_visits: u32,
     /// Longest wait, in days.
     pub wait_days: u64,
-    /// Containers inside each other in data.
+    /// Containers inside each other in data. The language fixes it: it can't be set in a text.
+    #[serde(skip)]
     pub data_depth: usize,
     /// Child flows inside each other, each waited for by the one that started it.
     pub child_depth: u32,

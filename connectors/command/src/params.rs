@@ -1,10 +1,7 @@
 //! `serviceParams` as programs understand them.
 
 use starbridge_fdl::value::Value;
-use starbridge_ports::Outcome;
-
-/// The members of `serviceParams` that mean something to a program.
-pub(crate) const KNOWN: [&str; 3] = ["args", "env", "cwd"];
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names};
 
 /// What `serviceParams` say about a run.
 #[derive(Debug, Default, PartialEq)]
@@ -17,37 +14,37 @@ pub(crate) struct Params {
     pub cwd: Option<String>,
 }
 
+/// The members of `serviceParams` that mean something to a program.
+const MEMBERS: [(&str, ReadParam<Params>); 3] = [
+    ("args", |params, value| {
+        params.args = args(value)?;
+        Ok(())
+    }),
+    ("env", |params, value| {
+        params.env = env(value)?;
+        Ok(())
+    }),
+    ("cwd", |params, value| {
+        let folder = value.as_str();
+        let folder = folder.ok_or_else(|| Outcome::not_sent(format!("`cwd` must be text, not {}", value.kind())))?;
+        params.cwd = Some(folder.to_owned());
+        Ok(())
+    }),
+];
+
+/// Their names.
+pub(crate) const KNOWN: [&str; 3] = param_names(&MEMBERS);
+
+const TABLE: ParamsTable<Params> = ParamsTable {
+    knower: "programs know",
+    members: &MEMBERS,
+    ignored: &[],
+    body: None,
+};
+
 /// Reads `serviceParams`. The failure is what the call comes to then.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
-    let mut read = Params::default();
-    let Some(params) = params else {
-        return Ok(read);
-    };
-    let Some(object) = params.as_object() else {
-        return Err(Outcome::not_sent(format!(
-            "`serviceParams` must be an object, not {}",
-            params.kind()
-        )));
-    };
-    for (key, value) in object {
-        match key.as_str() {
-            "args" => read.args = args(value)?,
-            "env" => read.env = env(value)?,
-            "cwd" => {
-                let folder = value.as_str();
-                let folder =
-                    folder.ok_or_else(|| Outcome::not_sent(format!("`cwd` must be text, not {}", value.kind())))?;
-                read.cwd = Some(folder.to_owned());
-            }
-            other => {
-                let known = "`args`, `env` and `cwd`";
-                return Err(Outcome::not_sent(format!(
-                    "`serviceParams` has `{other}`, but programs know only {known}"
-                )));
-            }
-        }
-    }
-    Ok(read)
+    TABLE.read(params)
 }
 
 fn args(value: &Value) -> Result<Vec<String>, Outcome> {

@@ -8,7 +8,7 @@ use crate::running::Running;
 use crate::streams::{Reading, TooMuch};
 use crate::task::{End, Task};
 use starbridge_fdl::value::Value;
-use starbridge_ports::{Outcome, Request};
+use starbridge_ports::{CallMetadata, Outcome, Request};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ impl Program {
                 None => env.remove(&OsString::from(name)),
             };
         }
-        tell(&mut env, request);
+        set_metadata(&mut env, request);
         Ok(Self {
             name,
             folder: folder.working(params.cwd.as_deref())?,
@@ -161,22 +161,10 @@ fn inherited(settings: &CommandSettings) -> BTreeMap<OsString, OsString> {
 }
 
 /// Tells the program which call it is run for (section "tasks"), over whatever else stood there.
-fn tell(env: &mut BTreeMap<OsString, OsString>, request: &Request) {
-    let keys = &request.keys;
-    let kind = if request.rollback { "rollback" } else { "normal" };
-    let attempt = request.attempt.to_string();
-    for (name, value) in [
-        ("STARBRIDGE_EXECUTION", keys.execution.as_str()),
-        ("STARBRIDGE_FLOW", &keys.flow),
-        ("STARBRIDGE_STEP", &keys.step),
-        ("STARBRIDGE_ATTEMPT", &attempt),
-        ("STARBRIDGE_IDEMPOTENCY_KEY", &keys.idempotency),
-        ("STARBRIDGE_STEP_KEY", &keys.step_visit),
-        ("STARBRIDGE_TYPE", kind),
-    ] {
-        env.insert(name.into(), value.replace('\0', "").into());
-    }
-    if let Some(parent) = &keys.traceparent {
-        env.insert("TRACEPARENT".into(), parent.replace('\0', "").into());
+fn set_metadata(env: &mut BTreeMap<OsString, OsString>, request: &Request) {
+    for (field, value) in CallMetadata::of(request, false).pairs() {
+        if let Some(name) = field.variable() {
+            env.insert(name.into(), value.replace('\0', "").into());
+        }
     }
 }

@@ -1,32 +1,23 @@
 //! The headers every call carries (section "tasks").
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use starbridge_ports::Request;
+use starbridge_ports::{CallField, CallMetadata, Request};
 use std::fmt::Write;
 
 /// Sets the ids of a call, each over what stood there; the idempotency key only where none was given by hand.
 pub(crate) fn put(headers: &mut HeaderMap, request: &Request, step_key: bool) {
-    let keys = &request.keys;
-    if !headers.contains_key("idempotency-key") {
-        let key = if step_key { &keys.step_visit } else { &keys.idempotency };
-        set(headers, "idempotency-key", key);
-    }
-    set(headers, "starbridge-step-key", &keys.step_visit);
-    set(headers, "starbridge-execution", &keys.execution);
-    set(headers, "starbridge-flow", &keys.flow);
-    set(headers, "starbridge-step", &keys.step);
-    set(headers, "starbridge-attempt", &request.attempt.to_string());
-    set(
-        headers,
-        "starbridge-type",
-        if request.rollback { "rollback" } else { "normal" },
-    );
-    if let Some(parent) = &keys.traceparent {
-        set(headers, "traceparent", parent);
+    for (field, value) in CallMetadata::of(request, step_key).pairs() {
+        let name = field.header().map(|name| HeaderName::from_bytes(name.as_bytes()));
+        // All these names are names of headers.
+        let Some(Ok(name)) = name else { continue };
+        let by_hand = field == CallField::IdempotencyKey && headers.contains_key(&name);
+        if !by_hand {
+            set(headers, name, &value);
+        }
     }
 }
 
-fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     let plain = value.bytes().all(|byte| matches!(byte, 0x21..=0x7e if byte != b'%'));
     // Escaped text is visible ASCII, which is always a header value.
     let value = match plain {
@@ -34,7 +25,7 @@ fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
         false => HeaderValue::from_str(&escaped(value)),
     };
     if let Ok(value) = value {
-        headers.insert(HeaderName::from_static(name), value);
+        headers.insert(name, value);
     }
 }
 

@@ -2,10 +2,7 @@
 
 use reqwest::Method;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, ServiceParams, step_key};
-
-/// The members of `serviceParams` that mean something to HTTP.
-pub(crate) const KNOWN: [&str; 5] = ["method", "headers", "query", "body", "idempotency"];
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 
 /// What `serviceParams` say about a request.
 #[derive(Default)]
@@ -22,35 +19,45 @@ pub(crate) struct Params {
     pub step_key: bool,
 }
 
+/// The members of `serviceParams` that mean something to HTTP.
+const MEMBERS: [(&str, ReadParam<Params>); 5] = [
+    ("method", |params, value| {
+        params.method = Some(method(value)?);
+        Ok(())
+    }),
+    ("headers", |params, value| {
+        params.headers = object("headers", value)?;
+        Ok(())
+    }),
+    ("query", |params, value| {
+        params.query = object("query", value)?;
+        Ok(())
+    }),
+    ("body", body),
+    ("idempotency", |params, value| {
+        params.step_key = step_key(value)?;
+        Ok(())
+    }),
+];
+
+/// Their names.
+pub(crate) const KNOWN: [&str; 5] = param_names(&MEMBERS);
+
+const TABLE: ParamsTable<Params> = ParamsTable {
+    knower: "HTTP knows",
+    members: &MEMBERS,
+    ignored: &[],
+    body: Some(body),
+};
+
 /// Reads `serviceParams`. The failure is what the call comes to then.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
-    match ServiceParams::of(params, |name| KNOWN.contains(&name)) {
-        ServiceParams::None => Ok(Params::default()),
-        ServiceParams::Members(members) => of_members(members),
-        ServiceParams::Body(body) => Ok(Params {
-            body: Some(body.clone()),
-            ..Params::default()
-        }),
-    }
+    TABLE.read(params)
 }
 
-fn of_members(members: &Object) -> Result<Params, Outcome> {
-    let mut params = Params::default();
-    for (key, value) in members {
-        match key.as_str() {
-            "method" => params.method = Some(method(value)?),
-            "headers" => params.headers = object("headers", value)?,
-            "query" => params.query = object("query", value)?,
-            "body" => params.body = Some(value.clone()),
-            "idempotency" => params.step_key = step_key(value)?,
-            other => {
-                return Err(Outcome::not_sent(format!(
-                    "`serviceParams` has `{other}` beside what HTTP knows (`method`, `headers`, `query`, `body`, `idempotency`)"
-                )));
-            }
-        }
-    }
-    Ok(params)
+fn body(params: &mut Params, value: &Value) -> Result<(), Outcome> {
+    params.body = Some(value.clone());
+    Ok(())
 }
 
 fn method(value: &Value) -> Result<Method, Outcome> {

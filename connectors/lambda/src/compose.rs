@@ -3,7 +3,7 @@
 use aws_sdk_lambda::types::InvocationType;
 use starbridge_aws::base64;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, Request, ServiceParams, step_key};
+use starbridge_ports::{CallField, CallMetadata, Outcome, ParamsTable, ReadParam, Request, param_names, step_key};
 
 /// Bytes of a payload whose answer is waited for.
 const PAYLOAD_BYTES: usize = 6 << 20;
@@ -11,9 +11,6 @@ const PAYLOAD_BYTES: usize = 6 << 20;
 const EVENT_BYTES: usize = 1 << 20;
 /// Bytes of a context, encoded.
 const CONTEXT_BYTES: usize = 3583;
-
-/// The members of `serviceParams` that mean something to a function.
-pub(crate) const KNOWN: [&str; 5] = ["Payload", "Qualifier", "InvocationType", "ClientContext", "idempotency"];
 
 /// What is sent.
 #[derive(Debug)]
@@ -44,7 +41,7 @@ struct Params {
 
 /// The invocation of a call.
 pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
-    let params = read(request.params.as_ref())?;
+    let params = TABLE.read(request.params.as_ref())?;
     let payload = match params.payload {
         Some(payload) => payload.to_json(),
         None => Value::from(request.input.clone()).to_json(),
@@ -68,54 +65,64 @@ pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
     })
 }
 
-fn read(params: Option<&Value>) -> Result<Params, Outcome> {
-    match ServiceParams::of(params, |name| KNOWN.contains(&name)) {
-        ServiceParams::None => Ok(Params::default()),
-        ServiceParams::Members(members) => of_members(members),
-        ServiceParams::Body(payload) => Ok(Params {
-            payload: Some(payload.clone()),
-            ..Params::default()
-        }),
-    }
-}
-
-fn of_members(members: &Object) -> Result<Params, Outcome> {
-    let mut params = Params::default();
-    for (key, value) in members {
-        match (key.as_str(), value, value.as_str()) {
-            ("Payload", payload, _) => params.payload = Some(payload.clone()),
-            (_, Value::Null, _) if KNOWN.contains(&key.as_str()) => {}
-            ("Qualifier", Value::String(_) | Value::Number(_), _) => params.qualifier = Some(value.to_plain_text()),
-            ("InvocationType", _, Some("Event")) => params.event = true,
-            ("InvocationType", _, Some("RequestResponse")) => params.event = false,
-            ("ClientContext", Value::Object(context), _) => params.context = context.clone(),
-            ("idempotency", ..) => params.step_key = step_key(value)?,
-            ("Qualifier", ..) => {
-                return Err(Outcome::not_sent(format!(
-                    "`Qualifier` must be text, not {}",
-                    value.kind()
-                )));
-            }
-            ("ClientContext", ..) => {
-                return Err(Outcome::not_sent(format!(
-                    "`ClientContext` must be an object, not {}",
-                    value.kind()
-                )));
-            }
-            ("InvocationType", ..) => {
+/// The members of `serviceParams` that mean something to a function. One that is `null` is as if it were not there, but for
+/// the payload.
+const MEMBERS: [(&str, ReadParam<Params>); 5] = [
+    ("Payload", payload),
+    ("Qualifier", |params, value| {
+        params.qualifier = match value {
+            Value::Null => None,
+            Value::String(_) | Value::Number(_) => Some(value.to_plain_text()),
+            other => return Err(wrong_kind("Qualifier", "text", other)),
+        };
+        Ok(())
+    }),
+    ("InvocationType", |params, value| {
+        params.event = match (value, value.as_str()) {
+            (Value::Null, _) | (_, Some("RequestResponse")) => false,
+            (_, Some("Event")) => true,
+            _ => {
                 return Err(Outcome::not_sent(format!(
                     "`InvocationType` must be `RequestResponse` or `Event`, not {value}"
                 )));
             }
-            (other, ..) => {
-                return Err(Outcome::not_sent(format!(
-                    "`serviceParams` has `{other}` beside what a function knows ({})",
-                    KNOWN.map(|name| format!("`{name}`")).join(", ")
-                )));
-            }
-        }
-    }
-    Ok(params)
+        };
+        Ok(())
+    }),
+    ("ClientContext", |params, value| {
+        params.context = match value {
+            Value::Null => Object::new(),
+            Value::Object(context) => context.clone(),
+            other => return Err(wrong_kind("ClientContext", "an object", other)),
+        };
+        Ok(())
+    }),
+    ("idempotency", |params, value| {
+        params.step_key = match value {
+            Value::Null => false,
+            value => step_key(value)?,
+        };
+        Ok(())
+    }),
+];
+
+/// Their names.
+pub(crate) const KNOWN: [&str; 5] = param_names(&MEMBERS);
+
+const TABLE: ParamsTable<Params> = ParamsTable {
+    knower: "a function knows",
+    members: &MEMBERS,
+    ignored: &[],
+    body: Some(payload),
+};
+
+fn payload(params: &mut Params, value: &Value) -> Result<(), Outcome> {
+    params.payload = Some(value.clone());
+    Ok(())
+}
+
+fn wrong_kind(name: &str, wanted: &str, value: &Value) -> Outcome {
+    Outcome::not_sent(format!("`{name}` must be {wanted}, not {}", value.kind()))
 }
 
 /// The client context: the flow's own, and the ids of the call among its custom values.
@@ -130,28 +137,11 @@ fn context(mut context: Object, request: &Request, step_key: bool) -> Result<Str
             )));
         }
     };
-    let keys = &request.keys;
-    let attempt = request.attempt.to_string();
-    let own_key = custom.contains_key("Idempotency-Key");
-    for (name, value) in [
-        (
-            "Idempotency-Key",
-            if step_key { &keys.step_visit } else { &keys.idempotency },
-        ),
-        ("Starbridge-Step-Key", &keys.step_visit),
-        ("Starbridge-Execution", &keys.execution),
-        ("Starbridge-Flow", &keys.flow),
-        ("Starbridge-Step", &keys.step),
-        ("Starbridge-Attempt", &attempt),
-        (
-            "Starbridge-Type",
-            &(if request.rollback { "rollback" } else { "normal" }).to_owned(),
-        ),
-        ("traceparent", keys.traceparent.as_ref().unwrap_or(&String::new())),
-    ] {
-        let given = name == "Idempotency-Key" && own_key;
+    for (field, value) in CallMetadata::of(request, step_key).pairs() {
+        let Some(name) = field.header() else { continue };
+        let given = field == CallField::IdempotencyKey && custom.contains_key(name);
         if !value.is_empty() && !given {
-            custom.insert(name.into(), value.as_str().into());
+            custom.insert(name.into(), Value::from(&*value));
         }
     }
     context.insert("custom".into(), custom.into());

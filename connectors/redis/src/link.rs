@@ -4,14 +4,14 @@ use crate::RedisSettings;
 use crate::dial::{Dial, Open};
 use crate::failure::Failure;
 use redis::{Cmd, Pipeline, RedisError, Value};
+use starbridge_ports::{Backoff, Failures};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// The first pause after a failure; each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The pauses after failures.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// What is asked of Redis.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ enum State {
     Failed {
         failure: Failure,
         again: Instant,
-        pause: Duration,
+        failures: Failures,
     },
 }
 
@@ -68,7 +68,7 @@ impl Link {
     }
 
     async fn tries(&self, asked: Asked<'_>, progress: &mut Progress) -> Result<Value, Failure> {
-        let mut pause = FIRST_PAUSE;
+        let mut failures = BACKOFF.failures();
         loop {
             let open = match self.open().await {
                 Ok(open) => open,
@@ -93,18 +93,17 @@ impl Link {
                 return Err(failure);
             }
             progress.failure = Some(failure);
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            sleep(failures.next_pause()).await;
         }
     }
 
     async fn open(&self) -> Result<Arc<Open>, (Failure, Instant)> {
         let mut state = self.state.lock().await;
-        let pause = match &*state {
+        let mut failures = match &*state {
             State::Open(open) if !open.is_over() => return Ok(open.clone()),
             State::Failed { failure, again, .. } if *again > Instant::now() => return Err((failure.clone(), *again)),
-            State::Failed { pause, .. } => (*pause * 2).min(LONGEST_PAUSE),
-            State::Open(_) | State::Closed => FIRST_PAUSE,
+            State::Failed { failures, .. } => *failures,
+            State::Open(_) | State::Closed => BACKOFF.failures(),
         };
         match self.dial.open().await {
             Ok(open) => {
@@ -113,11 +112,11 @@ impl Link {
                 Ok(open)
             }
             Err(failure) => {
-                let again = Instant::now() + pause;
+                let again = Instant::now() + failures.next_pause();
                 *state = State::Failed {
                     failure: failure.clone(),
                     again,
-                    pause,
+                    failures,
                 };
                 Err((failure, again))
             }

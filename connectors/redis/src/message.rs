@@ -2,9 +2,8 @@
 
 use crate::params;
 use redis::Cmd;
-use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::Value;
-use starbridge_ports::{Outcome, Request};
+use starbridge_ports::{CallMetadata, Outcome, Request};
 
 /// An entry to be, and the stream it is for.
 #[derive(Debug)]
@@ -20,7 +19,8 @@ pub(crate) fn compose(request: &Request, limit: usize) -> Result<Message, Outcom
     let params = params::read(request.params.as_ref())?;
     let body = params.body.unwrap_or_else(|| Value::Object(request.input.clone()));
     let mut fields = vec![("body".to_owned(), body.to_json())];
-    carried(&mut fields, request, params.step_key);
+    let metadata = CallMetadata::of(request, params.step_key).pairs();
+    fields.extend(metadata.map(|(field, value)| (field.member().to_owned(), value.into_owned())));
     for (name, value) in params.fields {
         if fields.iter().any(|(ours, _)| *ours == name) {
             return Err(Outcome::not_sent(format!(
@@ -52,34 +52,6 @@ fn stream(target: &str) -> Result<String, Outcome> {
         return Err(Outcome::not_sent(format!("`{target}` names no stream")));
     }
     Ok(name.to_owned())
-}
-
-/// The ids every call carries (section "tasks").
-fn carried(fields: &mut Vec<(String, String)>, request: &Request, step_key: bool) {
-    let keys = &request.keys;
-    let mut put = |name: &str, value: &str| fields.push((name.to_owned(), value.to_owned()));
-    let key = if step_key { &keys.step_visit } else { &keys.idempotency };
-    put("idempotencyKey", key);
-    put("stepKey", &keys.step_visit);
-    put("execution", &keys.execution);
-    put("flow", &keys.flow);
-    put("step", &keys.step);
-    put("attempt", &request.attempt.to_string());
-    put("type", if request.rollback { "rollback" } else { "normal" });
-    put(
-        "pattern",
-        match request.pattern {
-            Pattern::RequestResponse => "requestResponse",
-            Pattern::Sync => "sync",
-            Pattern::WaitForCallback => "waitForCallback",
-        },
-    );
-    if let Some(parent) = &keys.traceparent {
-        put("traceparent", parent);
-    }
-    if let Some(end) = request.timeout_at {
-        put("timeoutAt", &end.to_string());
-    }
 }
 
 impl Message {

@@ -1,10 +1,7 @@
 //! `serviceParams` as Redis streams understand them.
 
-use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, ServiceParams, step_key};
-
-/// The members of `serviceParams` that mean something here.
-pub(crate) const KNOWN: [&str; 4] = ["body", "fields", "maxLength", "idempotency"];
+use starbridge_fdl::value::Value;
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 
 /// What `serviceParams` say about a message.
 #[derive(Debug, Default, PartialEq)]
@@ -19,35 +16,41 @@ pub(crate) struct Params {
     pub step_key: bool,
 }
 
+/// The members of `serviceParams` that mean something here.
+const MEMBERS: [(&str, ReadParam<Params>); 4] = [
+    ("body", body),
+    ("fields", |params, value| {
+        params.fields = fields(value)?;
+        Ok(())
+    }),
+    ("maxLength", |params, value| {
+        params.max_length = Some(max_length(value)?);
+        Ok(())
+    }),
+    ("idempotency", |params, value| {
+        params.step_key = step_key(value)?;
+        Ok(())
+    }),
+];
+
+/// Their names.
+pub(crate) const KNOWN: [&str; 4] = param_names(&MEMBERS);
+
+const TABLE: ParamsTable<Params> = ParamsTable {
+    knower: "Redis streams know",
+    members: &MEMBERS,
+    ignored: &[],
+    body: Some(body),
+};
+
 /// Reads `serviceParams`. The failure is what the call comes to then.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
-    match ServiceParams::of(params, |name| KNOWN.contains(&name)) {
-        ServiceParams::None => Ok(Params::default()),
-        ServiceParams::Members(members) => of_members(members),
-        ServiceParams::Body(body) => Ok(Params {
-            body: Some(body.clone()),
-            ..Params::default()
-        }),
-    }
+    TABLE.read(params)
 }
 
-fn of_members(members: &Object) -> Result<Params, Outcome> {
-    let mut params = Params::default();
-    for (key, value) in members {
-        match key.as_str() {
-            "body" => params.body = Some(value.clone()),
-            "fields" => params.fields = fields(value)?,
-            "maxLength" => params.max_length = Some(max_length(value)?),
-            "idempotency" => params.step_key = step_key(value)?,
-            other => {
-                return Err(Outcome::not_sent(format!(
-                    "`serviceParams` has `{other}` beside what Redis streams know (`body`, `fields`, `maxLength`, \
-                     `idempotency`)"
-                )));
-            }
-        }
-    }
-    Ok(params)
+fn body(params: &mut Params, value: &Value) -> Result<(), Outcome> {
+    params.body = Some(value.clone());
+    Ok(())
 }
 
 /// Text as it is, everything else as its JSON; `null` leaves a field out.

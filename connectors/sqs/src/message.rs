@@ -5,9 +5,9 @@
 use crate::params::{self, Params};
 use crate::queue::Queue;
 use sha2::{Digest, Sha256};
+use starbridge_fdl::hex;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, Request};
-use std::fmt::Write;
+use starbridge_ports::{CallField, CallMetadata, Outcome, Request};
 
 /// Bytes of a message, its attributes included; of all messages of one request, too.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
@@ -21,15 +21,15 @@ const NAME_CHARACTERS: usize = 256;
 const DELAY_SECONDS: i32 = 900;
 
 /// Attributes every message has, those first that are left out last where a flow's own need the room.
-const OURS: [&str; 8] = [
-    "Idempotency-Key",
-    "Starbridge-Type",
-    "Starbridge-Step-Key",
-    "Starbridge-Execution",
-    "traceparent",
-    "Starbridge-Attempt",
-    "Starbridge-Flow",
-    "Starbridge-Step",
+const OURS: [CallField; 8] = [
+    CallField::IdempotencyKey,
+    CallField::Type,
+    CallField::StepKey,
+    CallField::Execution,
+    CallField::Traceparent,
+    CallField::Attempt,
+    CallField::Flow,
+    CallField::Step,
 ];
 /// How many of these are never left out.
 const NEVER_LEFT_OUT: usize = 2;
@@ -93,15 +93,12 @@ pub(crate) fn compose(request: &Request, queue: &Queue) -> Result<Message, Outco
         Some(other) => other.to_json(),
         None => Value::from(request.input.clone()).to_json(),
     };
-    let key = match params.step_key {
-        true => &request.keys.step_visit,
-        false => &request.keys.idempotency,
-    };
+    let metadata = CallMetadata::of(request, params.step_key);
     let delay = delay(&params, queue)?;
-    let (group, deduplication) = ids(&params, queue, request, key)?;
+    let (group, deduplication) = ids(&params, queue, request, metadata.idempotency_key())?;
     let message = Message {
         body,
-        attributes: attributes(&params.attributes, request, key)?,
+        attributes: attributes(&params.attributes, metadata)?,
         delay,
         group,
         deduplication,
@@ -168,19 +165,15 @@ pub(crate) fn id(text: &str) -> String {
     if is_id(text) {
         return text.to_owned();
     }
-    let mut hash = String::new();
-    for byte in Sha256::digest(text.as_bytes()) {
-        // Writing to a string cannot fail.
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
+    hex::encode(&Sha256::digest(text.as_bytes()))
 }
 
 /// The flow's attributes, and as many of ours as there is room for.
-fn attributes(given: &Object, request: &Request, key: &str) -> Result<Vec<Attribute>, Outcome> {
+fn attributes(given: &Object, metadata: CallMetadata<'_>) -> Result<Vec<Attribute>, Outcome> {
     let mut attributes = Vec::new();
     for (name, value) in given {
-        if OURS.contains(&name.as_str()) && *name != OURS[0] {
+        let ours = OURS.into_iter().find(|field| field.header() == Some(name.as_str()));
+        if ours.is_some_and(|field| field != CallField::IdempotencyKey) {
             return Err(Outcome::not_sent(format!(
                 "the attribute `{name}` is not for `serviceParams` to set"
             )));
@@ -189,7 +182,8 @@ fn attributes(given: &Object, request: &Request, key: &str) -> Result<Vec<Attrib
             attributes.push(attribute(name, value)?);
         }
     }
-    let own_key = attributes.iter().any(|attribute| attribute.name == OURS[0]);
+    let given_key = |attribute: &Attribute| Some(attribute.name.as_str()) == CallField::IdempotencyKey.header();
+    let own_key = attributes.iter().any(given_key);
     let most = ATTRIBUTES - NEVER_LEFT_OUT + usize::from(own_key);
     if attributes.len() > most {
         return Err(Outcome::not_sent(format!(
@@ -197,37 +191,21 @@ fn attributes(given: &Object, request: &Request, key: &str) -> Result<Vec<Attrib
             attributes.len()
         )));
     }
-    for name in OURS {
-        let value = ours(name, request, key);
-        let there = name == OURS[0] && own_key;
+    for field in OURS {
+        let (Some(name), Some(value)) = (field.header(), metadata.get(field)) else {
+            continue;
+        };
+        let there = field == CallField::IdempotencyKey && own_key;
         if attributes.len() < ATTRIBUTES && !value.is_empty() && !there {
-            let data_type = if name == "Starbridge-Attempt" {
-                "Number"
-            } else {
-                "String"
+            let data_type = match field {
+                CallField::Attempt => "Number",
+                _ => "String",
             };
-            attributes.push(Attribute::text(name, data_type, value));
+            // Steps may have any name.
+            attributes.push(Attribute::text(name, data_type, legal(&value)));
         }
     }
     Ok(attributes)
-}
-
-/// The value of an attribute of ours; empty where there is none.
-fn ours(name: &str, request: &Request, key: &str) -> String {
-    let keys = &request.keys;
-    let text = match name {
-        "Idempotency-Key" => key,
-        "Starbridge-Type" if request.rollback => "rollback",
-        "Starbridge-Type" => "normal",
-        "Starbridge-Step-Key" => &keys.step_visit,
-        "Starbridge-Execution" => &keys.execution,
-        "Starbridge-Flow" => &keys.flow,
-        "Starbridge-Step" => &keys.step,
-        "Starbridge-Attempt" => return request.attempt.to_string(),
-        _ => keys.traceparent.as_deref().unwrap_or_default(),
-    };
-    // Steps may have any name.
-    legal(text)
 }
 
 /// A text with nothing in it that a message can't have.

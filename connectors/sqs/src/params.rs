@@ -1,17 +1,7 @@
 //! `serviceParams` as queues understand them.
 
 use starbridge_fdl::value::{Object, Value};
-use starbridge_ports::{Outcome, Request, ServiceParams, Via, step_key};
-
-/// The members of `serviceParams` that mean something to a queue.
-pub(crate) const KNOWN: [&str; 6] = [
-    "MessageBody",
-    "DelaySeconds",
-    "MessageGroupId",
-    "MessageDeduplicationId",
-    "MessageAttributes",
-    "idempotency",
-];
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, Request, Via, param_names, step_key};
 
 /// A member that flows written for Message Service have; a queue has no such thing, and it changes nothing.
 const PRIORITY: &str = "Priority";
@@ -33,55 +23,76 @@ pub(crate) struct Params {
     pub step_key: bool,
 }
 
+/// The members of `serviceParams` that mean something to a queue. One that is `null` is as if it were not there.
+const MEMBERS: [(&str, ReadParam<Params>); 6] = [
+    ("MessageBody", |params, value| {
+        params.body = given(value).cloned();
+        Ok(())
+    }),
+    ("DelaySeconds", |params, value| {
+        params.delay = given(value).cloned();
+        Ok(())
+    }),
+    ("MessageGroupId", |params, value| {
+        params.group = text("MessageGroupId", value)?;
+        Ok(())
+    }),
+    ("MessageDeduplicationId", |params, value| {
+        params.deduplication = text("MessageDeduplicationId", value)?;
+        Ok(())
+    }),
+    ("MessageAttributes", |params, value| {
+        params.attributes = object("MessageAttributes", value)?;
+        Ok(())
+    }),
+    ("idempotency", |params, value| {
+        params.step_key = given(value).map_or(Ok(false), step_key)?;
+        Ok(())
+    }),
+];
+
+/// Their names.
+pub(crate) const KNOWN: [&str; 6] = param_names(&MEMBERS);
+
 /// Reads `serviceParams`. The failure is what the call comes to then.
 pub(crate) fn read(request: &Request) -> Result<Params, Outcome> {
-    let of_message_service = request.via == Via::MessageService;
-    let known = |key: &str| KNOWN.contains(&key) || (of_message_service && key == PRIORITY);
-    match ServiceParams::of(request.params.as_ref(), known) {
-        ServiceParams::None => Ok(Params::default()),
-        ServiceParams::Members(members) => of_members(members, known),
-        ServiceParams::Body(body) => Ok(Params {
-            body: Some(body.clone()),
-            ..Params::default()
+    let table = ParamsTable {
+        knower: "a queue knows",
+        members: &MEMBERS,
+        ignored: match request.via {
+            Via::MessageService => &[PRIORITY],
+            _ => &[],
+        },
+        body: Some(|params, whole| {
+            params.body = Some(whole.clone());
+            Ok(())
         }),
-    }
+    };
+    table.read(request.params.as_ref())
 }
 
-fn of_members(members: &Object, known: impl Fn(&str) -> bool) -> Result<Params, Outcome> {
-    let mut params = Params::default();
-    for (key, value) in members {
-        match (key.as_str(), value) {
-            (other, _) if !known(other) => {
-                return Err(Outcome::not_sent(format!(
-                    "`serviceParams` has `{other}` beside what a queue knows ({})",
-                    KNOWN.map(|name| format!("`{name}`")).join(", ")
-                )));
-            }
-            (_, Value::Null) => {}
-            ("MessageBody", body) => params.body = Some(body.clone()),
-            ("DelaySeconds", delay) => params.delay = Some(delay.clone()),
-            ("MessageGroupId", id) => params.group = Some(text("MessageGroupId", id)?),
-            ("MessageDeduplicationId", id) => params.deduplication = Some(text("MessageDeduplicationId", id)?),
-            ("MessageAttributes", Value::Object(attributes)) => params.attributes = attributes.clone(),
-            ("MessageAttributes", other) => {
-                return Err(Outcome::not_sent(format!(
-                    "`MessageAttributes` must be an object, not {}",
-                    other.kind()
-                )));
-            }
-            ("idempotency", value) => params.step_key = step_key(value)?,
-            _ => {}
-        }
-    }
-    Ok(params)
+fn given(value: &Value) -> Option<&Value> {
+    Some(value).filter(|value| **value != Value::Null)
 }
 
-fn text(name: &str, value: &Value) -> Result<String, Outcome> {
+fn object(name: &str, value: &Value) -> Result<Object, Outcome> {
     match value {
+        Value::Null => Ok(Object::new()),
+        Value::Object(members) => Ok(members.clone()),
+        other => Err(Outcome::not_sent(format!(
+            "`{name}` must be an object, not {}",
+            other.kind()
+        ))),
+    }
+}
+
+fn text(name: &str, value: &Value) -> Result<Option<String>, Outcome> {
+    match value {
+        Value::Null => Ok(None),
         Value::Array(_) | Value::Object(_) => Err(Outcome::not_sent(format!(
             "`{name}` must be text, not {}",
             value.kind()
         ))),
-        scalar => Ok(scalar.to_plain_text()),
+        scalar => Ok(Some(scalar.to_plain_text())),
     }
 }

@@ -4,9 +4,9 @@ use super::Checker;
 use crate::graph::{
     CatchTarget, ConcurrencyKey, FaultNames, FlowParts, List, Passing, Program, Schema, Step, StepId, StepKind,
 };
+use crate::hex;
 use crate::value::{Text, Value};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// What a definition says of the flow as a whole.
@@ -86,10 +86,5 @@ fn leads_back(step: &Step, steps: &[Step]) -> bool {
 /// SHA-256 of the compact JSON, in lower-case hexadecimal: the same for JSON and YAML of one document.
 fn hash(definition: &Value) -> Text {
     let digest = Sha256::digest(definition.to_json().as_bytes());
-    let mut hex = String::with_capacity(digest.len() * 2);
-    for byte in digest {
-        // Writing to a string can't fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    Text::from(hex)
+    Text::from(hex::encode(&digest))
 }

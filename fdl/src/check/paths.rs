@@ -4,19 +4,8 @@ use super::Checker;
 use super::spot::Spot;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::expression::{Path, Query};
+use crate::graph::CONTEXT_MEMBERS;
 
-/// The members of `$context`.
-const CONTEXT: [&str; 9] = [
-    "flow",
-    "execution",
-    "step",
-    "task",
-    "poll",
-    "foreach",
-    "error",
-    "cause",
-    "retry",
-];
 /// What a path of a mapping starts with.
 const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
 
@@ -74,7 +63,7 @@ impl Checker<'_> {
         let Some(member) = path.strip_prefix("$context").and_then(first_name) else {
             return;
         };
-        if CONTEXT.contains(&member) {
+        if CONTEXT_MEMBERS.contains(&member) {
             return;
         }
         if self.leaves_off(Code::UnknownContext) {
@@ -82,9 +71,9 @@ impl Checker<'_> {
         }
         let message = format!("`$context` has no member `{member}`");
         let found = self.inside(spot, Code::UnknownContext, offset, path.len(), message);
-        self.report(match self.near_word(member, &CONTEXT) {
+        self.report(match self.near_word(member, &CONTEXT_MEMBERS) {
             Some(near) => found.help(format!("did you mean `$context.{near}`?")),
-            None => found.help(format!("its members are {}", super::read::in_words(&CONTEXT))),
+            None => found.help(format!("its members are {}", super::read::in_words(&CONTEXT_MEMBERS))),
         });
     }
 

@@ -65,9 +65,22 @@ impl<'a> Root<'a> {
     }
 }
 
+/// The names that a [`Context`] may answer to, in their order.
+pub const CONTEXT_MEMBERS: [&str; 9] = [
+    "flow",
+    "execution",
+    "step",
+    "task",
+    "poll",
+    "foreach",
+    "error",
+    "cause",
+    "retry",
+];
+
 /// The `$context` of a program. Asked member by member, because most programs ask for none.
 pub trait Context {
-    /// The object under a top-level name (`flow`, `execution`, `step`, `task`, …), or the value; nothing where it has none.
+    /// The object or value under one of [`CONTEXT_MEMBERS`]; nothing where it has none.
     fn member(&self, name: &str) -> Option<Value>;
     /// The names `member` answers to here, in order.
     fn names(&self) -> Vec<&'static str>;

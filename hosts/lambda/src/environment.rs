@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an invocation has where its deadline is none: a stand-in for Lambda that does not keep time.
-const UNTOLD: u64 = 60_000;
+const UNTOLD_MS: u64 = 60_000;
 /// What a lease outlives its invocation by, in milliseconds: clocks differ.
-const SKEW: u64 = 2_000;
+const SKEW_MS: u64 = 2_000;
 /// Longest a timer is waited for where nothing is kept: longer than any invocation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
@@ -55,9 +55,9 @@ impl Running {
         SystemClock.catch_up();
         let now = SystemClock.now();
         let told = Timestamp(i64::try_from(deadline).unwrap_or(i64::MAX));
-        let deadline = if told > now { told } else { now.plus_millis(UNTOLD) };
+        let deadline = if told > now { told } else { now.plus_millis(UNTOLD_MS) };
         if let Some(leases) = &self.leases {
-            leases.hold_until(deadline.plus_millis(SKEW));
+            leases.hold_until(deadline.plus_millis(SKEW_MS));
         }
         let left = deadline.millis_since(now);
         // Of a short time at most half is kept back.

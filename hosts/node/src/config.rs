@@ -42,8 +42,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// How executions are run.
     pub runtime: RuntimeConfig,
-    /// Bounds of data and definitions.
-    pub limits: LimitsConfig,
+    /// Bounds of data and definitions (section "limits" of the language reference).
+    pub limits: Limits,
     /// How HTTP functions are called.
     pub http: HttpConfig,
     /// Local programs.
@@ -122,34 +122,6 @@ pub struct RuntimeConfig {
     pub calls: usize,
     /// Requests that may wait for each owner before more are turned away.
     pub inbox: usize,
-}
-
-/// Bounds of data and definitions (section "limits" of the language reference).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LimitsConfig {
-    /// Bytes of a step's input, output and local together.
-    pub step_data_bytes: usize,
-    /// Bytes of a foreach's collection, of a parallel's or foreach's local, of an execution's input.
-    pub collection_bytes: usize,
-    /// Bytes of a definition.
-    pub definition_bytes: usize,
-    /// Steps of a definition.
-    pub steps: usize,
-    /// Composites inside each other.
-    pub nesting: usize,
-    /// Branches of a parallel.
-    pub branches: usize,
-    /// Items of a foreach's collection.
-    pub foreach_items: usize,
-    /// Events of a history.
-    pub history_events: u64,
-    /// Longest wait, in days.
-    pub wait_days: u64,
-    /// Child flows inside each other, each waited for by the one that started it.
-    pub child_depth: u32,
-    /// Steps that evaluating may take in one place, and one more for each byte of the data it looks into.
-    pub evaluation_steps: usize,
 }
 
 /// How HTTP functions are called.
@@ -252,25 +224,6 @@ impl Default for RuntimeConfig {
             hot_executions: 10_000,
             calls: 1_000,
             inbox: 4_096,
-        }
-    }
-}
-
-impl Default for LimitsConfig {
-    fn default() -> Self {
-        let usual = Limits::default();
-        Self {
-            step_data_bytes: usual.step_data_bytes,
-            collection_bytes: usual.collection_bytes,
-            definition_bytes: usual.definition_bytes,
-            steps: usual.steps,
-            nesting: usual.nesting,
-            branches: usual.branches,
-            foreach_items: usual.foreach_items,
-            history_events: usual.history_events,
-            wait_days: usual.wait_days,
-            child_depth: usual.child_depth,
-            evaluation_steps: usual.evaluation_steps,
         }
     }
 }
@@ -402,25 +355,6 @@ impl Config {
         toml::to_string(&shown).unwrap_or_default()
     }
 
-    /// The limits in force.
-    pub fn to_limits(&self) -> Limits {
-        let set = &self.limits;
-        Limits {
-            step_data_bytes: set.step_data_bytes,
-            collection_bytes: set.collection_bytes,
-            definition_bytes: set.definition_bytes,
-            steps: set.steps,
-            nesting: set.nesting,
-            branches: set.branches,
-            foreach_items: set.foreach_items,
-            history_events: set.history_events,
-            wait_days: set.wait_days,
-            child_depth: set.child_depth,
-            evaluation_steps: set.evaluation_steps,
-            ..Limits::default()
-        }
-    }
-
     fn guard(&self) -> Result<Guard, String> {
         if self.http.private_addresses {
             return Ok(Guard::AllowAll);
@@ -476,7 +410,7 @@ impl Config {
         Ok(NodeSettings {
             store,
             resources: self.resource_map()?,
-            limits: self.to_limits(),
+            limits: self.limits.clone(),
             owners: self.owners(),
             hot_executions: self.runtime.hot_executions,
             calls: self.runtime.calls.max(1),

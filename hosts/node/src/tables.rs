@@ -25,12 +25,12 @@ pub fn open_table(table: &str, config: &Config) -> Result<Table, String> {
     use crate::system::SystemClock;
     use starbridge_dynamodb::{DynamoSettings, DynamoStore};
     use std::time::Duration;
-    const DAY: u64 = 24 * 60 * 60;
+    const DAY_SECONDS: u64 = 24 * 60 * 60;
     let days = config.retention.days;
     let settings = DynamoSettings {
         table: table.to_owned(),
         owner: uuid::Uuid::new_v4().to_string(),
-        retention: (days > 0).then(|| Duration::from_secs(days.saturating_mul(DAY))),
+        retention: (days > 0).then(|| Duration::from_secs(days.saturating_mul(DAY_SECONDS))),
         clock: Arc::new(SystemClock),
     };
     let store = Arc::new(DynamoStore::new(crate::aws::way(), settings));

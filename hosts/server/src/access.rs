@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use starbridge_node::callbacks::{Client, invalid_token};
 use starbridge_node::config::TokenConfig;
 use starbridge_node::problem::Problem;
-use starbridge_runtime::hexadecimal;
+use starbridge_fdl::hex;
 use std::net::{IpAddr, SocketAddr};
 
 /// The SHA-256 of a token: all that is kept of it.
@@ -35,8 +35,8 @@ impl TokenHash {
     }
 
     /// From its 64 hexadecimal digits.
-    pub fn parse(hex: &str) -> Option<Self> {
-        hexadecimal::read_exactly(hex).map(Self)
+    pub fn parse(digits: &str) -> Option<Self> {
+        hex::decode_array(digits).map(Self)
     }
 
     /// Compares in constant time.

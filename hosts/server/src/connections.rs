@@ -13,6 +13,7 @@ pub use watch::Watch;
 
 use axum::Router;
 use seats::{Kind, Seats};
+use starbridge_ports::Backoff;
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -47,9 +48,8 @@ impl Default for ConnectionSettings {
 const RESERVE_HEAD: Duration = Duration::from_secs(2);
 /// How long a connection is left alone, though others come, after it came or was answered.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long is waited when the system has no more connections to give, and the longest.
-const PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long is waited when the system has no more connections to give.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
 impl ConnectionSettings {
     fn patience(&self, kind: Kind) -> Patience {
@@ -74,7 +74,7 @@ pub async fn serve(
 ) {
     let seats = Seats::new(settings.most, GRACE);
     let (stop, stopped) = channel::channel(false);
-    let mut pause = PAUSE;
+    let mut failures = BACKOFF.failures();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -84,7 +84,7 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, from)) => {
-                pause = PAUSE;
+                failures.reset();
                 // One for whom there is no room at all is closed by being dropped.
                 if let Some(seat) = seats.seat() {
                     let connection = serving::Connection {
@@ -100,10 +100,10 @@ pub async fn serve(
             }
             Err(error) if is_of_one(&error) => {}
             Err(error) => {
+                let pause = failures.next_pause();
                 tracing::warn!(%error, "no connection can be taken: trying again in {} ms", pause.as_millis());
                 seats.shrink();
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::routes::{ROUTES, Route};
 use serde_json::{Map, Value, json};
+use starbridge_runtime::QueueSettings;
 
 /// The document (OpenAPI 3.1).
 pub fn openapi() -> Value {
@@ -128,6 +129,15 @@ fn schemas() -> Value {
     hold_several.push(("queues!", list(text())));
     let mut one = start.to_vec();
     one.push(("flow!", text()));
+    let rate = json!({"type": "number"});
+    let paused = json!({"type": "boolean"});
+    let [concurrent_name, rate_name, paused_name, redeliver_name] = QueueSettings::MEMBERS;
+    let settings = [
+        (concurrent_name, number()),
+        (rate_name, rate),
+        (paused_name, paused),
+        (redeliver_name, number()),
+    ];
     json!({
         "Problem": shape(&[("type!", text()), ("title!", text()), ("status!", number()), ("code!", text()), ("detail!", text()),
             ("diagnostics", list(object()))]),
@@ -159,10 +169,8 @@ fn schemas() -> Value {
             ("priority!", number()), ("input!", json!({})), ("leaseSeconds!", number()), ("leaseUntil!", time()),
             ("timeoutSeconds", number()), ("deadline", time())])))]),
         "Queue": shape(&[("name!", text()), ("waiting!", number()), ("held!", number()), ("dead!", number()), ("workers!", number()),
-            ("ageSeconds", number()), ("maxConcurrent", number()), ("ratePerSecond", json!({"type": "number"})),
-            ("paused", json!({"type": "boolean"})), ("redeliver", number())]),
-        "QueueSettings": shape(&[("maxConcurrent", number()), ("ratePerSecond", json!({"type": "number"})),
-            ("paused", json!({"type": "boolean"})), ("redeliver", number())]),
+            ("ageSeconds", number())].into_iter().chain(settings.clone()).collect::<Vec<_>>()),
+        "QueueSettings": shape(&settings),
         "Bury": shape(&[("action!", json!({"enum": ["requeue", "drop"]})), ("tasks", list(shape(&[("execution!", text()), ("call!", number())]))),
             ("cursor", text()), ("by", text())]),
         "Buried": shape(&[("done!", number()), ("notDone!", number()), ("next", json!({}))]),

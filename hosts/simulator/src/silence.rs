@@ -14,7 +14,7 @@ pub enum Silence {
 impl Silence {
     /// After how many milliseconds it falls upon a call.
     pub fn of(call: &CallToSend) -> impl Iterator<Item = (u64, Self)> {
-        let heartbeat = call.heartbeat.map(|millis| (millis, Self::Heartbeat));
+        let heartbeat = call.heartbeat_ms.map(|millis| (millis, Self::Heartbeat));
         heartbeat
             .into_iter()
             .chain(call.timeout_ms.map(|millis| (millis, Self::Timeout)))

@@ -3,7 +3,7 @@
 use crate::effect::Reference;
 use crate::event::{Child, EventId, Failure, Path};
 use crate::state::State;
-use starbridge_fdl::graph::Context;
+use starbridge_fdl::graph::{CONTEXT_MEMBERS, Context};
 use starbridge_fdl::value::{Object, Text, Value};
 
 /// The context of one program.
@@ -89,19 +89,7 @@ impl Context for View<'_> {
     }
 
     fn names(&self) -> Vec<&'static str> {
-        [
-            "flow",
-            "execution",
-            "step",
-            "task",
-            "poll",
-            "foreach",
-            "error",
-            "cause",
-            "retry",
-        ]
-        .into_iter()
-        .filter(|name| self.member(name).is_some())
-        .collect()
+        let names = CONTEXT_MEMBERS.into_iter();
+        names.filter(|name| self.member(name).is_some()).collect()
     }
 }

@@ -78,11 +78,31 @@ pub struct CallToSend {
     /// How long a worker of a queue may have it, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Longest silence, in milliseconds.
-    pub heartbeat: Option<u64>,
+    pub heartbeat_ms: Option<u64>,
     /// Longest waiting in a queue, in milliseconds.
-    pub wait: Option<u64>,
+    pub wait_ms: Option<u64>,
     /// 0–9, 9 first.
     pub priority: u8,
+}
+
+impl CallToSend {
+    /// Its idempotency key: one a call of that execution, the same when it is sent again.
+    pub fn idempotency_key(&self, execution: &str) -> String {
+        format!("{execution}/{}", self.call)
+    }
+
+    /// The key of the step's visit: the same for all calls of its attempts and polls.
+    pub fn step_key(&self, execution: &str) -> String {
+        format!("{execution}/{}", self.visit)
+    }
+}
+
+/// What a call is for, as a word: `rollback` where it undoes something, otherwise `normal`.
+pub fn call_type(rollback: bool) -> &'static str {
+    match rollback {
+        true => "rollback",
+        false => "normal",
+    }
 }
 
 /// A reference in a call.

@@ -26,7 +26,7 @@ mod steps;
 mod turn;
 mod undo;
 
-pub use effect::{CallPart, CallReference, CallToSend, Effect, EffectKind, Reference};
+pub use effect::{CallPart, CallReference, CallToSend, Effect, EffectKind, Reference, call_type};
 pub use event::{
     Child, Detail, Event, EventId, Exit, Failure, Grant, Parent, Path, PathItem, Resolution, Scheduled, Started,
 };

@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows a driver or an async runtime. Who implements a trait may use both.
 
+mod backoff;
+mod call_metadata;
 mod catalogue;
 mod clock;
 mod connector;
@@ -19,6 +21,8 @@ mod replies;
 mod secrets;
 mod shards;
 
+pub use backoff::{Backoff, Failures};
+pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::Clock;
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};
@@ -33,7 +37,7 @@ pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
 pub use onward::Onward;
 pub use outside::{Origin, outside_name, outside_wait, outside_wait_of};
-pub use params::{ServiceParams, step_key};
+pub use params::{ParamsTable, ReadParam, param_names, step_key};
 pub use queueing::{DeadTask, Depth, Lease, LeaseChange, QueuedTask, Queueing};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};

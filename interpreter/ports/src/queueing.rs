@@ -4,6 +4,7 @@ use crate::error::StoreError;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A task in a queue. Execution and call are its key; it is there until its call is over.
@@ -32,6 +33,14 @@ pub struct QueuedTask {
     pub heartbeat_ms: Option<u64>,
     /// What the worker is told, as JSON; tokens and secrets are only referred to.
     pub message: String,
+}
+
+impl QueuedTask {
+    /// Where it stands among the tasks of its queue: the smallest is taken first. Tasks with the same key go in the order of
+    /// their executions and calls.
+    pub fn order_key(&self) -> (Reverse<u8>, u64, Timestamp) {
+        (Reverse(self.priority), self.round, self.order)
+    }
 }
 
 /// A worker has a task.
@@ -111,7 +120,7 @@ impl Depth {
 
 /// Reads the queues that appends write.
 pub trait Queueing: Send + Sync {
-    /// Tasks of a queue that nobody has, at most so many, in the order they are to be taken: priority, round, order.
+    /// Tasks of a queue that nobody has, at most so many, in the order of [`QueuedTask::order_key`].
     fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
     /// All tasks that somebody has.
     fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError>;

@@ -1,5 +1,7 @@
 //! Which shard an execution belongs to.
 
+use starbridge_fdl::fnv::fnv1a_32;
+
 /// How many shards a store has: fixed when it is made.
 pub const SHARDS: u16 = 256;
 
@@ -13,10 +15,8 @@ pub fn shard_of(execution: &str) -> u8 {
     match byte {
         Some(Ok(shard)) => shard,
         _ => {
-            let hash = execution.bytes().fold(0x811c_9dc5u32, |hash, byte| {
-                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-            });
-            hash.to_le_bytes()[0]
+            let [low, ..] = fnv1a_32(execution.bytes()).to_le_bytes();
+            low
         }
     }
 }

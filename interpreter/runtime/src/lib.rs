@@ -7,7 +7,6 @@ mod alone;
 mod engine;
 mod express;
 mod flows;
-pub mod hexadecimal;
 mod queues;
 mod quoted;
 mod references;

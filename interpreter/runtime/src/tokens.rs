@@ -4,9 +4,9 @@
 //! call leaves, the reference becomes the signed token in the places where the definition put it: the call's name with a
 //! keyed MAC (HMAC-SHA-256, RFC 2104) over it. Two keys may live at once, so that keys can change.
 
-use crate::hexadecimal;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use starbridge_fdl::hex;
 use starbridge_machine::{EventId, Reference};
 
 /// Characters of the longest token looked at.
@@ -38,7 +38,7 @@ impl TokenKeys {
         let body = format!("{execution}/{call}");
         let key = self.keys.first().copied().unwrap_or_default();
         let mac = tag(&key, &body);
-        format!("{}.{}", hexadecimal::write(body.as_bytes()), hexadecimal::write(&mac))
+        format!("{}.{}", hex::encode(body.as_bytes()), hex::encode(&mac))
     }
 
     /// Whether a text has something in it that looks like a token.
@@ -75,10 +75,10 @@ impl TokenKeys {
         if token.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(TokenError::Invalid);
         }
-        let body = hexadecimal::read(body).and_then(|body| String::from_utf8(body).ok());
+        let body = hex::decode(body).and_then(|body| String::from_utf8(body).ok());
         let body = body.ok_or(TokenError::Invalid)?;
         // Whole before it is compared, so that no comparison can do with less.
-        let mac: [u8; MAC] = hexadecimal::read_exactly(mac).ok_or(TokenError::Invalid)?;
+        let mac: [u8; MAC] = hex::decode_array(mac).ok_or(TokenError::Invalid)?;
         let ours = self.keys.iter().any(|key| {
             new_mac(key).is_some_and(|mut expected| {
                 expected.update(body.as_bytes());
@@ -185,7 +185,7 @@ mod tests {
         let capital = format!("{}.{mac}", body.to_uppercase());
         assert!(capital == token || keys.verify(&capital).is_err(), "{capital}");
         // The same for another call, and with no key at all.
-        let other = hexadecimal::write(b"e/8");
+        let other = hex::encode(b"e/8");
         assert!(keys.verify(&format!("{other}.{mac}")).is_err());
         assert!(TokenKeys::new(Vec::new()).verify(&token).is_err());
         assert!(keys.verify(&token).is_ok());

@@ -35,6 +35,7 @@ use item::text_of;
 use session::Sessions;
 use sha2::{Digest, Sha256};
 use starbridge_aws::Aws;
+use starbridge_fdl::hex;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Append, Clock, History, Mark, Message, Refusal, StoreError, StoredHistory};
@@ -149,7 +150,7 @@ impl DynamoStore {
         hash.update(random().to_le_bytes());
         hash.update(NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         let hash = hash.finalize();
-        hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(hash.get(..16).unwrap_or_default())
     }
 
     /// Whether a flow is known to be listed; it is from then on, if `is`.

@@ -185,8 +185,8 @@ impl Queueing for DynamoStore {
         let mut found = self.waiting()?;
         found.retain(|(_, task)| task.queue == queue);
         found.sort_by(|(place, task), (other_place, other)| {
-            let order = |task: &QueuedTask| (9 - task.priority.min(9), task.round, task.order);
-            order(task).cmp(&order(other)).then_with(|| place.cmp(other_place))
+            let order = task.order_key().cmp(&other.order_key());
+            order.then_with(|| place.cmp(other_place))
         });
         Ok(found.into_iter().take(limit).map(|(_, task)| task).collect())
     }

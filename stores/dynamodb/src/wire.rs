@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, TransactWriteItem, WriteRequest};
 use starbridge_aws::{Aws, Fault, FaultKind};
-use starbridge_ports::StoreError;
+use starbridge_ports::{Backoff, StoreError};
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +21,8 @@ use std::time::{Duration, Instant};
 const TRY: Duration = Duration::from_secs(5);
 /// How long a request is tried again.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The first pause between tries; each further one is twice as long, and a part of each is left to chance.
-const PAUSE: Duration = Duration::from_millis(25);
-/// The longest pause.
-const LONGEST: Duration = Duration::from_secs(1);
+/// The pauses between tries: between half of each and all.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(25), Duration::from_secs(1)).with_jitter(50);
 
 /// Items DynamoDB deletes in one request.
 const DELETED_AT_ONCE: usize = 25;
@@ -170,8 +168,9 @@ impl Wire {
         let (client, hook) = (self.client()?, self.hook.clone());
         let answer = self.wait(async move {
             let begun = Instant::now();
-            let mut pause = PAUSE;
+            let mut failures = 0;
             loop {
+                failures += 1;
                 let injected = hook.as_ref().and_then(|hook| hook(false, what));
                 let answer = match injected {
                     Some(fault) => Err(Trouble::Fault(fault)),
@@ -184,11 +183,11 @@ impl Wire {
                 match answer {
                     Ok(answer) => return Ok(Ok(answer)),
                     Err(Trouble::Refused(which)) => return Ok(Err(which)),
-                    Err(Trouble::Fault(fault)) if passes(&fault) && begun.elapsed() + pause < PATIENCE => {}
+                    Err(Trouble::Fault(fault))
+                        if passes(&fault) && begun.elapsed() + BACKOFF.longest_after(failures) < PATIENCE => {}
                     Err(Trouble::Fault(fault)) => return Err(fault),
                 }
-                tokio::time::sleep(jittered(pause)).await;
-                pause = (pause * 2).min(LONGEST);
+                tokio::time::sleep(BACKOFF.pause_after(failures, random())).await;
             }
         })?;
         answer.map_err(|fault| unavailable(&self.table, &fault))
@@ -426,12 +425,6 @@ fn of_one(fault: Fault) -> Trouble {
         "ConditionalCheckFailedException" => Trouble::Refused(vec![true]),
         _ => Trouble::Fault(fault),
     }
-}
-
-/// Between half of it and all.
-fn jittered(pause: Duration) -> Duration {
-    let chance = (random() % 1_000) as u32;
-    pause / 2 + pause * chance / 2_000
 }
 
 /// A number nobody can foresee: each hasher of the standard library has keys of its own.

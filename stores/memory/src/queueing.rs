@@ -65,7 +65,7 @@ impl Kept {
 
     pub(crate) fn next_tasks(&self, queue: &str, limit: usize) -> Vec<QueuedTask> {
         let mut found: Vec<_> = self.waiting().filter(|(_, task)| task.queue == queue).collect();
-        found.sort_by_key(|(place, task)| (9 - task.priority.min(9), task.round, task.order, **place));
+        found.sort_by_key(|(place, task)| (task.order_key(), **place));
         found.into_iter().take(limit).map(|(_, task)| task.clone()).collect()
     }
 

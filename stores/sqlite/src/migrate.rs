@@ -1,6 +1,7 @@
 //! Bringing a store to the present format: numbered SQL files, each run once, all in one transaction.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use starbridge_fdl::fnv::fnv1a_64;
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUSES;
 
@@ -97,12 +98,9 @@ fn name_codes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// FNV-1a with 64 bits: against slips, not against malice.
+/// Guards against slips.
 fn checksum(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a_64(text.bytes()))
 }
 
 #[cfg(test)]

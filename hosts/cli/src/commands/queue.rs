@@ -11,9 +11,7 @@ use crate::table::{NOTHING, listing};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use starbridge_fdl::value::{Object, Value};
-
-/// What can be set.
-const SETTINGS: [&str; 4] = ["maxConcurrent", "ratePerSecond", "paused", "redeliver"];
+use starbridge_runtime::QueueSettings;
 
 /// Shows and sets the worker queues of a server, and deals with their dead tasks
 ///
@@ -121,7 +119,7 @@ fn change(client: &Client, name: &str, changes: Vec<(&str, Value)>) -> Result<()
     match client.ask(Method::GET, &["queues", name], &[], Body::Nothing)? {
         Ok(answer) => {
             let now = answer.object();
-            for key in SETTINGS {
+            for key in QueueSettings::MEMBERS {
                 if let Some(value) = now.get(key) {
                     settings.insert(key.into(), value.clone());
                 }

@@ -10,7 +10,7 @@ use starbridge_fdl::value::{Object, Value};
 use std::path::PathBuf;
 
 /// The server answers who waits after so many seconds at most.
-const TURN: u64 = 60;
+const TURN_SECONDS: u64 = 60;
 
 /// Starts an execution at a server
 ///
@@ -56,8 +56,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         output.note("it runs already, started by the same request");
     }
     let id = plain(&answer.object(), "id");
-    while left > TURN && outcome(&answer.object()).is_none() {
-        left -= TURN;
+    while left > TURN_SECONDS && outcome(&answer.object()).is_none() {
+        left -= TURN_SECONDS;
         answer = client.get(&["executions", &id], &waiting(left))?;
     }
     let execution = answer.object();
@@ -86,7 +86,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 fn waiting(left: u64) -> Vec<(&'static str, String)> {
     match left {
         0 => Vec::new(),
-        left => vec![("wait", left.min(TURN).to_string())],
+        left => vec![("wait", left.min(TURN_SECONDS).to_string())],
     }
 }
 

@@ -4,8 +4,9 @@
 use super::NodeError;
 use crate::system::random_key;
 use sha2::{Digest, Sha256};
+use starbridge_fdl::hex;
 use starbridge_ports::{Store, StoreError};
-use starbridge_runtime::{TokenKeys, hexadecimal};
+use starbridge_runtime::TokenKeys;
 
 const KIND: &str = "token-key";
 /// The key that signs, and the one before it, which is still good.
@@ -19,7 +20,7 @@ pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY]]) -> Result<
     let mut keys = configured.to_vec();
     for name in NAMES {
         if let Some(text) = store.fetch(KIND, name)? {
-            let key = hexadecimal::read_exactly(&text).ok_or_else(|| {
+            let key = hex::decode_array(&text).ok_or_else(|| {
                 NodeError::Store(StoreError::Corrupt(format!(
                     "the {name} key of task tokens is not readable"
                 )))
@@ -29,7 +30,7 @@ pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY]]) -> Result<
     }
     if keys.is_empty() {
         let key = new_key()?;
-        store.keep(KIND, NAMES[0], &hexadecimal::write(&key))?;
+        store.keep(KIND, NAMES[0], &hex::encode(&key))?;
         keys.push(key);
     }
     Ok(TokenKeys::new(keys))
@@ -45,7 +46,7 @@ pub(crate) fn read_keys(text: &str) -> Result<Vec<[u8; KEY]>, String> {
 
 fn read_key(text: &str) -> Option<[u8; KEY]> {
     let bytes = match text.len().is_multiple_of(2) && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        true => hexadecimal::read(text)?,
+        true => hex::decode(text)?,
         false => base64(text)?,
     };
     match bytes.len() {
@@ -93,7 +94,7 @@ pub fn rotate(store: &dyn Store) -> Result<(), NodeError> {
     if let Some(current) = store.fetch(KIND, NAMES[0])? {
         store.keep(KIND, NAMES[1], &current)?;
     }
-    store.keep(KIND, NAMES[0], &hexadecimal::write(&new_key()?))?;
+    store.keep(KIND, NAMES[0], &hex::encode(&new_key()?))?;
     Ok(())
 }
 
@@ -150,8 +151,8 @@ mod tests {
     fn keys_are_read_in_both_forms() {
         let zeros = [0; KEY];
         let ones = [0xff; KEY];
-        let (hex, base) = ("00".repeat(KEY), format!("{}8=", "/".repeat(42)));
-        assert_eq!(read_keys(&format!("{hex}\n{base}\n")).unwrap(), [zeros, ones]);
+        let (digits, base) = ("00".repeat(KEY), format!("{}8=", "/".repeat(42)));
+        assert_eq!(read_keys(&format!("{digits}\n{base}\n")).unwrap(), [zeros, ones]);
         assert_eq!(read_keys(&base.replace('/', "_").replace('=', "")).unwrap(), [ones]);
         assert_eq!(read_keys(&"FF".repeat(KEY)).unwrap(), [ones]);
         // More bytes count, too.
@@ -164,7 +165,7 @@ mod tests {
             "short",
             &"00".repeat(KEY - 1),
             &"é".repeat(KEY),
-            &format!("{hex} short"),
+            &format!("{digits} short"),
         ] {
             let error = read_keys(wrong).unwrap_err();
             assert!(error.contains("32 bytes") && !error.contains("short"), "{error}");

@@ -2,35 +2,33 @@
 //! is durable.
 
 use super::{Node, NotTaken};
-use starbridge_ports::{ReplyMessage, ReplySource};
+use starbridge_ports::{Backoff, ReplyMessage, ReplySource};
 use starbridge_runtime::{Reply, read_entry};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a source that fails is left alone, at first and at most.
-const PAUSE: Duration = Duration::from_secs(1);
-const MOST_PAUSE: Duration = Duration::from_secs(30);
+/// How long a source that fails is left alone.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 /// How long messages wait that owners had no room for.
 const BUSY: Duration = Duration::from_millis(200);
 
 impl Node {
     /// Takes reports from a source until the node comes to its end.
     pub async fn keep_replies(self: Arc<Self>, source: Arc<dyn ReplySource>) {
-        let mut pause = PAUSE;
+        let mut failures = BACKOFF.failures();
         loop {
             match source.receive().await {
                 Ok(messages) => {
-                    pause = PAUSE;
+                    failures.reset();
                     if self.take_replies(source.as_ref(), messages).await.is_err() {
                         return;
                     }
                 }
                 Err(error) => {
                     tracing::warn!(source = source.name(), %error, "no replies can be taken");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(MOST_PAUSE);
+                    tokio::time::sleep(failures.next_pause()).await;
                 }
             }
         }

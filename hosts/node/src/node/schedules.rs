@@ -21,7 +21,7 @@ const PLACE: &str = "schedule-place";
 /// Triggers that wait for earlier ones to end; the oldest go first.
 const QUEUED: usize = 1_000;
 /// Longest time without a look.
-const SWEEP: u64 = 60_000;
+const SWEEP_MS: u64 = 60_000;
 
 /// A schedule and where it has come to.
 #[derive(Clone, Debug)]
@@ -222,7 +222,7 @@ impl Node {
             }
             let waits = |scheduled: &Scheduled| !scheduled.queued.is_empty();
             let schedules = self.schedules();
-            let usual = if schedules.iter().any(waits) { 1_000 } else { SWEEP };
+            let usual = if schedules.iter().any(waits) { 1_000 } else { SWEEP_MS };
             let next = schedules.iter().filter_map(|scheduled| scheduled.next).min();
             let pause = next.map_or(usual, |next| next.millis_since(wall_time()).min(usual));
             tokio::select! {

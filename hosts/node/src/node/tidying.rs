@@ -6,7 +6,7 @@ use starbridge_ports::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
 
-const DAY: u64 = 24 * 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Executions deleted at a time, and the pause after: the writer is never held up for long.
 const TOGETHER: usize = 64;
 const BREATH: Duration = Duration::from_millis(50);
@@ -17,7 +17,7 @@ impl Node {
     /// Deletes what ended more than so many days ago, for ever.
     pub async fn keep_tidy(self: Arc<Self>, days: u64) {
         loop {
-            let age = i64::try_from(days.saturating_mul(DAY)).unwrap_or(i64::MAX);
+            let age = i64::try_from(days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
             let before = Timestamp(self.now().0.saturating_sub(age));
             let pause = match self.clear_before(before).await {
                 Ok(0) => PAUSE,

@@ -1,24 +1,16 @@
 //! How long a notice waits after it could not be told.
 
-/// The first delay, in milliseconds.
-const FIRST: u64 = 1_000;
-const LONGEST: u64 = 600_000;
+use starbridge_fdl::fnv::fnv1a_64;
+use starbridge_ports::Backoff;
+use std::time::Duration;
 
-/// Milliseconds to wait after so many failures: a second, twice as long each time, at most ten minutes; up to a fifth of it
-/// taken off, by a chance that is the notice's own: what failed together does not come back together.
-pub(super) fn delay(id: &str, failures: u32) -> u64 {
-    let doubled = 1_u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
-    let whole = FIRST.saturating_mul(doubled).min(LONGEST);
-    let off = chance(id, failures) % (whole / 5);
-    whole - off
-}
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(600)).with_jitter(20);
 
-/// FNV-1a: the same for one notice and try, spread over others.
-fn chance(id: &str, failures: u32) -> u64 {
-    let bytes = id.bytes().chain(failures.to_be_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// How long to wait after so many failures. The jitter is the notice's own: the same for one notice and try, spread over
+/// others.
+pub(super) fn delay(id: &str, failures: u32) -> Duration {
+    let chance = fnv1a_64(id.bytes().chain(failures.to_be_bytes()));
+    BACKOFF.pause_after(failures, chance)
 }
 
 #[cfg(test)]
@@ -36,7 +28,8 @@ mod tests {
             (11, 600_000),
             (u32::MAX, 600_000),
         ] {
-            let delays: BTreeSet<u64> = (0..200).map(|id| delay(&format!("e/{id}"), failures)).collect();
+            let millis = |id: u32| delay(&format!("e/{id}"), failures).as_millis();
+            let delays: BTreeSet<u128> = (0..200).map(millis).collect();
             let (first, last) = (*delays.first().unwrap(), *delays.last().unwrap());
             assert!(first >= whole / 5 * 4 && last <= whole, "{failures}: {first} to {last}");
             assert!(last - first > whole / 10 && delays.len() > 50, "they are not spread");

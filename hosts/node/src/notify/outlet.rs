@@ -188,8 +188,9 @@ impl Outlet {
         self.told.failed.fetch_add(1, Ordering::Relaxed);
         let now = self.world.clock.now();
         let failures = pending.failures.saturating_add(1);
-        let asked = untold.retry_after.unwrap_or(0).saturating_mul(1_000);
-        let again = now.plus_millis(backoff::delay(&id, failures).max(asked));
+        let asked = Duration::from_secs(untold.retry_after.unwrap_or(0));
+        let pause = backoff::delay(&id, failures).max(asked);
+        let again = now.plus_millis(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let (error, cause) = (untold.error.as_str(), untold.cause.as_str());
         if again > self.keeps_until(&pending.notice) {
             return self.give_up(&pending.notice, failures, &format!("{error}: {cause}"));

@@ -2,8 +2,8 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use starbridge_fdl::hex;
 use starbridge_fdl::time::Timestamp;
-use std::fmt::Write;
 
 /// The value of `Starbridge-Signature`: `t=<seconds since 1970>,v1=<HMAC-SHA256 of "t.body", in hexadecimal digits>`. Who
 /// checks it refuses a `t` that is minutes old, so that nobody can send a message again later.
@@ -14,10 +14,7 @@ pub fn signature(secret: &str, now: Timestamp, body: &str) -> String {
     if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) {
         mac.update(format!("{seconds}.").as_bytes());
         mac.update(body.as_bytes());
-        for byte in mac.finalize().into_bytes() {
-            // Writing to a string cannot fail.
-            let _ = write!(signed, "{byte:02x}");
-        }
+        signed.push_str(&hex::encode(&mac.finalize().into_bytes()));
     }
     signed
 }

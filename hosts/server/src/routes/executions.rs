@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// Longest wait for an end, in seconds.
-const LONGEST_WAIT: u64 = 60;
+const LONGEST_WAIT_SECONDS: u64 = 60;
 /// Most executions of one batch.
 const BATCH: usize = 1_000;
 
@@ -89,7 +89,7 @@ fn read_labels(body: &Body) -> Answer<Option<Object>> {
 
 /// `POST /v1/flows/{name}/executions`
 pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Parameters, mut body: Sent) -> Answer {
-    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT)?;
+    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT_SECONDS)?;
     let request = read_start(&flow, &body.read(START)?)?;
     let (status, begun) = begin(&app, request, wait).await?;
     Ok(shapes::value(status, &shapes::execution(&begun)))
@@ -231,7 +231,7 @@ fn outcome(status: StatusCode, body: Value) -> Value {
 
 /// `GET /v1/executions/{id}`
 pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
-    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT)?;
+    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT_SECONDS)?;
     let _place = place(&app, wait)?;
     let begun = app.node.execution(&id)?;
     let begun = wait_for_end(&app, begun, Duration::from_secs(wait)).await?;

@@ -21,10 +21,10 @@ const MOST_QUEUES: usize = 100;
 /// Characters of a worker's name.
 const WORKER: usize = 128;
 /// Seconds a worker waits for tasks, where it does not say, and at most.
-const PATIENCE: u64 = 20;
-const MOST_PATIENCE: u64 = 60;
+const PATIENCE_SECONDS: u64 = 20;
+const MOST_PATIENCE_SECONDS: u64 = 60;
 /// Seconds of the longest lease.
-const LEASE: u64 = 24 * 60 * 60;
+const MOST_LEASE_SECONDS: u64 = 24 * 60 * 60;
 /// Dead tasks dealt with in one request.
 const AT_ONCE: usize = 1_000;
 
@@ -94,8 +94,8 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
         number => Ok(number),
     };
     let limit = within("limit", Some(1), 1, MOST_TASKS)?.unwrap_or(1);
-    let lease = within("leaseSeconds", None, 1, LEASE)?;
-    let patience = within("waitSeconds", Some(PATIENCE), 0, MOST_PATIENCE)?.unwrap_or(0);
+    let lease = within("leaseSeconds", None, 1, MOST_LEASE_SECONDS)?;
+    let patience = within("waitSeconds", Some(PATIENCE_SECONDS), 0, MOST_PATIENCE_SECONDS)?.unwrap_or(0);
     // Who does not wait needs no place.
     let _place = match patience {
         0 => None,
@@ -146,7 +146,7 @@ pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
 /// `PUT /v1/queues/{queue}`
 pub async fn put(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
     let name = queue_name(&queue)?;
-    let body = body.read(&["maxConcurrent", "ratePerSecond", "paused", "redeliver"])?;
+    let body = body.read(&QueueSettings::MEMBERS)?;
     let settings = QueueSettings::read(body.members())
         .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidQueue", error.to_string()))?;
     let kept = settings.clone();

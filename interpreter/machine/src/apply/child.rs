@@ -42,8 +42,7 @@ impl State {
         }
         children.entered += 1;
         let collection = children.collection_len();
-        let mut inner = Frame::inside(flow, list, (id, child), path.inside(step, child), input);
-        inner.last = event.id;
+        let mut inner = Frame::new(flow, list, Some((id, child)), path.inside(step, child), input, event.id);
         match (&event.detail, kind) {
             (Detail::IterationEntered { index, item }, StepKind::Foreach(foreach)) => {
                 inner.input.exempt_also(collection);

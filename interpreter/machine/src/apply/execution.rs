@@ -1,35 +1,16 @@
 //! The beginning and the end of an execution.
 
 use crate::event::{Detail, Event, EventId, Failure, Path, Started};
-use crate::state::{At, Ending, Frame, ROOT, State, Status, TimerFor};
+use crate::state::{Ending, Frame, ROOT, State, Status, TimerFor};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, ListId};
 use starbridge_fdl::value::{Object, Overlay};
-use std::collections::BTreeMap;
 
 impl State {
     pub(super) fn fold_started(&mut self, flow: &Flow, event: &Event, started: &Started) -> Option<()> {
-        let first = flow.list(ListId(0))?.steps.first().copied();
+        flow.list(ListId(0))?;
         let input = Overlay::new(started.input.clone());
-        let root = Frame {
-            list: ListId(0),
-            parent: None,
-            path: Path::default(),
-            extra: Object::new(),
-            data: input.clone(),
-            input,
-            local: Object::new(),
-            replaced: false,
-            at: first.map_or(At::Ended, At::Before),
-            visits: BTreeMap::new(),
-            done: Vec::new(),
-            rewind: None,
-            undone: false,
-            left_over: None,
-            undoing: None,
-            last: event.id,
-            queued: false,
-        };
+        let root = Frame::new(flow, ListId(0), None, Path::default(), input, event.id);
         self.book.started = Some(Box::new(started.clone()));
         self.book.started_time = event.time;
         self.book.status = Status::Running;

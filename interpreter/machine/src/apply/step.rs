@@ -289,8 +289,8 @@ impl State {
             return Some(());
         };
         let child = Child::Arm(number);
-        let mut inner = Frame::inside(flow, list, (id, child), path.inside(step, child), visit.input.clone());
-        inner.last = event.id;
+        let path = path.inside(step, child);
+        let inner = Frame::new(flow, list, Some((id, child)), path, visit.input.clone(), event.id);
         visit.phase = Phase::Started(Inside::Choice(ArmRun::Running {
             child: event.id,
             goto,

@@ -244,12 +244,20 @@ pub(crate) enum ArmRun {
 }
 
 impl Frame {
-    /// A new run of a list inside a composite, with the composite's input.
-    pub(crate) fn inside(flow: &Flow, list: ListId, parent: (FrameId, Child), path: Path, input: Overlay) -> Self {
+    /// A new run of a list, about to enter its first step. `parent` is the composite's frame and the child of it that this is;
+    /// `last` the event that began it.
+    pub(crate) fn new(
+        flow: &Flow,
+        list: ListId,
+        parent: Option<(FrameId, Child)>,
+        path: Path,
+        input: Overlay,
+        last: EventId,
+    ) -> Self {
         let first = flow.list(list).and_then(|list| list.steps.first().copied());
         Self {
             list,
-            parent: Some(parent),
+            parent,
             path,
             extra: Object::new(),
             data: input.clone(),
@@ -263,7 +271,7 @@ impl Frame {
             undone: false,
             left_over: None,
             undoing: None,
-            last: EventId::default(),
+            last,
             queued: false,
         }
     }

@@ -121,8 +121,8 @@ impl State {
             visit: visit.entered,
             timeout_at: run.timeout_at,
             timeout_ms: in_flight.timeout_ms,
-            heartbeat: task.heartbeat,
-            wait: task.wait,
+            heartbeat_ms: task.heartbeat,
+            wait_ms: task.wait,
             priority: task.priority,
         })
     }
@@ -164,8 +164,8 @@ impl State {
             visit: run.started,
             timeout_at: in_flight.timeout_at,
             timeout_ms: in_flight.timeout_ms,
-            heartbeat: None,
-            wait: None,
+            heartbeat_ms: None,
+            wait_ms: None,
             priority: task.priority,
         })
     }

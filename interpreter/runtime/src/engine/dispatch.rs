@@ -117,7 +117,7 @@ impl Engine {
     fn send(&mut self, execution: Text, call: &CallToSend) {
         let number = call.call;
         let span = tracing::debug_span!("call", %execution, step = %call.step, attempt = call.attempt, call = number.0);
-        if let Some(millis) = call.heartbeat.filter(|_| call.pattern == Pattern::WaitForCallback) {
+        if let Some(millis) = call.heartbeat_ms.filter(|_| call.pattern == Pattern::WaitForCallback) {
             let now = self.now();
             self.heartbeats.expect(&execution, number, millis, now);
         }
@@ -177,8 +177,8 @@ impl Engine {
         let flow = flow.map(|started| started.flow.clone()).unwrap_or_default();
         let (input, params) = self.revealed(&flow, call, connector.sent_members()).map_err(no_such)?;
         let keys = Keys {
-            idempotency: format!("{execution}/{}", call.call),
-            step_visit: format!("{execution}/{}", call.visit),
+            idempotency: call.idempotency_key(execution),
+            step_visit: call.step_key(execution),
             execution: execution.to_string(),
             flow: flow.to_string(),
             step: call.step.to_string(),

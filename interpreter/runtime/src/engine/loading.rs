@@ -85,7 +85,7 @@ impl Engine {
             .calls_in_flight()
             .filter(|call| !state.is_to_be_sent(*call))
             .filter_map(|call| state.call_to_send(flow, call))
-            .filter_map(|call| call.heartbeat.map(|millis| (call.call, millis)))
+            .filter_map(|call| call.heartbeat_ms.map(|millis| (call.call, millis)))
             .collect();
         if expected.is_empty() {
             return Ok(());

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Time between looks for what others have left for executions that are here, in milliseconds.
-const MAIL: u64 = 2_000;
+const MAIL_MS: u64 = 2_000;
 /// Executions looked after in one go.
 const LOOKED_AFTER: usize = 16;
 /// When to try again what somebody else is in the way of, in milliseconds.
-const IN_THE_WAY: u64 = 5_000;
+const IN_THE_WAY_MS: u64 = 5_000;
 
 /// An execution that was given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl Engine {
                         record.wake_at.into_iter().chain(silence).collect()
                     }
                     (false, _) if over || !free => vec![now],
-                    (false, _) => vec![now.plus_millis(IN_THE_WAY)],
+                    (false, _) => vec![now.plus_millis(IN_THE_WAY_MS)],
                 };
                 let known = self.visiting.as_ref().and_then(|visiting| visiting.slept(&execution));
                 resting.push(Resting {
@@ -192,7 +192,7 @@ impl Engine {
             resting.push(Resting {
                 execution,
                 status: Status::Running,
-                again: vec![now.plus_millis(IN_THE_WAY)],
+                again: vec![now.plus_millis(IN_THE_WAY_MS)],
             });
         }
         if let Some(visiting) = &mut self.visiting {
@@ -246,7 +246,7 @@ impl Engine {
             .shard
             .state(execution)
             .zip(self.shard.flow(execution))
-            .and_then(|(state, flow)| state.call_to_send(flow, call)?.heartbeat);
+            .and_then(|(state, flow)| state.call_to_send(flow, call)?.heartbeat_ms);
         let heard = self.heard_of(execution).unwrap_or_default().get(&call).copied();
         match (heard, every) {
             (Some(seen), Some(millis)) if seen.plus_millis(millis) >= now => {
@@ -278,7 +278,7 @@ impl Engine {
         if now < visiting.look_again || self.shard.is_empty() {
             return Ok(());
         }
-        visiting.look_again = now.plus_millis(MAIL);
+        visiting.look_again = now.plus_millis(MAIL_MS);
         let after = |execution: &&Text| visiting.looked_after.as_ref().is_none_or(|last| *execution > last);
         let next: Vec<Text> = self
             .shard
@@ -308,7 +308,7 @@ impl Engine {
     pub(super) fn expect_mail(&mut self) {
         let now = self.now();
         if let Some(visiting) = self.visiting.as_mut().filter(|_| self.shard.is_empty()) {
-            visiting.look_again = now.plus_millis(MAIL);
+            visiting.look_again = now.plus_millis(MAIL_MS);
         }
     }
 

@@ -7,8 +7,8 @@ use starbridge_ports::StoreError;
 use std::collections::BTreeSet;
 
 /// How far ahead sleepers are known, and how often that is renewed, in milliseconds.
-const AHEAD: u64 = 60_000;
-const RENEWED: u64 = 30_000;
+const AHEAD_MS: u64 = 60_000;
+const RENEWED_MS: u64 = 30_000;
 /// Sleepers known at once.
 const KNOWN: usize = 500_000;
 /// Sleepers woken in one go.
@@ -46,13 +46,13 @@ impl Sleepers {
 impl Engine {
     /// Looks who is to be woken in the next minute.
     pub(super) fn look_for_sleepers(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let horizon = now.plus_millis(AHEAD);
+        let horizon = now.plus_millis(AHEAD_MS);
         let due = self.world.history.due(horizon, KNOWN)?;
         self.sleepers.horizon = match due.last() {
             Some((last, _)) if due.len() >= KNOWN => last.plus_millis(1),
             _ => horizon,
         };
-        self.sleepers.look_again = Some(now.plus_millis(RENEWED));
+        self.sleepers.look_again = Some(now.plus_millis(RENEWED_MS));
         for (due, execution) in due {
             if self.is_mine(&execution) {
                 self.sleepers.know(due, execution);

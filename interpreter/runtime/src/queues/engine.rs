@@ -15,14 +15,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// How far ahead the ends of waits are known, and how often that is renewed, in milliseconds.
-const AHEAD: u64 = 60_000;
-const RENEWED: u64 = 30_000;
+const AHEAD_MS: u64 = 60_000;
+const RENEWED_MS: u64 = 30_000;
 /// Ends of waits known at once.
 const KNOWN: usize = 100_000;
 /// Commands taken before anybody is served: what comes together is given out together.
 const BATCH: usize = 4096;
 /// How soon an owner that had no room is told again, in milliseconds.
-const TELL_AGAIN: u64 = 20;
+const TELL_AGAIN_MS: u64 = 20;
 /// Times in a row the store is asked for more before others have their turn.
 const REFILLS: usize = 4;
 
@@ -156,9 +156,9 @@ impl QueueEngine {
             self.queues.next().map(until),
             Some(until(self.look_again)),
             overdue.map(|at| at.millis_since(self.world.clock.now())),
-            (!self.untold.is_empty() || self.queues.is_stirred()).then_some(TELL_AGAIN),
+            (!self.untold.is_empty() || self.queues.is_stirred()).then_some(TELL_AGAIN_MS),
         ];
-        Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(RENEWED))
+        Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(RENEWED_MS))
     }
 
     /// Decides what can be decided now, has it written, and tells whom it concerns.
@@ -278,14 +278,14 @@ impl QueueEngine {
         if now < self.look_again {
             return Ok(());
         }
-        let horizon = self.world.clock.now().plus_millis(AHEAD);
+        let horizon = self.world.clock.now().plus_millis(AHEAD_MS);
         let tasks = self.world.store.overdue_tasks(horizon, KNOWN)?;
         let last = tasks.last().and_then(|task| task.wait_until);
         let horizon = last
             .filter(|_| tasks.len() >= KNOWN)
             .map_or(horizon, |last| last.plus_millis(1));
         self.queues.look_ahead(horizon, &tasks);
-        self.look_again = now + RENEWED;
+        self.look_again = now + RENEWED_MS;
         Ok(())
     }
 

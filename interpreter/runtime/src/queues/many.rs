@@ -14,7 +14,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// How often a worker must be heard of where nobody says otherwise, in milliseconds.
-const LEASE: u64 = 30_000;
+const LEASE_MS: u64 = 30_000;
 /// Bytes of what is told at once; a single task may have more.
 const TOLD_BYTES: usize = 4 << 20;
 
@@ -396,7 +396,7 @@ impl Queues {
                 if let Some((until, _)) = self.overdue_of.remove(&key) {
                     self.overdue.remove(&(until, key));
                 }
-                let asked = task.heartbeat_ms.unwrap_or(LEASE);
+                let asked = task.heartbeat_ms.unwrap_or(LEASE_MS);
                 let lease = Lease {
                     worker: order.worker.clone(),
                     held: time,

@@ -44,7 +44,10 @@ impl std::fmt::Display for QueueSettingsError {
 impl std::error::Error for QueueSettingsError {}
 
 impl QueueSettings {
-    /// Reads `{maxConcurrent?, ratePerSecond?, paused?, redeliver?}`; what is missing or null is as if nothing was set.
+    /// The names of its members as they are read and written.
+    pub const MEMBERS: [&'static str; 4] = ["maxConcurrent", "ratePerSecond", "paused", "redeliver"];
+
+    /// Reads an object of [`Self::MEMBERS`]; what is missing or null is as if nothing was set.
     pub fn read(object: &Object) -> Result<Self, QueueSettingsError> {
         let mut settings = Self::default();
         for (name, value) in object.iter().filter(|(_, value)| **value != Value::Null) {
@@ -70,7 +73,7 @@ impl QueueSettings {
                     settings.redeliver = u32::try_from(redeliver).unwrap_or(REDELIVER);
                 }
                 _ => {
-                    let known = "maxConcurrent, ratePerSecond, paused, redeliver";
+                    let known = Self::MEMBERS.join(", ");
                     return Err(QueueSettingsError(format!(
                         "there is no setting `{name}`: there are {known}"
                     )));
@@ -112,7 +115,10 @@ mod tests {
             r#"{"maxConcurrent": 3, "ratePerSecond": 0.5, "paused": true, "redeliver": 0}"#,
         ] {
             let settings = read(text).unwrap();
-            assert_eq!(QueueSettings::read(&settings.write()), Ok(settings));
+            let written = settings.write();
+            let names: Vec<&str> = written.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, QueueSettings::MEMBERS);
+            assert_eq!(QueueSettings::read(&written), Ok(settings));
         }
     }
 

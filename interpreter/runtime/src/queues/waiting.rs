@@ -12,12 +12,12 @@ pub(super) const PAGE: usize = 1024;
 const MOST: usize = 4 * PAGE;
 const MOST_BYTES: usize = 8 << 20;
 
-/// Priority, round, order, key: the smaller is taken first.
-type Place = (Reverse<u8>, u64, Timestamp, TaskKey);
+/// The task's order key, then its own key: the smaller is taken first.
+type Place = ((Reverse<u8>, u64, Timestamp), TaskKey);
 
 fn place(task: &QueuedTask) -> Place {
     let key = (task.execution.clone(), task.call);
-    (Reverse(task.priority), task.round, task.order, key)
+    (task.order_key(), key)
 }
 
 /// The tasks that nobody has.
@@ -67,7 +67,7 @@ impl Waiting {
 
     fn put(&mut self, place: Place, task: QueuedTask) {
         let bytes = task.message.len();
-        if self.places.insert(place.3.clone(), place.clone()).is_none() {
+        if self.places.insert(place.1.clone(), place.clone()).is_none() {
             self.bytes += bytes;
             self.tasks.insert(place, task);
         }
@@ -78,7 +78,7 @@ impl Waiting {
             let Some((place, task)) = self.tasks.pop_last() else {
                 break;
             };
-            self.places.remove(&place.3);
+            self.places.remove(&place.1);
             self.bytes -= task.message.len();
             self.more = true;
         }
@@ -116,7 +116,7 @@ impl Waiting {
     /// Takes the next one that is here.
     pub(super) fn pop(&mut self) -> Option<QueuedTask> {
         let (place, task) = self.tasks.pop_first()?;
-        self.places.remove(&place.3);
+        self.places.remove(&place.1);
         self.bytes -= task.message.len();
         self.count -= 1;
         Some(task)

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// How often in a row going on with an execution may panic before it is set aside.
 pub(crate) const TRIES: u32 = 3;
 /// Pause before it is tried again, in milliseconds, for each time it panicked.
-const PAUSE: u64 = 500;
+const PAUSE_MS: u64 = 500;
 /// Characters of what a panic said that are kept.
 const SAID: usize = 300;
 
@@ -58,7 +58,7 @@ impl Shard {
         let aside = Aside {
             tries: *tries,
             cause: said(panic),
-            again: Some(now.plus_millis(PAUSE * u64::from(*tries))),
+            again: Some(now.plus_millis(PAUSE_MS * u64::from(*tries))),
             posts: Vec::new(),
         };
         tracing::error!(execution = %id, tries = aside.tries, cause = %aside.cause, "going on with an execution panicked");

@@ -1,8 +1,8 @@
 //! What a new execution gets from outside: its id and its seed.
 
 use super::StartRequest;
-use crate::hexadecimal;
 use sha2::{Digest, Sha256};
+use starbridge_fdl::hex;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Parent};
@@ -28,7 +28,7 @@ pub fn child_id(parent: &Parent) -> Text {
     if digits.len() != 32 {
         digits = "0".repeat(32);
     }
-    let own = hexadecimal::write(&digest);
+    let own = hex::encode(&digest);
     let part = |text: &str, from: usize, to: usize| text.get(from..to).unwrap_or_default().to_owned();
     Text::from(format!(
         "{}-{}-7{}-8{}-{}{}",

@@ -9,7 +9,7 @@ use starbridge_fdl::limits::is_name;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{CallPart, CallToSend, Detail, Event, EventId, Signal};
+use starbridge_machine::{CallPart, CallToSend, Detail, Event, EventId, Signal, call_type};
 use starbridge_ports::{Append, Buried, DeadTask, Origin, QueuedTask, outside_name};
 use std::sync::Arc;
 
@@ -100,9 +100,9 @@ impl Shard {
             priority: call.priority,
             order: live.state.started_time(),
             since: now,
-            wait_until: call.wait.map(|millis| now.plus_millis(millis)),
+            wait_until: call.wait_ms.map(|millis| now.plus_millis(millis)),
             timeout_ms: call.timeout_ms,
-            heartbeat_ms: call.heartbeat,
+            heartbeat_ms: call.heartbeat_ms,
             message: message(&started.flow, &live.origin.family, &queue, path, call),
             queue,
         };
@@ -208,6 +208,7 @@ fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event
 /// which places of `input` hold references.
 fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
     let execution = family.first().cloned().unwrap_or_default();
+    let (key, step_key) = (call.idempotency_key(&execution), call.step_key(&execution));
     let part = match call.params {
         Some(_) => CallPart::Params,
         None => CallPart::Input,
@@ -216,14 +217,14 @@ fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call
     let mut set = |key: &str, value: Value| drop(message.insert(key.into(), value));
     set("references", write_references(references_in(&call.references, part)));
     set("queue", queue.clone().into());
-    set("execution", execution.clone().into());
+    set("execution", execution.into());
     set("flow", flow.clone().into());
     set("step", call.step.into());
     set("path", path.unwrap_or_else(|| Value::from(Vec::new())));
-    set("type", if call.rollback { "rollback" } else { "normal" }.into());
+    set("type", call_type(call.rollback).into());
     set("attempt", call.attempt.into());
-    set("key", format!("{execution}/{}", call.call).into());
-    set("stepKey", format!("{execution}/{}", call.visit).into());
+    set("key", key.into());
+    set("stepKey", step_key.into());
     set("priority", u32::from(call.priority).into());
     if family.len() > 1 {
         let ancestors = family.iter().skip(1).cloned().map(Value::from);

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::post;
 use serde_json::{Value, json};
+use starbridge_fdl::fnv::fnv1a_64;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -180,11 +181,9 @@ fn text_of(headers: &HeaderMap, name: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// A number that depends on nothing but the key (FNV-1a).
+/// A number that depends on nothing but the key.
 pub(super) fn number_of(key: &str) -> u64 {
-    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv1a_64(key.bytes())
 }
 
 /// Takes a notification. Some are refused the first time, some answered late enough for the server to be killed meanwhile.

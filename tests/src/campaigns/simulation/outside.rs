@@ -1,5 +1,6 @@
 //! What stands outside of the processes: those who start, the functions, those who report. It keeps the book.
 
+use starbridge_fdl::fnv::fnv1a_64;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{CallToSend, EventId, Signal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,13 +35,9 @@ pub(super) struct Outside {
     pub(super) problems: Vec<String>,
 }
 
-/// A number that depends on nothing but the call (FNV-1a).
+/// A number that depends on nothing but the call.
 pub(super) fn number_of((execution, call): &Key) -> u64 {
-    format!("{execution}/{call}")
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    fnv1a_64(format!("{execution}/{call}").bytes())
 }
 
 /// The name a result says it is of.

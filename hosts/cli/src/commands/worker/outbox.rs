@@ -1,29 +1,36 @@
 //! Reports that the server does not have yet.
 
 use starbridge_fdl::value::{Object, Value};
+use starbridge_ports::{Backoff, Failures};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The first pause after something went wrong, and the longest.
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(30);
+/// The pauses after something went wrong.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 /// Reports of one request, and their bytes: a server takes a megabyte and one whole output.
 const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Pauses that double while things go wrong.
-#[derive(Debug, Default)]
-pub struct BackOff {
-    length: Option<Duration>,
+/// When something that goes wrong may be tried again.
+#[derive(Debug)]
+pub struct NextTry {
+    failures: Failures,
     until: Option<Instant>,
 }
 
-impl BackOff {
+impl Default for NextTry {
+    fn default() -> Self {
+        Self {
+            failures: BACKOFF.failures(),
+            until: None,
+        }
+    }
+}
+
+impl NextTry {
     /// It went wrong.
     pub fn failed(&mut self, now: Instant) {
-        let length = self.length.map_or(FIRST, |length| (length * 2).min(LONGEST));
-        self.length = Some(length);
-        self.until = Some(now + length);
+        self.until = Some(now + self.failures.next_pause());
     }
 
     /// It went well.
@@ -62,7 +69,7 @@ pub struct Outbox {
     /// Bytes that go together.
     together: usize,
     /// When the next may be sent.
-    pub back_off: BackOff,
+    pub next_try: NextTry,
 }
 
 impl Default for Outbox {
@@ -70,7 +77,7 @@ impl Default for Outbox {
         Self {
             waiting: VecDeque::new(),
             together: BATCH_BYTES,
-            back_off: BackOff::default(),
+            next_try: NextTry::default(),
         }
     }
 }
@@ -108,7 +115,7 @@ impl Outbox {
     pub fn batch(&mut self, now: Instant) -> Vec<Report> {
         let mut batch = Vec::new();
         let mut bytes = 0;
-        while batch.len() < BATCH && self.back_off.is_over(now) {
+        while batch.len() < BATCH && self.next_try.is_over(now) {
             let Some(report) = self.waiting.front() else { break };
             bytes += Value::from(report.body.clone()).to_json().len();
             if bytes > self.together && !batch.is_empty() {
@@ -140,15 +147,15 @@ mod tests {
     #[test]
     fn pauses_double_up_to_half_a_minute() {
         let now = Instant::now();
-        let mut back_off = BackOff::default();
+        let mut next_try = NextTry::default();
         let pauses = [1, 2, 4, 8, 16, 30, 30].map(|_| {
-            back_off.failed(now);
-            back_off.until().unwrap().duration_since(now).as_secs()
+            next_try.failed(now);
+            next_try.until().unwrap().duration_since(now).as_secs()
         });
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
-        assert!(!back_off.is_over(now) && back_off.is_over(now + LONGEST));
-        back_off.reset();
-        assert!(back_off.is_over(now));
+        assert!(!next_try.is_over(now) && next_try.is_over(now + BACKOFF.longest));
+        next_try.reset();
+        assert!(next_try.is_over(now));
     }
 
     #[test]
@@ -167,7 +174,7 @@ mod tests {
         outbox.send_singly();
         let again = outbox.batch(now);
         assert_eq!((tokens(&again), again[0].again), (vec!["a"], true));
-        outbox.back_off.failed(now);
+        outbox.next_try.failed(now);
         assert!(outbox.batch(now).is_empty());
         assert_eq!(outbox.len(), 1);
     }

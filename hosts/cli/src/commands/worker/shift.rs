@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::held::{Entry, Held, Over, Stage};
-use super::outbox::{BackOff, Outbox, Report};
+use super::outbox::{NextTry, Outbox, Report};
 use super::said::{Voice, words};
 use super::signals::Signals;
 use super::task::{Task, Verdict};
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 /// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
-const WAIT: u64 = 20;
-const GLANCE: u64 = 1;
+const WAIT_SECONDS: u64 = 20;
+const GLANCE_SECONDS: u64 = 1;
 /// How much longer than its wait an answer may take.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Reports that may wait before no task is taken any more.
@@ -70,7 +70,7 @@ pub struct Shift<'a> {
     holding: Option<AbortHandle>,
     reporting: bool,
     beating: bool,
-    hold_again: BackOff,
+    hold_again: NextTry,
     beat_again: Option<Instant>,
     /// A hold found nothing while nothing else was to be done.
     found_nothing: bool,
@@ -98,7 +98,7 @@ impl<'a> Shift<'a> {
             holding: None,
             reporting: false,
             beating: false,
-            hold_again: BackOff::default(),
+            hold_again: NextTry::default(),
             beat_again: None,
             found_nothing: false,
             leaving: None,
@@ -178,7 +178,7 @@ impl<'a> Shift<'a> {
     fn next(&self, now: Instant) -> Instant {
         let later = |at: Option<Instant>, not_before: Option<Instant>| at.map(|at| at.max(not_before.unwrap_or(at)));
         let beat = later(self.held.next_beat(), self.beat_again).filter(|_| !self.beating);
-        let report = self.outbox.back_off.until().filter(|_| !self.outbox.is_empty());
+        let report = self.outbox.next_try.until().filter(|_| !self.outbox.is_empty());
         let leaving = self.leaving.as_ref();
         let holds = leaving.filter(|_| self.holding.is_some()).map(|leaving| leaving.holds);
         let waits = [
@@ -191,7 +191,7 @@ impl<'a> Shift<'a> {
         ];
         // What is due and can't be done now waits for something else.
         let waits = waits.into_iter().flatten().filter(|at| *at > now);
-        waits.min().unwrap_or(now + Duration::from_secs(WAIT))
+        waits.min().unwrap_or(now + Duration::from_secs(WAIT_SECONDS))
     }
 
     fn ask_for_tasks(&mut self, now: Instant) {
@@ -210,10 +210,10 @@ impl<'a> Shift<'a> {
             return;
         }
         let wait = match (self.options.until_empty, self.options.lease) {
-            (true, _) => GLANCE,
+            (true, _) => GLANCE_SECONDS,
             // A lease is counted from the asking: no more of it should pass with waiting than need be.
-            (false, Some(lease)) => (lease / 3).clamp(1, WAIT),
-            (false, None) => WAIT,
+            (false, Some(lease)) => (lease / 3).clamp(1, WAIT_SECONDS),
+            (false, None) => WAIT_SECONDS,
         };
         let queues: Vec<Value> = self.options.queues.iter().map(|queue| queue.as_str().into()).collect();
         let mut body = Object::new();
@@ -300,7 +300,7 @@ impl<'a> Shift<'a> {
     fn is_there(&mut self) {
         self.voice.there();
         self.hold_again.reset();
-        self.outbox.back_off.reset();
+        self.outbox.next_try.reset();
         self.beat_again = None;
     }
 
@@ -326,7 +326,7 @@ impl<'a> Shift<'a> {
             .collect();
         if told.is_empty() {
             // A server that is about to stop answers at once that there is nothing.
-            if now.duration_since(sent) < Duration::from_secs(GLANCE) / 2 {
+            if now.duration_since(sent) < Duration::from_secs(GLANCE_SECONDS) / 2 {
                 return self.hold_again.failed(now);
             }
             self.found_nothing = self.options.until_empty && idle;
@@ -438,7 +438,7 @@ impl<'a> Shift<'a> {
             failed => {
                 self.voice.away(&why(failed));
                 self.outbox.put_back(reports);
-                return self.outbox.back_off.failed(Instant::now());
+                return self.outbox.next_try.failed(Instant::now());
             }
         };
         self.is_there();
@@ -455,7 +455,7 @@ impl<'a> Shift<'a> {
         }
         if !unsent.is_empty() {
             self.outbox.put_back(unsent);
-            self.outbox.back_off.failed(Instant::now());
+            self.outbox.next_try.failed(Instant::now());
         }
     }
 

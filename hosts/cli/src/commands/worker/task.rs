@@ -9,7 +9,7 @@ use starbridge_ports::{Keys, Origin, Outcome, Request, Via, outside_name};
 use std::time::Duration;
 
 /// A lease where a server says nothing.
-const LEASE: u64 = 30;
+const LEASE_SECONDS: u64 = 30;
 
 /// A task that was handed out.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl Task {
         Some(Self {
             token,
             label: escaped(&label).into_owned(),
-            lease: Duration::from_secs(number("leaseSeconds").unwrap_or(LEASE).max(1)),
+            lease: Duration::from_secs(number("leaseSeconds").unwrap_or(LEASE_SECONDS).max(1)),
             timeout: number("timeoutSeconds").map(Duration::from_secs),
             request,
             input: told.get("input").cloned().unwrap_or_else(|| Object::new().into()),

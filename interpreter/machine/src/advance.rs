@@ -161,7 +161,7 @@ impl State {
         if timer.due > turn.now {
             return Err(Rejection::Unknown);
         }
-        let Some(what) = self.book.timers.get(&(timer.due, timer.set_by)).copied() else {
+        let Some(what) = self.book.timers.get((timer.due, timer.set_by)) else {
             return Err(Rejection::Unknown);
         };
         let fired = Detail::TimerFired { of: timer.set_by };

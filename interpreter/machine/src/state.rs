@@ -5,6 +5,7 @@ mod children;
 mod frame;
 mod outstanding;
 mod sound;
+mod timers;
 mod undoing;
 mod walk;
 
@@ -12,6 +13,7 @@ pub(crate) use crate::apply::step_input;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub(crate) use children::{Children, Closing, Outcome};
 pub(crate) use frame::{ArmRun, At, Frame, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun};
+pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
 pub(crate) use walk::inside_of;
 
@@ -126,9 +128,7 @@ pub(crate) struct Book {
     pub(crate) ready: VecDeque<FrameId>,
     /// Calls that have been scheduled and are not over.
     pub(crate) calls: BTreeMap<EventId, InFlight>,
-    /// Timers by due time and the event that set them.
-    #[serde(with = "checkpoint::pairs")]
-    pub(crate) timers: BTreeMap<(Timestamp, EventId), TimerFor>,
+    pub(crate) timers: Timers,
     /// Calls given up whose report, should it come, is to be noted.
     pub(crate) abandoned: BTreeSet<EventId>,
     /// Calls given up whose report came and is noted.
@@ -172,19 +172,6 @@ impl InFlight {
     pub(crate) fn is_unsent(&self) -> bool {
         !self.submitted && !self.queued
     }
-}
-
-/// What a timer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) enum TimerFor {
-    /// The execution's own bound.
-    Execution,
-    /// The bound of the call that set it.
-    Call,
-    /// Anything a frame waits for: a wait, a retry, a poll, a composite's bound.
-    Frame(FrameId),
-    /// A retry of the rollback in that frame.
-    Rollback(FrameId),
 }
 
 /// The execution is being brought to an end from outside.

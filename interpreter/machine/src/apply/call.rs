@@ -121,9 +121,9 @@ impl State {
         run.phase = TaskPhase::Sleeping { due, timer: event };
         let deadline = run.timeout_at.filter(|_| bounded);
         visit.deadline = deadline;
-        self.book.timers.insert((due, event), TimerFor::Frame(id));
+        self.book.timers.set(due, event, TimerFor::Frame(id));
         if let Some(deadline) = deadline {
-            self.book.timers.insert((deadline, started), TimerFor::Frame(id));
+            self.book.timers.set(deadline, started, TimerFor::Frame(id));
         }
         Some(())
     }
@@ -151,7 +151,7 @@ impl State {
         self.book.queued += usize::from(in_flight.queued);
         self.book.calls.insert(call, in_flight);
         if let Some(due) = scheduled.timeout_at {
-            self.book.timers.insert((due, call), TimerFor::Call);
+            self.book.timers.set(due, call, TimerFor::Call);
         }
     }
 
@@ -169,9 +169,7 @@ impl State {
         };
         self.book.unsent = self.book.unsent.saturating_sub(usize::from(in_flight.is_unsent()));
         self.book.queued = self.book.queued.saturating_sub(usize::from(in_flight.queued));
-        if let Some(due) = in_flight.timeout_at {
-            self.book.timers.remove(&(due, call));
-        }
+        self.book.timers.cancel(in_flight.timeout_at.map(|due| (due, call)));
     }
 }
 

@@ -224,9 +224,9 @@ impl State {
 
     fn set_closing(&mut self, outer: FrameId, closing: Closing) -> Option<()> {
         let visit = self.book.frames.get_mut(&outer)?.active()?;
-        let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+        let deadline = visit.take_deadline();
         visit.children_mut()?.closing = Some(closing);
-        self.disarm([deadline, None]);
+        self.book.timers.cancel(deadline);
         self.freeze(outer);
         Some(())
     }

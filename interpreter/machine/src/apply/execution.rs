@@ -1,7 +1,7 @@
 //! The beginning and the end of an execution.
 
 use crate::event::{Detail, Event, EventId, Failure, Path, Started};
-use crate::state::{At, Ending, Frame, ROOT, State, Status, TimerFor};
+use crate::state::{At, Ending, Frame, ROOT, State, Status};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, ListId};
 use starbridge_fdl::value::{Object, Overlay};
@@ -34,7 +34,7 @@ impl State {
         self.book.started_time = event.time;
         self.book.status = Status::Running;
         let bound = event.time.plus_millis(flow.timeout);
-        self.book.timers.insert((bound, event.id), TimerFor::Execution);
+        self.book.timers.set_execution_bound(bound, event.id);
         self.add_frame(ROOT, root);
         Some(())
     }
@@ -82,7 +82,7 @@ impl State {
 
     /// A stop or timeout: at once, or when the rollback it falls into has ended.
     fn end_from_outside(&mut self, flow: &Flow, event: EventId, status: Status, failure: Failure, undo: bool) {
-        self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
+        self.book.timers.cancel_execution_bound();
         let ending = Ending {
             status,
             failure,
@@ -98,7 +98,7 @@ impl State {
 
     /// Freezes everything; the flow's frame then closes it.
     pub(crate) fn begin_ending(&mut self, flow: &Flow, event: EventId, ending: Ending) {
-        self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
+        self.book.timers.cancel_execution_bound();
         self.freeze(ROOT);
         self.withdraw(ROOT);
         if let Some(root) = self.book.frames.get_mut(&ROOT) {

@@ -26,19 +26,15 @@ impl State {
             postpone(flow, frame, left);
         }
         self.count_unsent();
-        let bounded = self.book.timers.values().any(|what| *what == TimerFor::Execution);
-        let timers = std::mem::take(&mut self.book.timers);
-        for ((due, set_by), what) in timers {
-            let fixed = matches!(what, TimerFor::Frame(id) if self.waits_for_instant(flow, id, due));
-            let due = if fixed { due } else { due.plus_millis(left) };
-            if what != TimerFor::Execution {
-                self.book.timers.insert((due, set_by), what);
-            }
+        let mut timers = std::mem::take(&mut self.book.timers);
+        timers.postpone(
+            left,
+            |(due, _), what| !matches!(what, TimerFor::Frame(id) if self.waits_for_instant(flow, id, due)),
+        );
+        if timers.has_execution_bound() {
+            timers.set_execution_bound(event.time.plus_millis(flow.timeout), event.id);
         }
-        if bounded {
-            let bound = event.time.plus_millis(flow.timeout);
-            self.book.timers.insert((bound, event.id), TimerFor::Execution);
-        }
+        self.book.timers = timers;
         Some(())
     }
 

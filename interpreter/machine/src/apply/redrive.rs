@@ -143,7 +143,7 @@ impl State {
         }
         if self.book.late_ending.is_none() {
             let bound = resuming.now.plus_millis(resuming.flow.timeout);
-            self.book.timers.insert((bound, resuming.event), TimerFor::Execution);
+            self.book.timers.set_execution_bound(bound, resuming.event);
         }
         Some(())
     }
@@ -330,8 +330,8 @@ impl State {
         };
         let visit = self.book.frames.get_mut(&id)?.active()?;
         visit.deadline = Some(bound);
-        let key = (bound, visit.started);
-        self.book.timers.insert(key, TimerFor::Frame(id));
+        let started = visit.started;
+        self.book.timers.set(bound, started, TimerFor::Frame(id));
         Some(())
     }
 

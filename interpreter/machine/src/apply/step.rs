@@ -98,7 +98,7 @@ impl State {
         if let (Some(Amount::Fixed(millis)), false) = (&step.timeout, matches!(step.kind, StepKind::Task(_))) {
             let deadline = event.time.plus_millis(*millis);
             visit.deadline = Some(deadline);
-            self.book.timers.insert((deadline, event.id), TimerFor::Frame(id));
+            self.book.timers.set(deadline, event.id, TimerFor::Frame(id));
         }
         Some(())
     }
@@ -121,7 +121,7 @@ impl State {
             Leave::Local => local,
             Leave::Nothing | Leave::Program(_) => Object::new(),
         });
-        let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+        let deadline = visit.take_deadline();
         visit.phase = Phase::Succeeded { output, goto };
         visit.failed_task = None;
         let (step, entered) = (visit.step, visit.entered);
@@ -131,7 +131,7 @@ impl State {
             frame.rewind = Some(Box::new(frame.before(step, entered)));
         }
         frame.done.append(&mut done);
-        self.disarm([deadline, None]);
+        self.book.timers.cancel(deadline);
         for child in parked {
             self.drop_frame(child);
         }
@@ -169,7 +169,7 @@ impl State {
         let visit = frame.active()?;
         visit.attempt = attempt;
         let failed_task = done_of_task(flow.step(step)?, visit, path, DoneClass::Failed, EventId::default());
-        let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+        let deadline = visit.take_deadline();
         let inside = std::mem::replace(
             &mut visit.phase,
             Phase::Failed {
@@ -180,7 +180,7 @@ impl State {
             },
         );
         visit.failed_task = failed_task.or(visit.failed_task.take());
-        self.disarm([deadline, None]);
+        self.book.timers.cancel(deadline);
         self.keep_for_redrive(id, inside);
         for child in self.book.frames.get(&id)?.visit().map(inside_of).unwrap_or_default() {
             self.settle(flow, child);
@@ -306,7 +306,7 @@ impl State {
             Phase::Started(Inside::Wait(run @ WaitRun::New)) => *run = WaitRun::Waiting { until, timer: event },
             _ => return None,
         }
-        self.book.timers.insert((until, event), TimerFor::Frame(id));
+        self.book.timers.set(until, event, TimerFor::Frame(id));
         Some(())
     }
 
@@ -319,7 +319,7 @@ impl State {
         count_retry(&mut visit.retries, policy);
         visit.retried += 1;
         visit.phase = Phase::Retrying { due, timer: event };
-        self.book.timers.insert((due, event), TimerFor::Frame(id));
+        self.book.timers.set(due, event, TimerFor::Frame(id));
         Some(())
     }
 
@@ -372,13 +372,13 @@ impl State {
         };
         let visit = self.book.frames.get_mut(&id)?.active()?;
         if visit.deadline.is_some() && visit.started == of {
-            let deadline = visit.deadline.take()?;
+            let deadline = visit.take_deadline();
             let bound = seconds(flow.step(visit.step)?.timeout.as_ref());
             let failure = crate::turn::failure(
                 &flow.fault_names.name(&FaultKind::Timeout),
                 &format!("the step took longer than {bound} seconds"),
             );
-            self.book.timers.remove(&(deadline, of));
+            self.book.timers.cancel(deadline);
             if self.is_undoing_inside(id) {
                 self.book.frames.get_mut(&id)?.active()?.late = Some(failure);
                 return Some(());
@@ -402,16 +402,15 @@ impl State {
             Phase::Started(Inside::Task(run)) => match run.phase {
                 TaskPhase::Sleeping { due, timer } if timer == of => {
                     run.phase = TaskPhase::Ready;
-                    let keys = visit.deadline.take().map(|deadline| (deadline, visit.started));
-                    self.book.timers.remove(&(due, of));
-                    self.disarm([keys, None]);
+                    let deadline = visit.take_deadline();
+                    self.book.timers.cancel(deadline.into_iter().chain([(due, of)]));
                     return Some(());
                 }
                 _ => return None,
             },
             _ => return None,
         };
-        self.book.timers.remove(&key);
+        self.book.timers.cancel([key]);
         Some(())
     }
 
@@ -461,7 +460,7 @@ impl State {
             }
             _ => return None,
         };
-        self.disarm([sleeping, None]);
+        self.book.timers.cancel(sleeping);
         self.freeze(id);
         Some(())
     }

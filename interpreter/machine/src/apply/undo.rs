@@ -67,8 +67,8 @@ impl State {
         if let Some((outer, Child::Arm(_))) = parent
             && let Some(visit) = self.book.frames.get_mut(&outer).and_then(Frame::active)
         {
-            let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
-            self.disarm([deadline, None]);
+            let deadline = visit.take_deadline();
+            self.book.timers.cancel(deadline);
         }
     }
 
@@ -167,7 +167,7 @@ impl State {
             Detail::RetryScheduled { policy, due, .. } => {
                 count_retry(&mut run.retries, *policy);
                 run.retried += 1;
-                self.book.timers.insert((*due, event.id), TimerFor::Rollback(id));
+                self.book.timers.set(*due, event.id, TimerFor::Rollback(id));
                 UndoPhase::Retrying {
                     due: *due,
                     timer: event.id,
@@ -175,7 +175,7 @@ impl State {
             }
             Detail::TimerFired { of } => match run.phase {
                 UndoPhase::Retrying { due, timer } if timer == *of => {
-                    self.book.timers.remove(&(due, timer));
+                    self.book.timers.cancel([(due, timer)]);
                     UndoPhase::Entered
                 }
                 _ => return None,

@@ -1,6 +1,6 @@
 //! A frame: one run of a list of steps.
 
-use super::{Children, Done, FrameId, Undoing};
+use super::{Children, Done, FrameId, TimerKey, Undoing};
 use crate::event::{Child, EventId, Failure, Path};
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::graph::{Flow, ListId, StepId};
@@ -316,6 +316,26 @@ impl Visit {
             Phase::Started(Inside::Task(run)) => Some(run),
             _ => None,
         }
+    }
+
+    /// Takes the attempt's bound away; gives the timer that is to be cancelled with it.
+    pub(crate) fn take_deadline(&mut self) -> Option<TimerKey> {
+        self.deadline.take().map(|deadline| (deadline, self.started))
+    }
+
+    /// The timers the visit set, but for those of its calls: its attempt's bound, and what it waits for.
+    pub(crate) fn timer_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
+        let wait = match &self.phase {
+            Phase::Retrying { due, timer } => Some((*due, *timer)),
+            Phase::Started(Inside::Wait(WaitRun::Waiting { until, timer })) => Some((*until, *timer)),
+            Phase::Started(Inside::Task(run)) => match run.phase {
+                TaskPhase::Sleeping { due, timer } => Some((due, timer)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let bound = self.deadline.map(|deadline| (deadline, self.started));
+        bound.into_iter().chain(wait)
     }
 
     /// The same, to change it.

@@ -29,10 +29,10 @@ impl State {
             self.book
                 .timers
                 .iter()
-                .filter(|((_, set_by), what)| *set_by >= from && **what != TimerFor::Call)
+                .filter(|((_, set_by), what)| *set_by >= from && *what != TimerFor::Call)
                 .map(|((due, set_by), _)| Effect {
-                    event: *set_by,
-                    kind: EffectKind::Wake(*due),
+                    event: set_by,
+                    kind: EffectKind::Wake(due),
                 }),
         );
         if self.must_continue() {
@@ -56,18 +56,12 @@ impl State {
 
     /// Timers that are due at `now`, in the order of (due, event that set them).
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> + '_ {
-        self.book
-            .timers
-            .range(..=(now, EventId(u64::MAX)))
-            .map(|((due, set_by), _)| Timer {
-                due: *due,
-                set_by: *set_by,
-            })
+        self.book.timers.due(now).map(|(due, set_by)| Timer { due, set_by })
     }
 
     /// When the next timer is due.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
-        self.book.timers.first_key_value().map(|((due, _), _)| *due)
+        self.book.timers.next_due()
     }
 
     /// Calls that are not over, sent or not, in order.

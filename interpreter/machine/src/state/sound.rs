@@ -1,7 +1,7 @@
 //! What holds in every state that a history leads to. A checkpoint in which it does not is refused: the parts of a state
 //! name each other, and what decides relies on that.
 
-use super::walk::{inside_of, timer_keys};
+use super::walk::inside_of;
 use super::{
     ArmRun, At, Children, Done, Frame, FrameId, Inside, Phase, ROOT, State, Status, TaskPhase, TimerFor, UndoPhase,
     Undoing, Visit,
@@ -166,7 +166,7 @@ impl State {
             };
             holds(waited_for && *call <= self.book.last)?;
             if let Some(due) = in_flight.timeout_at {
-                holds(self.book.timers.get(&(due, *call)) == Some(&TimerFor::Call))?;
+                holds(self.book.timers.get((due, *call)) == Some(TimerFor::Call))?;
             }
         }
         let waiting = |frame: &Frame| match frame.visit().and_then(Visit::task).map(|run| &run.phase) {
@@ -178,18 +178,18 @@ impl State {
 
     /// Every timer is for something that waits for it.
     fn sound_timers(&self) -> Option<()> {
-        for ((due, set_by), what) in &self.book.timers {
-            holds(*set_by <= self.book.last)?;
-            let key = (*due, *set_by);
+        self.book.timers.validate_invariants(self.book.last)?;
+        for (key, what) in self.book.timers.iter() {
+            let (due, set_by) = key;
             let waited_for = match what {
                 TimerFor::Execution => true,
-                TimerFor::Call => self.book.calls.get(set_by)?.timeout_at == Some(*due),
+                TimerFor::Call => self.book.calls.get(&set_by)?.timeout_at == Some(due),
                 TimerFor::Frame(id) => {
-                    let visit = self.book.frames.get(id)?.visit()?;
-                    timer_keys(visit).contains(&Some(key))
+                    let visit = self.book.frames.get(&id)?.visit()?;
+                    visit.timer_keys().any(|own| own == key)
                 }
                 TimerFor::Rollback(id) => {
-                    let run = self.book.frames.get(id)?.undoing.as_ref()?.current.as_ref()?;
+                    let run = self.book.frames.get(&id)?.undoing.as_ref()?.current.as_ref()?;
                     matches!(run.phase, UndoPhase::Retrying { due, timer } if (due, timer) == key)
                 }
             };

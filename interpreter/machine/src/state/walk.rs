@@ -2,9 +2,8 @@
 
 use super::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit, WaitRun};
 use crate::close::CloseStep;
-use crate::event::{Child, EventId, Path};
+use crate::event::{Child, Path};
 use starbridge_fdl::graph::{Flow, StepKind};
-use starbridge_fdl::time::Timestamp;
 
 impl State {
     /// The frame a path leads to, if it is there; the longest part of the way that is there otherwise.
@@ -225,7 +224,7 @@ impl State {
 
     /// Takes all frames inside a visit away, and its timers.
     pub(crate) fn drop_inside(&mut self, visit: &Visit) {
-        self.disarm(timer_keys(visit));
+        self.book.timers.cancel(visit.timer_keys());
         if let Phase::Manual { request, .. } = &visit.phase {
             self.book.manual.remove(request);
         }
@@ -283,36 +282,12 @@ impl State {
         let Some(visit) = self.book.frames.get(&id).and_then(Frame::visit) else {
             return;
         };
-        let keys = timer_keys(visit);
+        let keys = visit.timer_keys();
         if let Phase::Manual { request, .. } = visit.phase {
             self.book.manual.remove(&request);
         }
-        self.disarm(keys);
+        self.book.timers.cancel(keys);
     }
-
-    /// Takes away the timers a visit set, but for those of its calls.
-    pub(crate) fn disarm(&mut self, keys: TimerKeys) {
-        for key in keys.into_iter().flatten() {
-            self.book.timers.remove(&key);
-        }
-    }
-}
-
-/// The timers a visit set: its attempt's bound, and what it waits for.
-pub(crate) type TimerKeys = [Option<(Timestamp, EventId)>; 2];
-
-/// The timers a visit set, but for those of its calls.
-pub(crate) fn timer_keys(visit: &Visit) -> TimerKeys {
-    let own = match &visit.phase {
-        Phase::Retrying { due, timer } => Some((*due, *timer)),
-        Phase::Started(Inside::Wait(WaitRun::Waiting { until, timer })) => Some((*until, *timer)),
-        Phase::Started(Inside::Task(run)) => match run.phase {
-            TaskPhase::Sleeping { due, timer } => Some((due, timer)),
-            _ => None,
-        },
-        _ => None,
-    };
-    [visit.deadline.map(|deadline| (deadline, visit.started)), own]
 }
 
 /// Whether a composite's attempt is coming to its end before all is done.

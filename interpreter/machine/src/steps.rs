@@ -53,7 +53,7 @@ impl State {
 
     /// The step a frame is in, as the state and as the flow has it.
     pub(crate) fn visit_and_step<'s, 'f>(&'s self, turn: &Turn<'f>, id: FrameId) -> Option<(&'s Visit, &'f Step)> {
-        let visit = match &self.book.frames.get(&id)?.at {
+        let visit = match &self.frames.get(id)?.at {
             At::In(visit) => visit,
             _ => return None,
         };
@@ -62,6 +62,6 @@ impl State {
 
     /// The frame of that number.
     pub(crate) fn frame(&self, id: FrameId) -> Option<&Frame> {
-        self.book.frames.get(&id)
+        self.frames.get(id)
     }
 }

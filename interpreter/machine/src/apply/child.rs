@@ -17,7 +17,7 @@ impl State {
     fn fold_child_entered(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         let step = event.step?;
         let kind = &flow.step(step)?.kind;
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         // Children entered one after the other follow on what made room for them, not on each other.
         frame.last = event.caused_by;
@@ -42,8 +42,7 @@ impl State {
         }
         children.entered += 1;
         let collection = children.collection_len();
-        let mut inner = Frame::inside(flow, list, (id, child), path.inside(step, child), input);
-        inner.last = event.id;
+        let mut inner = Frame::new(flow, list, Some((id, child)), path.inside(step, child), input, event.id);
         match (&event.detail, kind) {
             (Detail::IterationEntered { index, item }, StepKind::Foreach(foreach)) => {
                 inner.input.exempt_also(collection);
@@ -57,13 +56,13 @@ impl State {
             }
             _ => {}
         }
-        self.add_frame(event.id, inner);
+        self.frames.add(event.id, inner);
         self.settle(flow, id);
         Some(())
     }
 
     fn fold_child_exited(&mut self, flow: &Flow, event: &Event, id: FrameId, exit: &Exit) -> Option<()> {
-        let (outer, child) = self.book.frames.get(&id)?.parent?;
+        let (outer, child) = self.frames.get(id)?.parent?;
         let (Child::Branch(number) | Child::Iteration(number)) = child else {
             return None;
         };
@@ -81,7 +80,7 @@ impl State {
             }
             Exit::Failed(failure) => {
                 self.leave_list(flow, id);
-                let origin = match &self.book.frames.get(&id)?.at {
+                let origin = match &self.frames.get(id)?.at {
                     At::Failed(_, _, origin) => *origin,
                     _ => return None,
                 };
@@ -98,10 +97,10 @@ impl State {
         }
         self.close_if_met(flow, outer)?;
         self.resume_next(flow, event, outer)?;
-        if let Some(frame) = self.book.frames.get_mut(&outer) {
+        if let Some(frame) = self.frames.get_mut(outer) {
             frame.last = event.id;
         }
-        if self.book.ending.is_some() {
+        if self.data.ending.is_some() {
             self.settle_ending(flow);
         } else {
             self.settle_outward(flow, outer);
@@ -110,12 +109,12 @@ impl State {
     }
 
     pub(super) fn children_of(&mut self, id: FrameId) -> Option<&mut Children> {
-        self.book.frames.get_mut(&id)?.active()?.children_mut()
+        self.frames.get_mut(id)?.active()?.children_mut()
     }
 
     /// A failure leaves the list a frame runs: the frame stays where it failed, and its composite counts it.
     pub(crate) fn leave_list(&mut self, flow: &Flow, id: FrameId) {
-        let Some(frame) = self.book.frames.get_mut(&id) else {
+        let Some(frame) = self.frames.get_mut(id) else {
             return;
         };
         let parent = frame.parent;
@@ -141,11 +140,7 @@ impl State {
 
     /// Keeps a child that did not end well: a redrive goes on from there.
     fn park(&mut self, flow: &Flow, outer: FrameId, id: FrameId, number: u32) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
-        if frame.queued {
-            frame.queued = false;
-            self.book.ready.retain(|ready| *ready != id);
-        }
+        self.frames.set_ready(id, false);
         let children = self.children_of(outer)?;
         children.live.remove(&number)?;
         children.parked.insert(number, id);
@@ -160,7 +155,7 @@ impl State {
 
     fn cancel_frame(&mut self, id: FrameId) -> Option<()> {
         self.withdraw(id);
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         frame.at = match std::mem::replace(&mut frame.at, At::Ended) {
             place @ (At::In(_) | At::Before(_) | At::Ended) => At::Cancelled(Box::new(place)),
             other => other,
@@ -170,7 +165,7 @@ impl State {
 
     /// After a failure: ends the composite's attempt unless so many failures are allowed.
     fn close_if_intolerable(&mut self, flow: &Flow, outer: FrameId, last: &Failure, origin: StepId) -> Option<()> {
-        let visit = self.book.frames.get(&outer)?.visit()?;
+        let visit = self.frames.get(outer)?.visit()?;
         let children = visit.children()?;
         if children.closing.is_some() {
             return Some(());
@@ -211,7 +206,7 @@ impl State {
     }
 
     fn close_if_met(&mut self, flow: &Flow, outer: FrameId) -> Option<()> {
-        let visit = self.book.frames.get(&outer)?.visit()?;
+        let visit = self.frames.get(outer)?.visit()?;
         let children = visit.children()?;
         if children.closing.is_some() {
             return Some(());
@@ -223,10 +218,10 @@ impl State {
     }
 
     fn set_closing(&mut self, outer: FrameId, closing: Closing) -> Option<()> {
-        let visit = self.book.frames.get_mut(&outer)?.active()?;
+        let visit = self.frames.get_mut(outer)?.active()?;
         let deadline = visit.take_deadline();
         visit.children_mut()?.closing = Some(closing);
-        self.book.timers.cancel(deadline);
+        self.timers.cancel(deadline);
         self.freeze(outer);
         Some(())
     }
@@ -240,7 +235,7 @@ impl State {
             children
                 .live
                 .get(&number)
-                .and_then(|id| self.book.frames.get(id))
+                .and_then(|id| self.frames.get(*id))
                 .is_some_and(|frame| matches!(frame.at, At::Failed(..)))
         };
         children.can_succeed(parallel, &failing)

@@ -48,7 +48,7 @@ impl State {
     /// `None`: the execution has not ended, or well.
     pub(crate) fn redrive_plan(&self, flow: &Flow) -> Option<(EventId, Vec<StepId>)> {
         let redrivable = matches!(
-            self.book.status,
+            self.data.status,
             Status::Failed | Status::TimedOut | Status::Stopped | Status::RollbackFailed
         );
         if !redrivable {
@@ -56,9 +56,9 @@ impl State {
         }
         let mut resuming = Resuming {
             flow,
-            event: self.book.last.next(),
-            now: self.book.last_time,
-            undoing: self.book.status == Status::RollbackFailed,
+            event: self.data.last.next(),
+            now: self.data.last_time,
+            undoing: self.data.status == Status::RollbackFailed,
             unbounded: true,
             again: Vec::new(),
             lists: Vec::new(),
@@ -67,7 +67,7 @@ impl State {
         let mut again = resuming.again;
         again.sort_unstable();
         let from = again.first().map(|(entered, _)| *entered);
-        let root = self.book.frames.get(&ROOT)?;
+        let root = self.frames.get(ROOT)?;
         Some((
             from.unwrap_or(root.last),
             again.into_iter().map(|(_, step)| step).collect(),
@@ -75,7 +75,7 @@ impl State {
     }
 
     pub(super) fn fold_redriven(&mut self, flow: &Flow, event: &Event) -> Option<()> {
-        let undoing = match self.book.status {
+        let undoing = match self.data.status {
             Status::Failed | Status::TimedOut | Status::Stopped => false,
             Status::RollbackFailed => true,
             _ => return None,
@@ -89,7 +89,7 @@ impl State {
             again: Vec::new(),
             lists: Vec::new(),
         };
-        self.recent = None;
+        self.frames.forget_recent();
         self.resume_all(&mut resuming)?;
         self.settle_resumed(flow, resuming.lists);
         Some(())
@@ -97,8 +97,8 @@ impl State {
 
     /// A place became free: the next child that a redrive lets go on does.
     pub(super) fn resume_next(&mut self, flow: &Flow, event: &Event, outer: FrameId) -> Option<()> {
-        let children = self.book.frames.get(&outer)?.visit()?.children()?;
-        if children.again.is_empty() || self.is_frozen(self.book.frames.get(&outer)?) {
+        let children = self.frames.get(outer)?.visit()?.children()?;
+        if children.again.is_empty() || self.is_frozen(self.frames.get(outer)?) {
             return Some(());
         }
         let mut resuming = Resuming {
@@ -124,10 +124,10 @@ impl State {
     }
 
     fn resume_all(&mut self, resuming: &mut Resuming<'_>) -> Option<()> {
-        self.book.status = Status::Running;
-        self.book.failure = None;
-        self.book.failed_step = None;
-        let interrupted = self.book.ending.take().and_then(|ending| ending.interrupted);
+        self.data.status = Status::Running;
+        self.data.failure = None;
+        self.data.failed_step = None;
+        let interrupted = self.data.ending.take().and_then(|ending| ending.interrupted);
         if resuming.undoing {
             self.resume_rollbacks(resuming)?;
         }
@@ -136,50 +136,42 @@ impl State {
             return Some(());
         }
         self.resume(resuming, ROOT)?;
-        let root = self.book.frames.get(&ROOT)?;
+        let root = self.frames.get(ROOT)?;
         if let Some(undoing) = root.undoing.as_ref().filter(|_| root.undone) {
-            self.book.status = Status::RollingBack;
-            self.book.failure = undoing.failure.clone();
+            self.data.status = Status::RollingBack;
+            self.data.failure = undoing.failure.clone();
         }
-        if self.book.late_ending.is_none() {
+        if self.data.late_ending.is_none() {
             let bound = resuming.now.plus_millis(resuming.flow.timeout);
-            self.book.timers.set_execution_bound(bound, resuming.event);
+            self.timers.set_execution_bound(bound, resuming.event);
         }
         Some(())
     }
 
     /// The end that was under way when undoing failed goes on.
     fn go_on_ending(&mut self, ending: Ending) {
-        self.book.status = Status::RollingBack;
-        self.book.failure = Some(ending.failure.clone());
-        self.book.ending = Some(ending);
+        self.data.status = Status::RollingBack;
+        self.data.failure = Some(ending.failure.clone());
+        self.data.ending = Some(ending);
     }
 
     /// Rollbacks that failed begin once more with the call that could not be undone.
     fn resume_rollbacks(&mut self, resuming: &mut Resuming<'_>) -> Option<()> {
-        let is_failed = |frame: &Frame| frame.undoing.as_ref().is_some_and(|undoing| undoing.failed);
-        let mut failed: Vec<FrameId> = (self.book.frames.iter())
-            .filter(|(_, frame)| is_failed(frame))
-            .map(|(id, _)| *id)
-            .collect();
-        failed.sort_unstable();
-        for id in failed {
-            let frame = self.book.frames.get_mut(&id)?;
+        for id in self.frames.failed_rollbacks() {
+            let frame = self.frames.get_mut(id)?;
             frame.last = resuming.event;
             take_up(frame);
-            let undoing = frame.undoing.as_mut()?;
-            undoing.failed = false;
+            let undoing = self.frames.resume_rollback(id)?;
             if let Some(run) = undoing.current.take() {
                 resuming.again.push((run.started, run.done.step));
                 undoing.queue.push(run.done);
             }
-            self.book.undoing += 1;
             resuming.lists.push(id);
             // Closing let it exit; it exits again when it is undone.
-            if let Some((outer, child)) = self.book.frames.get(&id)?.parent
+            if let Some((outer, child)) = self.frames.get(id)?.parent
                 && let Some(number) = child.number()
             {
-                let visit = self.book.frames.get_mut(&outer)?.visit_mut()?;
+                let visit = self.frames.get_mut(outer)?.visit_mut()?;
                 let children = visit.children_mut()?;
                 if children.unpark(number).is_some() {
                     children.reopen(number);
@@ -191,7 +183,7 @@ impl State {
 
     /// Lets a list go on.
     fn resume(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         if frame.undoing.is_some() {
             return Some(());
         }
@@ -219,11 +211,11 @@ impl State {
 
     /// A list of which something was undone begins again before the first of that.
     fn rewind(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let Some(rewind) = self.book.frames.get_mut(&id)?.rewind.take() else {
+        let Some(rewind) = self.frames.get_mut(id)?.rewind.take() else {
             return self.enter_again(resuming, id);
         };
         self.leave_place(id)?;
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         frame.undone = false;
         frame.at = At::Before(rewind.step);
         frame.local = rewind.local;
@@ -238,7 +230,7 @@ impl State {
     fn enter_again(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let left_over = self.left_over(resuming.flow, id);
         let visit = self.leave_place(id)??;
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         frame.undone = false;
         frame.visits = frame.before(visit.step, visit.entered).visits;
         frame.at = At::Before(visit.step);
@@ -250,10 +242,10 @@ impl State {
     /// What the task a list is in may have done and nobody undid. As with a retry, undoing the new visit undoes it.
     fn left_over(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
         let mut pile = Vec::new();
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let step = frame.visit()?.step;
         let of_list = (frame.done).pop_if(|done| done.class == DoneClass::Failed && done.step == step);
-        let frame = self.book.frames.get(&id)?;
+        let frame = self.frames.get(id)?;
         self.pile_inside(flow, frame, frame.visit()?, &mut pile);
         let class = DoneClass::Failed;
         let done = of_list.or(pile.pop())?;
@@ -262,7 +254,7 @@ impl State {
 
     /// Takes a list out of the step it is in, with all that is inside.
     fn leave_place(&mut self, id: FrameId) -> Option<Option<Box<Visit>>> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let visit = match std::mem::replace(&mut frame.at, At::Ended) {
             At::In(visit) | At::Failed(visit, ..) => visit,
             _ => return Some(None),
@@ -273,7 +265,7 @@ impl State {
 
     /// The composite a list is in goes on where it was.
     fn resume_inside(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let mut visit = match std::mem::replace(&mut frame.at, At::Ended) {
             At::In(visit) | At::Failed(visit, ..) => visit,
             _ => return None,
@@ -317,10 +309,10 @@ impl State {
 
     /// The attempt's bound counts anew.
     fn arm_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
-        let visit = self.book.frames.get(&id)?.visit()?;
+        let visit = self.frames.get(id)?.visit()?;
         // A choice's bound does not count the time its arm takes to be undone.
         if let Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) = &visit.phase
-            && self.book.frames.get(child)?.undoing.is_some()
+            && self.frames.get(*child)?.undoing.is_some()
         {
             return Some(());
         }
@@ -328,16 +320,16 @@ impl State {
             Some(Amount::Fixed(millis)) => resuming.now.plus_millis(*millis),
             _ => return Some(()),
         };
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         visit.deadline = Some(bound);
         let started = visit.started;
-        self.book.timers.set(bound, started, TimerFor::Frame(id));
+        self.timers.set(bound, started, TimerFor::Frame(id));
         Some(())
     }
 
     /// Which of a composite's children are to go on: all that were given up, and where it failed those that failed too.
     fn choose_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId, failed: bool) -> Option<()> {
-        let children = self.book.frames.get(&id)?.visit()?.children()?;
+        let children = self.frames.get(id)?.visit()?.children()?;
         let live: Vec<FrameId> = children.live.values().copied().collect();
         let goes_on = |number: &u32| match children.outcome(*number) {
             Outcome::Failed(_) => failed && !resuming.undoing,
@@ -351,11 +343,11 @@ impl State {
         }
         self.children_of(id)?.again = again;
         for child in live {
-            let frame = self.book.frames.get(&child)?;
+            let frame = self.frames.get(child)?;
             let has_failed = matches!(frame.at, At::Failed(..));
             // A failure that is allowed and undone only has to exit yet.
             if has_failed && (resuming.undoing || frame.undone && !failed) {
-                self.book.frames.get_mut(&child)?.last = resuming.event;
+                self.frames.get_mut(child)?.last = resuming.event;
                 resuming.lists.push(child);
                 continue;
             }
@@ -370,7 +362,7 @@ impl State {
     /// Lets children go on as far as there is room.
     fn resume_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         loop {
-            let visit = self.book.frames.get(&id)?.visit()?;
+            let visit = self.frames.get(id)?.visit()?;
             let most = match &resuming.flow.step(visit.step)?.kind {
                 StepKind::Foreach(foreach) => foreach.concurrency,
                 StepKind::Parallel(parallel) => parallel.concurrency.unwrap_or(u32::MAX),

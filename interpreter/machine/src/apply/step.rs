@@ -4,7 +4,7 @@ use crate::effect::is_queue;
 use crate::event::{Child, Detail, Event, EventId, Failure, Resolution};
 use crate::state::{
     ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
-    Visit, WaitRun, inside_of,
+    Visit, WaitRun,
 };
 use starbridge_fdl::graph::{Amount, Enter, FaultKind, Flow, Leave, Passing, Step, StepId, StepKind};
 use starbridge_fdl::time::Timestamp;
@@ -34,7 +34,7 @@ impl State {
     }
 
     fn fold_entered(&mut self, flow: &Flow, event: &Event, id: FrameId, step: StepId) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         match frame.at {
             At::Before(next) if next == step => {}
             _ => return None,
@@ -77,7 +77,7 @@ impl State {
         attempt: u32,
         mapped: Option<Object>,
     ) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let shown = frame.data.clone();
         let plain = frame.input.clone();
         let visit = frame.active()?;
@@ -98,15 +98,15 @@ impl State {
         if let (Some(Amount::Fixed(millis)), false) = (&step.timeout, matches!(step.kind, StepKind::Task(_))) {
             let deadline = event.time.plus_millis(*millis);
             visit.deadline = Some(deadline);
-            self.book.timers.set(deadline, event.id, TimerFor::Frame(id));
+            self.timers.set(deadline, event.id, TimerFor::Frame(id));
         }
         Some(())
     }
 
     fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Object>) -> Option<()> {
-        let parked = self.book.frames.get(&id)?.visit().map(inside_of)?;
+        let parked = self.frames.get(id)?.visit().map(Visit::frames_inside)?;
         let mut completed = self.completed_in(flow, &parked);
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         let At::In(visit) = &mut frame.at else {
             return None;
@@ -131,7 +131,7 @@ impl State {
             frame.rewind = Some(Box::new(frame.before(step, entered)));
         }
         frame.done.append(&mut done);
-        self.book.timers.cancel(deadline);
+        self.timers.cancel(deadline);
         for child in parked {
             self.drop_frame(child);
         }
@@ -139,7 +139,7 @@ impl State {
     }
 
     fn fold_failed(&mut self, flow: &Flow, id: FrameId, step: StepId, failure: &Failure, attempt: u32) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         if visit.step != step {
             return None;
         }
@@ -157,14 +157,14 @@ impl State {
             })) => {
                 let child = *child;
                 self.leave_list(flow, child);
-                match self.book.frames.get(&child).map(|frame| &frame.at) {
+                match self.frames.get(child).map(|frame| &frame.at) {
                     Some(At::Failed(_, _, origin)) => (*origin, 0),
                     _ => return None,
                 }
             }
             _ => (step, 0),
         };
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         let visit = frame.active()?;
         visit.attempt = attempt;
@@ -180,9 +180,15 @@ impl State {
             },
         );
         visit.failed_task = failed_task.or(visit.failed_task.take());
-        self.book.timers.cancel(deadline);
+        self.timers.cancel(deadline);
         self.keep_for_redrive(id, inside);
-        for child in self.book.frames.get(&id)?.visit().map(inside_of).unwrap_or_default() {
+        for child in self
+            .frames
+            .get(id)?
+            .visit()
+            .map(Visit::frames_inside)
+            .unwrap_or_default()
+        {
             self.settle(flow, child);
         }
         Some(())
@@ -197,7 +203,7 @@ impl State {
         caught: Option<&Object>,
     ) -> Option<()> {
         self.drop_kept(id);
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let visit = frame.active()?;
         if visit.step != step {
             return None;
@@ -235,14 +241,14 @@ impl State {
 
     /// An arm that ended is at once part of its choice: it has no event of its own.
     fn end_arm(&mut self, flow: &Flow, arm: FrameId) -> Option<()> {
-        let frozen = self.book.frames.get(&arm).is_some_and(|frame| self.is_frozen(frame));
+        let frozen = self.frames.get(arm).is_some_and(|frame| self.is_frozen(frame));
         if frozen {
             return Some(());
         }
         let frame = self.drop_frame(arm)?;
         let (parent, _) = frame.parent?;
         let last = frame.last;
-        let outer = self.book.frames.get_mut(&parent)?;
+        let outer = self.frames.get_mut(parent)?;
         outer.last = last;
         let visit = outer.active()?;
         let Phase::Started(Inside::Choice(ArmRun::Running { goto, .. })) = visit.phase else {
@@ -273,7 +279,7 @@ impl State {
             Some(None) => Some(choice.default.as_ref()?),
             Some(Some(number)) => Some(choice.arms.get(number as usize)?),
         };
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         let visit = frame.active()?;
         if visit.step != step || !matches!(visit.phase, Phase::Started(Inside::Choice(ArmRun::Deciding))) {
@@ -289,42 +295,42 @@ impl State {
             return Some(());
         };
         let child = Child::Arm(number);
-        let mut inner = Frame::inside(flow, list, (id, child), path.inside(step, child), visit.input.clone());
-        inner.last = event.id;
+        let (path, input) = (path.inside(step, child), visit.input.clone());
+        let inner = Frame::new(flow, list, Some((id, child)), path, input, event.id);
         visit.phase = Phase::Started(Inside::Choice(ArmRun::Running {
             child: event.id,
             goto,
             closing: None,
         }));
-        self.add_frame(event.id, inner);
+        self.frames.add(event.id, inner);
         Some(())
     }
 
     fn fold_wait(&mut self, id: FrameId, event: EventId, until: Timestamp) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         match &mut visit.phase {
             Phase::Started(Inside::Wait(run @ WaitRun::New)) => *run = WaitRun::Waiting { until, timer: event },
             _ => return None,
         }
-        self.book.timers.set(until, event, TimerFor::Frame(id));
+        self.timers.set(until, event, TimerFor::Frame(id));
         Some(())
     }
 
     fn fold_retry(&mut self, id: FrameId, event: EventId, policy: u32, due: Timestamp) -> Option<()> {
         self.drop_kept(id);
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         if !matches!(visit.phase, Phase::Failed { .. }) {
             return None;
         }
         count_retry(&mut visit.retries, policy);
         visit.retried += 1;
         visit.phase = Phase::Retrying { due, timer: event };
-        self.book.timers.set(due, event, TimerFor::Frame(id));
+        self.timers.set(due, event, TimerFor::Frame(id));
         Some(())
     }
 
     fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         if !matches!(visit.phase, Phase::Failed { .. }) {
             return None;
         }
@@ -332,14 +338,14 @@ impl State {
             failure: failure.clone(),
             request,
         };
-        self.book.manual.insert(request, id);
+        self.data.manual.insert(request, id);
         Some(())
     }
 
     /// `retry` begins another attempt with all counts as they are, `succeed` gives the output, `fail` is final.
     fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
-        self.book.manual.remove(&request)?;
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        self.data.manual.remove(&request)?;
+        let visit = self.frames.get_mut(id)?.active()?;
         let Phase::Manual { failure, .. } = &visit.phase else {
             return None;
         };
@@ -370,7 +376,7 @@ impl State {
             Some(Amount::Fixed(millis)) => millis / 1000,
             _ => 0,
         };
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         if visit.deadline.is_some() && visit.started == of {
             let deadline = visit.take_deadline();
             let bound = seconds(flow.step(visit.step)?.timeout.as_ref());
@@ -378,9 +384,9 @@ impl State {
                 &flow.fault_names.name(&FaultKind::Timeout),
                 &format!("the step took longer than {bound} seconds"),
             );
-            self.book.timers.cancel(deadline);
-            if self.is_undoing_inside(id) {
-                self.book.frames.get_mut(&id)?.active()?.late = Some(failure);
+            self.timers.cancel(deadline);
+            if self.frames.has_rollback_inside(id) {
+                self.frames.get_mut(id)?.active()?.late = Some(failure);
                 return Some(());
             }
             return self.time_out(id, failure);
@@ -403,30 +409,25 @@ impl State {
                 TaskPhase::Sleeping { due, timer } if timer == of => {
                     run.phase = TaskPhase::Ready;
                     let deadline = visit.take_deadline();
-                    self.book.timers.cancel(deadline.into_iter().chain([(due, of)]));
+                    self.timers.cancel(deadline.into_iter().chain([(due, of)]));
                     return Some(());
                 }
                 _ => return None,
             },
             _ => return None,
         };
-        self.book.timers.cancel([key]);
+        self.timers.cancel([key]);
         Some(())
     }
 
     /// A rollback has ended: bounds that ran out meanwhile take effect, from inside out.
     pub(super) fn take_late_effects(&mut self, from: FrameId) -> Option<()> {
-        let mut next = self.book.frames.get(&from)?.parent;
+        let mut next = self.frames.get(from)?.parent;
         while let Some((id, _)) = next {
-            next = self.book.frames.get(&id)?.parent;
-            let late = self
-                .book
-                .frames
-                .get(&id)?
-                .visit()
-                .is_some_and(|visit| visit.late.is_some());
-            if late && !self.is_undoing_inside(id) {
-                let failure = self.book.frames.get_mut(&id)?.active()?.late.take()?;
+            next = self.frames.get(id)?.parent;
+            let late = self.frames.get(id)?.visit().is_some_and(|visit| visit.late.is_some());
+            if late && !self.frames.has_rollback_inside(id) {
+                let failure = self.frames.get_mut(id)?.active()?.late.take()?;
                 self.time_out(id, failure)?;
             }
         }
@@ -435,7 +436,7 @@ impl State {
 
     /// An attempt has had its time: what runs inside is closed.
     fn time_out(&mut self, id: FrameId, failure: Failure) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         let origin = visit.step;
         let sleeping = match &mut visit.phase {
             Phase::Started(Inside::Children(children)) => {
@@ -460,7 +461,7 @@ impl State {
             }
             _ => return None,
         };
-        self.book.timers.cancel(sleeping);
+        self.timers.cancel(sleeping);
         self.freeze(id);
         Some(())
     }

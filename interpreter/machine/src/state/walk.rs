@@ -1,91 +1,23 @@
 //! Finding the way between frames: by path, to parents, to what is ready.
 
-use super::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit, WaitRun};
+use super::{ArmRun, At, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit, WaitRun};
 use crate::close::CloseStep;
-use crate::event::{Child, Path};
+use crate::event::Child;
 use starbridge_fdl::graph::{Flow, StepKind};
 
 impl State {
-    /// The frame a path leads to, if it is there; the longest part of the way that is there otherwise.
-    pub(crate) fn frame_at(&self, path: &Path) -> (FrameId, bool) {
-        let mut id = ROOT;
-        for item in path.items() {
-            let inside = self
-                .book
-                .frames
-                .get(&id)
-                .and_then(Frame::visit)
-                .filter(|visit| visit.step == item.step)
-                .and_then(|visit| child_of(visit, item.child));
-            match inside {
-                Some(child) if self.book.frames.contains_key(&child) => id = child,
-                _ => return (id, false),
-            }
-        }
-        (id, self.book.frames.contains_key(&id))
-    }
-
-    /// The frame on the way to a path that has a rollback in progress.
-    pub(crate) fn undoing_at(&self, path: &Path) -> Option<FrameId> {
-        let (mut id, _) = self.frame_at(path);
-        loop {
-            let frame = self.book.frames.get(&id)?;
-            if frame.undoing.is_some() {
-                return Some(id);
-            }
-            id = frame.parent?.0;
-        }
-    }
-
-    /// The outermost frame around (or at) a frame whose step is being closed.
-    pub(crate) fn outermost_closing(&self, id: FrameId) -> Option<FrameId> {
-        let mut found = None;
-        let mut next = Some(id);
-        while let Some(id) = next {
-            let frame = self.book.frames.get(&id)?;
-            if frame.visit().is_some_and(is_closing) {
-                found = Some(id);
-            }
-            next = frame.parent.map(|(parent, _)| parent);
-        }
-        found
-    }
-
-    /// Whether a rollback is in progress somewhere inside the step a frame is in.
-    pub(crate) fn is_undoing_inside(&self, outer: FrameId) -> bool {
-        let inside = |frame: &Frame| {
-            let mut parent = frame.parent;
-            while let Some((id, _)) = parent {
-                if id == outer {
-                    return true;
-                }
-                parent = self.book.frames.get(&id).and_then(|frame| frame.parent);
-            }
-            false
-        };
-        let mut undoing = false;
-        #[expect(
-            clippy::iter_over_hash_type,
-            reason = "whether there is one does not depend on the order"
-        )]
-        for frame in self.book.frames.values() {
-            undoing |= frame.undoing.as_ref().is_some_and(|undoing| !undoing.failed) && inside(frame);
-        }
-        undoing
-    }
-
     /// Whether something further out is being closed, so that nothing new happens here.
     pub(crate) fn is_frozen(&self, frame: &Frame) -> bool {
-        if self.book.ending.is_some() {
+        if self.data.ending.is_some() {
             return true;
         }
         let mut parent = frame.parent;
         while let Some((id, _)) = parent {
-            let Some(frame) = self.book.frames.get(&id) else {
+            let Some(frame) = self.frames.get(id) else {
                 return true;
             };
             // What a failed attempt had inside is only kept for a redrive.
-            let goes_on = |visit: &Visit| matches!(visit.phase, Phase::Started(_)) && !is_closing(visit);
+            let goes_on = |visit: &Visit| matches!(visit.phase, Phase::Started(_)) && !visit.is_closing();
             if !matches!(&frame.at, At::In(visit) if goes_on(visit)) {
                 return true;
             }
@@ -96,16 +28,16 @@ impl State {
 
     /// Whether a frame has something to do now.
     pub(crate) fn has_work(&self, flow: &Flow, id: FrameId) -> bool {
-        let Some(frame) = self.book.frames.get(&id) else {
+        let Some(frame) = self.frames.get(id) else {
             return false;
         };
-        if self.book.status.is_ended() {
+        if self.data.status.is_ended() {
             return false;
         }
         if let Some(undoing) = frame.undoing.as_ref().filter(|undoing| !undoing.failed) {
             return undoing.has_work();
         }
-        if id == ROOT && self.book.ending.is_some() {
+        if id == ROOT && self.data.ending.is_some() {
             return self.ending_has_work();
         }
         if self.is_frozen(frame) {
@@ -122,9 +54,8 @@ impl State {
     /// Whether the composite around a frame still waits for its exit.
     fn is_live(&self, id: FrameId, frame: &Frame) -> bool {
         frame.parent.is_none_or(|(parent, child)| {
-            self.book
-                .frames
-                .get(&parent)
+            self.frames
+                .get(parent)
                 .and_then(Frame::visit)
                 .and_then(|visit| match (&visit.phase, child) {
                     (Phase::Started(Inside::Choice(ArmRun::Running { child, .. })), _) => Some(*child),
@@ -169,18 +100,7 @@ impl State {
     /// Puts a frame into the queue if it has something to do, takes it out if not.
     pub(crate) fn settle(&mut self, flow: &Flow, id: FrameId) {
         let has_work = self.has_work(flow, id);
-        let Some(frame) = self.book.frames.get_mut(&id) else {
-            return;
-        };
-        if frame.queued == has_work {
-            return;
-        }
-        frame.queued = has_work;
-        if has_work {
-            self.book.ready.push_back(id);
-        } else {
-            self.dequeue(id);
-        }
+        self.frames.set_ready(id, has_work);
     }
 
     /// Settles a frame and all around it.
@@ -189,33 +109,16 @@ impl State {
         while let Some(id) = next {
             self.settle(flow, id);
             next = self
-                .book
                 .frames
-                .get(&id)
+                .get(id)
                 .and_then(|frame| frame.parent)
                 .map(|(parent, _)| parent);
         }
     }
 
-    fn dequeue(&mut self, id: FrameId) {
-        if let Some(place) = self.book.ready.iter().position(|&ready| ready == id) {
-            self.book.ready.remove(place);
-        }
-    }
-
-    /// Puts a new frame in front: it runs before the composite it belongs to goes on.
-    pub(crate) fn add_frame(&mut self, id: FrameId, mut frame: Frame) {
-        frame.queued = true;
-        self.book.frames.insert(id, frame);
-        self.book.ready.push_front(id);
-    }
-
     /// Takes a frame and all inside it away.
     pub(crate) fn drop_frame(&mut self, id: FrameId) -> Option<Frame> {
-        let frame = self.book.frames.remove(&id)?;
-        if frame.queued {
-            self.dequeue(id);
-        }
+        let frame = self.frames.remove(id)?;
         if let Some(visit) = frame.visit() {
             self.drop_inside(visit);
         }
@@ -224,11 +127,11 @@ impl State {
 
     /// Takes all frames inside a visit away, and its timers.
     pub(crate) fn drop_inside(&mut self, visit: &Visit) {
-        self.book.timers.cancel(visit.timer_keys());
+        self.timers.cancel(visit.timer_keys());
         if let Phase::Manual { request, .. } = &visit.phase {
-            self.book.manual.remove(request);
+            self.data.manual.remove(request);
         }
-        for child in inside_of(visit) {
+        for child in visit.frames_inside() {
             self.drop_frame(child);
         }
     }
@@ -238,7 +141,7 @@ impl State {
         if let Phase::Started(
             inside @ (Inside::Choice(ArmRun::Running { .. } | ArmRun::Ended { .. }) | Inside::Children(_)),
         ) = phase
-            && let Some(visit) = self.book.frames.get_mut(&id).and_then(Frame::active)
+            && let Some(visit) = self.frames.get_mut(id).and_then(Frame::active)
         {
             visit.kept = Some(Box::new(inside));
         }
@@ -246,31 +149,27 @@ impl State {
 
     /// Lets go of it.
     pub(crate) fn drop_kept(&mut self, id: FrameId) {
-        let inside = match self.book.frames.get(&id).and_then(Frame::visit) {
-            Some(visit) if visit.kept.is_some() => inside_of(visit),
+        let inside = match self.frames.get(id).and_then(Frame::visit) {
+            Some(visit) if visit.kept.is_some() => visit.frames_inside(),
             _ => return,
         };
         for child in inside {
             self.drop_frame(child);
         }
-        if let Some(visit) = self.book.frames.get_mut(&id).and_then(Frame::active) {
+        if let Some(visit) = self.frames.get_mut(id).and_then(Frame::active) {
             visit.kept = None;
         }
     }
 
     /// Stops everything inside a visit from going on by itself, but for rollbacks in progress.
     pub(crate) fn freeze(&mut self, visit_of: FrameId) {
-        let inside = match self.book.frames.get(&visit_of).and_then(Frame::visit) {
-            Some(visit) => inside_of(visit),
+        let inside = match self.frames.get(visit_of).and_then(Frame::visit) {
+            Some(visit) => visit.frames_inside(),
             None => return,
         };
         for id in inside {
-            let Some(frame) = self.book.frames.get_mut(&id) else {
-                continue;
-            };
-            if frame.undoing.is_none() && frame.queued {
-                frame.queued = false;
-                self.dequeue(id);
+            if self.frames.get(id).is_some_and(|frame| frame.undoing.is_none()) {
+                self.frames.set_ready(id, false);
             }
             self.withdraw(id);
             self.freeze(id);
@@ -279,52 +178,13 @@ impl State {
 
     /// A frame's step waits for nothing any more: neither for timers nor for an operator.
     pub(crate) fn withdraw(&mut self, id: FrameId) {
-        let Some(visit) = self.book.frames.get(&id).and_then(Frame::visit) else {
+        let Some(visit) = self.frames.get(id).and_then(Frame::visit) else {
             return;
         };
         let keys = visit.timer_keys();
         if let Phase::Manual { request, .. } = visit.phase {
-            self.book.manual.remove(&request);
+            self.data.manual.remove(&request);
         }
-        self.book.timers.cancel(keys);
-    }
-}
-
-/// Whether a composite's attempt is coming to its end before all is done.
-pub(crate) fn is_closing(visit: &Visit) -> bool {
-    match &visit.phase {
-        Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.is_some(),
-        Phase::Started(Inside::Children(children)) => {
-            matches!(children.closing, Some(Closing::Failed { .. } | Closing::Met))
-        }
-        _ => false,
-    }
-}
-
-fn child_of(visit: &Visit, child: Child) -> Option<FrameId> {
-    match (&visit.phase, child) {
-        (Phase::Started(Inside::Choice(ArmRun::Running { child, .. })), Child::Arm(_)) => Some(*child),
-        (Phase::Started(Inside::Children(children)), Child::Branch(n) | Child::Iteration(n)) => {
-            children.live.get(&n).or_else(|| children.parked.get(&n)).copied()
-        }
-        _ => None,
-    }
-}
-
-/// The frames directly inside a visit.
-pub(crate) fn inside_of(visit: &Visit) -> Vec<FrameId> {
-    let inside = match &visit.phase {
-        Phase::Started(inside) => Some(inside),
-        _ => visit.kept.as_deref(),
-    };
-    match inside {
-        Some(Inside::Choice(ArmRun::Running { child, .. })) => vec![*child],
-        Some(Inside::Children(children)) => children
-            .live
-            .values()
-            .chain(children.parked.values())
-            .copied()
-            .collect(),
-        _ => Vec::new(),
+        self.timers.cancel(keys);
     }
 }

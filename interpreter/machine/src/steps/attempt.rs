@@ -21,7 +21,7 @@ impl State {
         }
         let attempt = visit.attempt + 1;
         // The call follows at once on `StepStarted`, so its number is known before it stands in the history.
-        let call = self.book.last.next().next();
+        let call = self.data.last.next().next();
         let is_task = matches!(step.kind, StepKind::Task(_));
         let made = match &step.enter {
             Enter::Merged | Enter::Input => Ok(None),
@@ -343,7 +343,7 @@ impl State {
 
     /// Whether the history has as many events as it may.
     pub(crate) fn is_full(&self) -> bool {
-        self.book.last.0 >= self.limits.history_events
+        self.data.last.0 >= self.limits.history_events
     }
 
     pub(super) fn fail_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, failure: Failure, attempt: u32) {

@@ -111,7 +111,7 @@ impl State {
                 next
             }
         };
-        let chance = chance(self.seed(), self.book.last.next().0, id);
+        let chance = chance(self.seed(), self.data.last.next().0, id);
         Some(NextRetry {
             policy: u32::try_from(index).unwrap_or(u32::MAX),
             delay_ms: policy
@@ -270,8 +270,8 @@ impl State {
             step: Some(first.step),
             path: first.path,
             caused_by: self
-                .frame(if self.book.ending.is_some() { ROOT } else { id })
-                .map_or(self.book.last, |frame| frame.last),
+                .frame(if self.data.ending.is_some() { ROOT } else { id })
+                .map_or(self.data.last, |frame| frame.last),
             rollback: true,
         };
         self.emit(turn, place, Detail::RollbackStarted { of: first.call });

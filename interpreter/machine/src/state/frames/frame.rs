@@ -1,7 +1,7 @@
 //! A frame: one run of a list of steps.
 
-use super::{Children, Done, FrameId, TimerKey, Undoing};
 use crate::event::{Child, EventId, Failure, Path};
+use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::graph::{Flow, ListId, StepId};
 use starbridge_fdl::time::Timestamp;
@@ -46,7 +46,8 @@ pub(crate) struct Frame {
     pub(crate) undoing: Option<Box<Undoing>>,
     /// The last event this frame was about: what the next one is caused by.
     pub(crate) last: EventId,
-    pub(crate) queued: bool,
+    /// It is in the ready queue.
+    pub(super) queued: bool,
 }
 
 /// Where a frame stands.
@@ -244,12 +245,19 @@ pub(crate) enum ArmRun {
 }
 
 impl Frame {
-    /// A new run of a list inside a composite, with the composite's input.
-    pub(crate) fn inside(flow: &Flow, list: ListId, parent: (FrameId, Child), path: Path, input: Overlay) -> Self {
+    /// A new run of a list with this input: the flow's own, or one of a composite's.
+    pub(crate) fn new(
+        flow: &Flow,
+        list: ListId,
+        parent: Option<(FrameId, Child)>,
+        path: Path,
+        input: Overlay,
+        entered: EventId,
+    ) -> Self {
         let first = flow.list(list).and_then(|list| list.steps.first().copied());
         Self {
             list,
-            parent: Some(parent),
+            parent,
             path,
             extra: Object::new(),
             data: input.clone(),
@@ -263,7 +271,7 @@ impl Frame {
             undone: false,
             left_over: None,
             undoing: None,
-            last: EventId::default(),
+            last: entered,
             queued: false,
         }
     }
@@ -283,6 +291,16 @@ impl Frame {
     /// The same, to change it.
     pub(crate) fn visit_mut(&mut self) -> Option<&mut Visit> {
         self.at.visit_mut()
+    }
+
+    /// Whether it is in the ready queue.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.queued
+    }
+
+    /// Whether a rollback is in progress in it; one that failed is not.
+    pub(crate) fn is_rolling_back(&self) -> bool {
+        self.undoing.as_ref().is_some_and(|undoing| !undoing.failed)
     }
 
     /// The list as it was before it entered the step it is in.
@@ -309,7 +327,64 @@ impl Frame {
     }
 }
 
+impl Inside {
+    /// The frames directly inside.
+    fn frames(&self) -> Vec<FrameId> {
+        match self {
+            Self::Choice(ArmRun::Running { child, .. }) => vec![*child],
+            Self::Children(children) => children
+                .live
+                .values()
+                .chain(children.parked.values())
+                .copied()
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The frame of a child.
+    pub(crate) fn frame_of(&self, child: Child) -> Option<FrameId> {
+        match (self, child) {
+            (Self::Choice(ArmRun::Running { child, .. }), Child::Arm(_)) => Some(*child),
+            (Self::Children(children), Child::Branch(n) | Child::Iteration(n)) => {
+                children.live.get(&n).or_else(|| children.parked.get(&n)).copied()
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Visit {
+    /// What goes on inside the attempt; after it failed, what is kept of that.
+    pub(crate) fn inside(&self) -> Option<&Inside> {
+        match &self.phase {
+            Phase::Started(inside) => Some(inside),
+            _ => self.kept.as_deref(),
+        }
+    }
+
+    /// The frames directly inside.
+    pub(crate) fn frames_inside(&self) -> Vec<FrameId> {
+        self.inside().map(Inside::frames).unwrap_or_default()
+    }
+
+    /// The frame of a child of the attempt that goes on.
+    pub(crate) fn running_child(&self, child: Child) -> Option<FrameId> {
+        match &self.phase {
+            Phase::Started(inside) => inside.frame_of(child),
+            _ => None,
+        }
+    }
+
+    /// Whether a composite's attempt is coming to its end before all is done.
+    pub(crate) fn is_closing(&self) -> bool {
+        match &self.phase {
+            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.is_some(),
+            Phase::Started(Inside::Children(children)) => children.closing.is_some(),
+            _ => false,
+        }
+    }
+
     /// The task's attempt, if this is one.
     pub(crate) fn task(&self) -> Option<&TaskRun> {
         match &self.phase {

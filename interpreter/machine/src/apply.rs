@@ -2,13 +2,14 @@
 
 mod call;
 mod child;
+mod choice;
 mod execution;
 mod fork;
+mod manual;
 mod redrive;
 mod step;
+mod timer;
 mod undo;
-
-pub(crate) use step::step_input;
 
 use crate::event::{Detail, Event, EventId};
 use crate::state::{FrameId, ROOT, State};

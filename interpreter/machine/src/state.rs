@@ -10,7 +10,6 @@ mod timers;
 mod undoing;
 mod walk;
 
-pub(crate) use crate::apply::step_input;
 pub(crate) use calls::{Calls, InFlight};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub(crate) use children::{Children, Closing, Outcome};

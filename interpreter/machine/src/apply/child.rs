@@ -1,7 +1,8 @@
 //! Children of composites: branches and iterations.
 
 use crate::event::{Child, Detail, Event, Exit, Failure};
-use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State, Visit};
+use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State};
+use crate::steps::{foreach, parallel};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
 
@@ -179,7 +180,7 @@ impl State {
         };
         let closing = match &flow.step(visit.step)?.kind {
             StepKind::Foreach(foreach) => match foreach.tolerance {
-                Some(tolerance) if Children::tolerates(tolerance, children.failed, children.total) => return Some(()),
+                _ if foreach::tolerates(foreach, children.failed, children.total) => return Some(()),
                 Some(_) => branch_failed(format!(
                     "{} of {} iterations failed, the last with {}: {}",
                     children.failed, children.total, last.error, last.cause
@@ -190,7 +191,9 @@ impl State {
                 },
             },
             StepKind::Parallel(parallel) => match parallel.wait_for {
-                WaitFor::Count(count) if self.can_succeed(visit, parallel) >= count => return Some(()),
+                _ if parallel::tolerates(parallel, children, |number| self.is_branch_failing(children, number)) => {
+                    return Some(());
+                }
                 WaitFor::Count(count) => branch_failed(format!(
                     "{count} branches were to succeed and too few are left, the last failed with {}: {}",
                     last.error, last.cause
@@ -212,7 +215,9 @@ impl State {
             return Some(());
         }
         match &flow.step(visit.step)?.kind {
-            StepKind::Parallel(parallel) if children.is_met(parallel.wait_for) => self.set_closing(outer, Closing::Met),
+            StepKind::Parallel(parallel) if parallel::is_met(parallel, children) => {
+                self.set_closing(outer, Closing::Met)
+            }
             _ => Some(()),
         }
     }
@@ -226,18 +231,9 @@ impl State {
         Some(())
     }
 
-    /// How many branches can still succeed; one whose list was left by a failure cannot.
-    pub(crate) fn can_succeed(&self, visit: &Visit, parallel: &starbridge_fdl::graph::Parallel) -> u32 {
-        let Some(children) = visit.children() else {
-            return 0;
-        };
-        let failing = |number: u32| {
-            children
-                .live
-                .get(&number)
-                .and_then(|id| self.frames.get(*id))
-                .is_some_and(|frame| matches!(frame.at, At::Failed(..)))
-        };
-        children.can_succeed(parallel, &failing)
+    /// Whether a failure left the list of a branch that has not exited.
+    pub(crate) fn is_branch_failing(&self, children: &Children, number: u32) -> bool {
+        let frame = children.live.get(&number).and_then(|id| self.frames.get(*id));
+        frame.is_some_and(|frame| matches!(frame.at, At::Failed(..)))
     }
 }

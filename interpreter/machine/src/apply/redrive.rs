@@ -13,7 +13,8 @@ use crate::state::{
     ArmRun, At, Children, Closing, Done, DoneClass, Ending, Frame, FrameId, Inside, Outcome, Phase, ROOT, State,
     Status, TaskPhase, TimerFor, Visit, WaitRun,
 };
-use starbridge_fdl::graph::{Amount, Flow, StepId, StepKind};
+use crate::steps::has_room;
+use starbridge_fdl::graph::{Amount, Flow, StepId};
 use starbridge_fdl::time::Timestamp;
 use std::collections::BTreeSet;
 
@@ -363,13 +364,9 @@ impl State {
     fn resume_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         loop {
             let visit = self.frames.get(id)?.visit()?;
-            let most = match &resuming.flow.step(visit.step)?.kind {
-                StepKind::Foreach(foreach) => foreach.concurrency,
-                StepKind::Parallel(parallel) => parallel.concurrency.unwrap_or(u32::MAX),
-                _ => return None,
-            };
+            let kind = &resuming.flow.step(visit.step)?.kind;
             let children = self.children_of(id)?;
-            let full = children.live.len() >= most as usize && !resuming.unbounded;
+            let full = !has_room(kind, children) && !resuming.unbounded;
             let Some(&number) = children.again.first() else {
                 return Some(());
             };

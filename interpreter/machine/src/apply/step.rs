@@ -1,12 +1,12 @@
 //! Steps: entered, started, ended, left.
 
 use crate::effect::is_queue;
-use crate::event::{Child, Detail, Event, EventId, Failure, Resolution};
+use crate::event::{Child, Detail, Event, EventId, Failure};
 use crate::state::{
-    ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
+    ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
     Visit, WaitRun,
 };
-use starbridge_fdl::graph::{Amount, Enter, FaultKind, Flow, Leave, Passing, Step, StepId, StepKind};
+use starbridge_fdl::graph::{Amount, Flow, Leave, Passing, Step, StepId, StepKind};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Overlay, Value};
 
@@ -78,10 +78,9 @@ impl State {
         mapped: Option<Object>,
     ) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
-        let shown = frame.data.clone();
-        let plain = frame.input.clone();
+        let step = flow.step(frame.visit()?.step)?;
+        let input = frame.step_input(step, mapped.as_ref());
         let visit = frame.active()?;
-        let step = flow.step(visit.step)?;
         if !matches!(visit.phase, Phase::Entered) || event.step != Some(visit.step) {
             return None;
         }
@@ -91,7 +90,7 @@ impl State {
         visit.redeliver = 0;
         visit.undone = false;
         visit.started = event.id;
-        visit.input = step_input(step, mapped.as_ref(), shown, plain);
+        visit.input = input;
         visit.mapped = mapped;
         visit.phase = Phase::Started(begin(step, &visit.input, event));
         // A task's bound is that of its calls, in `TaskScheduled`; only while it sleeps between polls is it a timer of its own.
@@ -239,73 +238,6 @@ impl State {
         Some(())
     }
 
-    /// An arm that ended is at once part of its choice: it has no event of its own.
-    fn end_arm(&mut self, flow: &Flow, arm: FrameId) -> Option<()> {
-        let frozen = self.frames.get(arm).is_some_and(|frame| self.is_frozen(frame));
-        if frozen {
-            return Some(());
-        }
-        let frame = self.drop_frame(arm)?;
-        let (parent, _) = frame.parent?;
-        let last = frame.last;
-        let outer = self.frames.get_mut(parent)?;
-        outer.last = last;
-        let visit = outer.active()?;
-        let Phase::Started(Inside::Choice(ArmRun::Running { goto, .. })) = visit.phase else {
-            return None;
-        };
-        visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
-            local: frame.local,
-            goto,
-            done: frame.done,
-        }));
-        self.settle(flow, parent);
-        Some(())
-    }
-
-    fn fold_choice(
-        &mut self,
-        flow: &Flow,
-        event: &Event,
-        id: FrameId,
-        step: StepId,
-        taken: Option<Option<u32>>,
-    ) -> Option<()> {
-        let StepKind::Choice(choice) = &flow.step(step)?.kind else {
-            return None;
-        };
-        let arm = match taken {
-            None => None,
-            Some(None) => Some(choice.default.as_ref()?),
-            Some(Some(number)) => Some(choice.arms.get(number as usize)?),
-        };
-        let frame = self.frames.get_mut(id)?;
-        let path = frame.path.clone();
-        let visit = frame.active()?;
-        if visit.step != step || !matches!(visit.phase, Phase::Started(Inside::Choice(ArmRun::Deciding))) {
-            return None;
-        }
-        let goto = arm.and_then(|arm| arm.goto);
-        let Some((list, number)) = arm.and_then(|arm| arm.list).zip(taken) else {
-            visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
-                local: Object::new(),
-                goto,
-                done: Vec::new(),
-            }));
-            return Some(());
-        };
-        let child = Child::Arm(number);
-        let (path, input) = (path.inside(step, child), visit.input.clone());
-        let inner = Frame::new(flow, list, Some((id, child)), path, input, event.id);
-        visit.phase = Phase::Started(Inside::Choice(ArmRun::Running {
-            child: event.id,
-            goto,
-            closing: None,
-        }));
-        self.frames.add(event.id, inner);
-        Some(())
-    }
-
     fn fold_wait(&mut self, id: FrameId, event: EventId, until: Timestamp) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
         match &mut visit.phase {
@@ -328,143 +260,6 @@ impl State {
         self.timers.set(due, event, TimerFor::Frame(id));
         Some(())
     }
-
-    fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
-        let visit = self.frames.get_mut(id)?.active()?;
-        if !matches!(visit.phase, Phase::Failed { .. }) {
-            return None;
-        }
-        visit.phase = Phase::Manual {
-            failure: failure.clone(),
-            request,
-        };
-        self.data.manual.insert(request, id);
-        Some(())
-    }
-
-    /// `retry` begins another attempt with all counts as they are, `succeed` gives the output, `fail` is final.
-    fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
-        self.data.manual.remove(&request)?;
-        let visit = self.frames.get_mut(id)?.active()?;
-        let Phase::Manual { failure, .. } = &visit.phase else {
-            return None;
-        };
-        let step = visit.step;
-        let again = resolution.action.as_str() == "retry";
-        visit.phase = match resolution.action.as_str() {
-            "retry" => Phase::Entered,
-            "succeed" => Phase::Succeeded {
-                output: resolution.output.clone().unwrap_or_default(),
-                goto: None,
-            },
-            "fail" => Phase::Failed {
-                failure: resolution.failure.clone().unwrap_or_else(|| failure.clone()),
-                origin: step,
-                retry_after: 0,
-                uncatchable: true,
-            },
-            _ => return None,
-        };
-        if again {
-            self.drop_kept(id);
-        }
-        Some(())
-    }
-
-    fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {
-        let seconds = |millis: Option<&Amount>| match millis {
-            Some(Amount::Fixed(millis)) => millis / 1000,
-            _ => 0,
-        };
-        let visit = self.frames.get_mut(id)?.active()?;
-        if visit.deadline.is_some() && visit.started == of {
-            let deadline = visit.take_deadline();
-            let bound = seconds(flow.step(visit.step)?.timeout.as_ref());
-            let failure = crate::turn::failure(
-                &flow.fault_names.name(&FaultKind::Timeout),
-                &format!("the step took longer than {bound} seconds"),
-            );
-            self.timers.cancel(deadline);
-            if self.frames.has_rollback_inside(id) {
-                self.frames.get_mut(id)?.active()?.late = Some(failure);
-                return Some(());
-            }
-            return self.time_out(id, failure);
-        }
-        let key = match &mut visit.phase {
-            Phase::Retrying { due, timer } if *timer == of => {
-                let key = (*due, of);
-                visit.phase = Phase::Entered;
-                key
-            }
-            Phase::Started(Inside::Wait(run)) => match run {
-                WaitRun::Waiting { until, timer } if *timer == of => {
-                    let key = (*until, of);
-                    *run = WaitRun::Over;
-                    key
-                }
-                _ => return None,
-            },
-            Phase::Started(Inside::Task(run)) => match run.phase {
-                TaskPhase::Sleeping { due, timer } if timer == of => {
-                    run.phase = TaskPhase::Ready;
-                    let deadline = visit.take_deadline();
-                    self.timers.cancel(deadline.into_iter().chain([(due, of)]));
-                    return Some(());
-                }
-                _ => return None,
-            },
-            _ => return None,
-        };
-        self.timers.cancel([key]);
-        Some(())
-    }
-
-    /// A rollback has ended: bounds that ran out meanwhile take effect, from inside out.
-    pub(super) fn take_late_effects(&mut self, from: FrameId) -> Option<()> {
-        let mut next = self.frames.get(from)?.parent;
-        while let Some((id, _)) = next {
-            next = self.frames.get(id)?.parent;
-            let late = self.frames.get(id)?.visit().is_some_and(|visit| visit.late.is_some());
-            if late && !self.frames.has_rollback_inside(id) {
-                let failure = self.frames.get_mut(id)?.active()?.late.take()?;
-                self.time_out(id, failure)?;
-            }
-        }
-        Some(())
-    }
-
-    /// An attempt has had its time: what runs inside is closed.
-    fn time_out(&mut self, id: FrameId, failure: Failure) -> Option<()> {
-        let visit = self.frames.get_mut(id)?.active()?;
-        let origin = visit.step;
-        let sleeping = match &mut visit.phase {
-            Phase::Started(Inside::Children(children)) => {
-                if children.closing.is_none() {
-                    children.closing = Some(Closing::Failed { failure, origin });
-                }
-                None
-            }
-            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => {
-                *closing = Some(failure);
-                None
-            }
-            Phase::Started(Inside::Task(run)) => {
-                let phase = TaskPhase::Faulted {
-                    failure,
-                    retry_after: 0,
-                };
-                match std::mem::replace(&mut run.phase, phase) {
-                    TaskPhase::Sleeping { due, timer } => Some((due, timer)),
-                    _ => None,
-                }
-            }
-            _ => return None,
-        };
-        self.timers.cancel(sleeping);
-        self.freeze(id);
-        Some(())
-    }
 }
 
 /// Notes a retry of a policy.
@@ -475,20 +270,6 @@ pub(super) fn count_retry(retries: &mut Vec<u32>, policy: u32) {
     }
     if let Some(count) = retries.get_mut(index) {
         *count += 1;
-    }
-}
-
-/// The input of a step: the mapped one, or what it sees by default.
-pub(crate) fn step_input(step: &Step, mapped: Option<&Object>, shown: Overlay, plain: Overlay) -> Overlay {
-    let input = match (mapped, &step.enter) {
-        (Some(mapped), _) => return Overlay::new(mapped.clone()),
-        (None, Enter::Input) => plain,
-        (None, _) => shown,
-    };
-    match step.kind {
-        // Laid over by each child, so it is merged once.
-        StepKind::Parallel(_) | StepKind::Foreach(_) => input.flattened(),
-        _ => input,
     }
 }
 

@@ -2,9 +2,7 @@
 
 use super::calls::WrittenCalls;
 use super::frames::WrittenFrames;
-use super::{
-    Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, Inside, Phase, State, Status, Timers, step_input,
-};
+use super::{Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, Inside, Phase, State, Status, Timers};
 use crate::MACHINE_VERSION;
 use crate::event::{Child, EventId, Failure, Path, Started};
 use rustc_hash::FxHashMap;
@@ -209,12 +207,13 @@ impl State {
         frame.data = input.clone();
         frame.data.merge(&frame.local);
         frame.input = input;
-        let (shown, plain) = (frame.data.clone(), frame.input.clone());
-        if let Some(visit) = frame.visit_mut()
-            && visit.started > EventId::default()
-            && let Some(step) = flow.step(visit.step)
+        let visit = frame.visit().filter(|visit| visit.started > EventId::default());
+        let step = visit.and_then(|visit| Some((flow.step(visit.step)?, visit.mapped.as_ref())));
+        let input = step.map(|(step, mapped)| (step, frame.step_input(step, mapped)));
+        if let Some((step, input)) = input
+            && let Some(visit) = frame.visit_mut()
         {
-            visit.input = step_input(step, visit.mapped.as_ref(), shown, plain);
+            visit.input = input;
             if let (StepKind::Foreach(foreach), Phase::Started(Inside::Children(children))) =
                 (&step.kind, &mut visit.phase)
             {

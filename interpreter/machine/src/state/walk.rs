@@ -3,7 +3,8 @@
 use super::{ArmRun, At, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit, WaitRun};
 use crate::close::CloseStep;
 use crate::event::Child;
-use starbridge_fdl::graph::{Flow, StepKind};
+use crate::steps::may_begin;
+use starbridge_fdl::graph::Flow;
 
 impl State {
     /// Whether something further out is being closed, so that nothing new happens here.
@@ -85,13 +86,9 @@ impl State {
                 Inside::Children(children) => match &children.closing {
                     Some(_) => self.close_step(id) != CloseStep::Blocked,
                     None if children.invalid || children.is_over() => true,
-                    None => match flow.step(visit.step).map(|step| &step.kind) {
-                        Some(StepKind::Foreach(foreach)) => {
-                            children.entered < children.total && children.live.len() < foreach.concurrency as usize
-                        }
-                        Some(StepKind::Parallel(parallel)) => children.next_branch(parallel).is_some(),
-                        _ => false,
-                    },
+                    None => flow
+                        .step(visit.step)
+                        .is_some_and(|step| may_begin(&step.kind, children)),
                 },
             },
         }

@@ -2,7 +2,7 @@
 
 use crate::context::{StepView, View};
 use crate::event::{Detail, EventId, Failure};
-use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit, step_input};
+use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{
     Enter, Fault, FaultKind, Leave, Output, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
@@ -30,7 +30,7 @@ impl State {
         let made = made.and_then(|made| {
             let mapped = made.as_ref().map(|output| &output.value);
             let frame = self.frame_or_fault(id)?;
-            let input = step_input(step, mapped, frame.data.clone(), frame.input.clone());
+            let input = frame.step_input(step, mapped);
             let collection = self.collection_len(turn, step, &input)?;
             self.check_size(&input, collection, 0, 0)?;
             self.check_retry_values(turn, frame, visit, step)?;

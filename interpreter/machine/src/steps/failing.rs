@@ -3,9 +3,10 @@
 use crate::close::CloseStep;
 use crate::event::{Child, Detail, Exit, Failure};
 use crate::retry::{chance, delay};
-use crate::state::{At, Children, Closing, Frame, FrameId, Phase, ROOT, State};
+use crate::state::{At, Closing, Frame, FrameId, Phase, ROOT, State};
+use crate::steps::{foreach, parallel};
 use crate::turn::{Place, Turn};
-use starbridge_fdl::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values, WaitFor};
+use starbridge_fdl::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
 
@@ -215,23 +216,10 @@ impl State {
             return false;
         };
         match &step.kind {
-            StepKind::Foreach(foreach) => foreach
-                .tolerance
-                .is_some_and(|tolerance| Children::tolerates(tolerance, children.failed + 1, children.total)),
-            StepKind::Parallel(parallel) => match (parallel.wait_for, child) {
-                (WaitFor::Count(count), Child::Branch(number)) => {
-                    let failing = |other: u32| {
-                        other == number
-                            || children
-                                .live
-                                .get(&other)
-                                .and_then(|id| self.frame(*id))
-                                .is_some_and(|frame| matches!(frame.at, At::Failed(..)))
-                    };
-                    children.can_succeed(parallel, &failing) >= count
-                }
-                _ => false,
-            },
+            StepKind::Foreach(foreach) => foreach::tolerates(foreach, children.failed + 1, children.total),
+            StepKind::Parallel(parallel) => parallel::tolerates(parallel, children, |other| {
+                Some(other) == child.number() || self.is_branch_failing(children, other)
+            }),
             _ => false,
         }
     }

@@ -3,7 +3,7 @@
 use crate::event::{Child, EventId, Failure, Path};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Flow, ListId, StepId};
+use starbridge_fdl::graph::{Enter, Flow, ListId, Step, StepId, StepKind};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
@@ -281,6 +281,20 @@ impl Frame {
         self.extra.insert(key.clone(), value.clone());
         self.input.insert(key, value);
         self.data = self.input.clone();
+    }
+
+    /// The input of a step of the list: the mapped one, or what it sees by default.
+    pub(crate) fn step_input(&self, step: &Step, mapped: Option<&Object>) -> Overlay {
+        let input = match (mapped, &step.enter) {
+            (Some(mapped), _) => return Overlay::new(mapped.clone()),
+            (None, Enter::Input) => self.input.clone(),
+            (None, _) => self.data.clone(),
+        };
+        match step.kind {
+            // Laid over by each child, so it is merged once.
+            StepKind::Parallel(_) | StepKind::Foreach(_) => input.flattened(),
+            _ => input,
+        }
     }
 
     /// The step the frame is in.

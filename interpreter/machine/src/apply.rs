@@ -108,7 +108,7 @@ impl State {
             return Some(closing);
         }
         loop {
-            if self.undo_pile(flow, id).iter().any(|done| done.call == of) {
+            if self.undo_stack(flow, id).iter().any(|done| done.call == of) {
                 return Some(id);
             }
             if id == ROOT {

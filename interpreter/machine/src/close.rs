@@ -1,6 +1,6 @@
 //! Closing: bringing what still runs inside a composite, or the whole flow, to its end (sections "errors" and "rollback").
 //!
-//! Everything inside is frozen first. Then calls in flight are cancelled and children exited, innermost first, one event a
+//! Everything inside is suspended first. Then calls in flight are cancelled and children exited, innermost first, one event a
 //! step, so that a turn may be cut anywhere. A rollback in progress is waited for.
 
 use crate::event::{Child, Detail, EventId, Exit, Failure};

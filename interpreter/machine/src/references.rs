@@ -94,12 +94,7 @@ impl State {
         if self.data.flow_input.is_some() {
             grants = carried(&grants, flow.enter.as_deref());
         }
-        let mut way: Vec<&Frame> = Vec::new();
-        let mut next = Some(frame);
-        while let Some(frame) = next.and_then(|id| self.frame(id)) {
-            way.push(frame);
-            next = frame.parent.map(|(parent, _)| parent);
-        }
+        let way: Vec<&Frame> = self.frames.outward(frame).map(|(_, frame)| frame).collect();
         for frame in way.into_iter().rev() {
             grants = grants_in(flow, frame, grants);
         }

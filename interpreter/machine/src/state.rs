@@ -6,9 +6,10 @@ mod children;
 mod frames;
 mod invariants;
 mod outstanding;
+mod readiness;
+mod removal;
 mod timers;
 mod undoing;
-mod walk;
 
 pub(crate) use calls::{Calls, InFlight};
 pub use checkpoint::{Checkpoint, CheckpointError};
@@ -98,7 +99,30 @@ impl Status {
     }
 }
 
-/// The state of one execution.
+/// The state of one execution: it takes signals, gives events, and says what follows from them. It does no I/O.
+///
+/// What drives an execution calls its methods in this order:
+///
+/// 1. [`State::new`] before the first event; to load an execution, [`State::from_checkpoint`] if there is a checkpoint, then
+///    [`State::apply`] for each later event of its history.
+/// 2. [`State::advance`] with a signal and the time: it pushes the events of one turn, which are applied already. A
+///    rejected signal changes nothing.
+/// 3. The driver appends these events to the history. Until that is durable, nothing that follows from them may leave.
+/// 4. [`State::calls_to_send_after`] with the number of the last event before the turn (0 after loading): the calls to
+///    send. What comes of each is a signal: [`Signal::Submitted`], [`Signal::Succeeded`], [`Signal::Failed`] and others.
+/// 5. While [`State::must_continue`] holds, step 2 with [`Signal::Continue`].
+/// 6. [`State::next_wakeup`] is when to come back without a signal from outside: each timer that [`State::due`] gives then
+///    is a [`Signal::TimerDue`].
+/// 7. Once [`State::is_asleep`] holds, the state need not stay in memory; [`State::checkpoint`] shortens loading it.
+///
+/// The other methods only look: where the execution stands ([`State::status`], [`State::output`], [`State::failure`]), what
+/// is open ([`State::open_steps`], [`State::calls_in_flight`]), and what a single call needs ([`State::call_to_send`]).
+///
+/// [`Signal::Submitted`]: crate::Signal::Submitted
+/// [`Signal::Succeeded`]: crate::Signal::Succeeded
+/// [`Signal::Failed`]: crate::Signal::Failed
+/// [`Signal::Continue`]: crate::Signal::Continue
+/// [`Signal::TimerDue`]: crate::Signal::TimerDue
 #[derive(Clone, Debug)]
 pub struct State {
     /// The execution's id; task tokens and keys are made of it.
@@ -125,7 +149,7 @@ pub(crate) struct Data {
     pub(crate) ending: Option<Ending>,
     /// Steps that wait for an operator, by their `ManualRequested`.
     pub(crate) manual: BTreeMap<EventId, FrameId>,
-    /// The same, come while something was being undone: it takes effect when that has ended.
+    /// An end that came while something was being undone: it takes effect when that has ended.
     pub(crate) late_ending: Option<Ending>,
     /// The flow's input, where a program made it.
     pub(crate) flow_input: Option<Object>,

@@ -38,17 +38,17 @@ impl State {
                 self.task_run_of(id, *of)?.phase = TaskPhase::Cancelled;
                 self.give_up_call(*of);
                 if self.data.ending.is_some() {
-                    self.settle_ending(flow);
+                    self.end_if_closed(flow);
                 } else {
-                    self.settle_outward(flow, id);
+                    self.update_ready_queue_outward(flow, id);
                 }
                 return Some(());
             }
             _ => return None,
         }
-        self.settle(flow, id);
+        self.update_ready_queue(flow, id);
         if self.data.ending.is_some() {
-            self.settle_ending(flow);
+            self.end_if_closed(flow);
         }
         Some(())
     }

@@ -58,7 +58,7 @@ impl State {
             _ => {}
         }
         self.frames.add(event.id, inner);
-        self.settle(flow, id);
+        self.update_ready_queue(flow, id);
         Some(())
     }
 
@@ -85,14 +85,14 @@ impl State {
                     At::Failed(_, _, origin) => *origin,
                     _ => return None,
                 };
-                self.park(flow, outer, id, number)?;
+                self.retain_child(flow, outer, id, number)?;
                 let children = self.children_of(outer)?;
                 children.set_outcome(number, Outcome::Failed(failure.clone()));
                 self.close_if_intolerable(flow, outer, failure, origin)?;
             }
             Exit::Cancelled => {
                 self.cancel_frame(id)?;
-                self.park(flow, outer, id, number)?;
+                self.retain_child(flow, outer, id, number)?;
                 self.children_of(outer)?.set_outcome(number, Outcome::Cancelled);
             }
         }
@@ -102,9 +102,9 @@ impl State {
             frame.last = event.id;
         }
         if self.data.ending.is_some() {
-            self.settle_ending(flow);
+            self.end_if_closed(flow);
         } else {
-            self.settle_outward(flow, outer);
+            self.update_ready_queue_outward(flow, outer);
         }
         Some(())
     }
@@ -136,26 +136,26 @@ impl State {
         {
             children.failed += 1;
         }
-        self.settle(flow, id);
+        self.update_ready_queue(flow, id);
     }
 
-    /// Keeps a child that did not end well: a redrive goes on from there.
-    fn park(&mut self, flow: &Flow, outer: FrameId, id: FrameId, number: u32) -> Option<()> {
+    /// Retains a child that did not end well: a redrive goes on from there.
+    fn retain_child(&mut self, flow: &Flow, outer: FrameId, id: FrameId, number: u32) -> Option<()> {
         self.frames.set_ready(id, false);
         let children = self.children_of(outer)?;
         children.live.remove(&number)?;
-        children.parked.insert(number, id);
+        children.retained.insert(number, id);
         if children.closing == Some(Closing::Met) {
             // Of a branch that is not wanted any more what had completed stays, to be undone with the rest.
             let mut done = self.completed_in(flow, &[id]);
-            self.clear_pile(id, false);
+            self.clear_undo_stack(id, false);
             self.children_of(outer)?.done.append(&mut done);
         }
         Some(())
     }
 
     fn cancel_frame(&mut self, id: FrameId) -> Option<()> {
-        self.withdraw(id);
+        self.cancel_waits(id);
         let frame = self.frames.get_mut(id)?;
         frame.at = match std::mem::replace(&mut frame.at, At::Ended) {
             place @ (At::In(_) | At::Before(_) | At::Ended) => At::Cancelled(Box::new(place)),
@@ -227,7 +227,7 @@ impl State {
         let deadline = visit.take_deadline();
         visit.children_mut()?.closing = Some(closing);
         self.timers.cancel(deadline);
-        self.freeze(outer);
+        self.suspend(outer);
         Some(())
     }
 

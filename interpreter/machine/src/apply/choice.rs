@@ -51,8 +51,8 @@ impl State {
 
     /// An arm that ended is at once part of its choice: it has no event of its own.
     pub(super) fn end_arm(&mut self, flow: &Flow, arm: FrameId) -> Option<()> {
-        let frozen = self.frames.get(arm).is_some_and(|frame| self.is_frozen(frame));
-        if frozen {
+        let suspended = self.frames.get(arm).is_some_and(|frame| self.is_suspended(frame));
+        if suspended {
             return Some(());
         }
         let frame = self.drop_frame(arm)?;
@@ -69,7 +69,7 @@ impl State {
             goto,
             done: frame.done,
         }));
-        self.settle(flow, parent);
+        self.update_ready_queue(flow, parent);
         Some(())
     }
 }

@@ -77,31 +77,31 @@ impl State {
         }
     }
 
-    /// Freezes everything; the flow's frame then closes it.
+    /// Suspends everything; the flow's frame then closes it.
     pub(crate) fn begin_ending(&mut self, flow: &Flow, event: EventId, ending: Ending) {
         self.timers.cancel_execution_bound();
-        self.freeze(ROOT);
-        self.withdraw(ROOT);
+        self.suspend(ROOT);
+        self.cancel_waits(ROOT);
         if let Some(root) = self.frames.get_mut(ROOT) {
             root.last = event;
         }
         self.data.ending = Some(ending);
-        self.settle_ending(flow);
+        self.end_if_closed(flow);
     }
 
     /// Ends the execution if it is being brought to its end and nothing is left to wait for or to undo.
-    pub(crate) fn settle_ending(&mut self, flow: &Flow) {
+    pub(crate) fn end_if_closed(&mut self, flow: &Flow) {
         let Some(ending) = &self.data.ending else {
             return;
         };
         if !self.calls.is_empty() || self.frames.has_rollback() {
-            self.settle(flow, ROOT);
+            self.update_ready_queue(flow, ROOT);
             return;
         }
-        if ending.undo && !self.undo_pile(flow, ROOT).is_empty() {
+        if ending.undo && !self.undo_stack(flow, ROOT).is_empty() {
             self.data.failure = Some(ending.failure.clone());
             self.data.status = Status::RollingBack;
-            self.settle(flow, ROOT);
+            self.update_ready_queue(flow, ROOT);
             return;
         }
         let (status, failure) = (ending.status, ending.failure.clone());

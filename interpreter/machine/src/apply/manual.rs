@@ -25,7 +25,7 @@ impl State {
             return None;
         };
         let step = visit.step;
-        let again = resolution.action.as_str() == "retry";
+        let retry = resolution.action.as_str() == "retry";
         visit.phase = match resolution.action.as_str() {
             "retry" => Phase::Entered,
             "succeed" => Phase::Succeeded {
@@ -40,8 +40,8 @@ impl State {
             },
             _ => return None,
         };
-        if again {
-            self.drop_kept(id);
+        if retry {
+            self.drop_retained_inside(id);
         }
         Some(())
     }

@@ -29,14 +29,14 @@ struct Resuming<'a> {
     /// How many children go on at once is not looked at.
     unbounded: bool,
     /// What is entered again, by the event that entered it before.
-    again: Vec<(EventId, StepId)>,
+    entered_again: Vec<(EventId, StepId)>,
     /// The lists that go on, outer before inner.
     lists: Vec<FrameId>,
 }
 
 /// How a list in a step goes on.
 enum Next {
-    /// As if nothing had been.
+    /// As it is.
     On,
     /// Inside the step.
     Inside,
@@ -61,17 +61,17 @@ impl State {
             now: self.data.last_time,
             undoing: self.data.status == Status::RollbackFailed,
             unbounded: true,
-            again: Vec::new(),
+            entered_again: Vec::new(),
             lists: Vec::new(),
         };
         self.clone().resume_all(&mut resuming)?;
-        let mut again = resuming.again;
-        again.sort_unstable();
-        let from = again.first().map(|(entered, _)| *entered);
+        let mut entered = resuming.entered_again;
+        entered.sort_unstable();
+        let from = entered.first().map(|(event, _)| *event);
         let root = self.frames.get(ROOT)?;
         Some((
             from.unwrap_or(root.last),
-            again.into_iter().map(|(_, step)| step).collect(),
+            entered.into_iter().map(|(_, step)| step).collect(),
         ))
     }
 
@@ -87,19 +87,19 @@ impl State {
             now: event.time,
             undoing,
             unbounded: false,
-            again: Vec::new(),
+            entered_again: Vec::new(),
             lists: Vec::new(),
         };
         self.frames.forget_recent();
         self.resume_all(&mut resuming)?;
-        self.settle_resumed(flow, resuming.lists);
+        self.update_resumed(flow, resuming.lists);
         Some(())
     }
 
     /// A place became free: the next child that a redrive lets go on does.
     pub(super) fn resume_next(&mut self, flow: &Flow, event: &Event, outer: FrameId) -> Option<()> {
         let children = self.frames.get(outer)?.visit()?.children()?;
-        if children.again.is_empty() || self.is_frozen(self.frames.get(outer)?) {
+        if children.to_resume.is_empty() || self.is_suspended(self.frames.get(outer)?) {
             return Some(());
         }
         let mut resuming = Resuming {
@@ -108,19 +108,19 @@ impl State {
             now: event.time,
             undoing: false,
             unbounded: false,
-            again: Vec::new(),
+            entered_again: Vec::new(),
             lists: Vec::new(),
         };
         self.resume_children(&mut resuming, outer)?;
-        self.settle_resumed(flow, resuming.lists);
+        self.update_resumed(flow, resuming.lists);
         Some(())
     }
 
-    fn settle_resumed(&mut self, flow: &Flow, mut lists: Vec<FrameId>) {
+    fn update_resumed(&mut self, flow: &Flow, mut lists: Vec<FrameId>) {
         lists.sort_unstable();
         lists.dedup();
         for id in lists {
-            self.settle(flow, id);
+            self.update_ready_queue(flow, id);
         }
     }
 
@@ -133,7 +133,7 @@ impl State {
             self.resume_rollbacks(resuming)?;
         }
         if let Some(ending) = interrupted {
-            self.go_on_ending(*ending);
+            self.resume_ending(*ending);
             return Some(());
         }
         self.resume(resuming, ROOT)?;
@@ -150,7 +150,7 @@ impl State {
     }
 
     /// The end that was under way when undoing failed goes on.
-    fn go_on_ending(&mut self, ending: Ending) {
+    fn resume_ending(&mut self, ending: Ending) {
         self.data.status = Status::RollingBack;
         self.data.failure = Some(ending.failure.clone());
         self.data.ending = Some(ending);
@@ -161,10 +161,10 @@ impl State {
         for id in self.frames.failed_rollbacks() {
             let frame = self.frames.get_mut(id)?;
             frame.last = resuming.event;
-            take_up(frame);
+            restore_position(frame);
             let undoing = self.frames.resume_rollback(id)?;
             if let Some(run) = undoing.current.take() {
-                resuming.again.push((run.started, run.done.step));
+                resuming.entered_again.push((run.started, run.done.step));
                 undoing.queue.push(run.done);
             }
             resuming.lists.push(id);
@@ -174,7 +174,7 @@ impl State {
             {
                 let visit = self.frames.get_mut(outer)?.visit_mut()?;
                 let children = visit.children_mut()?;
-                if children.unpark(number).is_some() {
+                if children.release(number).is_some() {
                     children.reopen(number);
                 }
             }
@@ -190,14 +190,14 @@ impl State {
         }
         frame.last = resuming.event;
         resuming.lists.push(id);
-        take_up(frame);
+        restore_position(frame);
         if frame.undone && !resuming.undoing {
             return self.rewind(resuming, id);
         }
         if let At::In(visit) = &mut frame.at
             && resuming.undoing
         {
-            ask_again(visit);
+            request_again(visit);
         }
         match &frame.at {
             At::Before(_) | At::Ended | At::Cancelled(_) => Some(()),
@@ -221,35 +221,35 @@ impl State {
         frame.at = At::Before(rewind.step);
         frame.local = rewind.local;
         frame.replaced = rewind.replaced;
-        frame.left_over = None;
+        frame.pending_undo = None;
         frame.visits = rewind.visits;
-        resuming.again.push((rewind.entered, rewind.step));
+        resuming.entered_again.push((rewind.entered, rewind.step));
         self.rebuild_frame(resuming.flow, id)
     }
 
     /// A new visit takes the place of the one a list is in.
     fn enter_again(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let left_over = self.left_over(resuming.flow, id);
+        let pending_undo = self.pending_undo(resuming.flow, id);
         let visit = self.leave_place(id)??;
         let frame = self.frames.get_mut(id)?;
         frame.undone = false;
         frame.visits = frame.before(visit.step, visit.entered).visits;
         frame.at = At::Before(visit.step);
-        frame.left_over = left_over;
-        resuming.again.push((visit.entered, visit.step));
+        frame.pending_undo = pending_undo;
+        resuming.entered_again.push((visit.entered, visit.step));
         Some(())
     }
 
     /// What the task a list is in may have done and nobody undid. As with a retry, undoing the new visit undoes it.
-    fn left_over(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
-        let mut pile = Vec::new();
+    fn pending_undo(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
+        let mut stack = Vec::new();
         let frame = self.frames.get_mut(id)?;
         let step = frame.visit()?.step;
         let of_list = (frame.done).pop_if(|done| done.class == DoneClass::Failed && done.step == step);
         let frame = self.frames.get(id)?;
-        self.pile_inside(flow, frame, frame.visit()?, &mut pile);
+        self.push_done_inside(flow, frame, frame.visit()?, &mut stack);
         let class = DoneClass::Failed;
-        let done = of_list.or(pile.pop())?;
+        let done = of_list.or(stack.pop())?;
         Some(Box::new(Done { class, ..done }))
     }
 
@@ -274,7 +274,7 @@ impl State {
         let failed = !matches!(visit.phase, Phase::Started(_));
         let mut inside = match std::mem::replace(&mut visit.phase, Phase::Entered) {
             Phase::Started(inside) => inside,
-            _ => *visit.kept.take()?,
+            _ => *visit.retained_inside.take()?,
         };
         let mut arm = None;
         let mut has_failed = failed;
@@ -297,7 +297,7 @@ impl State {
         visit.retried = 0;
         visit.late = None;
         frame.at = At::In(visit);
-        self.arm_bound(resuming, id)?;
+        self.restart_bound(resuming, id)?;
         if let Some(child) = arm {
             self.resume(resuming, child)?;
         }
@@ -309,7 +309,7 @@ impl State {
     }
 
     /// The attempt's bound counts anew.
-    fn arm_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
+    fn restart_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
         let visit = self.frames.get(id)?.visit()?;
         // A choice's bound does not count the time its arm takes to be undone.
         if let Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) = &visit.phase
@@ -336,13 +336,13 @@ impl State {
             Outcome::Failed(_) => failed && !resuming.undoing,
             _ => true,
         };
-        let again: BTreeSet<u32> = children.parked.keys().copied().filter(goes_on).collect();
-        for &number in &again {
+        let to_resume: BTreeSet<u32> = children.retained.keys().copied().filter(goes_on).collect();
+        for &number in &to_resume {
             if self.children_of(id)?.reopen(number) {
                 self.forget_failure(id)?;
             }
         }
-        self.children_of(id)?.again = again;
+        self.children_of(id)?.to_resume = to_resume;
         for child in live {
             let frame = self.frames.get(child)?;
             let has_failed = matches!(frame.at, At::Failed(..));
@@ -367,14 +367,14 @@ impl State {
             let kind = &resuming.flow.step(visit.step)?.kind;
             let children = self.children_of(id)?;
             let full = !has_room(kind, children) && !resuming.unbounded;
-            let Some(&number) = children.again.first() else {
+            let Some(&number) = children.to_resume.first() else {
                 return Some(());
             };
             if full || children.closing.is_some() {
                 return Some(());
             }
-            children.again.remove(&number);
-            let child = children.unpark(number)?;
+            children.to_resume.remove(&number);
+            let child = children.release(number)?;
             self.resume(resuming, child)?;
         }
     }
@@ -387,7 +387,7 @@ impl State {
 }
 
 /// A list that was given up is where it was then.
-fn take_up(frame: &mut Frame) {
+fn restore_position(frame: &mut Frame) {
     match std::mem::replace(&mut frame.at, At::Ended) {
         At::Cancelled(place) => frame.at = *place,
         place => frame.at = place,
@@ -395,7 +395,7 @@ fn take_up(frame: &mut Frame) {
 }
 
 /// A step that waited for an operator asks once more.
-fn ask_again(visit: &mut Visit) {
+fn request_again(visit: &mut Visit) {
     if let Phase::Manual { failure, .. } = &visit.phase {
         visit.phase = Phase::Failed {
             failure: failure.clone(),
@@ -415,7 +415,7 @@ fn next(visit: &Visit, undoing: bool) -> Next {
         Phase::Entered if visit.attempt == 0 => Next::On,
         Phase::Succeeded { .. } => Next::On,
         Phase::Failed { .. } if undoing => Next::On,
-        Phase::Failed { .. } | Phase::Manual { .. } => match visit.kept.as_deref() {
+        Phase::Failed { .. } | Phase::Manual { .. } => match visit.retained_inside.as_deref() {
             Some(Inside::Children(children)) if children.entered == 0 => Next::Again,
             Some(_) => Next::Inside,
             None => Next::Again,

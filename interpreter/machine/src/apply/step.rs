@@ -3,8 +3,8 @@
 use crate::effect::is_queue;
 use crate::event::{Child, Detail, Event, EventId, Failure};
 use crate::state::{
-    ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
-    Visit, WaitRun,
+    ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit,
+    WaitRun,
 };
 use starbridge_fdl::graph::{Amount, Flow, Leave, Passing, Step, StepId, StepKind};
 use starbridge_fdl::time::Timestamp;
@@ -29,7 +29,7 @@ impl State {
             Detail::ManualResolved(resolution) => self.fold_resolved(id, event.caused_by, resolution)?,
             _ => return None,
         }
-        self.settle(flow, id);
+        self.update_ready_queue(flow, id);
         Some(())
     }
 
@@ -46,7 +46,7 @@ impl State {
         } else {
             1
         };
-        let left_over = frame.left_over.take();
+        let pending_undo = frame.pending_undo.take();
         frame.at = At::In(Box::new(Visit {
             step,
             entered: event.id,
@@ -54,8 +54,8 @@ impl State {
             attempt: 0,
             started: EventId::default(),
             mapped: None,
-            failed_task: left_over.map(|done| *done),
-            kept: None,
+            failed_task: pending_undo.map(|done| *done),
+            retained_inside: None,
             undone: false,
             late: None,
             calls: 0,
@@ -103,8 +103,8 @@ impl State {
     }
 
     fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Object>) -> Option<()> {
-        let parked = self.frames.get(id)?.visit().map(Visit::frames_inside)?;
-        let mut completed = self.completed_in(flow, &parked);
+        let retained = self.frames.get(id)?.visit().map(Visit::frames_inside)?;
+        let mut completed = self.completed_in(flow, &retained);
         let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         let At::In(visit) = &mut frame.at else {
@@ -131,7 +131,7 @@ impl State {
         }
         frame.done.append(&mut done);
         self.timers.cancel(deadline);
-        for child in parked {
+        for child in retained {
             self.drop_frame(child);
         }
         Some(())
@@ -180,7 +180,7 @@ impl State {
         );
         visit.failed_task = failed_task.or(visit.failed_task.take());
         self.timers.cancel(deadline);
-        self.keep_for_redrive(id, inside);
+        self.retain_inside(id, inside);
         for child in self
             .frames
             .get(id)?
@@ -188,7 +188,7 @@ impl State {
             .map(Visit::frames_inside)
             .unwrap_or_default()
         {
-            self.settle(flow, child);
+            self.update_ready_queue(flow, child);
         }
         Some(())
     }
@@ -201,7 +201,7 @@ impl State {
         goto: Option<StepId>,
         caught: Option<&Object>,
     ) -> Option<()> {
-        self.drop_kept(id);
+        self.drop_retained_inside(id);
         let frame = self.frames.get_mut(id)?;
         let visit = frame.active()?;
         if visit.step != step {
@@ -249,7 +249,7 @@ impl State {
     }
 
     fn fold_retry(&mut self, id: FrameId, event: EventId, policy: u32, due: Timestamp) -> Option<()> {
-        self.drop_kept(id);
+        self.drop_retained_inside(id);
         let visit = self.frames.get_mut(id)?.active()?;
         if !matches!(visit.phase, Phase::Failed { .. }) {
             return None;

@@ -96,7 +96,7 @@ impl State {
             _ => return None,
         };
         self.timers.cancel(sleeping);
-        self.freeze(id);
+        self.suspend(id);
         Some(())
     }
 }

@@ -20,9 +20,9 @@ impl State {
             }
             _ => self.fold_rollback_attempt(flow, event, id)?,
         }
-        self.settle(flow, id);
+        self.update_ready_queue(flow, id);
         if self.data.ending.is_some() {
-            self.settle_ending(flow);
+            self.end_if_closed(flow);
         }
         Some(())
     }
@@ -31,15 +31,15 @@ impl State {
         if self.frames.get(id)?.undoing.is_none() {
             let failure = self.failure_to_undo(id);
             if !self.inside_is_undone(id) {
-                self.disarm_choice(id);
+                self.cancel_choice_bound(id);
             }
-            let pile = self.take_pile(flow, id);
+            let stack = self.take_undo_stack(flow, id);
             self.leave_list(flow, id);
             if id == ROOT && self.data.ending.is_none() && !self.inside_is_undone(ROOT) {
                 self.data.status = Status::RollingBack;
                 self.data.failure = failure.clone();
             }
-            self.frames.begin_rollback(id, Undoing::new(pile, failure))?;
+            self.frames.begin_rollback(id, Undoing::new(stack, failure))?;
         }
         let undoing = self.frames.get_mut(id)?.undoing.as_mut()?;
         let done = undoing.queue.pop()?;
@@ -60,7 +60,7 @@ impl State {
     }
 
     /// What an arm did is about to be undone: its choice's bound does not count the time that takes.
-    fn disarm_choice(&mut self, arm: FrameId) {
+    fn cancel_choice_bound(&mut self, arm: FrameId) {
         let parent = self.frames.get(arm).and_then(|frame| frame.parent);
         if let Some((outer, Child::Arm(_))) = parent
             && let Some(visit) = self.frames.get_mut(outer).and_then(Frame::active)
@@ -84,7 +84,7 @@ impl State {
                 let last = self.data.last.next();
                 self.begin_ending(flow, last, late);
             }
-            self.settle_outward(flow, id);
+            self.update_ready_queue_outward(flow, id);
         }
         Some(())
     }
@@ -114,7 +114,7 @@ impl State {
         };
         if self.data.ending.is_some() {
             self.data.ending = Some(ending);
-            self.settle_ending(flow);
+            self.end_if_closed(flow);
         } else {
             self.begin_ending(flow, event, ending);
         }
@@ -214,55 +214,55 @@ impl State {
     }
 
     /// What a failure in this frame would undo: what is inside its step while that is being closed, else what its list did.
-    pub(crate) fn undo_pile(&self, flow: &Flow, id: FrameId) -> Vec<Done> {
-        let mut pile = Vec::new();
+    pub(crate) fn undo_stack(&self, flow: &Flow, id: FrameId) -> Vec<Done> {
+        let mut stack = Vec::new();
         if let Some(frame) = self.frames.get(id) {
             match &frame.at {
-                At::In(visit) if self.inside_is_undone(id) => self.pile_inside(flow, frame, visit, &mut pile),
-                _ => self.pile_of(flow, frame, &mut pile),
+                At::In(visit) if self.inside_is_undone(id) => self.push_done_inside(flow, frame, visit, &mut stack),
+                _ => self.push_done_of(flow, frame, &mut stack),
             }
         }
-        pile
+        stack
     }
 
     /// What completed in these frames and is left to be undone.
     pub(crate) fn completed_in(&self, flow: &Flow, frames: &[FrameId]) -> Vec<Done> {
-        let mut pile = Vec::new();
+        let mut stack = Vec::new();
         for frame in frames.iter().filter_map(|id| self.frames.get(*id)) {
-            self.pile_of(flow, frame, &mut pile);
+            self.push_done_of(flow, frame, &mut stack);
         }
-        pile.retain(|done| done.class == DoneClass::Completed);
-        pile
+        stack.retain(|done| done.class == DoneClass::Completed);
+        stack
     }
 
     /// All that a frame did and that is left to be undone.
-    pub(crate) fn pile_of(&self, flow: &Flow, frame: &Frame, pile: &mut Vec<Done>) {
-        pile.extend(frame.done.iter().cloned());
+    pub(crate) fn push_done_of(&self, flow: &Flow, frame: &Frame, stack: &mut Vec<Done>) {
+        stack.extend(frame.done.iter().cloned());
         if let Some(visit) = frame.visit() {
-            self.pile_inside(flow, frame, visit, pile);
+            self.push_done_inside(flow, frame, visit, stack);
         }
     }
 
-    pub(super) fn pile_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, pile: &mut Vec<Done>) {
+    pub(super) fn push_done_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, stack: &mut Vec<Done>) {
         let cancelled = |done: Done| Done {
             class: DoneClass::Cancelled,
             order: done.call,
             ..done
         };
         match &visit.phase {
-            Phase::Failed { .. } => pile.extend(visit.failed_task.clone()),
+            Phase::Failed { .. } => stack.extend(visit.failed_task.clone()),
             Phase::Succeeded { .. } => {}
             Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => {
                 if let Some(arm) = self.frames.get(*child) {
-                    self.pile_of(flow, arm, pile);
+                    self.push_done_of(flow, arm, stack);
                 }
             }
-            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => pile.extend(done.iter().cloned()),
+            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => stack.extend(done.iter().cloned()),
             Phase::Started(Inside::Children(children)) => {
-                pile.extend(children.done.iter().cloned());
-                for child in children.live.values().chain(children.parked.values()) {
+                stack.extend(children.done.iter().cloned());
+                for child in children.live.values().chain(children.retained.values()) {
                     if let Some(inner) = self.frames.get(*child) {
-                        self.pile_of(flow, inner, pile);
+                        self.push_done_of(flow, inner, stack);
                     }
                 }
             }
@@ -276,26 +276,26 @@ impl State {
                         EventId::default(),
                     )
                 });
-                pile.extend(current.or(visit.failed_task.clone()).map(cancelled));
+                stack.extend(current.or(visit.failed_task.clone()).map(cancelled));
             }
         }
     }
 
     /// Takes what a failure in this frame undoes.
-    fn take_pile(&mut self, flow: &Flow, id: FrameId) -> Vec<Done> {
-        let pile = self.undo_pile(flow, id);
+    fn take_undo_stack(&mut self, flow: &Flow, id: FrameId) -> Vec<Done> {
+        let stack = self.undo_stack(flow, id);
         let inside_only = self.inside_is_undone(id);
-        self.clear_pile(id, inside_only);
+        self.clear_undo_stack(id, inside_only);
         if let Some(frame) = self.frames.get_mut(id) {
             match frame.visit_mut() {
                 Some(visit) if inside_only => visit.undone = true,
                 _ => frame.undone = true,
             }
         }
-        pile
+        stack
     }
 
-    pub(super) fn clear_pile(&mut self, id: FrameId, inside_only: bool) {
+    pub(super) fn clear_undo_stack(&mut self, id: FrameId, inside_only: bool) {
         let Some(frame) = self.frames.get_mut(id) else {
             return;
         };
@@ -321,14 +321,14 @@ impl State {
                 children
                     .live
                     .values()
-                    .chain(children.parked.values())
+                    .chain(children.retained.values())
                     .copied()
                     .collect()
             }
             _ => return,
         };
         for child in inside {
-            self.clear_pile(child, false);
+            self.clear_undo_stack(child, false);
         }
     }
 }

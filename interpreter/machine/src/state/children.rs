@@ -21,11 +21,12 @@ pub(crate) struct Children {
     pub(crate) entered: u32,
     /// Those that began and did not exit, by number.
     pub(crate) live: BTreeMap<u32, FrameId>,
-    /// Those that exited but are kept: failed or given up.
-    pub(crate) parked: BTreeMap<u32, FrameId>,
-    /// Those kept that a redrive lets go on as soon as there is room.
-    #[serde(default)]
-    pub(crate) again: BTreeSet<u32>,
+    /// Those that exited without success, by number: a redrive may go on with them.
+    #[serde(rename = "parked")]
+    pub(crate) retained: BTreeMap<u32, FrameId>,
+    /// Those of `retained` that a redrive lets go on as soon as there is room.
+    #[serde(default, rename = "again")]
+    pub(crate) to_resume: BTreeSet<u32>,
     /// Results by number, as far as there are any.
     pub(crate) results: Vec<Outcome>,
     /// Length of the results as JSON.
@@ -77,8 +78,8 @@ impl Children {
             collection: None,
             entered: 0,
             live: BTreeMap::new(),
-            parked: BTreeMap::new(),
-            again: BTreeSet::new(),
+            retained: BTreeMap::new(),
+            to_resume: BTreeSet::new(),
             results: Vec::new(),
             results_len: 0,
             succeeded: 0,
@@ -141,9 +142,9 @@ impl Children {
         matches!(was, Outcome::Failed(_))
     }
 
-    /// A child that was kept runs again.
-    pub(crate) fn unpark(&mut self, number: u32) -> Option<FrameId> {
-        let child = self.parked.remove(&number)?;
+    /// A retained child runs again.
+    pub(crate) fn release(&mut self, number: u32) -> Option<FrameId> {
+        let child = self.retained.remove(&number)?;
         self.live.insert(number, child);
         Some(child)
     }

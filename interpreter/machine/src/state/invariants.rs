@@ -1,5 +1,5 @@
 //! What holds in every state that a history leads to. A checkpoint in which it does not is refused: the parts of a state
-//! name each other, and what decides relies on that.
+//! name each other, and what decides relies on that. What holds of one part alone is checked where the part is.
 
 use super::{
     ArmRun, At, Children, Done, Frame, FrameId, Inside, Phase, ROOT, State, Status, TaskPhase, TimerFor, UndoPhase,
@@ -67,7 +67,10 @@ impl State {
         let last = self.data.last.0;
         holds(frame.visits.values().all(|count| u64::from(*count) <= last))?;
         frame.done.iter().try_for_each(|done| validate_done(flow, done))?;
-        frame.left_over.iter().try_for_each(|done| validate_done(flow, done))?;
+        frame
+            .pending_undo
+            .iter()
+            .try_for_each(|done| validate_done(flow, done))?;
         if let Some(undoing) = &frame.undoing {
             validate_undoing(flow, undoing)?;
         }
@@ -94,7 +97,7 @@ impl State {
             Phase::Started(inside) => Some(inside),
             _ => None,
         };
-        for inside in started.into_iter().chain(visit.kept.as_deref()) {
+        for inside in started.into_iter().chain(visit.retained_inside.as_deref()) {
             self.validate_inside(flow, step, inside)?;
         }
         holds(started.is_none() || visit.started > EventId::default() && visit.attempt > 0)?;
@@ -192,10 +195,20 @@ fn validate_place(at: &At, of_list: impl Fn(StepId) -> Option<()>) -> Option<()>
 
 fn validate_children(flow: &Flow, children: &Children) -> Option<()> {
     let begun = |number: &u32| *number < children.total;
-    let kept = children.live.keys().chain(children.parked.keys());
-    holds(kept.clone().all(begun) && children.entered <= children.total)?;
-    holds(children.live.keys().all(|number| !children.parked.contains_key(number)))?;
-    holds(children.again.iter().all(|number| children.parked.contains_key(number)))?;
+    let mut numbers = children.live.keys().chain(children.retained.keys());
+    holds(numbers.all(begun) && children.entered <= children.total)?;
+    holds(
+        children
+            .live
+            .keys()
+            .all(|number| !children.retained.contains_key(number)),
+    )?;
+    holds(
+        children
+            .to_resume
+            .iter()
+            .all(|number| children.retained.contains_key(number)),
+    )?;
     holds(children.results.len() <= children.total as usize)?;
     holds(children.succeeded <= children.total && children.failed <= children.total)?;
     children.done.iter().try_for_each(|done| validate_done(flow, done))

@@ -254,7 +254,7 @@ impl State {
             Ok((output, missing)) => {
                 self.emit(turn, self.place(id), Detail::StepSucceeded { output, missing });
             }
-            // What is inside is undone before the step is seen to fail; then this is come to again.
+            // What is inside is undone before the step is seen to fail; then the step completes once more.
             Err(_) if self.holds_undoable_inside(turn, id) => self.begin_undo(turn, id),
             Err(fault) => {
                 let failure = turn.failure(&fault);
@@ -267,7 +267,7 @@ impl State {
         let composite = self
             .visit_and_step(turn, id)
             .is_some_and(|(visit, _)| matches!(visit.phase, Phase::Started(Inside::Choice(_) | Inside::Children(_))));
-        composite && !self.undo_pile(turn.flow, id).is_empty()
+        composite && !self.undo_stack(turn.flow, id).is_empty()
     }
 
     /// The output of the attempt a frame is in; `None` where it is the local by default.

@@ -176,7 +176,7 @@ impl State {
         let Some((failure, origin)) = failure_of(frame) else {
             return;
         };
-        let undoable = !self.undo_pile(turn.flow, id).is_empty();
+        let undoable = !self.undo_stack(turn.flow, id).is_empty();
         match frame.parent {
             _ if undoable && self.is_undone_alone(turn, frame) => self.begin_undo(turn, id),
             None => {
@@ -239,7 +239,7 @@ impl State {
             self.close(turn, step, reason);
         } else if met {
             self.complete(turn, id);
-        } else if !self.undo_pile(turn.flow, id).is_empty() {
+        } else if !self.undo_stack(turn.flow, id).is_empty() {
             self.begin_undo(turn, id);
         } else if let Some(failure) = failure {
             self.fail_current(turn, id, failure);
@@ -248,9 +248,9 @@ impl State {
 
     /// Begins to undo what a failure in this frame undoes.
     pub(crate) fn begin_undo(&mut self, turn: &mut Turn<'_>, id: FrameId) {
-        let mut pile = self.undo_pile(turn.flow, id);
-        pile.sort_by_key(|done| (done.class, done.order));
-        let Some(first) = pile.pop() else {
+        let mut stack = self.undo_stack(turn.flow, id);
+        stack.sort_by_key(|done| (done.class, done.order));
+        let Some(first) = stack.pop() else {
             return;
         };
         let place = Place {

@@ -56,7 +56,7 @@ pub(super) fn next_branch(parallel: &Parallel, children: &Children) -> Option<u3
     let mut best: Option<(u8, u32)> = None;
     for (number, branch) in (0u32..).zip(&parallel.branches) {
         let begun = children.live.contains_key(&number)
-            || children.parked.contains_key(&number)
+            || children.retained.contains_key(&number)
             || *children.outcome(number) != Outcome::Open;
         // Priorities order what competes for places; without a bound all begin in their order.
         let priority = if parallel.concurrency.is_some() {

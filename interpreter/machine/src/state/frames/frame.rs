@@ -40,9 +40,10 @@ pub(crate) struct Frame {
     /// What it had done was undone, or is being: a redrive begins before it.
     #[serde(default)]
     pub(crate) undone: bool,
-    /// What the task that is about to be entered may have done when it was given up before a redrive.
-    #[serde(default)]
-    pub(crate) left_over: Option<Box<Done>>,
+    /// What the task that is about to be entered did, perhaps, before it was given up: a redrive enters it anew, and undoing
+    /// the new visit undoes that, too.
+    #[serde(default, rename = "left_over")]
+    pub(crate) pending_undo: Option<Box<Done>>,
     pub(crate) undoing: Option<Box<Undoing>>,
     /// The last event this frame was about: what the next one is caused by.
     pub(crate) last: EventId,
@@ -115,8 +116,9 @@ pub(crate) struct Visit {
     pub(crate) input: Overlay,
     /// What a failed attempt of this task may have done.
     pub(crate) failed_task: Option<Done>,
-    /// What went on inside a failed attempt, for a redrive.
-    pub(crate) kept: Option<Box<Inside>>,
+    /// What went on inside a failed attempt: a redrive goes on with it.
+    #[serde(rename = "kept")]
+    pub(crate) retained_inside: Option<Box<Inside>>,
     /// What was done inside the attempt was undone, or is being.
     #[serde(default)]
     pub(crate) undone: bool,
@@ -269,7 +271,7 @@ impl Frame {
             done: Vec::new(),
             rewind: None,
             undone: false,
-            left_over: None,
+            pending_undo: None,
             undoing: None,
             last: entered,
             queued: false,
@@ -349,7 +351,7 @@ impl Inside {
             Self::Children(children) => children
                 .live
                 .values()
-                .chain(children.parked.values())
+                .chain(children.retained.values())
                 .copied()
                 .collect(),
             _ => Vec::new(),
@@ -361,7 +363,7 @@ impl Inside {
         match (self, child) {
             (Self::Choice(ArmRun::Running { child, .. }), Child::Arm(_)) => Some(*child),
             (Self::Children(children), Child::Branch(n) | Child::Iteration(n)) => {
-                children.live.get(&n).or_else(|| children.parked.get(&n)).copied()
+                children.live.get(&n).or_else(|| children.retained.get(&n)).copied()
             }
             _ => None,
         }
@@ -369,11 +371,11 @@ impl Inside {
 }
 
 impl Visit {
-    /// What goes on inside the attempt; after it failed, what is kept of that.
+    /// What goes on inside the attempt; after it failed, what is retained of that.
     pub(crate) fn inside(&self) -> Option<&Inside> {
         match &self.phase {
             Phase::Started(inside) => Some(inside),
-            _ => self.kept.as_deref(),
+            _ => self.retained_inside.as_deref(),
         }
     }
 

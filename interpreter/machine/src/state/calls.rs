@@ -185,3 +185,61 @@ fn counts(in_flight: &BTreeMap<EventId, InFlight>) -> (usize, usize) {
     let queued = in_flight.values().filter(|call| call.queued).count();
     (unsent, queued)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(queued: bool) -> InFlight {
+        InFlight {
+            frame: EventId(1),
+            rollback: false,
+            submitted: false,
+            timeout_at: None,
+            queued,
+            timeout_ms: None,
+        }
+    }
+
+    #[test]
+    fn counts_follow_what_is_in_flight() {
+        let mut calls = Calls::default();
+        calls.open(EventId(4), sent(false));
+        calls.open(EventId(5), sent(true));
+        assert_eq!((calls.has_unsent(), calls.has_queued()), (true, true));
+        calls.acknowledge(EventId(4)).unwrap();
+        assert_eq!((calls.has_unsent(), calls.has_queued()), (false, true));
+        calls.give_up(EventId(5)).unwrap();
+        assert_eq!((calls.has_unsent(), calls.has_queued()), (false, false));
+        calls.reissue(0);
+        assert_eq!((calls.has_unsent(), calls.is_abandoned(EventId(5))), (true, false));
+        calls.close(EventId(4)).unwrap();
+        assert!(calls.is_empty() && !calls.has_unsent());
+        assert_eq!(calls.validate_invariants(EventId(5)), Some(()));
+    }
+
+    #[test]
+    fn a_late_report_is_noted_once_and_only_on_a_call_given_up() {
+        let mut calls = Calls::default();
+        calls.open(EventId(4), sent(false));
+        assert_eq!(calls.note_late_report(EventId(4)), None);
+        calls.give_up(EventId(4));
+        assert_eq!(calls.note_late_report(EventId(4)), Some(()));
+        assert_eq!(calls.note_late_report(EventId(4)), None);
+        assert!(calls.is_noted(EventId(4)) && calls.abandoned().next().is_none());
+    }
+
+    #[test]
+    fn calls_that_contradict_each_other_are_invalid() {
+        let mut calls = Calls::default();
+        calls.open(EventId(4), sent(false));
+        assert_eq!(calls.validate_invariants(EventId(3)), None);
+        assert_eq!(calls.validate_invariants(EventId(4)), Some(()));
+        calls.abandoned.insert(EventId(4));
+        assert_eq!(calls.validate_invariants(EventId(4)), None);
+        calls.close(EventId(4));
+        assert_eq!(calls.validate_invariants(EventId(4)), Some(()));
+        calls.noted.insert(EventId(4));
+        assert_eq!(calls.validate_invariants(EventId(4)), None);
+    }
+}

@@ -285,3 +285,75 @@ impl Frames {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starbridge_fdl::graph::{Flow, ListId};
+    use starbridge_fdl::limits::Limits;
+    use starbridge_fdl::syntax::Source;
+    use starbridge_fdl::value::Overlay;
+    use std::sync::Arc;
+
+    fn flow() -> Arc<Flow> {
+        let text = r#"{"version": "v1", "type": "flow", "steps": [{"type": "pass", "name": "p"}]}"#;
+        let checked = starbridge_fdl::check(&Source::new("flow.json", text.to_owned()), &Limits::default());
+        checked.flow.unwrap()
+    }
+
+    fn frames() -> Frames {
+        let root = Frame::new(&flow(), ListId(0), None, Path::default(), Overlay::default(), ROOT);
+        let mut frames = Frames::default();
+        frames.add(ROOT, root);
+        frames
+    }
+
+    #[test]
+    fn a_frame_is_in_the_ready_queue_once_or_not_at_all() {
+        let mut frames = frames();
+        assert_eq!(frames.next_ready(), Some(ROOT));
+        frames.set_ready(ROOT, true);
+        assert_eq!(frames.ready.len(), 1);
+        frames.set_ready(ROOT, false);
+        assert_eq!(
+            (frames.next_ready(), frames.get(ROOT).unwrap().is_ready()),
+            (None, false)
+        );
+        frames.set_ready(ROOT, true);
+        assert_eq!(frames.validate_invariants(ROOT), Some(()));
+        frames.ready.push_back(ROOT);
+        assert_eq!(frames.validate_invariants(ROOT), None);
+        frames.clear_ready();
+        assert_eq!(frames.validate_invariants(ROOT), Some(()));
+        frames.set_ready(ROOT, true);
+        frames.remove(ROOT).unwrap();
+        assert!(frames.is_empty() && frames.next_ready().is_none());
+    }
+
+    #[test]
+    fn a_rollback_counts_until_it_ends_or_fails() {
+        let mut frames = frames();
+        frames.begin_rollback(ROOT, Undoing::new(Vec::new(), None)).unwrap();
+        assert_eq!(frames.begin_rollback(ROOT, Undoing::new(Vec::new(), None)), None);
+        assert!(frames.has_rollback());
+        frames.fail_rollback(ROOT, None).unwrap();
+        assert!(!frames.has_rollback());
+        assert_eq!(frames.failed_rollbacks(), [ROOT]);
+        frames.resume_rollback(ROOT).unwrap();
+        assert!(frames.has_rollback() && frames.failed_rollbacks().is_empty());
+        frames.end_rollback(ROOT).unwrap();
+        assert!(!frames.has_rollback());
+        assert_eq!(frames.end_rollback(ROOT), None);
+        assert_eq!(frames.validate_invariants(ROOT), Some(()));
+    }
+
+    #[test]
+    fn a_frame_without_its_parent_is_invalid() {
+        let mut frames = frames();
+        frames.get_mut(ROOT).unwrap().last = EventId(7);
+        assert_eq!(frames.validate_invariants(EventId(6)), None);
+        assert_eq!(frames.validate_invariants(EventId(7)), Some(()));
+        frames.get_mut(ROOT).unwrap().parent = Some((EventId(0), crate::event::Child::Branch(0)));
+        assert_eq!(frames.validate_invariants(EventId(7)), None);
+    }
+}

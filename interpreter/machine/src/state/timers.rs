@@ -105,3 +105,47 @@ impl Timers {
         (set_before && bounds.count() <= 1).then_some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXECUTION: TimerKey = (Timestamp(900), EventId(1));
+    const WAIT: TimerKey = (Timestamp(50), EventId(3));
+
+    fn timers() -> Timers {
+        let mut timers = Timers::default();
+        timers.set_execution_bound(EXECUTION.0, EXECUTION.1);
+        timers.set(WAIT.0, WAIT.1, TimerFor::Frame(EventId(1)));
+        timers
+    }
+
+    #[test]
+    fn timers_are_due_in_their_order() {
+        let timers = timers();
+        assert_eq!(timers.next_due(), Some(Timestamp(50)));
+        assert_eq!(timers.due(Timestamp(49)).count(), 0);
+        assert_eq!(timers.due(Timestamp(50)).collect::<Vec<_>>(), [WAIT]);
+        assert_eq!(timers.due(Timestamp(900)).collect::<Vec<_>>(), [WAIT, EXECUTION]);
+    }
+
+    #[test]
+    fn an_execution_has_one_bound() {
+        let mut timers = timers();
+        timers.set_execution_bound(Timestamp(70), EventId(8));
+        assert_eq!(timers.get(EXECUTION), None);
+        assert_eq!(timers.validate_invariants(EventId(8)), Some(()));
+        timers.set(Timestamp(71), EventId(9), TimerFor::Execution);
+        assert_eq!(timers.validate_invariants(EventId(9)), None);
+        timers.cancel_execution_bound();
+        assert_eq!(timers.iter().map(|(key, _)| key).collect::<Vec<_>>(), [WAIT]);
+    }
+
+    #[test]
+    fn only_what_moves_is_postponed() {
+        let mut timers = timers();
+        timers.postpone(1_000, |_, what| what == TimerFor::Execution);
+        let due: Vec<TimerKey> = timers.iter().map(|(key, _)| key).collect();
+        assert_eq!(due, [WAIT, (Timestamp(1_900), EventId(1))]);
+    }
+}

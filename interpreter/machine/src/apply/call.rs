@@ -151,13 +151,13 @@ impl State {
         }
     }
 
-    /// A call is over, and so is its bound.
+    /// A call is over: its bound does not count any more.
     pub(super) fn close_call(&mut self, call: EventId) {
         let bound = self.calls.close(call).and_then(|in_flight| in_flight.timeout_at);
         self.timers.cancel(bound.map(|due| (due, call)));
     }
 
-    /// A call is over without its report.
+    /// A call is over without its report, which may still come.
     pub(super) fn give_up_call(&mut self, call: EventId) {
         let bound = self.calls.give_up(call).and_then(|in_flight| in_flight.timeout_at);
         self.timers.cancel(bound.map(|due| (due, call)));

@@ -18,7 +18,7 @@ use starbridge_fdl::graph::{Amount, Flow, StepId};
 use starbridge_fdl::time::Timestamp;
 use std::collections::BTreeSet;
 
-/// What a redrive, or a place that became free after one, lets go on.
+/// What goes on because of a redrive, or because a child that a redrive lets go on found room.
 struct Resuming<'a> {
     flow: &'a Flow,
     /// The event that does.
@@ -26,7 +26,7 @@ struct Resuming<'a> {
     now: Timestamp,
     /// A rollback failed and goes on: what failed before that stays so.
     undoing: bool,
-    /// How many children go on at once is not looked at.
+    /// All children go on at once, however many may: for a plan.
     unbounded: bool,
     /// What is entered again, by the event that entered it before.
     entered_again: Vec<(EventId, StepId)>,
@@ -96,7 +96,7 @@ impl State {
         Some(())
     }
 
-    /// A place became free: the next child that a redrive lets go on does.
+    /// A child exited, so there is room: the next child that a redrive lets go on does.
     pub(super) fn resume_next(&mut self, flow: &Flow, event: &Event, outer: FrameId) -> Option<()> {
         let children = self.frames.get(outer)?.visit()?.children()?;
         if children.to_resume.is_empty() || self.is_suspended(self.frames.get(outer)?) {

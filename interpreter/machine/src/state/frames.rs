@@ -12,10 +12,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The tree of frames and the ready queue.
 ///
-/// A frame is added with [`Frames::add`] and stands in the tree until [`Frames::remove`]. Whoever changes a frame says
-/// with [`Frames::set_ready`] whether it has something to do now; only such frames are in the queue, each once. Rollbacks
-/// in progress are counted: [`Frames::begin_rollback`], [`Frames::end_rollback`], [`Frames::fail_rollback`] and
-/// [`Frames::resume_rollback`] begin and end them.
+/// A frame stands in the tree from [`Frames::add`] to [`Frames::remove`]. After a change, [`Frames::set_ready`] says whether
+/// it has something to do; only such frames are in the queue, each once. Rollbacks in progress are counted:
+/// [`Frames::begin_rollback`], [`Frames::end_rollback`], [`Frames::fail_rollback`] and [`Frames::resume_rollback`] begin
+/// and end them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
     by_id: FxHashMap<FrameId, Frame>,
@@ -131,7 +131,7 @@ impl Frames {
         }
     }
 
-    /// The next event is looked up by its path: frames changed their places.
+    /// The frame of the next event is looked up by its path: frames have changed their places.
     pub(crate) fn forget_recent(&mut self) {
         self.recent = None;
     }
@@ -245,7 +245,7 @@ impl Frames {
 }
 
 impl Frames {
-    /// `None`: no history leads to these frames. What is inside each of them is checked by who knows the flow.
+    /// `None`: no history leads to these frames. What depends on the flow is checked by the state as a whole.
     pub(super) fn validate_invariants(&self, last: EventId) -> Option<()> {
         let in_tree = |id: FrameId, frame: &Frame| {
             let made_before = id <= last && frame.last <= last;

@@ -1,5 +1,5 @@
 //! What holds in every state that a history leads to. A checkpoint in which it does not is refused: the parts of a state
-//! name each other, and what decides relies on that. What holds of one part alone is checked where the part is.
+//! name each other, and what decides relies on that. What holds of one part alone is checked in the part's own file.
 
 use super::{
     ArmRun, At, Children, Done, Frame, FrameId, Inside, Phase, ROOT, State, Status, TaskPhase, TimerFor, UndoPhase,

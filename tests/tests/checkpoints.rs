@@ -8,7 +8,7 @@ use starbridge_fdl::syntax::Source;
 use starbridge_fdl::value::Value;
 use starbridge_machine::State;
 use starbridge_machine::history::read_event;
-use std::path::{Path, PathBuf};
+use starbridge_tests::data;
 use std::sync::Arc;
 
 /// Histories of `tests/histories/v1`, and the events after which the state was written down.
@@ -28,13 +28,9 @@ const WRITTEN: [(&str, u64); 13] = [
     ("tasks/queue-timeout", 4),
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// The flow of a history, and the state after that event.
 fn folded(history: &str, after: u64) -> (Arc<Flow>, State) {
-    let path = root().join(format!("tests/histories/v1/{history}.jsonl"));
+    let path = data::root().join(format!("tests/histories/v1/{history}.jsonl"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let head = lines.next().unwrap();
@@ -57,7 +53,7 @@ fn checkpoints_keep_their_form() {
     for (history, after) in WRITTEN {
         let (flow, state) = folded(history, after);
         let name = format!("tests/checkpoints/v2/{}-{after}.json", history.replace('/', "-"));
-        let path = root().join(&name);
+        let path = data::root().join(&name);
         if !path.exists() && std::env::var_os("UPDATE").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, state.checkpoint(&flow)).unwrap();

@@ -57,10 +57,11 @@ pub(super) struct WrittenCalls<'a> {
 impl Calls {
     /// A call is in flight from now on.
     pub(crate) fn open(&mut self, call: EventId, in_flight: InFlight) {
-        self.close(call);
         self.unsent += usize::from(in_flight.is_unsent());
         self.queued += usize::from(in_flight.queued);
-        self.in_flight.insert(call, in_flight);
+        if let Some(before) = self.in_flight.insert(call, in_flight) {
+            self.uncount(before);
+        }
     }
 
     /// The sending of a call was acknowledged. `None`: it is not in flight.
@@ -74,9 +75,13 @@ impl Calls {
     /// A call is over. `None`: it was not in flight.
     pub(crate) fn close(&mut self, call: EventId) -> Option<InFlight> {
         let in_flight = self.in_flight.remove(&call)?;
+        self.uncount(in_flight);
+        Some(in_flight)
+    }
+
+    fn uncount(&mut self, in_flight: InFlight) {
         self.unsent -= usize::from(in_flight.is_unsent());
         self.queued -= usize::from(in_flight.queued);
-        Some(in_flight)
     }
 
     /// A call is over without its report: one that still comes is to be noted. Gives what was in flight.

@@ -21,16 +21,16 @@ impl State {
         now: Timestamp,
         out: &mut Vec<Event>,
     ) -> Result<(), Rejection> {
-        if let Some(at) = self.book.broken {
+        if let Some(at) = self.data.broken {
             return Err(Rejection::Broken { at });
         }
-        match (&signal, self.book.started.is_some()) {
+        match (&signal, self.data.started.is_some()) {
             (Signal::Start(_), true) => return Err(Rejection::AlreadyStarted),
             (Signal::Start(_), false) => {}
             (_, false) => return Err(Rejection::NotStarted),
             _ => {}
         }
-        let mut turn = Turn::new(flow, now.max(self.book.last_time), out);
+        let mut turn = Turn::new(flow, now.max(self.data.last_time), out);
         self.take(&mut turn, signal)?;
         self.run(&mut turn);
         Ok(())
@@ -38,15 +38,15 @@ impl State {
 
     /// Goes on with what is ready until nothing is, or the turn is full.
     fn run(&mut self, turn: &mut Turn<'_>) {
-        while !turn.is_full() && self.book.broken.is_none() {
-            let Some(&next) = self.book.ready.front() else {
+        while !turn.is_full() && self.data.broken.is_none() {
+            let Some(next) = self.frames.next_ready() else {
                 return;
             };
             let before = turn.events();
             self.step_frame(turn, next);
             // INVARIANT: a frame in the queue has something to do. Were it not so, this would never end.
             if turn.events() == before {
-                self.book.broken = Some(self.book.last.next());
+                self.data.broken = Some(self.data.last.next());
             }
         }
     }
@@ -58,16 +58,16 @@ impl State {
                 if !self.must_continue() {
                     return Err(Rejection::NothingToDo);
                 }
-                let place = self.flow_place(self.book.last);
+                let place = self.flow_place(self.data.last);
                 self.emit(turn, place, Detail::TurnContinued);
                 Ok(())
             }
             Signal::Redrive { by } => self.take_redrive(turn, by),
             Signal::Fork { of, event, name } => {
-                if event > self.book.last {
+                if event > self.data.last {
                     return Err(Rejection::Unknown);
                 }
-                let place = self.flow_place(self.book.last);
+                let place = self.flow_place(self.data.last);
                 let detail = Detail::ExecutionForked {
                     execution: of,
                     event,
@@ -83,10 +83,10 @@ impl State {
                 by,
                 rollback,
             } => {
-                let undoes_success = self.book.status == Status::Succeeded && rollback;
-                if self.book.status.is_ended() && !undoes_success
-                    || self.book.ending.is_some()
-                    || self.book.late_ending.is_some()
+                let undoes_success = self.data.status == Status::Succeeded && rollback;
+                if self.data.status.is_ended() && !undoes_success
+                    || self.data.ending.is_some()
+                    || self.data.late_ending.is_some()
                 {
                     return Err(Rejection::Finished);
                 }
@@ -102,7 +102,7 @@ impl State {
             }
             Signal::Resolve { request, resolution } => {
                 let known = matches!(resolution.action.as_str(), "retry" | "succeed" | "fail");
-                let frame = self.book.manual.get(&request).copied().filter(|_| known);
+                let frame = self.data.manual.get(&request).copied().filter(|_| known);
                 let place = Place {
                     caused_by: request,
                     ..self.place(frame.ok_or(Rejection::Unknown)?)
@@ -149,9 +149,9 @@ impl State {
     fn take_redrive(&mut self, turn: &mut Turn<'_>, by: Option<String>) -> Result<(), Rejection> {
         let (from, steps) = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
         let by = Text::from(by.unwrap_or_default());
-        let place = self.flow_place(self.book.last);
+        let place = self.flow_place(self.data.last);
         self.emit(turn, place, Detail::ExecutionRedriven { from, steps, by });
-        if self.book.flow_input.is_none() {
+        if self.data.flow_input.is_none() {
             self.make_flow_input(turn);
         }
         Ok(())
@@ -161,7 +161,7 @@ impl State {
         if timer.due > turn.now {
             return Err(Rejection::Unknown);
         }
-        let Some(what) = self.book.timers.get(&(timer.due, timer.set_by)).copied() else {
+        let Some(what) = self.timers.get((timer.due, timer.set_by)) else {
             return Err(Rejection::Unknown);
         };
         let fired = Detail::TimerFired { of: timer.set_by };
@@ -198,7 +198,7 @@ impl State {
                 execution,
                 version,
             } => {
-                if self.book.calls.get(&call).is_some_and(|call| call.submitted) {
+                if self.calls.get(call).is_some_and(|call| call.submitted) {
                     return Err(Rejection::AlreadyCompleted);
                 }
                 let detail = Detail::TaskSubmitted {
@@ -247,16 +247,16 @@ impl State {
 
     /// A report on a call that is over: noted once where the call was given up, refused otherwise.
     fn take_late_report(&mut self, turn: &mut Turn<'_>, call: EventId, detail: &Detail) -> Result<(), Rejection> {
-        if self.book.status.is_ended() {
+        if self.data.status.is_ended() {
             return Err(Rejection::Finished);
         }
-        if call > self.book.last {
+        if call > self.data.last {
             return Err(Rejection::Unknown);
         }
-        if self.book.noted.contains(&call) {
+        if self.calls.is_noted(call) {
             return Err(Rejection::Superseded);
         }
-        if !self.book.abandoned.contains(&call) {
+        if !self.calls.is_abandoned(call) {
             return Err(Rejection::AlreadyCompleted);
         }
         if matches!(detail, Detail::TaskSubmitted { .. } | Detail::TaskTimedOut { .. }) {
@@ -273,7 +273,7 @@ impl State {
 
     /// The place of a call that is not over.
     fn call_place(&self, call: EventId) -> Option<Place> {
-        let in_flight = self.book.calls.get(&call)?;
+        let in_flight = self.calls.get(call)?;
         Some(if in_flight.rollback {
             self.undo_place(in_flight.frame, call)
         } else {
@@ -286,13 +286,13 @@ impl State {
 
     /// One thing a frame has to do.
     fn step_frame(&mut self, turn: &mut Turn<'_>, id: FrameId) {
-        let Some(frame) = self.book.frames.get(&id) else {
+        let Some(frame) = self.frames.get(id) else {
             return;
         };
-        if frame.undoing.as_ref().is_some_and(|undoing| !undoing.failed) {
+        if frame.is_rolling_back() {
             return self.step_undo(turn, id);
         }
-        if id == ROOT && self.book.ending.is_some() {
+        if id == ROOT && self.data.ending.is_some() {
             return self.step_ending(turn);
         }
         match &frame.at {
@@ -313,7 +313,7 @@ impl State {
 
     /// Brings the execution to its end: closes what runs, then undoes.
     fn step_ending(&mut self, turn: &mut Turn<'_>) {
-        let reason = match self.book.ending.as_ref().map(|ending| ending.status) {
+        let reason = match self.data.ending.as_ref().map(|ending| ending.status) {
             Some(Status::TimedOut) => "ExecutionTimedOut",
             Some(Status::RollbackFailed) => "RollbackFailed",
             _ => "Stopped",

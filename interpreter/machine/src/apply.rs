@@ -2,13 +2,14 @@
 
 mod call;
 mod child;
+mod choice;
 mod execution;
 mod fork;
+mod manual;
 mod redrive;
 mod step;
+mod timer;
 mod undo;
-
-pub(crate) use step::step_input;
 
 use crate::event::{Detail, Event, EventId};
 use crate::state::{FrameId, ROOT, State};
@@ -22,17 +23,17 @@ impl State {
 
     /// The same, where the frame is known already.
     pub(crate) fn apply_in(&mut self, flow: &Flow, event: &Event, frame: Option<FrameId>) {
-        if self.book.broken.is_some() {
+        if self.data.broken.is_some() {
             return;
         }
-        let dense = event.id == self.book.last.next();
-        let begun = self.book.started.is_some() != matches!(event.detail, Detail::ExecutionStarted(_));
+        let dense = event.id == self.data.last.next();
+        let begun = self.data.started.is_some() != matches!(event.detail, Detail::ExecutionStarted(_));
         if !dense || !begun || self.fold(flow, event, frame).is_none() {
-            self.book.broken = Some(event.id);
+            self.data.broken = Some(event.id);
             return;
         }
-        self.book.last = event.id;
-        self.book.last_time = event.time;
+        self.data.last = event.id;
+        self.data.last_time = event.time;
     }
 
     /// `None`: the event does not fit.
@@ -43,12 +44,9 @@ impl State {
         let frame = match frame {
             Some(frame) => frame,
             None if event.rollback => self.undoing_or_frame(flow, event)?,
-            None => self.recent_or_walk(event)?,
+            None => self.frames.find(&event.path)?,
         };
-        self.recent = Some(frame);
-        if let Some(frame) = self.book.frames.get_mut(&frame) {
-            frame.last = event.id;
-        }
+        self.frames.note_event(frame, event.id);
         if event.rollback {
             return self.fold_rollback(flow, event, frame);
         }
@@ -90,48 +88,33 @@ impl State {
     }
 
     fn fold_late_result(&mut self, of: EventId) -> Option<()> {
-        self.book.abandoned.remove(&of).then_some(())?;
-        self.book.noted.insert(of);
-        Some(())
-    }
-
-    fn recent_or_walk(&self, event: &Event) -> Option<FrameId> {
-        if let Some(recent) = self.recent
-            && let Some(frame) = self.book.frames.get(&recent)
-            && frame.path == event.path
-        {
-            return Some(recent);
-        }
-        match self.frame_at(&event.path) {
-            (frame, true) => Some(frame),
-            _ => None,
-        }
+        self.calls.note_late_report(of)
     }
 
     /// The frame in which a rollback goes on; for `RollbackStarted` the one in which it is about to.
     fn undoing_or_frame(&self, flow: &Flow, event: &Event) -> Option<FrameId> {
-        if let Some(frame) = self.undoing_at(&event.path) {
+        if let Some(frame) = self.frames.rollback_at(&event.path) {
             return Some(frame);
         }
         let Detail::RollbackStarted { of } = event.detail else {
             return None;
         };
-        if self.book.ending.is_some() {
+        if self.data.ending.is_some() {
             return Some(ROOT);
         }
         // Inside of what is being closed nothing begins to be undone by itself; else it is the innermost list that has it.
-        let (mut id, _) = self.frame_at(&event.path);
-        if let Some(closing) = self.outermost_closing(id) {
+        let (mut id, _) = self.frames.at(&event.path);
+        if let Some(closing) = self.frames.outermost_closing(id) {
             return Some(closing);
         }
         loop {
-            if self.undo_pile(flow, id).iter().any(|done| done.call == of) {
+            if self.undo_stack(flow, id).iter().any(|done| done.call == of) {
                 return Some(id);
             }
             if id == ROOT {
                 return None;
             }
-            id = self.book.frames.get(&id)?.parent?.0;
+            id = self.frames.get(id)?.parent?.0;
         }
     }
 }

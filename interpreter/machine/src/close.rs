@@ -1,6 +1,6 @@
 //! Closing: bringing what still runs inside a composite, or the whole flow, to its end (sections "errors" and "rollback").
 //!
-//! Everything inside is frozen first. Then calls in flight are cancelled and children exited, innermost first, one event a
+//! Everything inside is suspended first. Then calls in flight are cancelled and children exited, innermost first, one event a
 //! step, so that a turn may be cut anywhere. A rollback in progress is waited for.
 
 use crate::event::{Child, Detail, EventId, Exit, Failure};
@@ -24,7 +24,7 @@ pub(crate) enum CloseStep {
 impl State {
     /// The next step of closing what is inside the step a frame is in.
     pub(crate) fn close_step(&self, id: FrameId) -> CloseStep {
-        let Some(visit) = self.book.frames.get(&id).and_then(Frame::visit) else {
+        let Some(visit) = self.frames.get(id).and_then(Frame::visit) else {
             return CloseStep::Clear;
         };
         self.close_inside(visit)
@@ -48,10 +48,10 @@ impl State {
     }
 
     fn close_child(&self, id: FrameId) -> CloseStep {
-        let Some(frame) = self.book.frames.get(&id) else {
+        let Some(frame) = self.frames.get(id) else {
             return CloseStep::Clear;
         };
-        if frame.undoing.as_ref().is_some_and(|undoing| !undoing.failed) {
+        if frame.is_rolling_back() {
             return CloseStep::Blocked;
         }
         let exit = match &frame.at {
@@ -77,10 +77,10 @@ impl State {
 
     /// The next step of closing the whole flow.
     pub(crate) fn close_flow_step(&self) -> CloseStep {
-        let Some(root) = self.book.frames.get(&ROOT) else {
+        let Some(root) = self.frames.get(ROOT) else {
             return CloseStep::Clear;
         };
-        if root.undoing.as_ref().is_some_and(|undoing| !undoing.failed) {
+        if root.is_rolling_back() {
             return CloseStep::Blocked;
         }
         match &root.at {
@@ -91,7 +91,7 @@ impl State {
 
     /// Whether the flow's own frame has something to do while the execution is brought to its end.
     pub(crate) fn ending_has_work(&self) -> bool {
-        !self.book.status.is_ended() && self.close_flow_step() != CloseStep::Blocked
+        !self.data.status.is_ended() && self.close_flow_step() != CloseStep::Blocked
     }
 
     /// Makes the event of a step of closing. Answers whether there was one.
@@ -115,7 +115,7 @@ impl State {
 
     /// Lets a branch or iteration exit.
     pub(crate) fn exit(&mut self, turn: &mut Turn<'_>, id: FrameId, exit: Exit) {
-        let Some((parent, child)) = self.book.frames.get(&id).and_then(|frame| frame.parent) else {
+        let Some((parent, child)) = self.frames.get(id).and_then(|frame| frame.parent) else {
             return;
         };
         let place = Place {

@@ -39,12 +39,8 @@ impl State {
 
     /// The open steps, outer before inner, in the order entered.
     pub fn open_steps(&self) -> Vec<OpenStep> {
-        let mut ids: Vec<_> = self.book.frames.keys().copied().collect();
-        ids.sort_unstable();
-        ids.iter()
-            .filter_map(|id| self.frame(*id))
-            .filter_map(open_step)
-            .collect()
+        let ids = self.frames.ids().into_iter();
+        ids.filter_map(|id| self.frame(id)).filter_map(open_step).collect()
     }
 }
 

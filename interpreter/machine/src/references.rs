@@ -46,7 +46,7 @@ impl State {
     /// The secrets that the definition names for a call that is not over.
     pub fn secrets_of_call<'a>(&self, flow: &'a Flow, call: EventId) -> &'a [SecretReference] {
         let params = || {
-            let in_flight = self.book.calls.get(&call)?;
+            let in_flight = self.calls.get(call)?;
             let frame = self.frame(in_flight.frame)?;
             let undone = || Some(frame.undoing.as_ref()?.current.as_ref()?.done.step);
             let step = match in_flight.rollback {
@@ -91,15 +91,10 @@ impl State {
             return Vec::new();
         }
         let mut grants = granted.to_vec();
-        if self.book.flow_input.is_some() {
+        if self.data.flow_input.is_some() {
             grants = carried(&grants, flow.enter.as_deref());
         }
-        let mut way: Vec<&Frame> = Vec::new();
-        let mut next = Some(frame);
-        while let Some(frame) = next.and_then(|id| self.frame(id)) {
-            way.push(frame);
-            next = frame.parent.map(|(parent, _)| parent);
-        }
+        let way: Vec<&Frame> = self.frames.outward(frame).map(|(_, frame)| frame).collect();
         for frame in way.into_iter().rev() {
             grants = grants_in(flow, frame, grants);
         }

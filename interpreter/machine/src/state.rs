@@ -1,27 +1,29 @@
 //! The state of one execution: a fold over its history, and nothing else.
 
+mod calls;
 mod checkpoint;
 mod children;
-mod frame;
+mod frames;
+mod invariants;
 mod outstanding;
-mod sound;
+mod readiness;
+mod removal;
+mod timers;
 mod undoing;
-mod walk;
 
-pub(crate) use crate::apply::step_input;
+pub(crate) use calls::{Calls, InFlight};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub(crate) use children::{Children, Closing, Outcome};
-pub(crate) use frame::{ArmRun, At, Frame, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun};
+pub(crate) use frames::{ArmRun, At, Frame, Frames, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun};
+pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
-pub(crate) use walk::inside_of;
 
 use crate::event::{EventId, Failure, Started};
-use rustc_hash::FxHashMap;
 use starbridge_fdl::graph::StepId;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A frame is known by the event that made it: 1 is the flow's own list.
@@ -97,20 +99,44 @@ impl Status {
     }
 }
 
-/// The state of one execution.
+/// The state of one execution: it takes signals, gives events, and says what follows from them. It does no I/O.
+///
+/// What drives an execution calls its methods in this order:
+///
+/// 1. [`State::new`] before the first event; to load an execution, [`State::from_checkpoint`] if there is a checkpoint, then
+///    [`State::apply`] for each later event of its history.
+/// 2. [`State::advance`] with a signal and the time: it pushes the events of one turn, which are applied already. A
+///    rejected signal changes nothing.
+/// 3. The driver appends these events to the history. Until that is durable, nothing that follows from them may leave.
+/// 4. [`State::calls_to_send_after`] with the number of the last event before the turn (0 after loading): the calls to
+///    send. What comes of each is a signal: [`Signal::Submitted`], [`Signal::Succeeded`], [`Signal::Failed`] and others.
+/// 5. While [`State::must_continue`] holds, step 2 with [`Signal::Continue`].
+/// 6. [`State::next_wakeup`] is when to come back without a signal from outside: each timer that [`State::due`] gives then
+///    is a [`Signal::TimerDue`].
+/// 7. Once [`State::is_asleep`] holds, the state need not stay in memory; [`State::checkpoint`] shortens loading it.
+///
+/// The other methods only look: where the execution stands ([`State::status`], [`State::output`], [`State::failure`]), what
+/// is open ([`State::open_steps`], [`State::calls_in_flight`]), and what a single call needs ([`State::call_to_send`]).
+///
+/// [`Signal::Submitted`]: crate::Signal::Submitted
+/// [`Signal::Succeeded`]: crate::Signal::Succeeded
+/// [`Signal::Failed`]: crate::Signal::Failed
+/// [`Signal::Continue`]: crate::Signal::Continue
+/// [`Signal::TimerDue`]: crate::Signal::TimerDue
 #[derive(Clone, Debug)]
 pub struct State {
     /// The execution's id; task tokens and keys are made of it.
     pub(crate) execution: Text,
     pub(crate) limits: Arc<Limits>,
-    pub(crate) book: Book,
-    /// The frame the last event was about, so that most events need no walk. A cache: never part of a checkpoint.
-    pub(crate) recent: Option<FrameId>,
+    pub(crate) data: Data,
+    pub(crate) frames: Frames,
+    pub(crate) calls: Calls,
+    pub(crate) timers: Timers,
 }
 
-/// All that is folded.
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Book {
+/// What is known of the execution as a whole.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Data {
     pub(crate) started: Option<Box<Started>>,
     pub(crate) started_time: Timestamp,
     pub(crate) last: EventId,
@@ -120,71 +146,13 @@ pub(crate) struct Book {
     pub(crate) failure: Option<Failure>,
     pub(crate) failed_step: Option<StepId>,
     pub(crate) broken: Option<EventId>,
-    #[serde(with = "checkpoint::sorted")]
-    pub(crate) frames: FxHashMap<FrameId, Frame>,
-    /// Frames with something to do, in the order they became ready.
-    pub(crate) ready: VecDeque<FrameId>,
-    /// Calls that have been scheduled and are not over.
-    pub(crate) calls: BTreeMap<EventId, InFlight>,
-    /// Timers by due time and the event that set them.
-    #[serde(with = "checkpoint::pairs")]
-    pub(crate) timers: BTreeMap<(Timestamp, EventId), TimerFor>,
-    /// Calls given up whose report, should it come, is to be noted.
-    pub(crate) abandoned: BTreeSet<EventId>,
-    /// Calls given up whose report came and is noted.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) noted: BTreeSet<EventId>,
     pub(crate) ending: Option<Ending>,
     /// Steps that wait for an operator, by their `ManualRequested`.
     pub(crate) manual: BTreeMap<EventId, FrameId>,
-    /// The same, come while something was being undone: it takes effect when that has ended.
+    /// An end that came while something was being undone: it takes effect when that has ended.
     pub(crate) late_ending: Option<Ending>,
     /// The flow's input, where a program made it.
     pub(crate) flow_input: Option<Object>,
-    /// How many rollbacks are in progress.
-    pub(crate) undoing: u32,
-    /// How many calls are still to be sent. Rebuilt on loading.
-    #[serde(skip)]
-    pub(crate) unsent: usize,
-    /// How many calls are to wait in queues. Rebuilt on loading.
-    #[serde(skip)]
-    pub(crate) queued: usize,
-}
-
-/// A call that is not over.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct InFlight {
-    pub(crate) frame: FrameId,
-    pub(crate) rollback: bool,
-    /// The send was acknowledged.
-    pub(crate) submitted: bool,
-    pub(crate) timeout_at: Option<Timestamp>,
-    /// It waits in a queue until a worker takes it: nobody sends it.
-    #[serde(default)]
-    pub(crate) queued: bool,
-    /// How long a worker may have it, in milliseconds.
-    #[serde(default)]
-    pub(crate) timeout_ms: Option<u64>,
-}
-
-impl InFlight {
-    /// Whether it is still to be sent.
-    pub(crate) fn is_unsent(&self) -> bool {
-        !self.submitted && !self.queued
-    }
-}
-
-/// What a timer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) enum TimerFor {
-    /// The execution's own bound.
-    Execution,
-    /// The bound of the call that set it.
-    Call,
-    /// Anything a frame waits for: a wait, a retry, a poll, a composite's bound.
-    Frame(FrameId),
-    /// A retry of the rollback in that frame.
-    Rollback(FrameId),
 }
 
 /// The execution is being brought to an end from outside.
@@ -206,8 +174,10 @@ impl State {
         Self {
             execution: execution.into(),
             limits,
-            book: Book::default(),
-            recent: None,
+            data: Data::default(),
+            frames: Frames::default(),
+            calls: Calls::default(),
+            timers: Timers::default(),
         }
     }
 
@@ -218,65 +188,65 @@ impl State {
 
     /// Where the execution stands.
     pub fn status(&self) -> Status {
-        match self.book.status {
-            Status::Running if !self.book.manual.is_empty() => Status::Manual,
+        match self.data.status {
+            Status::Running if !self.data.manual.is_empty() => Status::Manual,
             status => status,
         }
     }
 
     /// Number of the last event; how many there are.
     pub fn last_event(&self) -> EventId {
-        self.book.last
+        self.data.last
     }
 
     /// Time of the last event.
     pub fn last_time(&self) -> Timestamp {
-        self.book.last_time
+        self.data.last_time
     }
 
     /// What the execution was started with.
     pub fn started(&self) -> Option<&Started> {
-        self.book.started.as_deref()
+        self.data.started.as_deref()
     }
 
     /// When it began.
     pub fn started_time(&self) -> Timestamp {
-        self.book.started_time
+        self.data.started_time
     }
 
     /// The output of an execution that succeeded.
     pub fn output(&self) -> Option<&Object> {
-        self.book.output.as_ref()
+        self.data.output.as_ref()
     }
 
     /// The error of an execution that ended otherwise or is being undone.
     pub fn failure(&self) -> Option<&Failure> {
-        self.book.failure.as_ref()
+        self.data.failure.as_ref()
     }
 
     /// The step in which that error arose, where it arose in one.
     pub fn failed_step(&self) -> Option<StepId> {
-        self.book.failed_step
+        self.data.failed_step
     }
 
     /// The first event that did not fit, if the history does not fit the flow.
     pub fn broken_at(&self) -> Option<EventId> {
-        self.book.broken
+        self.data.broken
     }
 
     /// Whether pure work is left over from the last turn.
     pub fn must_continue(&self) -> bool {
-        !self.book.ready.is_empty() && self.book.broken.is_none()
+        self.frames.next_ready().is_some() && self.data.broken.is_none()
     }
 
     /// Whether a call is known, not over, and its sending not acknowledged.
     pub fn is_to_be_sent(&self, call: EventId) -> bool {
-        self.book.calls.get(&call).is_some_and(|call| !call.submitted)
+        self.calls.get(call).is_some_and(|call| !call.submitted)
     }
 
     /// Whether a call is known, not over, and waits in a queue or is in the hands of a worker.
     pub fn is_queued(&self, call: EventId) -> bool {
-        self.book.calls.get(&call).is_some_and(|call| call.queued)
+        self.calls.get(call).is_some_and(|call| call.queued)
     }
 
     /// Whether nothing is left but to wait: for a time, for the end of calls whose sending was acknowledged, or for workers
@@ -284,28 +254,22 @@ impl State {
     pub fn is_asleep(&self, queues: bool) -> bool {
         matches!(self.status(), Status::Running | Status::Manual | Status::RollingBack)
             && !self.must_continue()
-            && self.book.unsent == 0
-            && (queues || self.book.queued == 0)
-    }
-
-    /// Counts anew what is still to be sent.
-    pub(crate) fn count_unsent(&mut self) {
-        self.book.unsent = self.book.calls.values().filter(|call| call.is_unsent()).count();
-        self.book.queued = self.book.calls.values().filter(|call| call.queued).count();
+            && !self.calls.has_unsent()
+            && (queues || !self.calls.has_queued())
     }
 
     /// Whether a call was given up: cancelled, or out of time.
     pub fn was_given_up(&self, call: EventId) -> bool {
-        self.book.abandoned.contains(&call) || self.book.noted.contains(&call)
+        self.calls.is_abandoned(call) || self.calls.is_noted(call)
     }
 
     /// All calls given up on which no late report was noted.
     pub fn given_up(&self) -> impl Iterator<Item = EventId> + '_ {
-        self.book.abandoned.iter().copied()
+        self.calls.abandoned()
     }
 
     /// Whether a call is known and not over.
     pub fn is_in_flight(&self, call: EventId) -> bool {
-        self.book.calls.contains_key(&call)
+        self.calls.get(call).is_some()
     }
 }

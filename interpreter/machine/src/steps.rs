@@ -12,17 +12,36 @@ mod attempt;
 mod choice;
 mod failing;
 mod flow;
-mod foreach;
-mod parallel;
+pub(crate) mod foreach;
+pub(crate) mod parallel;
 mod simple;
 mod task;
 mod wait;
 
 pub(crate) use failing::{Tried, retry_scheduled};
 
-use crate::state::{At, Frame, FrameId, Inside, Phase, State, Visit};
+use crate::state::{At, Children, Frame, FrameId, Inside, Phase, State, Visit};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{Step, StepKind};
+
+/// Whether a list more of a parallel or foreach may run now. What has begun counts, whoever lets the next one go on.
+pub(crate) fn has_room(kind: &StepKind, children: &Children) -> bool {
+    let max = match kind {
+        StepKind::Foreach(foreach) => foreach::max_running(foreach),
+        StepKind::Parallel(parallel) => parallel::max_running(parallel),
+        _ => 0,
+    };
+    children.live.len() < max
+}
+
+/// Whether a list of a parallel or foreach is to begin now.
+pub(crate) fn may_begin(kind: &StepKind, children: &Children) -> bool {
+    match kind {
+        StepKind::Foreach(foreach) => foreach::next_iteration(foreach, children).is_some(),
+        StepKind::Parallel(parallel) => parallel::next_branch(parallel, children).is_some(),
+        _ => false,
+    }
+}
 
 impl State {
     /// One thing the step a frame is in has to do.
@@ -53,7 +72,7 @@ impl State {
 
     /// The step a frame is in, as the state and as the flow has it.
     pub(crate) fn visit_and_step<'s, 'f>(&'s self, turn: &Turn<'f>, id: FrameId) -> Option<(&'s Visit, &'f Step)> {
-        let visit = match &self.book.frames.get(&id)?.at {
+        let visit = match &self.frames.get(id)?.at {
             At::In(visit) => visit,
             _ => return None,
         };
@@ -62,6 +81,6 @@ impl State {
 
     /// The frame of that number.
     pub(crate) fn frame(&self, id: FrameId) -> Option<&Frame> {
-        self.book.frames.get(&id)
+        self.frames.get(id)
     }
 }

@@ -95,7 +95,7 @@ impl State {
     /// Makes the next event, applies it and puts it out.
     pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: Place, detail: Detail) {
         let event = Event {
-            id: self.book.last.next(),
+            id: self.data.last.next(),
             caused_by: place.caused_by,
             time: turn.now,
             step: place.step,
@@ -111,7 +111,7 @@ impl State {
 
     /// The place of the step a frame is in, following on the frame's last event.
     pub(crate) fn place(&self, id: FrameId) -> Place {
-        let frame = self.book.frames.get(&id);
+        let frame = self.frames.get(id);
         Place {
             frame: id,
             step: frame.and_then(|frame| frame.visit()).map(|visit| visit.step),

@@ -41,7 +41,7 @@ impl State {
         let Some(undoing) = self.frame(id).and_then(|frame| frame.undoing.as_ref()) else {
             return;
         };
-        let last = self.frame(id).map_or(self.book.last, |frame| frame.last);
+        let last = self.frame(id).map_or(self.data.last, |frame| frame.last);
         let Some(run) = &undoing.current else {
             let Some(next) = undoing.queue.last() else {
                 return;
@@ -136,7 +136,7 @@ impl State {
                 entered: run.started,
                 visit: 1,
                 attempt,
-                call: waits.then(|| self.book.last.next().next()),
+                call: waits.then(|| self.data.last.next().next()),
                 polls: None,
                 retry_value,
                 failure: self.failure_being_undone(turn, id),

@@ -31,32 +31,30 @@ impl State {
                     failure: timed_out(flow, error),
                     retry_after: 0,
                 };
-                self.book.frames.get_mut(&id)?.active()?.redeliver = redeliver.unwrap_or(0);
-                self.close_call(event.caused_by);
-                self.book.abandoned.insert(event.caused_by);
+                self.frames.get_mut(id)?.active()?.redeliver = redeliver.unwrap_or(0);
+                self.give_up_call(event.caused_by);
             }
             Detail::TaskCancelled { of, .. } => {
                 self.task_run_of(id, *of)?.phase = TaskPhase::Cancelled;
-                self.close_call(*of);
-                self.book.abandoned.insert(*of);
-                if self.book.ending.is_some() {
-                    self.settle_ending(flow);
+                self.give_up_call(*of);
+                if self.data.ending.is_some() {
+                    self.end_if_closed(flow);
                 } else {
-                    self.settle_outward(flow, id);
+                    self.update_ready_queue_outward(flow, id);
                 }
                 return Some(());
             }
             _ => return None,
         }
-        self.settle(flow, id);
-        if self.book.ending.is_some() {
-            self.settle_ending(flow);
+        self.update_ready_queue(flow, id);
+        if self.data.ending.is_some() {
+            self.end_if_closed(flow);
         }
         Some(())
     }
 
     fn fold_scheduled(&mut self, event: EventId, id: FrameId, scheduled: &Scheduled) -> Option<()> {
-        self.book.frames.get_mut(&id)?.active()?.calls = scheduled.call;
+        self.frames.get_mut(id)?.active()?.calls = scheduled.call;
         let run = self.task_run(id)?;
         if !matches!(run.phase, TaskPhase::Ready) {
             return None;
@@ -78,7 +76,7 @@ impl State {
         receipt: Option<&Value>,
         execution: Option<&Text>,
     ) -> Option<()> {
-        self.submit_call(event.caused_by)?;
+        self.calls.acknowledge(event.caused_by)?;
         let step = event.step.and_then(|step| flow.step(step)).map(|step| &step.kind);
         let polls = matches!(step, Some(StepKind::Task(task)) if task.poll.is_some());
         let pending = pending_of(receipt).filter(|_| polls);
@@ -114,22 +112,22 @@ impl State {
     }
 
     fn fold_poll(&mut self, flow: &Flow, event: EventId, id: FrameId, due: Timestamp) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         let bounded = matches!(flow.step(visit.step)?.timeout, Some(Amount::Fixed(_)));
         let started = visit.started;
         let run = visit.task_mut()?;
         run.phase = TaskPhase::Sleeping { due, timer: event };
         let deadline = run.timeout_at.filter(|_| bounded);
         visit.deadline = deadline;
-        self.book.timers.insert((due, event), TimerFor::Frame(id));
+        self.timers.set(due, event, TimerFor::Frame(id));
         if let Some(deadline) = deadline {
-            self.book.timers.insert((deadline, started), TimerFor::Frame(id));
+            self.timers.set(deadline, started, TimerFor::Frame(id));
         }
         Some(())
     }
 
     fn task_run(&mut self, id: FrameId) -> Option<&mut TaskRun> {
-        self.book.frames.get_mut(&id)?.active()?.task_mut()
+        self.frames.get_mut(id)?.active()?.task_mut()
     }
 
     /// The task's attempt, if it waits for this call.
@@ -147,31 +145,22 @@ impl State {
             queued: is_queue(&scheduled.resource),
             timeout_ms: scheduled.timeout_ms,
         };
-        self.book.unsent += usize::from(in_flight.is_unsent());
-        self.book.queued += usize::from(in_flight.queued);
-        self.book.calls.insert(call, in_flight);
+        self.calls.open(call, in_flight);
         if let Some(due) = scheduled.timeout_at {
-            self.book.timers.insert((due, call), TimerFor::Call);
+            self.timers.set(due, call, TimerFor::Call);
         }
     }
 
-    /// The sending of a call was acknowledged.
-    pub(super) fn submit_call(&mut self, call: EventId) -> Option<()> {
-        let in_flight = self.book.calls.get_mut(&call)?;
-        self.book.unsent = self.book.unsent.saturating_sub(usize::from(in_flight.is_unsent()));
-        in_flight.submitted = true;
-        Some(())
-    }
-
+    /// A call is over: its bound does not count any more.
     pub(super) fn close_call(&mut self, call: EventId) {
-        let Some(in_flight) = self.book.calls.remove(&call) else {
-            return;
-        };
-        self.book.unsent = self.book.unsent.saturating_sub(usize::from(in_flight.is_unsent()));
-        self.book.queued = self.book.queued.saturating_sub(usize::from(in_flight.queued));
-        if let Some(due) = in_flight.timeout_at {
-            self.book.timers.remove(&(due, call));
-        }
+        let bound = self.calls.close(call).and_then(|in_flight| in_flight.timeout_at);
+        self.timers.cancel(bound.map(|due| (due, call)));
+    }
+
+    /// A call is over without its report, which may still come.
+    pub(super) fn give_up_call(&mut self, call: EventId) {
+        let bound = self.calls.give_up(call).and_then(|in_flight| in_flight.timeout_at);
+        self.timers.cancel(bound.map(|due| (due, call)));
     }
 }
 

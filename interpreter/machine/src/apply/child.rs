@@ -1,7 +1,8 @@
 //! Children of composites: branches and iterations.
 
 use crate::event::{Child, Detail, Event, Exit, Failure};
-use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State, Visit};
+use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State};
+use crate::steps::{foreach, parallel};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
 
@@ -17,7 +18,7 @@ impl State {
     fn fold_child_entered(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         let step = event.step?;
         let kind = &flow.step(step)?.kind;
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         // Children entered one after the other follow on what made room for them, not on each other.
         frame.last = event.caused_by;
@@ -56,13 +57,13 @@ impl State {
             }
             _ => {}
         }
-        self.add_frame(event.id, inner);
-        self.settle(flow, id);
+        self.frames.add(event.id, inner);
+        self.update_ready_queue(flow, id);
         Some(())
     }
 
     fn fold_child_exited(&mut self, flow: &Flow, event: &Event, id: FrameId, exit: &Exit) -> Option<()> {
-        let (outer, child) = self.book.frames.get(&id)?.parent?;
+        let (outer, child) = self.frames.get(id)?.parent?;
         let (Child::Branch(number) | Child::Iteration(number)) = child else {
             return None;
         };
@@ -80,41 +81,41 @@ impl State {
             }
             Exit::Failed(failure) => {
                 self.leave_list(flow, id);
-                let origin = match &self.book.frames.get(&id)?.at {
+                let origin = match &self.frames.get(id)?.at {
                     At::Failed(_, _, origin) => *origin,
                     _ => return None,
                 };
-                self.park(flow, outer, id, number)?;
+                self.retain_child(flow, outer, id, number)?;
                 let children = self.children_of(outer)?;
                 children.set_outcome(number, Outcome::Failed(failure.clone()));
                 self.close_if_intolerable(flow, outer, failure, origin)?;
             }
             Exit::Cancelled => {
                 self.cancel_frame(id)?;
-                self.park(flow, outer, id, number)?;
+                self.retain_child(flow, outer, id, number)?;
                 self.children_of(outer)?.set_outcome(number, Outcome::Cancelled);
             }
         }
         self.close_if_met(flow, outer)?;
         self.resume_next(flow, event, outer)?;
-        if let Some(frame) = self.book.frames.get_mut(&outer) {
+        if let Some(frame) = self.frames.get_mut(outer) {
             frame.last = event.id;
         }
-        if self.book.ending.is_some() {
-            self.settle_ending(flow);
+        if self.data.ending.is_some() {
+            self.end_if_closed(flow);
         } else {
-            self.settle_outward(flow, outer);
+            self.update_ready_queue_outward(flow, outer);
         }
         Some(())
     }
 
     pub(super) fn children_of(&mut self, id: FrameId) -> Option<&mut Children> {
-        self.book.frames.get_mut(&id)?.active()?.children_mut()
+        self.frames.get_mut(id)?.active()?.children_mut()
     }
 
     /// A failure leaves the list a frame runs: the frame stays where it failed, and its composite counts it.
     pub(crate) fn leave_list(&mut self, flow: &Flow, id: FrameId) {
-        let Some(frame) = self.book.frames.get_mut(&id) else {
+        let Some(frame) = self.frames.get_mut(id) else {
             return;
         };
         let parent = frame.parent;
@@ -135,31 +136,27 @@ impl State {
         {
             children.failed += 1;
         }
-        self.settle(flow, id);
+        self.update_ready_queue(flow, id);
     }
 
-    /// Keeps a child that did not end well: a redrive goes on from there.
-    fn park(&mut self, flow: &Flow, outer: FrameId, id: FrameId, number: u32) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
-        if frame.queued {
-            frame.queued = false;
-            self.book.ready.retain(|ready| *ready != id);
-        }
+    /// Retains a child that did not end well: a redrive goes on from there.
+    fn retain_child(&mut self, flow: &Flow, outer: FrameId, id: FrameId, number: u32) -> Option<()> {
+        self.frames.set_ready(id, false);
         let children = self.children_of(outer)?;
         children.live.remove(&number)?;
-        children.parked.insert(number, id);
+        children.retained.insert(number, id);
         if children.closing == Some(Closing::Met) {
             // Of a branch that is not wanted any more what had completed stays, to be undone with the rest.
             let mut done = self.completed_in(flow, &[id]);
-            self.clear_pile(id, false);
+            self.clear_undo_stack(id, false);
             self.children_of(outer)?.done.append(&mut done);
         }
         Some(())
     }
 
     fn cancel_frame(&mut self, id: FrameId) -> Option<()> {
-        self.withdraw(id);
-        let frame = self.book.frames.get_mut(&id)?;
+        self.cancel_waits(id);
+        let frame = self.frames.get_mut(id)?;
         frame.at = match std::mem::replace(&mut frame.at, At::Ended) {
             place @ (At::In(_) | At::Before(_) | At::Ended) => At::Cancelled(Box::new(place)),
             other => other,
@@ -169,7 +166,7 @@ impl State {
 
     /// After a failure: ends the composite's attempt unless so many failures are allowed.
     fn close_if_intolerable(&mut self, flow: &Flow, outer: FrameId, last: &Failure, origin: StepId) -> Option<()> {
-        let visit = self.book.frames.get(&outer)?.visit()?;
+        let visit = self.frames.get(outer)?.visit()?;
         let children = visit.children()?;
         if children.closing.is_some() {
             return Some(());
@@ -183,7 +180,7 @@ impl State {
         };
         let closing = match &flow.step(visit.step)?.kind {
             StepKind::Foreach(foreach) => match foreach.tolerance {
-                Some(tolerance) if Children::tolerates(tolerance, children.failed, children.total) => return Some(()),
+                _ if foreach::tolerates(foreach, children.failed, children.total) => return Some(()),
                 Some(_) => branch_failed(format!(
                     "{} of {} iterations failed, the last with {}: {}",
                     children.failed, children.total, last.error, last.cause
@@ -194,7 +191,9 @@ impl State {
                 },
             },
             StepKind::Parallel(parallel) => match parallel.wait_for {
-                WaitFor::Count(count) if self.can_succeed(visit, parallel) >= count => return Some(()),
+                _ if parallel::tolerates(parallel, children, |number| self.is_branch_failing(children, number)) => {
+                    return Some(());
+                }
                 WaitFor::Count(count) => branch_failed(format!(
                     "{count} branches were to succeed and too few are left, the last failed with {}: {}",
                     last.error, last.cause
@@ -210,38 +209,31 @@ impl State {
     }
 
     fn close_if_met(&mut self, flow: &Flow, outer: FrameId) -> Option<()> {
-        let visit = self.book.frames.get(&outer)?.visit()?;
+        let visit = self.frames.get(outer)?.visit()?;
         let children = visit.children()?;
         if children.closing.is_some() {
             return Some(());
         }
         match &flow.step(visit.step)?.kind {
-            StepKind::Parallel(parallel) if children.is_met(parallel.wait_for) => self.set_closing(outer, Closing::Met),
+            StepKind::Parallel(parallel) if parallel::is_met(parallel, children) => {
+                self.set_closing(outer, Closing::Met)
+            }
             _ => Some(()),
         }
     }
 
     fn set_closing(&mut self, outer: FrameId, closing: Closing) -> Option<()> {
-        let visit = self.book.frames.get_mut(&outer)?.active()?;
-        let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+        let visit = self.frames.get_mut(outer)?.active()?;
+        let deadline = visit.take_deadline();
         visit.children_mut()?.closing = Some(closing);
-        self.disarm([deadline, None]);
-        self.freeze(outer);
+        self.timers.cancel(deadline);
+        self.suspend(outer);
         Some(())
     }
 
-    /// How many branches can still succeed; one whose list was left by a failure cannot.
-    pub(crate) fn can_succeed(&self, visit: &Visit, parallel: &starbridge_fdl::graph::Parallel) -> u32 {
-        let Some(children) = visit.children() else {
-            return 0;
-        };
-        let failing = |number: u32| {
-            children
-                .live
-                .get(&number)
-                .and_then(|id| self.book.frames.get(id))
-                .is_some_and(|frame| matches!(frame.at, At::Failed(..)))
-        };
-        children.can_succeed(parallel, &failing)
+    /// Whether a failure left the list of a branch that has not exited.
+    pub(crate) fn is_branch_failing(&self, children: &Children, number: u32) -> bool {
+        let frame = children.live.get(&number).and_then(|id| self.frames.get(*id));
+        frame.is_some_and(|frame| matches!(frame.at, At::Failed(..)))
     }
 }

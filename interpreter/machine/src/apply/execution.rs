@@ -1,7 +1,7 @@
 //! The beginning and the end of an execution.
 
 use crate::event::{Detail, Event, EventId, Failure, Path, Started};
-use crate::state::{Ending, Frame, ROOT, State, Status, TimerFor};
+use crate::state::{Ending, Frame, ROOT, State, Status};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, ListId};
 use starbridge_fdl::value::{Object, Overlay};
@@ -11,39 +11,39 @@ impl State {
         flow.list(ListId(0))?;
         let input = Overlay::new(started.input.clone());
         let root = Frame::new(flow, ListId(0), None, Path::default(), input, event.id);
-        self.book.started = Some(Box::new(started.clone()));
-        self.book.started_time = event.time;
-        self.book.status = Status::Running;
+        self.data.started = Some(Box::new(started.clone()));
+        self.data.started_time = event.time;
+        self.data.status = Status::Running;
         let bound = event.time.plus_millis(flow.timeout);
-        self.book.timers.insert((bound, event.id), TimerFor::Execution);
-        self.add_frame(ROOT, root);
+        self.timers.set_execution_bound(bound, event.id);
+        self.frames.add(ROOT, root);
         Some(())
     }
 
     pub(super) fn fold_flow_input(&mut self, input: &Option<Object>) -> Option<()> {
         let input = input.clone()?;
-        let root = self.book.frames.get_mut(&ROOT)?;
-        root.last = self.book.last.next();
+        let root = self.frames.get_mut(ROOT)?;
+        root.last = self.data.last.next();
         root.input = Overlay::new(input.clone());
         root.data = root.input.clone();
-        self.book.flow_input = Some(input);
+        self.data.flow_input = Some(input);
         Some(())
     }
 
     pub(super) fn fold_end(&mut self, flow: &Flow, event: &Event) -> Option<()> {
         match &event.detail {
             Detail::ExecutionSucceeded { output } => {
-                self.book.output = Some(output.clone());
+                self.data.output = Some(output.clone());
                 self.finish(Status::Succeeded);
             }
             Detail::ExecutionFailed { failure, step } => {
                 self.leave_list(flow, ROOT);
-                self.book.failure = Some(failure.clone());
-                self.book.failed_step = *step;
+                self.data.failure = Some(failure.clone());
+                self.data.failed_step = *step;
                 self.finish(Status::Failed);
             }
-            Detail::ExecutionStopped { failure, .. } if self.book.status == Status::Succeeded => {
-                self.book.status = Status::RollingBack;
+            Detail::ExecutionStopped { failure, .. } if self.data.status == Status::Succeeded => {
+                self.data.status = Status::RollingBack;
                 self.end_from_outside(flow, event.id, Status::RolledBack, failure.clone(), true);
             }
             Detail::ExecutionStopped { failure, .. } => {
@@ -63,61 +63,57 @@ impl State {
 
     /// A stop or timeout: at once, or when the rollback it falls into has ended.
     fn end_from_outside(&mut self, flow: &Flow, event: EventId, status: Status, failure: Failure, undo: bool) {
-        self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
+        self.timers.cancel_execution_bound();
         let ending = Ending {
             status,
             failure,
             undo,
             interrupted: None,
         };
-        if self.book.undoing > 0 {
-            self.book.late_ending = Some(ending);
+        if self.frames.has_rollback() {
+            self.data.late_ending = Some(ending);
         } else {
             self.begin_ending(flow, event, ending);
         }
     }
 
-    /// Freezes everything; the flow's frame then closes it.
+    /// Suspends everything; the flow's frame then closes it.
     pub(crate) fn begin_ending(&mut self, flow: &Flow, event: EventId, ending: Ending) {
-        self.book.timers.retain(|_, timer| *timer != TimerFor::Execution);
-        self.freeze(ROOT);
-        self.withdraw(ROOT);
-        if let Some(root) = self.book.frames.get_mut(&ROOT) {
+        self.timers.cancel_execution_bound();
+        self.suspend(ROOT);
+        self.cancel_waits(ROOT);
+        if let Some(root) = self.frames.get_mut(ROOT) {
             root.last = event;
         }
-        self.book.ending = Some(ending);
-        self.settle_ending(flow);
+        self.data.ending = Some(ending);
+        self.end_if_closed(flow);
     }
 
     /// Ends the execution if it is being brought to its end and nothing is left to wait for or to undo.
-    pub(crate) fn settle_ending(&mut self, flow: &Flow) {
-        let Some(ending) = &self.book.ending else {
+    pub(crate) fn end_if_closed(&mut self, flow: &Flow) {
+        let Some(ending) = &self.data.ending else {
             return;
         };
-        if !self.book.calls.is_empty() || self.book.undoing > 0 {
-            self.settle(flow, ROOT);
+        if !self.calls.is_empty() || self.frames.has_rollback() {
+            self.update_ready_queue(flow, ROOT);
             return;
         }
-        if ending.undo && !self.undo_pile(flow, ROOT).is_empty() {
-            self.book.failure = Some(ending.failure.clone());
-            self.book.status = Status::RollingBack;
-            self.settle(flow, ROOT);
+        if ending.undo && !self.undo_stack(flow, ROOT).is_empty() {
+            self.data.failure = Some(ending.failure.clone());
+            self.data.status = Status::RollingBack;
+            self.update_ready_queue(flow, ROOT);
             return;
         }
         let (status, failure) = (ending.status, ending.failure.clone());
         if status != Status::RolledBack {
-            self.book.failure = Some(failure);
+            self.data.failure = Some(failure);
         }
         self.finish(status);
     }
 
     fn finish(&mut self, status: Status) {
-        self.book.status = status;
-        self.book.timers.clear();
-        for id in std::mem::take(&mut self.book.ready) {
-            if let Some(frame) = self.book.frames.get_mut(&id) {
-                frame.queued = false;
-            }
-        }
+        self.data.status = status;
+        self.timers.clear();
+        self.frames.clear_ready();
     }
 }

@@ -10,41 +10,28 @@ impl State {
     /// The fork has its own name, and neither a parent nor what a parent handed down. Its calls are to be sent, and what is waited for is waited for as long as
     /// was left; the flow's bound counts anew.
     pub(super) fn fold_forked(&mut self, flow: &Flow, event: &Event, name: &Text) -> Option<()> {
-        let started = self.book.started.as_mut()?;
+        let started = self.data.started.as_mut()?;
         started.name = name.clone();
         started.parent = None;
         started.tokens.clear();
-        self.book.abandoned.clear();
-        self.book.noted.clear();
-        let left = event.time.millis_since(self.book.last_time);
-        for call in self.book.calls.values_mut() {
-            call.submitted = false;
-            call.timeout_at = call.timeout_at.map(|at| at.plus_millis(left));
+        let left = event.time.millis_since(self.data.last_time);
+        self.calls.reissue(left);
+        self.frames.for_each_mut(|frame| postpone(flow, frame, left));
+        let mut timers = std::mem::take(&mut self.timers);
+        timers.postpone(
+            left,
+            |(due, _), what| !matches!(what, TimerFor::Frame(id) if self.waits_for_instant(flow, id, due)),
+        );
+        if timers.has_execution_bound() {
+            timers.set_execution_bound(event.time.plus_millis(flow.timeout), event.id);
         }
-        #[expect(clippy::iter_over_hash_type, reason = "each frame is changed by itself")]
-        for frame in self.book.frames.values_mut() {
-            postpone(flow, frame, left);
-        }
-        self.count_unsent();
-        let bounded = self.book.timers.values().any(|what| *what == TimerFor::Execution);
-        let timers = std::mem::take(&mut self.book.timers);
-        for ((due, set_by), what) in timers {
-            let fixed = matches!(what, TimerFor::Frame(id) if self.waits_for_instant(flow, id, due));
-            let due = if fixed { due } else { due.plus_millis(left) };
-            if what != TimerFor::Execution {
-                self.book.timers.insert((due, set_by), what);
-            }
-        }
-        if bounded {
-            let bound = event.time.plus_millis(flow.timeout);
-            self.book.timers.insert((bound, event.id), TimerFor::Execution);
-        }
+        self.timers = timers;
         Some(())
     }
 
     /// Whether that is when a wait for a point in time ends: it does not move.
     fn waits_for_instant(&self, flow: &Flow, id: crate::state::FrameId, due: Timestamp) -> bool {
-        let visit = self.book.frames.get(&id).and_then(Frame::visit);
+        let visit = self.frames.get(id).and_then(Frame::visit);
         visit.is_some_and(|visit| {
             let waits =
                 matches!(visit.phase, Phase::Started(Inside::Wait(WaitRun::Waiting { until, .. })) if until == due);

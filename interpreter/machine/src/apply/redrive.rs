@@ -13,11 +13,12 @@ use crate::state::{
     ArmRun, At, Children, Closing, Done, DoneClass, Ending, Frame, FrameId, Inside, Outcome, Phase, ROOT, State,
     Status, TaskPhase, TimerFor, Visit, WaitRun,
 };
-use starbridge_fdl::graph::{Amount, Flow, StepId, StepKind};
+use crate::steps::has_room;
+use starbridge_fdl::graph::{Amount, Flow, StepId};
 use starbridge_fdl::time::Timestamp;
 use std::collections::BTreeSet;
 
-/// What a redrive, or a place that became free after one, lets go on.
+/// What goes on because of a redrive, or because a child that a redrive lets go on found room.
 struct Resuming<'a> {
     flow: &'a Flow,
     /// The event that does.
@@ -25,17 +26,17 @@ struct Resuming<'a> {
     now: Timestamp,
     /// A rollback failed and goes on: what failed before that stays so.
     undoing: bool,
-    /// How many children go on at once is not looked at.
+    /// All children go on at once, however many may: for a plan.
     unbounded: bool,
     /// What is entered again, by the event that entered it before.
-    again: Vec<(EventId, StepId)>,
+    entered_again: Vec<(EventId, StepId)>,
     /// The lists that go on, outer before inner.
     lists: Vec<FrameId>,
 }
 
 /// How a list in a step goes on.
 enum Next {
-    /// As if nothing had been.
+    /// As it is.
     On,
     /// Inside the step.
     Inside,
@@ -48,7 +49,7 @@ impl State {
     /// `None`: the execution has not ended, or well.
     pub(crate) fn redrive_plan(&self, flow: &Flow) -> Option<(EventId, Vec<StepId>)> {
         let redrivable = matches!(
-            self.book.status,
+            self.data.status,
             Status::Failed | Status::TimedOut | Status::Stopped | Status::RollbackFailed
         );
         if !redrivable {
@@ -56,26 +57,26 @@ impl State {
         }
         let mut resuming = Resuming {
             flow,
-            event: self.book.last.next(),
-            now: self.book.last_time,
-            undoing: self.book.status == Status::RollbackFailed,
+            event: self.data.last.next(),
+            now: self.data.last_time,
+            undoing: self.data.status == Status::RollbackFailed,
             unbounded: true,
-            again: Vec::new(),
+            entered_again: Vec::new(),
             lists: Vec::new(),
         };
         self.clone().resume_all(&mut resuming)?;
-        let mut again = resuming.again;
-        again.sort_unstable();
-        let from = again.first().map(|(entered, _)| *entered);
-        let root = self.book.frames.get(&ROOT)?;
+        let mut entered = resuming.entered_again;
+        entered.sort_unstable();
+        let from = entered.first().map(|(event, _)| *event);
+        let root = self.frames.get(ROOT)?;
         Some((
             from.unwrap_or(root.last),
-            again.into_iter().map(|(_, step)| step).collect(),
+            entered.into_iter().map(|(_, step)| step).collect(),
         ))
     }
 
     pub(super) fn fold_redriven(&mut self, flow: &Flow, event: &Event) -> Option<()> {
-        let undoing = match self.book.status {
+        let undoing = match self.data.status {
             Status::Failed | Status::TimedOut | Status::Stopped => false,
             Status::RollbackFailed => true,
             _ => return None,
@@ -86,19 +87,19 @@ impl State {
             now: event.time,
             undoing,
             unbounded: false,
-            again: Vec::new(),
+            entered_again: Vec::new(),
             lists: Vec::new(),
         };
-        self.recent = None;
+        self.frames.forget_recent();
         self.resume_all(&mut resuming)?;
-        self.settle_resumed(flow, resuming.lists);
+        self.update_resumed(flow, resuming.lists);
         Some(())
     }
 
-    /// A place became free: the next child that a redrive lets go on does.
+    /// A child exited, so there is room: the next child that a redrive lets go on does.
     pub(super) fn resume_next(&mut self, flow: &Flow, event: &Event, outer: FrameId) -> Option<()> {
-        let children = self.book.frames.get(&outer)?.visit()?.children()?;
-        if children.again.is_empty() || self.is_frozen(self.book.frames.get(&outer)?) {
+        let children = self.frames.get(outer)?.visit()?.children()?;
+        if children.to_resume.is_empty() || self.is_suspended(self.frames.get(outer)?) {
             return Some(());
         }
         let mut resuming = Resuming {
@@ -107,81 +108,73 @@ impl State {
             now: event.time,
             undoing: false,
             unbounded: false,
-            again: Vec::new(),
+            entered_again: Vec::new(),
             lists: Vec::new(),
         };
         self.resume_children(&mut resuming, outer)?;
-        self.settle_resumed(flow, resuming.lists);
+        self.update_resumed(flow, resuming.lists);
         Some(())
     }
 
-    fn settle_resumed(&mut self, flow: &Flow, mut lists: Vec<FrameId>) {
+    fn update_resumed(&mut self, flow: &Flow, mut lists: Vec<FrameId>) {
         lists.sort_unstable();
         lists.dedup();
         for id in lists {
-            self.settle(flow, id);
+            self.update_ready_queue(flow, id);
         }
     }
 
     fn resume_all(&mut self, resuming: &mut Resuming<'_>) -> Option<()> {
-        self.book.status = Status::Running;
-        self.book.failure = None;
-        self.book.failed_step = None;
-        let interrupted = self.book.ending.take().and_then(|ending| ending.interrupted);
+        self.data.status = Status::Running;
+        self.data.failure = None;
+        self.data.failed_step = None;
+        let interrupted = self.data.ending.take().and_then(|ending| ending.interrupted);
         if resuming.undoing {
             self.resume_rollbacks(resuming)?;
         }
         if let Some(ending) = interrupted {
-            self.go_on_ending(*ending);
+            self.resume_ending(*ending);
             return Some(());
         }
         self.resume(resuming, ROOT)?;
-        let root = self.book.frames.get(&ROOT)?;
+        let root = self.frames.get(ROOT)?;
         if let Some(undoing) = root.undoing.as_ref().filter(|_| root.undone) {
-            self.book.status = Status::RollingBack;
-            self.book.failure = undoing.failure.clone();
+            self.data.status = Status::RollingBack;
+            self.data.failure = undoing.failure.clone();
         }
-        if self.book.late_ending.is_none() {
+        if self.data.late_ending.is_none() {
             let bound = resuming.now.plus_millis(resuming.flow.timeout);
-            self.book.timers.insert((bound, resuming.event), TimerFor::Execution);
+            self.timers.set_execution_bound(bound, resuming.event);
         }
         Some(())
     }
 
     /// The end that was under way when undoing failed goes on.
-    fn go_on_ending(&mut self, ending: Ending) {
-        self.book.status = Status::RollingBack;
-        self.book.failure = Some(ending.failure.clone());
-        self.book.ending = Some(ending);
+    fn resume_ending(&mut self, ending: Ending) {
+        self.data.status = Status::RollingBack;
+        self.data.failure = Some(ending.failure.clone());
+        self.data.ending = Some(ending);
     }
 
     /// Rollbacks that failed begin once more with the call that could not be undone.
     fn resume_rollbacks(&mut self, resuming: &mut Resuming<'_>) -> Option<()> {
-        let is_failed = |frame: &Frame| frame.undoing.as_ref().is_some_and(|undoing| undoing.failed);
-        let mut failed: Vec<FrameId> = (self.book.frames.iter())
-            .filter(|(_, frame)| is_failed(frame))
-            .map(|(id, _)| *id)
-            .collect();
-        failed.sort_unstable();
-        for id in failed {
-            let frame = self.book.frames.get_mut(&id)?;
+        for id in self.frames.failed_rollbacks() {
+            let frame = self.frames.get_mut(id)?;
             frame.last = resuming.event;
-            take_up(frame);
-            let undoing = frame.undoing.as_mut()?;
-            undoing.failed = false;
+            restore_position(frame);
+            let undoing = self.frames.resume_rollback(id)?;
             if let Some(run) = undoing.current.take() {
-                resuming.again.push((run.started, run.done.step));
+                resuming.entered_again.push((run.started, run.done.step));
                 undoing.queue.push(run.done);
             }
-            self.book.undoing += 1;
             resuming.lists.push(id);
             // Closing let it exit; it exits again when it is undone.
-            if let Some((outer, child)) = self.book.frames.get(&id)?.parent
+            if let Some((outer, child)) = self.frames.get(id)?.parent
                 && let Some(number) = child.number()
             {
-                let visit = self.book.frames.get_mut(&outer)?.visit_mut()?;
+                let visit = self.frames.get_mut(outer)?.visit_mut()?;
                 let children = visit.children_mut()?;
-                if children.unpark(number).is_some() {
+                if children.release(number).is_some() {
                     children.reopen(number);
                 }
             }
@@ -191,20 +184,20 @@ impl State {
 
     /// Lets a list go on.
     fn resume(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         if frame.undoing.is_some() {
             return Some(());
         }
         frame.last = resuming.event;
         resuming.lists.push(id);
-        take_up(frame);
+        restore_position(frame);
         if frame.undone && !resuming.undoing {
             return self.rewind(resuming, id);
         }
         if let At::In(visit) = &mut frame.at
             && resuming.undoing
         {
-            ask_again(visit);
+            request_again(visit);
         }
         match &frame.at {
             At::Before(_) | At::Ended | At::Cancelled(_) => Some(()),
@@ -219,50 +212,50 @@ impl State {
 
     /// A list of which something was undone begins again before the first of that.
     fn rewind(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let Some(rewind) = self.book.frames.get_mut(&id)?.rewind.take() else {
+        let Some(rewind) = self.frames.get_mut(id)?.rewind.take() else {
             return self.enter_again(resuming, id);
         };
         self.leave_place(id)?;
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         frame.undone = false;
         frame.at = At::Before(rewind.step);
         frame.local = rewind.local;
         frame.replaced = rewind.replaced;
-        frame.left_over = None;
+        frame.pending_undo = None;
         frame.visits = rewind.visits;
-        resuming.again.push((rewind.entered, rewind.step));
+        resuming.entered_again.push((rewind.entered, rewind.step));
         self.rebuild_frame(resuming.flow, id)
     }
 
     /// A new visit takes the place of the one a list is in.
     fn enter_again(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let left_over = self.left_over(resuming.flow, id);
+        let pending_undo = self.pending_undo(resuming.flow, id);
         let visit = self.leave_place(id)??;
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         frame.undone = false;
         frame.visits = frame.before(visit.step, visit.entered).visits;
         frame.at = At::Before(visit.step);
-        frame.left_over = left_over;
-        resuming.again.push((visit.entered, visit.step));
+        frame.pending_undo = pending_undo;
+        resuming.entered_again.push((visit.entered, visit.step));
         Some(())
     }
 
     /// What the task a list is in may have done and nobody undid. As with a retry, undoing the new visit undoes it.
-    fn left_over(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
-        let mut pile = Vec::new();
-        let frame = self.book.frames.get_mut(&id)?;
+    fn pending_undo(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
+        let mut stack = Vec::new();
+        let frame = self.frames.get_mut(id)?;
         let step = frame.visit()?.step;
         let of_list = (frame.done).pop_if(|done| done.class == DoneClass::Failed && done.step == step);
-        let frame = self.book.frames.get(&id)?;
-        self.pile_inside(flow, frame, frame.visit()?, &mut pile);
+        let frame = self.frames.get(id)?;
+        self.push_done_inside(flow, frame, frame.visit()?, &mut stack);
         let class = DoneClass::Failed;
-        let done = of_list.or(pile.pop())?;
+        let done = of_list.or(stack.pop())?;
         Some(Box::new(Done { class, ..done }))
     }
 
     /// Takes a list out of the step it is in, with all that is inside.
     fn leave_place(&mut self, id: FrameId) -> Option<Option<Box<Visit>>> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let visit = match std::mem::replace(&mut frame.at, At::Ended) {
             At::In(visit) | At::Failed(visit, ..) => visit,
             _ => return Some(None),
@@ -273,7 +266,7 @@ impl State {
 
     /// The composite a list is in goes on where it was.
     fn resume_inside(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let mut visit = match std::mem::replace(&mut frame.at, At::Ended) {
             At::In(visit) | At::Failed(visit, ..) => visit,
             _ => return None,
@@ -281,7 +274,7 @@ impl State {
         let failed = !matches!(visit.phase, Phase::Started(_));
         let mut inside = match std::mem::replace(&mut visit.phase, Phase::Entered) {
             Phase::Started(inside) => inside,
-            _ => *visit.kept.take()?,
+            _ => *visit.retained_inside.take()?,
         };
         let mut arm = None;
         let mut has_failed = failed;
@@ -304,7 +297,7 @@ impl State {
         visit.retried = 0;
         visit.late = None;
         frame.at = At::In(visit);
-        self.arm_bound(resuming, id)?;
+        self.restart_bound(resuming, id)?;
         if let Some(child) = arm {
             self.resume(resuming, child)?;
         }
@@ -316,11 +309,11 @@ impl State {
     }
 
     /// The attempt's bound counts anew.
-    fn arm_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
-        let visit = self.book.frames.get(&id)?.visit()?;
+    fn restart_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
+        let visit = self.frames.get(id)?.visit()?;
         // A choice's bound does not count the time its arm takes to be undone.
         if let Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) = &visit.phase
-            && self.book.frames.get(child)?.undoing.is_some()
+            && self.frames.get(*child)?.undoing.is_some()
         {
             return Some(());
         }
@@ -328,34 +321,34 @@ impl State {
             Some(Amount::Fixed(millis)) => resuming.now.plus_millis(*millis),
             _ => return Some(()),
         };
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         visit.deadline = Some(bound);
-        let key = (bound, visit.started);
-        self.book.timers.insert(key, TimerFor::Frame(id));
+        let started = visit.started;
+        self.timers.set(bound, started, TimerFor::Frame(id));
         Some(())
     }
 
     /// Which of a composite's children are to go on: all that were given up, and where it failed those that failed too.
     fn choose_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId, failed: bool) -> Option<()> {
-        let children = self.book.frames.get(&id)?.visit()?.children()?;
+        let children = self.frames.get(id)?.visit()?.children()?;
         let live: Vec<FrameId> = children.live.values().copied().collect();
         let goes_on = |number: &u32| match children.outcome(*number) {
             Outcome::Failed(_) => failed && !resuming.undoing,
             _ => true,
         };
-        let again: BTreeSet<u32> = children.parked.keys().copied().filter(goes_on).collect();
-        for &number in &again {
+        let to_resume: BTreeSet<u32> = children.retained.keys().copied().filter(goes_on).collect();
+        for &number in &to_resume {
             if self.children_of(id)?.reopen(number) {
                 self.forget_failure(id)?;
             }
         }
-        self.children_of(id)?.again = again;
+        self.children_of(id)?.to_resume = to_resume;
         for child in live {
-            let frame = self.book.frames.get(&child)?;
+            let frame = self.frames.get(child)?;
             let has_failed = matches!(frame.at, At::Failed(..));
             // A failure that is allowed and undone only has to exit yet.
             if has_failed && (resuming.undoing || frame.undone && !failed) {
-                self.book.frames.get_mut(&child)?.last = resuming.event;
+                self.frames.get_mut(child)?.last = resuming.event;
                 resuming.lists.push(child);
                 continue;
             }
@@ -370,22 +363,18 @@ impl State {
     /// Lets children go on as far as there is room.
     fn resume_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         loop {
-            let visit = self.book.frames.get(&id)?.visit()?;
-            let most = match &resuming.flow.step(visit.step)?.kind {
-                StepKind::Foreach(foreach) => foreach.concurrency,
-                StepKind::Parallel(parallel) => parallel.concurrency.unwrap_or(u32::MAX),
-                _ => return None,
-            };
+            let visit = self.frames.get(id)?.visit()?;
+            let kind = &resuming.flow.step(visit.step)?.kind;
             let children = self.children_of(id)?;
-            let full = children.live.len() >= most as usize && !resuming.unbounded;
-            let Some(&number) = children.again.first() else {
+            let full = !has_room(kind, children) && !resuming.unbounded;
+            let Some(&number) = children.to_resume.first() else {
                 return Some(());
             };
             if full || children.closing.is_some() {
                 return Some(());
             }
-            children.again.remove(&number);
-            let child = children.unpark(number)?;
+            children.to_resume.remove(&number);
+            let child = children.release(number)?;
             self.resume(resuming, child)?;
         }
     }
@@ -398,7 +387,7 @@ impl State {
 }
 
 /// A list that was given up is where it was then.
-fn take_up(frame: &mut Frame) {
+fn restore_position(frame: &mut Frame) {
     match std::mem::replace(&mut frame.at, At::Ended) {
         At::Cancelled(place) => frame.at = *place,
         place => frame.at = place,
@@ -406,7 +395,7 @@ fn take_up(frame: &mut Frame) {
 }
 
 /// A step that waited for an operator asks once more.
-fn ask_again(visit: &mut Visit) {
+fn request_again(visit: &mut Visit) {
     if let Phase::Manual { failure, .. } = &visit.phase {
         visit.phase = Phase::Failed {
             failure: failure.clone(),
@@ -426,7 +415,7 @@ fn next(visit: &Visit, undoing: bool) -> Next {
         Phase::Entered if visit.attempt == 0 => Next::On,
         Phase::Succeeded { .. } => Next::On,
         Phase::Failed { .. } if undoing => Next::On,
-        Phase::Failed { .. } | Phase::Manual { .. } => match visit.kept.as_deref() {
+        Phase::Failed { .. } | Phase::Manual { .. } => match visit.retained_inside.as_deref() {
             Some(Inside::Children(children)) if children.entered == 0 => Next::Again,
             Some(_) => Next::Inside,
             None => Next::Again,

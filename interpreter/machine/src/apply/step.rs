@@ -1,12 +1,12 @@
 //! Steps: entered, started, ended, left.
 
 use crate::effect::is_queue;
-use crate::event::{Child, Detail, Event, EventId, Failure, Resolution};
+use crate::event::{Child, Detail, Event, EventId, Failure};
 use crate::state::{
-    ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
-    Visit, WaitRun, inside_of,
+    ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit,
+    WaitRun,
 };
-use starbridge_fdl::graph::{Amount, Enter, FaultKind, Flow, Leave, Passing, Step, StepId, StepKind};
+use starbridge_fdl::graph::{Amount, Flow, Leave, Passing, Step, StepId, StepKind};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Overlay, Value};
 
@@ -29,12 +29,12 @@ impl State {
             Detail::ManualResolved(resolution) => self.fold_resolved(id, event.caused_by, resolution)?,
             _ => return None,
         }
-        self.settle(flow, id);
+        self.update_ready_queue(flow, id);
         Some(())
     }
 
     fn fold_entered(&mut self, flow: &Flow, event: &Event, id: FrameId, step: StepId) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         match frame.at {
             At::Before(next) if next == step => {}
             _ => return None,
@@ -46,7 +46,7 @@ impl State {
         } else {
             1
         };
-        let left_over = frame.left_over.take();
+        let pending_undo = frame.pending_undo.take();
         frame.at = At::In(Box::new(Visit {
             step,
             entered: event.id,
@@ -54,8 +54,8 @@ impl State {
             attempt: 0,
             started: EventId::default(),
             mapped: None,
-            failed_task: left_over.map(|done| *done),
-            kept: None,
+            failed_task: pending_undo.map(|done| *done),
+            retained_inside: None,
             undone: false,
             late: None,
             calls: 0,
@@ -77,11 +77,10 @@ impl State {
         attempt: u32,
         mapped: Option<Object>,
     ) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
-        let shown = frame.data.clone();
-        let plain = frame.input.clone();
+        let frame = self.frames.get_mut(id)?;
+        let step = flow.step(frame.visit()?.step)?;
+        let input = frame.step_input(step, mapped.as_ref());
         let visit = frame.active()?;
-        let step = flow.step(visit.step)?;
         if !matches!(visit.phase, Phase::Entered) || event.step != Some(visit.step) {
             return None;
         }
@@ -91,22 +90,22 @@ impl State {
         visit.redeliver = 0;
         visit.undone = false;
         visit.started = event.id;
-        visit.input = step_input(step, mapped.as_ref(), shown, plain);
+        visit.input = input;
         visit.mapped = mapped;
         visit.phase = Phase::Started(begin(step, &visit.input, event));
         // A task's bound is that of its calls, in `TaskScheduled`; only while it sleeps between polls is it a timer of its own.
         if let (Some(Amount::Fixed(millis)), false) = (&step.timeout, matches!(step.kind, StepKind::Task(_))) {
             let deadline = event.time.plus_millis(*millis);
             visit.deadline = Some(deadline);
-            self.book.timers.insert((deadline, event.id), TimerFor::Frame(id));
+            self.timers.set(deadline, event.id, TimerFor::Frame(id));
         }
         Some(())
     }
 
     fn fold_succeeded(&mut self, flow: &Flow, event: &Event, id: FrameId, output: Option<Object>) -> Option<()> {
-        let parked = self.book.frames.get(&id)?.visit().map(inside_of)?;
-        let mut completed = self.completed_in(flow, &parked);
-        let frame = self.book.frames.get_mut(&id)?;
+        let retained = self.frames.get(id)?.visit().map(Visit::frames_inside)?;
+        let mut completed = self.completed_in(flow, &retained);
+        let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         let At::In(visit) = &mut frame.at else {
             return None;
@@ -121,7 +120,7 @@ impl State {
             Leave::Local => local,
             Leave::Nothing | Leave::Program(_) => Object::new(),
         });
-        let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+        let deadline = visit.take_deadline();
         visit.phase = Phase::Succeeded { output, goto };
         visit.failed_task = None;
         let (step, entered) = (visit.step, visit.entered);
@@ -131,15 +130,15 @@ impl State {
             frame.rewind = Some(Box::new(frame.before(step, entered)));
         }
         frame.done.append(&mut done);
-        self.disarm([deadline, None]);
-        for child in parked {
+        self.timers.cancel(deadline);
+        for child in retained {
             self.drop_frame(child);
         }
         Some(())
     }
 
     fn fold_failed(&mut self, flow: &Flow, id: FrameId, step: StepId, failure: &Failure, attempt: u32) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         if visit.step != step {
             return None;
         }
@@ -157,19 +156,19 @@ impl State {
             })) => {
                 let child = *child;
                 self.leave_list(flow, child);
-                match self.book.frames.get(&child).map(|frame| &frame.at) {
+                match self.frames.get(child).map(|frame| &frame.at) {
                     Some(At::Failed(_, _, origin)) => (*origin, 0),
                     _ => return None,
                 }
             }
             _ => (step, 0),
         };
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         let visit = frame.active()?;
         visit.attempt = attempt;
         let failed_task = done_of_task(flow.step(step)?, visit, path, DoneClass::Failed, EventId::default());
-        let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
+        let deadline = visit.take_deadline();
         let inside = std::mem::replace(
             &mut visit.phase,
             Phase::Failed {
@@ -180,10 +179,16 @@ impl State {
             },
         );
         visit.failed_task = failed_task.or(visit.failed_task.take());
-        self.disarm([deadline, None]);
-        self.keep_for_redrive(id, inside);
-        for child in self.book.frames.get(&id)?.visit().map(inside_of).unwrap_or_default() {
-            self.settle(flow, child);
+        self.timers.cancel(deadline);
+        self.retain_inside(id, inside);
+        for child in self
+            .frames
+            .get(id)?
+            .visit()
+            .map(Visit::frames_inside)
+            .unwrap_or_default()
+        {
+            self.update_ready_queue(flow, child);
         }
         Some(())
     }
@@ -196,8 +201,8 @@ impl State {
         goto: Option<StepId>,
         caught: Option<&Object>,
     ) -> Option<()> {
-        self.drop_kept(id);
-        let frame = self.book.frames.get_mut(&id)?;
+        self.drop_retained_inside(id);
+        let frame = self.frames.get_mut(id)?;
         let visit = frame.active()?;
         if visit.step != step {
             return None;
@@ -233,236 +238,26 @@ impl State {
         Some(())
     }
 
-    /// An arm that ended is at once part of its choice: it has no event of its own.
-    fn end_arm(&mut self, flow: &Flow, arm: FrameId) -> Option<()> {
-        let frozen = self.book.frames.get(&arm).is_some_and(|frame| self.is_frozen(frame));
-        if frozen {
-            return Some(());
-        }
-        let frame = self.drop_frame(arm)?;
-        let (parent, _) = frame.parent?;
-        let last = frame.last;
-        let outer = self.book.frames.get_mut(&parent)?;
-        outer.last = last;
-        let visit = outer.active()?;
-        let Phase::Started(Inside::Choice(ArmRun::Running { goto, .. })) = visit.phase else {
-            return None;
-        };
-        visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
-            local: frame.local,
-            goto,
-            done: frame.done,
-        }));
-        self.settle(flow, parent);
-        Some(())
-    }
-
-    fn fold_choice(
-        &mut self,
-        flow: &Flow,
-        event: &Event,
-        id: FrameId,
-        step: StepId,
-        taken: Option<Option<u32>>,
-    ) -> Option<()> {
-        let StepKind::Choice(choice) = &flow.step(step)?.kind else {
-            return None;
-        };
-        let arm = match taken {
-            None => None,
-            Some(None) => Some(choice.default.as_ref()?),
-            Some(Some(number)) => Some(choice.arms.get(number as usize)?),
-        };
-        let frame = self.book.frames.get_mut(&id)?;
-        let path = frame.path.clone();
-        let visit = frame.active()?;
-        if visit.step != step || !matches!(visit.phase, Phase::Started(Inside::Choice(ArmRun::Deciding))) {
-            return None;
-        }
-        let goto = arm.and_then(|arm| arm.goto);
-        let Some((list, number)) = arm.and_then(|arm| arm.list).zip(taken) else {
-            visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
-                local: Object::new(),
-                goto,
-                done: Vec::new(),
-            }));
-            return Some(());
-        };
-        let child = Child::Arm(number);
-        let path = path.inside(step, child);
-        let inner = Frame::new(flow, list, Some((id, child)), path, visit.input.clone(), event.id);
-        visit.phase = Phase::Started(Inside::Choice(ArmRun::Running {
-            child: event.id,
-            goto,
-            closing: None,
-        }));
-        self.add_frame(event.id, inner);
-        Some(())
-    }
-
     fn fold_wait(&mut self, id: FrameId, event: EventId, until: Timestamp) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        let visit = self.frames.get_mut(id)?.active()?;
         match &mut visit.phase {
             Phase::Started(Inside::Wait(run @ WaitRun::New)) => *run = WaitRun::Waiting { until, timer: event },
             _ => return None,
         }
-        self.book.timers.insert((until, event), TimerFor::Frame(id));
+        self.timers.set(until, event, TimerFor::Frame(id));
         Some(())
     }
 
     fn fold_retry(&mut self, id: FrameId, event: EventId, policy: u32, due: Timestamp) -> Option<()> {
-        self.drop_kept(id);
-        let visit = self.book.frames.get_mut(&id)?.active()?;
+        self.drop_retained_inside(id);
+        let visit = self.frames.get_mut(id)?.active()?;
         if !matches!(visit.phase, Phase::Failed { .. }) {
             return None;
         }
         count_retry(&mut visit.retries, policy);
         visit.retried += 1;
         visit.phase = Phase::Retrying { due, timer: event };
-        self.book.timers.insert((due, event), TimerFor::Frame(id));
-        Some(())
-    }
-
-    fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
-        if !matches!(visit.phase, Phase::Failed { .. }) {
-            return None;
-        }
-        visit.phase = Phase::Manual {
-            failure: failure.clone(),
-            request,
-        };
-        self.book.manual.insert(request, id);
-        Some(())
-    }
-
-    /// `retry` begins another attempt with all counts as they are, `succeed` gives the output, `fail` is final.
-    fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
-        self.book.manual.remove(&request)?;
-        let visit = self.book.frames.get_mut(&id)?.active()?;
-        let Phase::Manual { failure, .. } = &visit.phase else {
-            return None;
-        };
-        let step = visit.step;
-        let again = resolution.action.as_str() == "retry";
-        visit.phase = match resolution.action.as_str() {
-            "retry" => Phase::Entered,
-            "succeed" => Phase::Succeeded {
-                output: resolution.output.clone().unwrap_or_default(),
-                goto: None,
-            },
-            "fail" => Phase::Failed {
-                failure: resolution.failure.clone().unwrap_or_else(|| failure.clone()),
-                origin: step,
-                retry_after: 0,
-                uncatchable: true,
-            },
-            _ => return None,
-        };
-        if again {
-            self.drop_kept(id);
-        }
-        Some(())
-    }
-
-    fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {
-        let seconds = |millis: Option<&Amount>| match millis {
-            Some(Amount::Fixed(millis)) => millis / 1000,
-            _ => 0,
-        };
-        let visit = self.book.frames.get_mut(&id)?.active()?;
-        if visit.deadline.is_some() && visit.started == of {
-            let deadline = visit.deadline.take()?;
-            let bound = seconds(flow.step(visit.step)?.timeout.as_ref());
-            let failure = crate::turn::failure(
-                &flow.fault_names.name(&FaultKind::Timeout),
-                &format!("the step took longer than {bound} seconds"),
-            );
-            self.book.timers.remove(&(deadline, of));
-            if self.is_undoing_inside(id) {
-                self.book.frames.get_mut(&id)?.active()?.late = Some(failure);
-                return Some(());
-            }
-            return self.time_out(id, failure);
-        }
-        let key = match &mut visit.phase {
-            Phase::Retrying { due, timer } if *timer == of => {
-                let key = (*due, of);
-                visit.phase = Phase::Entered;
-                key
-            }
-            Phase::Started(Inside::Wait(run)) => match run {
-                WaitRun::Waiting { until, timer } if *timer == of => {
-                    let key = (*until, of);
-                    *run = WaitRun::Over;
-                    key
-                }
-                _ => return None,
-            },
-            Phase::Started(Inside::Task(run)) => match run.phase {
-                TaskPhase::Sleeping { due, timer } if timer == of => {
-                    run.phase = TaskPhase::Ready;
-                    let keys = visit.deadline.take().map(|deadline| (deadline, visit.started));
-                    self.book.timers.remove(&(due, of));
-                    self.disarm([keys, None]);
-                    return Some(());
-                }
-                _ => return None,
-            },
-            _ => return None,
-        };
-        self.book.timers.remove(&key);
-        Some(())
-    }
-
-    /// A rollback has ended: bounds that ran out meanwhile take effect, from inside out.
-    pub(super) fn take_late_effects(&mut self, from: FrameId) -> Option<()> {
-        let mut next = self.book.frames.get(&from)?.parent;
-        while let Some((id, _)) = next {
-            next = self.book.frames.get(&id)?.parent;
-            let late = self
-                .book
-                .frames
-                .get(&id)?
-                .visit()
-                .is_some_and(|visit| visit.late.is_some());
-            if late && !self.is_undoing_inside(id) {
-                let failure = self.book.frames.get_mut(&id)?.active()?.late.take()?;
-                self.time_out(id, failure)?;
-            }
-        }
-        Some(())
-    }
-
-    /// An attempt has had its time: what runs inside is closed.
-    fn time_out(&mut self, id: FrameId, failure: Failure) -> Option<()> {
-        let visit = self.book.frames.get_mut(&id)?.active()?;
-        let origin = visit.step;
-        let sleeping = match &mut visit.phase {
-            Phase::Started(Inside::Children(children)) => {
-                if children.closing.is_none() {
-                    children.closing = Some(Closing::Failed { failure, origin });
-                }
-                None
-            }
-            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => {
-                *closing = Some(failure);
-                None
-            }
-            Phase::Started(Inside::Task(run)) => {
-                let phase = TaskPhase::Faulted {
-                    failure,
-                    retry_after: 0,
-                };
-                match std::mem::replace(&mut run.phase, phase) {
-                    TaskPhase::Sleeping { due, timer } => Some((due, timer)),
-                    _ => None,
-                }
-            }
-            _ => return None,
-        };
-        self.disarm([sleeping, None]);
-        self.freeze(id);
+        self.timers.set(due, event, TimerFor::Frame(id));
         Some(())
     }
 }
@@ -475,20 +270,6 @@ pub(super) fn count_retry(retries: &mut Vec<u32>, policy: u32) {
     }
     if let Some(count) = retries.get_mut(index) {
         *count += 1;
-    }
-}
-
-/// The input of a step: the mapped one, or what it sees by default.
-pub(crate) fn step_input(step: &Step, mapped: Option<&Object>, shown: Overlay, plain: Overlay) -> Overlay {
-    let input = match (mapped, &step.enter) {
-        (Some(mapped), _) => return Overlay::new(mapped.clone()),
-        (None, Enter::Input) => plain,
-        (None, _) => shown,
-    };
-    match step.kind {
-        // Laid over by each child, so it is merged once.
-        StepKind::Parallel(_) | StepKind::Foreach(_) => input.flattened(),
-        _ => input,
     }
 }
 

@@ -20,30 +20,28 @@ impl State {
             }
             _ => self.fold_rollback_attempt(flow, event, id)?,
         }
-        self.settle(flow, id);
-        if self.book.ending.is_some() {
-            self.settle_ending(flow);
+        self.update_ready_queue(flow, id);
+        if self.data.ending.is_some() {
+            self.end_if_closed(flow);
         }
         Some(())
     }
 
     fn fold_rollback_started(&mut self, flow: &Flow, event: EventId, id: FrameId, of: EventId) -> Option<()> {
-        if self.book.frames.get(&id)?.undoing.is_none() {
+        if self.frames.get(id)?.undoing.is_none() {
             let failure = self.failure_to_undo(id);
             if !self.inside_is_undone(id) {
-                self.disarm_choice(id);
+                self.cancel_choice_bound(id);
             }
-            let pile = self.take_pile(flow, id);
+            let stack = self.take_undo_stack(flow, id);
             self.leave_list(flow, id);
-            if id == ROOT && self.book.ending.is_none() && !self.inside_is_undone(ROOT) {
-                self.book.status = Status::RollingBack;
-                self.book.failure = failure.clone();
+            if id == ROOT && self.data.ending.is_none() && !self.inside_is_undone(ROOT) {
+                self.data.status = Status::RollingBack;
+                self.data.failure = failure.clone();
             }
-            let frame = self.book.frames.get_mut(&id)?;
-            frame.undoing = Some(Box::new(Undoing::new(pile, failure)));
-            self.book.undoing += 1;
+            self.frames.begin_rollback(id, Undoing::new(stack, failure))?;
         }
-        let undoing = self.book.frames.get_mut(&id)?.undoing.as_mut()?;
+        let undoing = self.frames.get_mut(id)?.undoing.as_mut()?;
         let done = undoing.queue.pop()?;
         if done.call != of || undoing.current.is_some() {
             return None;
@@ -62,32 +60,31 @@ impl State {
     }
 
     /// What an arm did is about to be undone: its choice's bound does not count the time that takes.
-    fn disarm_choice(&mut self, arm: FrameId) {
-        let parent = self.book.frames.get(&arm).and_then(|frame| frame.parent);
+    fn cancel_choice_bound(&mut self, arm: FrameId) {
+        let parent = self.frames.get(arm).and_then(|frame| frame.parent);
         if let Some((outer, Child::Arm(_))) = parent
-            && let Some(visit) = self.book.frames.get_mut(&outer).and_then(Frame::active)
+            && let Some(visit) = self.frames.get_mut(outer).and_then(Frame::active)
         {
-            let deadline = visit.deadline.take().map(|deadline| (deadline, visit.started));
-            self.disarm([deadline, None]);
+            let deadline = visit.take_deadline();
+            self.timers.cancel(deadline);
         }
     }
 
     fn fold_rollback_succeeded(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         let undoing = frame.undoing.as_mut()?;
         undoing.current = None;
         if undoing.queue.is_empty() {
-            frame.undoing = None;
-            self.book.undoing -= 1;
+            self.frames.end_rollback(id)?;
             self.take_late_effects(id)?;
-            if self.book.undoing == 0
-                && self.book.ending.is_none()
-                && let Some(late) = self.book.late_ending.take()
+            if !self.frames.has_rollback()
+                && self.data.ending.is_none()
+                && let Some(late) = self.data.late_ending.take()
             {
-                let last = self.book.last.next();
+                let last = self.data.last.next();
                 self.begin_ending(flow, last, late);
             }
-            self.settle_outward(flow, id);
+            self.update_ready_queue_outward(flow, id);
         }
         Some(())
     }
@@ -100,16 +97,12 @@ impl State {
         id: FrameId,
         original: Option<&Failure>,
     ) -> Option<()> {
-        let undoing = self.book.frames.get_mut(&id)?.undoing.as_mut()?;
-        undoing.failed = true;
-        undoing.failure = undoing.failure.take().or_else(|| original.cloned());
-        let failure = undoing.failure.clone();
-        self.book.undoing -= 1;
-        let failure = match &self.book.ending {
+        let failure = self.frames.fail_rollback(id, original)?;
+        let failure = match &self.data.ending {
             Some(ending) => ending.failure.clone(),
             None => failure.unwrap_or_else(|| crate::turn::failure("", "")),
         };
-        let interrupted = match &self.book.ending {
+        let interrupted = match &self.data.ending {
             Some(ending) if ending.status == Status::RollbackFailed => ending.interrupted.clone(),
             ending => ending.clone().map(Box::new),
         };
@@ -119,9 +112,9 @@ impl State {
             undo: false,
             interrupted,
         };
-        if self.book.ending.is_some() {
-            self.book.ending = Some(ending);
-            self.settle_ending(flow);
+        if self.data.ending.is_some() {
+            self.data.ending = Some(ending);
+            self.end_if_closed(flow);
         } else {
             self.begin_ending(flow, event, ending);
         }
@@ -130,7 +123,7 @@ impl State {
 
     /// An attempt at undoing.
     fn fold_rollback_attempt(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
-        let run = self.book.frames.get_mut(&id)?.undoing.as_mut()?.current.as_mut()?;
+        let run = self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?;
         let phase = match &event.detail {
             Detail::StepStarted { attempt, input, .. } => {
                 run.attempt = *attempt;
@@ -150,7 +143,7 @@ impl State {
                 return Some(());
             }
             Detail::TaskSubmitted { .. } => {
-                self.submit_call(event.caused_by)?;
+                self.calls.acknowledge(event.caused_by)?;
                 return Some(());
             }
             Detail::StepFailed { failure, attempt } => {
@@ -167,7 +160,7 @@ impl State {
             Detail::RetryScheduled { policy, due, .. } => {
                 count_retry(&mut run.retries, *policy);
                 run.retried += 1;
-                self.book.timers.insert((*due, event.id), TimerFor::Rollback(id));
+                self.timers.set(*due, event.id, TimerFor::Rollback(id));
                 UndoPhase::Retrying {
                     due: *due,
                     timer: event.id,
@@ -175,7 +168,7 @@ impl State {
             }
             Detail::TimerFired { of } => match run.phase {
                 UndoPhase::Retrying { due, timer } if timer == *of => {
-                    self.book.timers.remove(&(due, timer));
+                    self.timers.cancel([(due, timer)]);
                     UndoPhase::Entered
                 }
                 _ => return None,
@@ -186,32 +179,31 @@ impl State {
                     run.redeliver = redeliver.unwrap_or(0);
                 }
                 if matches!(event.detail, Detail::TaskTimedOut { .. }) {
-                    self.book.abandoned.insert(event.caused_by);
+                    self.give_up_call(event.caused_by);
                 }
                 self.close_call(event.caused_by);
                 phase
             }
         };
-        self.book.frames.get_mut(&id)?.undoing.as_mut()?.current.as_mut()?.phase = phase;
+        self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?.phase = phase;
         Some(())
     }
 
     /// Whether what a frame undoes is what is inside its step, not what its list did.
     fn inside_is_undone(&self, id: FrameId) -> bool {
-        self.book.ending.is_none()
+        self.data.ending.is_none()
             && self
-                .book
                 .frames
-                .get(&id)
+                .get(id)
                 .is_some_and(|frame| matches!(&frame.at, At::In(visit) if matches!(visit.phase, Phase::Started(_))))
     }
 
     /// The failure for which a frame begins to undo.
     fn failure_to_undo(&self, id: FrameId) -> Option<Failure> {
-        if let Some(ending) = &self.book.ending {
+        if let Some(ending) = &self.data.ending {
             return Some(ending.failure.clone());
         }
-        match &self.book.frames.get(&id)?.at {
+        match &self.frames.get(id)?.at {
             At::Failed(_, failure, _) => Some(failure.clone()),
             At::In(visit) => match &visit.phase {
                 Phase::Failed { failure, .. } => Some(failure.clone()),
@@ -222,55 +214,55 @@ impl State {
     }
 
     /// What a failure in this frame would undo: what is inside its step while that is being closed, else what its list did.
-    pub(crate) fn undo_pile(&self, flow: &Flow, id: FrameId) -> Vec<Done> {
-        let mut pile = Vec::new();
-        if let Some(frame) = self.book.frames.get(&id) {
+    pub(crate) fn undo_stack(&self, flow: &Flow, id: FrameId) -> Vec<Done> {
+        let mut stack = Vec::new();
+        if let Some(frame) = self.frames.get(id) {
             match &frame.at {
-                At::In(visit) if self.inside_is_undone(id) => self.pile_inside(flow, frame, visit, &mut pile),
-                _ => self.pile_of(flow, frame, &mut pile),
+                At::In(visit) if self.inside_is_undone(id) => self.push_done_inside(flow, frame, visit, &mut stack),
+                _ => self.push_done_of(flow, frame, &mut stack),
             }
         }
-        pile
+        stack
     }
 
     /// What completed in these frames and is left to be undone.
     pub(crate) fn completed_in(&self, flow: &Flow, frames: &[FrameId]) -> Vec<Done> {
-        let mut pile = Vec::new();
-        for frame in frames.iter().filter_map(|id| self.book.frames.get(id)) {
-            self.pile_of(flow, frame, &mut pile);
+        let mut stack = Vec::new();
+        for frame in frames.iter().filter_map(|id| self.frames.get(*id)) {
+            self.push_done_of(flow, frame, &mut stack);
         }
-        pile.retain(|done| done.class == DoneClass::Completed);
-        pile
+        stack.retain(|done| done.class == DoneClass::Completed);
+        stack
     }
 
     /// All that a frame did and that is left to be undone.
-    pub(crate) fn pile_of(&self, flow: &Flow, frame: &Frame, pile: &mut Vec<Done>) {
-        pile.extend(frame.done.iter().cloned());
+    pub(crate) fn push_done_of(&self, flow: &Flow, frame: &Frame, stack: &mut Vec<Done>) {
+        stack.extend(frame.done.iter().cloned());
         if let Some(visit) = frame.visit() {
-            self.pile_inside(flow, frame, visit, pile);
+            self.push_done_inside(flow, frame, visit, stack);
         }
     }
 
-    pub(super) fn pile_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, pile: &mut Vec<Done>) {
+    pub(super) fn push_done_inside(&self, flow: &Flow, frame: &Frame, visit: &Visit, stack: &mut Vec<Done>) {
         let cancelled = |done: Done| Done {
             class: DoneClass::Cancelled,
             order: done.call,
             ..done
         };
         match &visit.phase {
-            Phase::Failed { .. } => pile.extend(visit.failed_task.clone()),
+            Phase::Failed { .. } => stack.extend(visit.failed_task.clone()),
             Phase::Succeeded { .. } => {}
             Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => {
-                if let Some(arm) = self.book.frames.get(child) {
-                    self.pile_of(flow, arm, pile);
+                if let Some(arm) = self.frames.get(*child) {
+                    self.push_done_of(flow, arm, stack);
                 }
             }
-            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => pile.extend(done.iter().cloned()),
+            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => stack.extend(done.iter().cloned()),
             Phase::Started(Inside::Children(children)) => {
-                pile.extend(children.done.iter().cloned());
-                for child in children.live.values().chain(children.parked.values()) {
-                    if let Some(inner) = self.book.frames.get(child) {
-                        self.pile_of(flow, inner, pile);
+                stack.extend(children.done.iter().cloned());
+                for child in children.live.values().chain(children.retained.values()) {
+                    if let Some(inner) = self.frames.get(*child) {
+                        self.push_done_of(flow, inner, stack);
                     }
                 }
             }
@@ -284,27 +276,27 @@ impl State {
                         EventId::default(),
                     )
                 });
-                pile.extend(current.or(visit.failed_task.clone()).map(cancelled));
+                stack.extend(current.or(visit.failed_task.clone()).map(cancelled));
             }
         }
     }
 
     /// Takes what a failure in this frame undoes.
-    fn take_pile(&mut self, flow: &Flow, id: FrameId) -> Vec<Done> {
-        let pile = self.undo_pile(flow, id);
+    fn take_undo_stack(&mut self, flow: &Flow, id: FrameId) -> Vec<Done> {
+        let stack = self.undo_stack(flow, id);
         let inside_only = self.inside_is_undone(id);
-        self.clear_pile(id, inside_only);
-        if let Some(frame) = self.book.frames.get_mut(&id) {
+        self.clear_undo_stack(id, inside_only);
+        if let Some(frame) = self.frames.get_mut(id) {
             match frame.visit_mut() {
                 Some(visit) if inside_only => visit.undone = true,
                 _ => frame.undone = true,
             }
         }
-        pile
+        stack
     }
 
-    pub(super) fn clear_pile(&mut self, id: FrameId, inside_only: bool) {
-        let Some(frame) = self.book.frames.get_mut(&id) else {
+    pub(super) fn clear_undo_stack(&mut self, id: FrameId, inside_only: bool) {
+        let Some(frame) = self.frames.get_mut(id) else {
             return;
         };
         if !inside_only {
@@ -329,14 +321,14 @@ impl State {
                 children
                     .live
                     .values()
-                    .chain(children.parked.values())
+                    .chain(children.retained.values())
                     .copied()
                     .collect()
             }
             _ => return,
         };
         for child in inside {
-            self.clear_pile(child, false);
+            self.clear_undo_stack(child, false);
         }
     }
 }

@@ -1,12 +1,18 @@
 //! Checkpoints: a state written down, so that loading need not fold the whole history. Only ever a shortcut.
 
-use super::{Book, Children, FrameId, Inside, Phase, State, step_input};
+use super::calls::WrittenCalls;
+use super::frames::WrittenFrames;
+use super::{Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, Inside, Phase, State, Status, Timers};
 use crate::MACHINE_VERSION;
-use crate::event::{Child, EventId, Path};
+use crate::event::{Child, EventId, Failure, Path, Started};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Flow, StepKind};
+use starbridge_fdl::graph::{Flow, StepId, StepKind};
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Overlay, Text};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Overlay, Text};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Version of the form of checkpoints.
@@ -35,11 +41,113 @@ pub enum CheckpointError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written<B> {
+struct Written<'a> {
     #[serde(flatten)]
     head: Checkpoint,
     execution: Text,
-    book: B,
+    book: Book<'a>,
+}
+
+/// The parts of a state side by side, in the order and by the names that checkpoints have had since the first.
+#[derive(Serialize, Deserialize)]
+struct Book<'a> {
+    started: Cow<'a, Option<Box<Started>>>,
+    started_time: Timestamp,
+    last: EventId,
+    last_time: Timestamp,
+    status: Status,
+    output: Cow<'a, Option<Object>>,
+    failure: Cow<'a, Option<Failure>>,
+    failed_step: Option<StepId>,
+    broken: Option<EventId>,
+    #[serde(with = "sorted")]
+    frames: Cow<'a, FxHashMap<FrameId, Frame>>,
+    ready: Cow<'a, VecDeque<FrameId>>,
+    calls: Cow<'a, BTreeMap<EventId, InFlight>>,
+    timers: Cow<'a, Timers>,
+    abandoned: Cow<'a, BTreeSet<EventId>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    noted: Cow<'a, BTreeSet<EventId>>,
+    ending: Cow<'a, Option<Ending>>,
+    manual: Cow<'a, BTreeMap<EventId, FrameId>>,
+    late_ending: Cow<'a, Option<Ending>>,
+    flow_input: Cow<'a, Option<Object>>,
+    undoing: u32,
+}
+
+fn is_empty(events: &BTreeSet<EventId>) -> bool {
+    events.is_empty()
+}
+
+impl<'a> Book<'a> {
+    fn of(state: &'a State) -> Self {
+        let data = &state.data;
+        let WrittenFrames {
+            frames,
+            ready,
+            rollbacks,
+        } = state.frames.to_written();
+        let WrittenCalls {
+            in_flight,
+            abandoned,
+            noted,
+        } = state.calls.to_written();
+        Self {
+            started: Cow::Borrowed(&data.started),
+            started_time: data.started_time,
+            last: data.last,
+            last_time: data.last_time,
+            status: data.status,
+            output: Cow::Borrowed(&data.output),
+            failure: Cow::Borrowed(&data.failure),
+            failed_step: data.failed_step,
+            broken: data.broken,
+            frames,
+            ready,
+            calls: in_flight,
+            timers: Cow::Borrowed(&state.timers),
+            abandoned,
+            noted,
+            ending: Cow::Borrowed(&data.ending),
+            manual: Cow::Borrowed(&data.manual),
+            late_ending: Cow::Borrowed(&data.late_ending),
+            flow_input: Cow::Borrowed(&data.flow_input),
+            undoing: rollbacks,
+        }
+    }
+
+    fn into_state(self, execution: Text, limits: Arc<Limits>) -> State {
+        State {
+            execution,
+            limits,
+            data: Data {
+                started: self.started.into_owned(),
+                started_time: self.started_time,
+                last: self.last,
+                last_time: self.last_time,
+                status: self.status,
+                output: self.output.into_owned(),
+                failure: self.failure.into_owned(),
+                failed_step: self.failed_step,
+                broken: self.broken,
+                ending: self.ending.into_owned(),
+                manual: self.manual.into_owned(),
+                late_ending: self.late_ending.into_owned(),
+                flow_input: self.flow_input.into_owned(),
+            },
+            frames: Frames::from_written(WrittenFrames {
+                frames: self.frames,
+                ready: self.ready,
+                rollbacks: self.undoing,
+            }),
+            calls: Calls::from_written(WrittenCalls {
+                in_flight: self.calls,
+                abandoned: self.abandoned,
+                noted: self.noted,
+            }),
+            timers: self.timers.into_owned(),
+        }
+    }
 }
 
 impl State {
@@ -50,10 +158,10 @@ impl State {
                 format: FORMAT,
                 definition_hash: flow.hash.clone(),
                 machine: MACHINE_VERSION,
-                event: self.book.last,
+                event: self.data.last,
             },
             execution: self.execution.clone(),
-            book: &self.book,
+            book: Book::of(self),
         })
         .unwrap_or_default()
     }
@@ -64,16 +172,10 @@ impl State {
         if head.format != FORMAT || head.machine != MACHINE_VERSION || head.definition_hash != flow.hash {
             return Err(CheckpointError::Other(head));
         }
-        let written: Written<Book> = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;
-        let mut state = Self {
-            execution: written.execution,
-            limits,
-            book: written.book,
-            recent: None,
-        };
-        state.count_unsent();
+        let written: Written<'_> = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;
+        let mut state = written.book.into_state(written.execution, limits);
         state
-            .sound(flow)
+            .validate_invariants(flow)
             .and_then(|()| state.rebuild(flow))
             .ok_or(CheckpointError::Unreadable)?;
         Ok(state)
@@ -81,9 +183,7 @@ impl State {
 
     /// Makes anew what is not written down because it follows: paths and inputs, from outside in.
     fn rebuild(&mut self, flow: &Flow) -> Option<()> {
-        let mut ids: Vec<FrameId> = self.book.frames.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
+        for id in self.frames.ids() {
             self.rebuild_frame(flow, id)?;
         }
         Some(())
@@ -91,12 +191,12 @@ impl State {
 
     /// The same of one frame, where those around it are as they should be.
     pub(crate) fn rebuild_frame(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
-        let parent = self.book.frames.get(&id)?.parent;
+        let parent = self.frames.get(id)?.parent;
         let (path, mut input) = match parent {
             None => (Path::default(), self.root_input()?),
             Some((outer, child)) => self.inside_of_parent(flow, outer, child)?,
         };
-        let frame = self.book.frames.get_mut(&id)?;
+        let frame = self.frames.get_mut(id)?;
         for (key, value) in &frame.extra {
             input.insert(key.clone(), value.clone());
         }
@@ -107,12 +207,13 @@ impl State {
         frame.data = input.clone();
         frame.data.merge(&frame.local);
         frame.input = input;
-        let (shown, plain) = (frame.data.clone(), frame.input.clone());
-        if let Some(visit) = frame.visit_mut()
-            && visit.started > EventId::default()
-            && let Some(step) = flow.step(visit.step)
+        let visit = frame.visit().filter(|visit| visit.started > EventId::default());
+        let step = visit.and_then(|visit| Some((flow.step(visit.step)?, visit.mapped.as_ref())));
+        let input = step.map(|(step, mapped)| (step, frame.step_input(step, mapped)));
+        if let Some((step, input)) = input
+            && let Some(visit) = frame.visit_mut()
         {
-            visit.input = step_input(step, visit.mapped.as_ref(), shown, plain);
+            visit.input = input;
             if let (StepKind::Foreach(foreach), Phase::Started(Inside::Children(children))) =
                 (&step.kind, &mut visit.phase)
             {
@@ -123,15 +224,15 @@ impl State {
     }
 
     fn root_input(&self) -> Option<Overlay> {
-        let input = match &self.book.flow_input {
+        let input = match &self.data.flow_input {
             Some(input) => input.clone(),
-            None => self.book.started.as_ref()?.input.clone(),
+            None => self.data.started.as_ref()?.input.clone(),
         };
         Some(Overlay::new(input))
     }
 
     fn inside_of_parent(&self, flow: &Flow, outer: FrameId, child: Child) -> Option<(Path, Overlay)> {
-        let frame = self.book.frames.get(&outer)?;
+        let frame = self.frames.get(outer)?;
         let visit = frame.visit()?;
         let mut input = visit.input.clone();
         if let (StepKind::Foreach(_), Some(children)) = (&flow.step(visit.step)?.kind, visit.children()) {
@@ -142,11 +243,12 @@ impl State {
 }
 
 /// A hash map, written in the order of its keys.
-pub(super) mod sorted {
+mod sorted {
     use rustc_hash::FxHashMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::borrow::Cow;
 
-    pub(in super::super) fn serialize<K, V, S>(map: &FxHashMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
+    pub(super) fn serialize<K, V, S>(map: &FxHashMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
     where
         K: Ord + Serialize,
         V: Serialize,
@@ -157,13 +259,13 @@ pub(super) mod sorted {
         entries.serialize(serializer)
     }
 
-    pub(in super::super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<FxHashMap<K, V>, D::Error>
+    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<Cow<'static, FxHashMap<K, V>>, D::Error>
     where
-        K: Eq + std::hash::Hash + Deserialize<'de>,
-        V: Deserialize<'de>,
+        K: Clone + Eq + std::hash::Hash + Deserialize<'de>,
+        V: Clone + Deserialize<'de>,
         D: Deserializer<'de>,
     {
-        Vec::<(K, V)>::deserialize(deserializer).map(|entries| entries.into_iter().collect())
+        Vec::<(K, V)>::deserialize(deserializer).map(|entries| Cow::Owned(entries.into_iter().collect()))
     }
 }
 

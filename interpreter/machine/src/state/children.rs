@@ -3,7 +3,7 @@
 use super::{Done, FrameId};
 use crate::event::Failure;
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Budget, Foreach, Parallel, Root, StepId, Tolerance, WaitFor};
+use starbridge_fdl::graph::{Budget, Foreach, Root, StepId};
 use starbridge_fdl::value::{Array, Object, Overlay, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +21,12 @@ pub(crate) struct Children {
     pub(crate) entered: u32,
     /// Those that began and did not exit, by number.
     pub(crate) live: BTreeMap<u32, FrameId>,
-    /// Those that exited but are kept: failed or given up.
-    pub(crate) parked: BTreeMap<u32, FrameId>,
-    /// Those kept that a redrive lets go on as soon as there is room.
-    #[serde(default)]
-    pub(crate) again: BTreeSet<u32>,
+    /// Those that exited without success, by number: a redrive may go on with them.
+    #[serde(rename = "parked")]
+    pub(crate) retained: BTreeMap<u32, FrameId>,
+    /// Those of `retained` that a redrive lets go on as soon as there is room.
+    #[serde(default, rename = "again")]
+    pub(crate) to_resume: BTreeSet<u32>,
     /// Results by number, as far as there are any.
     pub(crate) results: Vec<Outcome>,
     /// Length of the results as JSON.
@@ -77,8 +78,8 @@ impl Children {
             collection: None,
             entered: 0,
             live: BTreeMap::new(),
-            parked: BTreeMap::new(),
-            again: BTreeSet::new(),
+            retained: BTreeMap::new(),
+            to_resume: BTreeSet::new(),
             results: Vec::new(),
             results_len: 0,
             succeeded: 0,
@@ -141,9 +142,9 @@ impl Children {
         matches!(was, Outcome::Failed(_))
     }
 
-    /// A child that was kept runs again.
-    pub(crate) fn unpark(&mut self, number: u32) -> Option<FrameId> {
-        let child = self.parked.remove(&number)?;
+    /// A retained child runs again.
+    pub(crate) fn release(&mut self, number: u32) -> Option<FrameId> {
+        let child = self.retained.remove(&number)?;
         self.live.insert(number, child);
         Some(child)
     }
@@ -169,82 +170,5 @@ impl Children {
                 ),
             })
             .collect()
-    }
-
-    /// Whether so many failures are within what is tolerated.
-    pub(crate) fn tolerates(tolerance: Tolerance, failed: u32, total: u32) -> bool {
-        match tolerance {
-            Tolerance::Count(count) => u64::from(failed) <= count,
-            Tolerance::Percent(percent) => f64::from(failed) * 100.0 <= percent * f64::from(total),
-        }
-    }
-
-    /// The branch to begin next: all it depends on has succeeded; of several the one of highest priority, then the first.
-    pub(crate) fn next_branch(&self, parallel: &Parallel) -> Option<u32> {
-        if parallel
-            .concurrency
-            .is_some_and(|most| self.live.len() >= most as usize)
-        {
-            return None;
-        }
-        let mut best: Option<(u8, u32)> = None;
-        for (number, branch) in (0u32..).zip(&parallel.branches) {
-            let begun = self.live.contains_key(&number)
-                || self.parked.contains_key(&number)
-                || *self.outcome(number) != Outcome::Open;
-            // Priorities order what competes for places; without a bound all begin in their order.
-            let priority = if parallel.concurrency.is_some() {
-                branch.priority
-            } else {
-                0
-            };
-            if begun || best.is_some_and(|(best, _)| best >= priority) {
-                continue;
-            }
-            let ready = branch
-                .depends_on
-                .iter()
-                .all(|&on| matches!(self.outcome(on), Outcome::Done(_)));
-            if ready {
-                best = Some((priority, number));
-            }
-        }
-        best.map(|(_, number)| number)
-    }
-
-    /// How many branches can still succeed, those that have included.
-    pub(crate) fn can_succeed(&self, parallel: &Parallel, failing: &dyn Fn(u32) -> bool) -> u32 {
-        let lost =
-            |number: u32| matches!(self.outcome(number), Outcome::Failed(_) | Outcome::Cancelled) || failing(number);
-        let mut dead: Vec<bool> = (0..self.total).map(lost).collect();
-        // Dependencies form no cycle, so as many rounds as there are branches settle everything; one usually does.
-        loop {
-            let mut changed = false;
-            for (number, branch) in parallel.branches.iter().enumerate() {
-                let waits_for_dead = branch
-                    .depends_on
-                    .iter()
-                    .any(|&on| dead.get(on as usize).copied().unwrap_or(true));
-                if let Some(mark) = dead.get_mut(number)
-                    && !*mark
-                    && waits_for_dead
-                {
-                    *mark = true;
-                    changed = true;
-                }
-            }
-            if !changed {
-                break;
-            }
-        }
-        u32::try_from(dead.iter().filter(|dead| !**dead).count()).unwrap_or(u32::MAX)
-    }
-
-    /// Whether as many branches as wanted have succeeded.
-    pub(crate) fn is_met(&self, wait_for: WaitFor) -> bool {
-        match wait_for {
-            WaitFor::All => self.succeeded >= self.total,
-            WaitFor::Count(count) => self.succeeded >= count,
-        }
     }
 }

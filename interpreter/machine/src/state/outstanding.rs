@@ -12,7 +12,7 @@ impl State {
     /// Effects that follow from events after `event`, in the order of their keys; 0 gives all, as after a load.
     pub fn outstanding_after<'a>(&'a self, flow: &'a Flow, event: EventId) -> impl Iterator<Item = Effect> + 'a {
         let from = event.next();
-        let calls = self.book.calls.range(from..).flat_map(move |(&call, in_flight)| {
+        let calls = self.calls.after(event).flat_map(move |(call, in_flight)| {
             let send = (!in_flight.submitted)
                 .then(|| self.call_to_send(flow, call))
                 .flatten()
@@ -26,18 +26,17 @@ impl State {
         });
         let mut effects: Vec<Effect> = calls.collect();
         effects.extend(
-            self.book
-                .timers
+            self.timers
                 .iter()
-                .filter(|((_, set_by), what)| *set_by >= from && **what != TimerFor::Call)
+                .filter(|((_, set_by), what)| *set_by >= from && *what != TimerFor::Call)
                 .map(|((due, set_by), _)| Effect {
-                    event: *set_by,
-                    kind: EffectKind::Wake(*due),
+                    event: set_by,
+                    kind: EffectKind::Wake(due),
                 }),
         );
         if self.must_continue() {
             effects.push(Effect {
-                event: self.book.last,
+                event: self.data.last,
                 kind: EffectKind::Continue,
             });
         }
@@ -47,37 +46,30 @@ impl State {
 
     /// Calls scheduled after `event` that are to be sent, in order.
     pub fn calls_to_send_after<'a>(&'a self, flow: &'a Flow, event: EventId) -> impl Iterator<Item = CallToSend> + 'a {
-        self.book
-            .calls
-            .range(event.next()..)
+        self.calls
+            .after(event)
             .filter(|(_, in_flight)| !in_flight.submitted)
-            .filter_map(move |(&call, _)| self.call_to_send(flow, call))
+            .filter_map(move |(call, _)| self.call_to_send(flow, call))
     }
 
     /// Timers that are due at `now`, in the order of (due, event that set them).
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> + '_ {
-        self.book
-            .timers
-            .range(..=(now, EventId(u64::MAX)))
-            .map(|((due, set_by), _)| Timer {
-                due: *due,
-                set_by: *set_by,
-            })
+        self.timers.due(now).map(|(due, set_by)| Timer { due, set_by })
     }
 
     /// When the next timer is due.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
-        self.book.timers.first_key_value().map(|((due, _), _)| *due)
+        self.timers.next_due()
     }
 
     /// Calls that are not over, sent or not, in order.
     pub fn calls_in_flight(&self) -> impl Iterator<Item = EventId> + '_ {
-        self.book.calls.keys().copied()
+        self.calls.iter().map(|(call, _)| call)
     }
 
     fn heartbeat_of(&self, flow: &Flow, call: EventId) -> Option<u64> {
-        let in_flight = self.book.calls.get(&call).filter(|call| !call.rollback)?;
-        let visit = self.book.frames.get(&in_flight.frame)?.visit()?;
+        let in_flight = self.calls.get(call).filter(|call| !call.rollback)?;
+        let visit = self.frames.get(in_flight.frame)?.visit()?;
         match &flow.step(visit.step)?.kind {
             StepKind::Task(task) => task.heartbeat,
             _ => None,
@@ -86,8 +78,8 @@ impl State {
 
     /// A call as it leaves.
     pub fn call_to_send(&self, flow: &Flow, call: EventId) -> Option<CallToSend> {
-        let in_flight = self.book.calls.get(&call)?;
-        let frame = self.book.frames.get(&in_flight.frame)?;
+        let in_flight = self.calls.get(call)?;
+        let frame = self.frames.get(in_flight.frame)?;
         if in_flight.rollback {
             self.undo_to_send(flow, frame, call, in_flight)
         } else {

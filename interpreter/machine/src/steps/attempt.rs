@@ -2,7 +2,7 @@
 
 use crate::context::{StepView, View};
 use crate::event::{Detail, EventId, Failure};
-use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit, step_input};
+use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{
     Enter, Fault, FaultKind, Leave, Output, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
@@ -21,7 +21,7 @@ impl State {
         }
         let attempt = visit.attempt + 1;
         // The call follows at once on `StepStarted`, so its number is known before it stands in the history.
-        let call = self.book.last.next().next();
+        let call = self.data.last.next().next();
         let is_task = matches!(step.kind, StepKind::Task(_));
         let made = match &step.enter {
             Enter::Merged | Enter::Input => Ok(None),
@@ -30,7 +30,7 @@ impl State {
         let made = made.and_then(|made| {
             let mapped = made.as_ref().map(|output| &output.value);
             let frame = self.frame_or_fault(id)?;
-            let input = step_input(step, mapped, frame.data.clone(), frame.input.clone());
+            let input = frame.step_input(step, mapped);
             let collection = self.collection_len(turn, step, &input)?;
             self.check_size(&input, collection, 0, 0)?;
             self.check_retry_values(turn, frame, visit, step)?;
@@ -254,7 +254,7 @@ impl State {
             Ok((output, missing)) => {
                 self.emit(turn, self.place(id), Detail::StepSucceeded { output, missing });
             }
-            // What is inside is undone before the step is seen to fail; then this is come to again.
+            // What is inside is undone before the step is seen to fail; then the step completes once more.
             Err(_) if self.holds_undoable_inside(turn, id) => self.begin_undo(turn, id),
             Err(fault) => {
                 let failure = turn.failure(&fault);
@@ -267,7 +267,7 @@ impl State {
         let composite = self
             .visit_and_step(turn, id)
             .is_some_and(|(visit, _)| matches!(visit.phase, Phase::Started(Inside::Choice(_) | Inside::Children(_))));
-        composite && !self.undo_pile(turn.flow, id).is_empty()
+        composite && !self.undo_stack(turn.flow, id).is_empty()
     }
 
     /// The output of the attempt a frame is in; `None` where it is the local by default.
@@ -343,7 +343,7 @@ impl State {
 
     /// Whether the history has as many events as it may.
     pub(crate) fn is_full(&self) -> bool {
-        self.book.last.0 >= self.limits.history_events
+        self.data.last.0 >= self.limits.history_events
     }
 
     pub(super) fn fail_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, failure: Failure, attempt: u32) {

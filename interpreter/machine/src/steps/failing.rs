@@ -3,9 +3,10 @@
 use crate::close::CloseStep;
 use crate::event::{Child, Detail, Exit, Failure};
 use crate::retry::{chance, delay};
-use crate::state::{At, Children, Closing, Frame, FrameId, Phase, ROOT, State};
+use crate::state::{At, Closing, Frame, FrameId, Phase, ROOT, State};
+use crate::steps::{foreach, parallel};
 use crate::turn::{Place, Turn};
-use starbridge_fdl::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values, WaitFor};
+use starbridge_fdl::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
 
@@ -111,7 +112,7 @@ impl State {
                 next
             }
         };
-        let chance = chance(self.seed(), self.book.last.next().0, id);
+        let chance = chance(self.seed(), self.data.last.next().0, id);
         Some(NextRetry {
             policy: u32::try_from(index).unwrap_or(u32::MAX),
             delay_ms: policy
@@ -175,7 +176,7 @@ impl State {
         let Some((failure, origin)) = failure_of(frame) else {
             return;
         };
-        let undoable = !self.undo_pile(turn.flow, id).is_empty();
+        let undoable = !self.undo_stack(turn.flow, id).is_empty();
         match frame.parent {
             _ if undoable && self.is_undone_alone(turn, frame) => self.begin_undo(turn, id),
             None => {
@@ -215,23 +216,10 @@ impl State {
             return false;
         };
         match &step.kind {
-            StepKind::Foreach(foreach) => foreach
-                .tolerance
-                .is_some_and(|tolerance| Children::tolerates(tolerance, children.failed + 1, children.total)),
-            StepKind::Parallel(parallel) => match (parallel.wait_for, child) {
-                (WaitFor::Count(count), Child::Branch(number)) => {
-                    let failing = |other: u32| {
-                        other == number
-                            || children
-                                .live
-                                .get(&other)
-                                .and_then(|id| self.frame(*id))
-                                .is_some_and(|frame| matches!(frame.at, At::Failed(..)))
-                    };
-                    children.can_succeed(parallel, &failing) >= count
-                }
-                _ => false,
-            },
+            StepKind::Foreach(foreach) => foreach::tolerates(foreach, children.failed + 1, children.total),
+            StepKind::Parallel(parallel) => parallel::tolerates(parallel, children, |other| {
+                Some(other) == child.number() || self.is_branch_failing(children, other)
+            }),
             _ => false,
         }
     }
@@ -251,7 +239,7 @@ impl State {
             self.close(turn, step, reason);
         } else if met {
             self.complete(turn, id);
-        } else if !self.undo_pile(turn.flow, id).is_empty() {
+        } else if !self.undo_stack(turn.flow, id).is_empty() {
             self.begin_undo(turn, id);
         } else if let Some(failure) = failure {
             self.fail_current(turn, id, failure);
@@ -260,9 +248,9 @@ impl State {
 
     /// Begins to undo what a failure in this frame undoes.
     pub(crate) fn begin_undo(&mut self, turn: &mut Turn<'_>, id: FrameId) {
-        let mut pile = self.undo_pile(turn.flow, id);
-        pile.sort_by_key(|done| (done.class, done.order));
-        let Some(first) = pile.pop() else {
+        let mut stack = self.undo_stack(turn.flow, id);
+        stack.sort_by_key(|done| (done.class, done.order));
+        let Some(first) = stack.pop() else {
             return;
         };
         let place = Place {
@@ -270,8 +258,8 @@ impl State {
             step: Some(first.step),
             path: first.path,
             caused_by: self
-                .frame(if self.book.ending.is_some() { ROOT } else { id })
-                .map_or(self.book.last, |frame| frame.last),
+                .frame(if self.data.ending.is_some() { ROOT } else { id })
+                .map_or(self.data.last, |frame| frame.last),
             rollback: true,
         };
         self.emit(turn, place, Detail::RollbackStarted { of: first.call });

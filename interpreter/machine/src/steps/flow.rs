@@ -48,10 +48,10 @@ impl State {
 
     /// The last step is done: the flow ends with its output, or fails for want of one.
     pub(crate) fn end_flow(&mut self, turn: &mut Turn<'_>) {
-        let last = self.frame(ROOT).map_or(self.book.last, |frame| frame.last);
+        let last = self.frame(ROOT).map_or(self.data.last, |frame| frame.last);
         match self.flow_output(turn) {
             Ok(output) => self.emit(turn, self.flow_place(last), Detail::ExecutionSucceeded { output }),
-            Err(_) if !self.undo_pile(turn.flow, ROOT).is_empty() => self.begin_undo(turn, ROOT),
+            Err(_) if !self.undo_stack(turn.flow, ROOT).is_empty() => self.begin_undo(turn, ROOT),
             Err(fault) => {
                 let failure = turn.failure(&fault);
                 self.emit(

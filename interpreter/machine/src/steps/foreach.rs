@@ -8,9 +8,9 @@
 //! | too many failed, or time over | what runs is closed, undone, `StepFailed` |
 
 use crate::event::Detail;
-use crate::state::{FrameId, State};
+use crate::state::{Children, FrameId, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{FaultKind, Foreach, Root};
+use starbridge_fdl::graph::{FaultKind, Foreach, Root, Tolerance};
 use starbridge_fdl::value::Value;
 
 impl State {
@@ -50,8 +50,30 @@ impl State {
         if children.is_over() {
             return self.complete(turn, id);
         }
-        let index = children.entered;
+        let Some(index) = next_iteration(foreach, children) else {
+            return;
+        };
         let item = items.values().get(index as usize).cloned().unwrap_or_default();
         self.emit(turn, self.place(id), Detail::IterationEntered { index, item });
+    }
+}
+
+/// How many iterations may run at once.
+pub(super) fn max_running(foreach: &Foreach) -> usize {
+    foreach.concurrency as usize
+}
+
+/// The number of the iteration to begin next: they begin in their order, as far as there is room.
+pub(super) fn next_iteration(foreach: &Foreach, children: &Children) -> Option<u32> {
+    let begins = children.entered < children.total && children.live.len() < max_running(foreach);
+    begins.then_some(children.entered)
+}
+
+/// Whether the step goes on although so many of its iterations failed.
+pub(crate) fn tolerates(foreach: &Foreach, failed: u32, total: u32) -> bool {
+    match foreach.tolerance {
+        None => false,
+        Some(Tolerance::Count(count)) => u64::from(failed) <= count,
+        Some(Tolerance::Percent(percent)) => f64::from(failed) * 100.0 <= percent * f64::from(total),
     }
 }

@@ -7,9 +7,9 @@
 //! | too many failed, or time over | what runs is closed, undone, `StepFailed` |
 
 use crate::event::Detail;
-use crate::state::{FrameId, Outcome, State};
+use crate::state::{Children, FrameId, Outcome, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::Parallel;
+use starbridge_fdl::graph::{Parallel, WaitFor};
 use starbridge_fdl::value::{Object, Value};
 
 impl State {
@@ -20,7 +20,7 @@ impl State {
         if children.closing.is_some() {
             return self.step_closing(turn, id);
         }
-        let Some(branch) = children.next_branch(parallel) else {
+        let Some(branch) = next_branch(parallel, children) else {
             return self.complete(turn, id);
         };
         let depends_on = parallel
@@ -41,4 +41,80 @@ impl State {
         let deps = (!depends_on.is_empty()).then_some(deps);
         self.emit(turn, self.place(id), Detail::BranchEntered { branch, deps });
     }
+}
+
+/// How many branches may run at once.
+pub(super) fn max_running(parallel: &Parallel) -> usize {
+    parallel.concurrency.map_or(usize::MAX, |max| max as usize)
+}
+
+/// The branch to begin next: all it depends on has succeeded; of several the one of highest priority, then the first.
+pub(super) fn next_branch(parallel: &Parallel, children: &Children) -> Option<u32> {
+    if children.live.len() >= max_running(parallel) {
+        return None;
+    }
+    let mut best: Option<(u8, u32)> = None;
+    for (number, branch) in (0u32..).zip(&parallel.branches) {
+        let begun = children.live.contains_key(&number)
+            || children.retained.contains_key(&number)
+            || *children.outcome(number) != Outcome::Open;
+        // Priorities order what competes for places; without a bound all begin in their order.
+        let priority = if parallel.concurrency.is_some() {
+            branch.priority
+        } else {
+            0
+        };
+        if begun || best.is_some_and(|(best, _)| best >= priority) {
+            continue;
+        }
+        let succeeded = |&on: &u32| matches!(children.outcome(on), Outcome::Done(_));
+        if branch.depends_on.iter().all(succeeded) {
+            best = Some((priority, number));
+        }
+    }
+    best.map(|(_, number)| number)
+}
+
+/// Whether as many branches as wanted have succeeded.
+pub(crate) fn is_met(parallel: &Parallel, children: &Children) -> bool {
+    match parallel.wait_for {
+        WaitFor::All => children.succeeded >= children.total,
+        WaitFor::Count(count) => children.succeeded >= count,
+    }
+}
+
+/// Whether the step goes on although branches failed. `failing`: those whose failure is not among the outcomes yet.
+pub(crate) fn tolerates(parallel: &Parallel, children: &Children, failing: impl Fn(u32) -> bool) -> bool {
+    match parallel.wait_for {
+        WaitFor::All => false,
+        WaitFor::Count(count) => can_succeed(parallel, children, failing) >= count,
+    }
+}
+
+/// How many branches can still succeed, those that have included.
+fn can_succeed(parallel: &Parallel, children: &Children, failing: impl Fn(u32) -> bool) -> u32 {
+    let lost =
+        |number: u32| matches!(children.outcome(number), Outcome::Failed(_) | Outcome::Cancelled) || failing(number);
+    let mut dead: Vec<bool> = (0..children.total).map(lost).collect();
+    // Dependencies form no cycle, so as many rounds as there are branches reach all of them; one usually does.
+    loop {
+        let mut changed = false;
+        for (number, branch) in parallel.branches.iter().enumerate() {
+            let waits_for_dead = branch
+                .depends_on
+                .iter()
+                .any(|&on| dead.get(on as usize).copied().unwrap_or(true));
+            if let Some(mark) = dead.get_mut(number)
+                && !*mark
+                && waits_for_dead
+            {
+                *mark = true;
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    u32::try_from(dead.iter().filter(|dead| !**dead).count()).unwrap_or(u32::MAX)
 }

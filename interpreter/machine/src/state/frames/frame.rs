@@ -1,9 +1,9 @@
 //! A frame: one run of a list of steps.
 
-use super::{Children, Done, FrameId, Undoing};
 use crate::event::{Child, EventId, Failure, Path};
+use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Flow, ListId, StepId};
+use starbridge_fdl::graph::{Enter, Flow, ListId, Step, StepId, StepKind};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
@@ -40,13 +40,15 @@ pub(crate) struct Frame {
     /// What it had done was undone, or is being: a redrive begins before it.
     #[serde(default)]
     pub(crate) undone: bool,
-    /// What the task that is about to be entered may have done when it was given up before a redrive.
-    #[serde(default)]
-    pub(crate) left_over: Option<Box<Done>>,
+    /// What the task that is about to be entered did, perhaps, before it was given up: a redrive enters it anew, and undoing
+    /// the new visit undoes that, too.
+    #[serde(default, rename = "left_over")]
+    pub(crate) pending_undo: Option<Box<Done>>,
     pub(crate) undoing: Option<Box<Undoing>>,
     /// The last event this frame was about: what the next one is caused by.
     pub(crate) last: EventId,
-    pub(crate) queued: bool,
+    /// It is in the ready queue.
+    pub(super) queued: bool,
 }
 
 /// Where a frame stands.
@@ -114,8 +116,9 @@ pub(crate) struct Visit {
     pub(crate) input: Overlay,
     /// What a failed attempt of this task may have done.
     pub(crate) failed_task: Option<Done>,
-    /// What went on inside a failed attempt, for a redrive.
-    pub(crate) kept: Option<Box<Inside>>,
+    /// What went on inside a failed attempt: a redrive goes on with it.
+    #[serde(rename = "kept")]
+    pub(crate) retained_inside: Option<Box<Inside>>,
     /// What was done inside the attempt was undone, or is being.
     #[serde(default)]
     pub(crate) undone: bool,
@@ -244,15 +247,14 @@ pub(crate) enum ArmRun {
 }
 
 impl Frame {
-    /// A new run of a list, about to enter its first step. `parent` is the composite's frame and the child of it that this is;
-    /// `last` the event that began it.
+    /// A new run of a list with this input: the flow's own, or one of a composite's.
     pub(crate) fn new(
         flow: &Flow,
         list: ListId,
         parent: Option<(FrameId, Child)>,
         path: Path,
         input: Overlay,
-        last: EventId,
+        entered: EventId,
     ) -> Self {
         let first = flow.list(list).and_then(|list| list.steps.first().copied());
         Self {
@@ -269,9 +271,9 @@ impl Frame {
             done: Vec::new(),
             rewind: None,
             undone: false,
-            left_over: None,
+            pending_undo: None,
             undoing: None,
-            last,
+            last: entered,
             queued: false,
         }
     }
@@ -283,6 +285,20 @@ impl Frame {
         self.data = self.input.clone();
     }
 
+    /// The input of a step of the list: the mapped one, or what it sees by default.
+    pub(crate) fn step_input(&self, step: &Step, mapped: Option<&Object>) -> Overlay {
+        let input = match (mapped, &step.enter) {
+            (Some(mapped), _) => return Overlay::new(mapped.clone()),
+            (None, Enter::Input) => self.input.clone(),
+            (None, _) => self.data.clone(),
+        };
+        match step.kind {
+            // Laid over by each child, so it is merged once.
+            StepKind::Parallel(_) | StepKind::Foreach(_) => input.flattened(),
+            _ => input,
+        }
+    }
+
     /// The step the frame is in.
     pub(crate) fn visit(&self) -> Option<&Visit> {
         self.at.visit()
@@ -291,6 +307,16 @@ impl Frame {
     /// The same, to change it.
     pub(crate) fn visit_mut(&mut self) -> Option<&mut Visit> {
         self.at.visit_mut()
+    }
+
+    /// Whether it is in the ready queue.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.queued
+    }
+
+    /// Whether a rollback is in progress in it; one that failed is not.
+    pub(crate) fn is_rolling_back(&self) -> bool {
+        self.undoing.as_ref().is_some_and(|undoing| !undoing.failed)
     }
 
     /// The list as it was before it entered the step it is in.
@@ -317,13 +343,90 @@ impl Frame {
     }
 }
 
+impl Inside {
+    /// The frames directly inside.
+    fn frames(&self) -> Vec<FrameId> {
+        match self {
+            Self::Choice(ArmRun::Running { child, .. }) => vec![*child],
+            Self::Children(children) => children
+                .live
+                .values()
+                .chain(children.retained.values())
+                .copied()
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The frame of a child.
+    pub(crate) fn frame_of(&self, child: Child) -> Option<FrameId> {
+        match (self, child) {
+            (Self::Choice(ArmRun::Running { child, .. }), Child::Arm(_)) => Some(*child),
+            (Self::Children(children), Child::Branch(n) | Child::Iteration(n)) => {
+                children.live.get(&n).or_else(|| children.retained.get(&n)).copied()
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Visit {
+    /// What goes on inside the attempt; after it failed, what is retained of that.
+    pub(crate) fn inside(&self) -> Option<&Inside> {
+        match &self.phase {
+            Phase::Started(inside) => Some(inside),
+            _ => self.retained_inside.as_deref(),
+        }
+    }
+
+    /// The frames directly inside.
+    pub(crate) fn frames_inside(&self) -> Vec<FrameId> {
+        self.inside().map(Inside::frames).unwrap_or_default()
+    }
+
+    /// The frame of a child of the attempt that goes on.
+    pub(crate) fn running_child(&self, child: Child) -> Option<FrameId> {
+        match &self.phase {
+            Phase::Started(inside) => inside.frame_of(child),
+            _ => None,
+        }
+    }
+
+    /// Whether a composite's attempt is coming to its end before all is done.
+    pub(crate) fn is_closing(&self) -> bool {
+        match &self.phase {
+            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.is_some(),
+            Phase::Started(Inside::Children(children)) => children.closing.is_some(),
+            _ => false,
+        }
+    }
+
     /// The task's attempt, if this is one.
     pub(crate) fn task(&self) -> Option<&TaskRun> {
         match &self.phase {
             Phase::Started(Inside::Task(run)) => Some(run),
             _ => None,
         }
+    }
+
+    /// Takes the attempt's bound away; gives the timer that is to be cancelled with it.
+    pub(crate) fn take_deadline(&mut self) -> Option<TimerKey> {
+        self.deadline.take().map(|deadline| (deadline, self.started))
+    }
+
+    /// The timers the visit set, but for those of its calls: its attempt's bound, and what it waits for.
+    pub(crate) fn timer_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
+        let wait = match &self.phase {
+            Phase::Retrying { due, timer } => Some((*due, *timer)),
+            Phase::Started(Inside::Wait(WaitRun::Waiting { until, timer })) => Some((*until, *timer)),
+            Phase::Started(Inside::Task(run)) => match run.phase {
+                TaskPhase::Sleeping { due, timer } => Some((due, timer)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let bound = self.deadline.map(|deadline| (deadline, self.started));
+        bound.into_iter().chain(wait)
     }
 
     /// The same, to change it.

@@ -1,0 +1,75 @@
+//! Choices: an arm is taken, and its end is part of the choice.
+
+use crate::event::{Child, Event};
+use crate::state::{ArmRun, Frame, FrameId, Inside, Phase, State};
+use starbridge_fdl::graph::{Flow, StepId, StepKind};
+use starbridge_fdl::value::Object;
+
+impl State {
+    pub(super) fn fold_choice(
+        &mut self,
+        flow: &Flow,
+        event: &Event,
+        id: FrameId,
+        step: StepId,
+        taken: Option<Option<u32>>,
+    ) -> Option<()> {
+        let StepKind::Choice(choice) = &flow.step(step)?.kind else {
+            return None;
+        };
+        let arm = match taken {
+            None => None,
+            Some(None) => Some(choice.default.as_ref()?),
+            Some(Some(number)) => Some(choice.arms.get(number as usize)?),
+        };
+        let frame = self.frames.get_mut(id)?;
+        let path = frame.path.clone();
+        let visit = frame.active()?;
+        if visit.step != step || !matches!(visit.phase, Phase::Started(Inside::Choice(ArmRun::Deciding))) {
+            return None;
+        }
+        let goto = arm.and_then(|arm| arm.goto);
+        let Some((list, number)) = arm.and_then(|arm| arm.list).zip(taken) else {
+            visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
+                local: Object::new(),
+                goto,
+                done: Vec::new(),
+            }));
+            return Some(());
+        };
+        let child = Child::Arm(number);
+        let (path, input) = (path.inside(step, child), visit.input.clone());
+        let inner = Frame::new(flow, list, Some((id, child)), path, input, event.id);
+        visit.phase = Phase::Started(Inside::Choice(ArmRun::Running {
+            child: event.id,
+            goto,
+            closing: None,
+        }));
+        self.frames.add(event.id, inner);
+        Some(())
+    }
+
+    /// An arm that ended is at once part of its choice: it has no event of its own.
+    pub(super) fn end_arm(&mut self, flow: &Flow, arm: FrameId) -> Option<()> {
+        let suspended = self.frames.get(arm).is_some_and(|frame| self.is_suspended(frame));
+        if suspended {
+            return Some(());
+        }
+        let frame = self.drop_frame(arm)?;
+        let (parent, _) = frame.parent?;
+        let last = frame.last;
+        let outer = self.frames.get_mut(parent)?;
+        outer.last = last;
+        let visit = outer.active()?;
+        let Phase::Started(Inside::Choice(ArmRun::Running { goto, .. })) = visit.phase else {
+            return None;
+        };
+        visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
+            local: frame.local,
+            goto,
+            done: frame.done,
+        }));
+        self.update_ready_queue(flow, parent);
+        Some(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Steps that wait for an operator: asked, resolved.
+
+use crate::event::{EventId, Failure, Resolution};
+use crate::state::{FrameId, Phase, State};
+
+impl State {
+    pub(super) fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
+        let visit = self.frames.get_mut(id)?.active()?;
+        if !matches!(visit.phase, Phase::Failed { .. }) {
+            return None;
+        }
+        visit.phase = Phase::Manual {
+            failure: failure.clone(),
+            request,
+        };
+        self.data.manual.insert(request, id);
+        Some(())
+    }
+
+    /// `retry` begins another attempt with all counts as they are, `succeed` gives the output, `fail` is final.
+    pub(super) fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
+        self.data.manual.remove(&request)?;
+        let visit = self.frames.get_mut(id)?.active()?;
+        let Phase::Manual { failure, .. } = &visit.phase else {
+            return None;
+        };
+        let step = visit.step;
+        let retry = resolution.action.as_str() == "retry";
+        visit.phase = match resolution.action.as_str() {
+            "retry" => Phase::Entered,
+            "succeed" => Phase::Succeeded {
+                output: resolution.output.clone().unwrap_or_default(),
+                goto: None,
+            },
+            "fail" => Phase::Failed {
+                failure: resolution.failure.clone().unwrap_or_else(|| failure.clone()),
+                origin: step,
+                retry_after: 0,
+                uncatchable: true,
+            },
+            _ => return None,
+        };
+        if retry {
+            self.drop_retained_inside(id);
+        }
+        Some(())
+    }
+}

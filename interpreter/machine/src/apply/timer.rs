@@ -1,0 +1,102 @@
+//! Timers of steps: a pause is over, or an attempt has had its time.
+
+use crate::event::{EventId, Failure};
+use crate::state::{ArmRun, Closing, FrameId, Inside, Phase, State, TaskPhase, WaitRun};
+use starbridge_fdl::graph::{Amount, FaultKind, Flow};
+
+impl State {
+    pub(super) fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {
+        let seconds = |millis: Option<&Amount>| match millis {
+            Some(Amount::Fixed(millis)) => millis / 1000,
+            _ => 0,
+        };
+        let visit = self.frames.get_mut(id)?.active()?;
+        if visit.deadline.is_some() && visit.started == of {
+            let deadline = visit.take_deadline();
+            let bound = seconds(flow.step(visit.step)?.timeout.as_ref());
+            let failure = crate::turn::failure(
+                &flow.fault_names.name(&FaultKind::Timeout),
+                &format!("the step took longer than {bound} seconds"),
+            );
+            self.timers.cancel(deadline);
+            if self.frames.has_rollback_inside(id) {
+                self.frames.get_mut(id)?.active()?.late = Some(failure);
+                return Some(());
+            }
+            return self.time_out(id, failure);
+        }
+        let key = match &mut visit.phase {
+            Phase::Retrying { due, timer } if *timer == of => {
+                let key = (*due, of);
+                visit.phase = Phase::Entered;
+                key
+            }
+            Phase::Started(Inside::Wait(run)) => match run {
+                WaitRun::Waiting { until, timer } if *timer == of => {
+                    let key = (*until, of);
+                    *run = WaitRun::Over;
+                    key
+                }
+                _ => return None,
+            },
+            Phase::Started(Inside::Task(run)) => match run.phase {
+                TaskPhase::Sleeping { due, timer } if timer == of => {
+                    run.phase = TaskPhase::Ready;
+                    let deadline = visit.take_deadline();
+                    self.timers.cancel(deadline.into_iter().chain([(due, of)]));
+                    return Some(());
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        self.timers.cancel([key]);
+        Some(())
+    }
+
+    /// A rollback has ended: bounds that ran out meanwhile take effect, from inside out.
+    pub(super) fn take_late_effects(&mut self, from: FrameId) -> Option<()> {
+        let mut next = self.frames.get(from)?.parent;
+        while let Some((id, _)) = next {
+            next = self.frames.get(id)?.parent;
+            let late = self.frames.get(id)?.visit().is_some_and(|visit| visit.late.is_some());
+            if late && !self.frames.has_rollback_inside(id) {
+                let failure = self.frames.get_mut(id)?.active()?.late.take()?;
+                self.time_out(id, failure)?;
+            }
+        }
+        Some(())
+    }
+
+    /// An attempt has had its time: what runs inside is closed.
+    fn time_out(&mut self, id: FrameId, failure: Failure) -> Option<()> {
+        let visit = self.frames.get_mut(id)?.active()?;
+        let origin = visit.step;
+        let sleeping = match &mut visit.phase {
+            Phase::Started(Inside::Children(children)) => {
+                if children.closing.is_none() {
+                    children.closing = Some(Closing::Failed { failure, origin });
+                }
+                None
+            }
+            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => {
+                *closing = Some(failure);
+                None
+            }
+            Phase::Started(Inside::Task(run)) => {
+                let phase = TaskPhase::Faulted {
+                    failure,
+                    retry_after: 0,
+                };
+                match std::mem::replace(&mut run.phase, phase) {
+                    TaskPhase::Sleeping { due, timer } => Some((due, timer)),
+                    _ => None,
+                }
+            }
+            _ => return None,
+        };
+        self.timers.cancel(sleeping);
+        self.suspend(id);
+        Some(())
+    }
+}

@@ -1,0 +1,250 @@
+//! The calls of an execution: those in flight, and those given up whose report may still come.
+
+use super::FrameId;
+use crate::event::EventId;
+use serde::{Deserialize, Serialize};
+use starbridge_fdl::time::Timestamp;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A call that is not over.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct InFlight {
+    pub(crate) frame: FrameId,
+    pub(crate) rollback: bool,
+    /// The send was acknowledged.
+    pub(crate) submitted: bool,
+    pub(crate) timeout_at: Option<Timestamp>,
+    /// It waits in a queue until a worker takes it: nobody sends it.
+    #[serde(default)]
+    pub(crate) queued: bool,
+    /// How long a worker may have it, in milliseconds.
+    #[serde(default)]
+    pub(crate) timeout_ms: Option<u64>,
+}
+
+impl InFlight {
+    /// Whether it is still to be sent.
+    fn is_unsent(&self) -> bool {
+        !self.submitted && !self.queued
+    }
+}
+
+/// All calls, each by the number of its `TaskScheduled`.
+///
+/// A call is in flight from [`Calls::open`] to [`Calls::close`]. [`Calls::give_up`] closes it as well; a report that
+/// comes after that is noted once, by [`Calls::note_late_report`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls {
+    in_flight: BTreeMap<EventId, InFlight>,
+    /// Given up; a report, should it come, is to be noted.
+    abandoned: BTreeSet<EventId>,
+    /// Given up; a report came and is noted.
+    noted: BTreeSet<EventId>,
+    /// How many of those in flight are still to be sent.
+    unsent: usize,
+    /// How many of those in flight are for workers of queues.
+    queued: usize,
+}
+
+/// The calls as a checkpoint has them: without the counts, which follow.
+pub(super) struct WrittenCalls<'a> {
+    pub(super) in_flight: Cow<'a, BTreeMap<EventId, InFlight>>,
+    pub(super) abandoned: Cow<'a, BTreeSet<EventId>>,
+    pub(super) noted: Cow<'a, BTreeSet<EventId>>,
+}
+
+impl Calls {
+    /// A call is in flight from now on.
+    pub(crate) fn open(&mut self, call: EventId, in_flight: InFlight) {
+        self.unsent += usize::from(in_flight.is_unsent());
+        self.queued += usize::from(in_flight.queued);
+        if let Some(before) = self.in_flight.insert(call, in_flight) {
+            self.uncount(before);
+        }
+    }
+
+    /// The sending of a call was acknowledged. `None`: it is not in flight.
+    pub(crate) fn acknowledge(&mut self, call: EventId) -> Option<()> {
+        let in_flight = self.in_flight.get_mut(&call)?;
+        self.unsent -= usize::from(in_flight.is_unsent());
+        in_flight.submitted = true;
+        Some(())
+    }
+
+    /// A call is over. `None`: it was not in flight.
+    pub(crate) fn close(&mut self, call: EventId) -> Option<InFlight> {
+        let in_flight = self.in_flight.remove(&call)?;
+        self.uncount(in_flight);
+        Some(in_flight)
+    }
+
+    fn uncount(&mut self, in_flight: InFlight) {
+        self.unsent -= usize::from(in_flight.is_unsent());
+        self.queued -= usize::from(in_flight.queued);
+    }
+
+    /// A call is over without its report: one that still comes is to be noted. Gives what was in flight.
+    pub(crate) fn give_up(&mut self, call: EventId) -> Option<InFlight> {
+        self.abandoned.insert(call);
+        self.close(call)
+    }
+
+    /// A report came on a call that was given up. `None`: it was not, or one came before.
+    pub(crate) fn note_late_report(&mut self, call: EventId) -> Option<()> {
+        self.abandoned.remove(&call).then_some(())?;
+        self.noted.insert(call);
+        Some(())
+    }
+
+    /// The calls are another execution's now: each is to be sent anew with what is left of its time, and no report comes
+    /// on those given up. `millis` is how much later the bounds are.
+    pub(crate) fn reissue(&mut self, millis: u64) {
+        self.abandoned.clear();
+        self.noted.clear();
+        for call in self.in_flight.values_mut() {
+            call.submitted = false;
+            call.timeout_at = call.timeout_at.map(|at| at.plus_millis(millis));
+        }
+        (self.unsent, self.queued) = counts(&self.in_flight);
+    }
+
+    /// The call of that number, if it is in flight.
+    pub(crate) fn get(&self, call: EventId) -> Option<&InFlight> {
+        self.in_flight.get(&call)
+    }
+
+    /// Those in flight, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (EventId, &InFlight)> {
+        self.in_flight.iter().map(|(call, in_flight)| (*call, in_flight))
+    }
+
+    /// Those in flight that were scheduled after `event`, in order.
+    pub(crate) fn after(&self, event: EventId) -> impl Iterator<Item = (EventId, &InFlight)> {
+        let range = self.in_flight.range(event.next()..);
+        range.map(|(call, in_flight)| (*call, in_flight))
+    }
+
+    /// Whether none is in flight.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent > 0
+    }
+
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued > 0
+    }
+
+    /// Whether a call was given up and no report on it was noted.
+    pub(crate) fn is_abandoned(&self, call: EventId) -> bool {
+        self.abandoned.contains(&call)
+    }
+
+    /// Whether a call was given up and a report on it was noted.
+    pub(crate) fn is_noted(&self, call: EventId) -> bool {
+        self.noted.contains(&call)
+    }
+
+    /// Those given up on which no report was noted, in order.
+    pub(crate) fn abandoned(&self) -> impl Iterator<Item = EventId> + '_ {
+        self.abandoned.iter().copied()
+    }
+
+    /// `None`: no history leads to these calls.
+    pub(super) fn validate_invariants(&self, last: EventId) -> Option<()> {
+        let all = self.in_flight.keys().chain(&self.abandoned).chain(&self.noted);
+        let scheduled_before = all.into_iter().all(|call| *call <= last);
+        let over = |call: &EventId| !self.in_flight.contains_key(call);
+        let given_up_once = self.abandoned.is_disjoint(&self.noted) && self.abandoned.iter().all(over);
+        let counted = (self.unsent, self.queued) == counts(&self.in_flight);
+        (scheduled_before && given_up_once && counted).then_some(())
+    }
+
+    pub(super) fn to_written(&self) -> WrittenCalls<'_> {
+        WrittenCalls {
+            in_flight: Cow::Borrowed(&self.in_flight),
+            abandoned: Cow::Borrowed(&self.abandoned),
+            noted: Cow::Borrowed(&self.noted),
+        }
+    }
+
+    pub(super) fn from_written(written: WrittenCalls<'_>) -> Self {
+        let in_flight = written.in_flight.into_owned();
+        let (unsent, queued) = counts(&in_flight);
+        Self {
+            in_flight,
+            abandoned: written.abandoned.into_owned(),
+            noted: written.noted.into_owned(),
+            unsent,
+            queued,
+        }
+    }
+}
+
+/// How many calls are still to be sent, and how many are for workers of queues.
+fn counts(in_flight: &BTreeMap<EventId, InFlight>) -> (usize, usize) {
+    let unsent = in_flight.values().filter(|call| call.is_unsent()).count();
+    let queued = in_flight.values().filter(|call| call.queued).count();
+    (unsent, queued)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(queued: bool) -> InFlight {
+        InFlight {
+            frame: EventId(1),
+            rollback: false,
+            submitted: false,
+            timeout_at: None,
+            queued,
+            timeout_ms: None,
+        }
+    }
+
+    #[test]
+    fn counts_follow_what_is_in_flight() {
+        let mut calls = Calls::default();
+        calls.open(EventId(4), sent(false));
+        calls.open(EventId(5), sent(true));
+        assert_eq!((calls.has_unsent(), calls.has_queued()), (true, true));
+        calls.acknowledge(EventId(4)).unwrap();
+        assert_eq!((calls.has_unsent(), calls.has_queued()), (false, true));
+        calls.give_up(EventId(5)).unwrap();
+        assert_eq!((calls.has_unsent(), calls.has_queued()), (false, false));
+        calls.reissue(0);
+        assert_eq!((calls.has_unsent(), calls.is_abandoned(EventId(5))), (true, false));
+        calls.close(EventId(4)).unwrap();
+        assert!(calls.is_empty() && !calls.has_unsent());
+        assert_eq!(calls.validate_invariants(EventId(5)), Some(()));
+    }
+
+    #[test]
+    fn a_late_report_is_noted_once_and_only_on_a_call_given_up() {
+        let mut calls = Calls::default();
+        calls.open(EventId(4), sent(false));
+        assert_eq!(calls.note_late_report(EventId(4)), None);
+        calls.give_up(EventId(4));
+        assert_eq!(calls.note_late_report(EventId(4)), Some(()));
+        assert_eq!(calls.note_late_report(EventId(4)), None);
+        assert!(calls.is_noted(EventId(4)) && calls.abandoned().next().is_none());
+    }
+
+    #[test]
+    fn calls_that_contradict_each_other_are_invalid() {
+        let mut calls = Calls::default();
+        calls.open(EventId(4), sent(false));
+        assert_eq!(calls.validate_invariants(EventId(3)), None);
+        assert_eq!(calls.validate_invariants(EventId(4)), Some(()));
+        calls.abandoned.insert(EventId(4));
+        assert_eq!(calls.validate_invariants(EventId(4)), None);
+        calls.close(EventId(4));
+        assert_eq!(calls.validate_invariants(EventId(4)), Some(()));
+        calls.noted.insert(EventId(4));
+        assert_eq!(calls.validate_invariants(EventId(4)), None);
+    }
+}

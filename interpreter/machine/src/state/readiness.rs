@@ -1,0 +1,112 @@
+//! Which frames have something to do. Only those stand in the ready queue.
+
+use super::{ArmRun, At, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit, WaitRun};
+use crate::close::CloseStep;
+use crate::event::Child;
+use crate::steps::may_begin;
+use starbridge_fdl::graph::Flow;
+
+impl State {
+    /// Whether something further out is being closed, so that nothing new happens in a frame.
+    pub(crate) fn is_suspended(&self, frame: &Frame) -> bool {
+        if self.data.ending.is_some() {
+            return true;
+        }
+        let mut parent = frame.parent;
+        while let Some((id, _)) = parent {
+            let Some(frame) = self.frames.get(id) else {
+                return true;
+            };
+            // What a failed attempt had inside is only retained for a redrive.
+            let goes_on = |visit: &Visit| matches!(visit.phase, Phase::Started(_)) && !visit.is_closing();
+            if !matches!(&frame.at, At::In(visit) if goes_on(visit)) {
+                return true;
+            }
+            parent = frame.parent;
+        }
+        false
+    }
+
+    /// Whether a frame has something to do now.
+    pub(crate) fn has_work(&self, flow: &Flow, id: FrameId) -> bool {
+        let Some(frame) = self.frames.get(id) else {
+            return false;
+        };
+        if self.data.status.is_ended() {
+            return false;
+        }
+        if let Some(undoing) = frame.undoing.as_ref().filter(|undoing| !undoing.failed) {
+            return undoing.has_work();
+        }
+        if id == ROOT && self.data.ending.is_some() {
+            return self.ending_has_work();
+        }
+        if self.is_suspended(frame) {
+            return false;
+        }
+        match &frame.at {
+            At::Before(_) | At::Ended => true,
+            At::Cancelled(_) => false,
+            At::Failed(..) => self.is_live(id, frame),
+            At::In(visit) => self.visit_has_work(flow, id, visit),
+        }
+    }
+
+    /// Whether the composite around a frame still waits for its exit.
+    fn is_live(&self, id: FrameId, frame: &Frame) -> bool {
+        frame.parent.is_none_or(|(parent, child)| {
+            self.frames
+                .get(parent)
+                .and_then(Frame::visit)
+                .and_then(|visit| match (&visit.phase, child) {
+                    (Phase::Started(Inside::Choice(ArmRun::Running { child, .. })), _) => Some(*child),
+                    (Phase::Started(Inside::Children(children)), Child::Branch(n) | Child::Iteration(n)) => {
+                        children.live.get(&n).copied()
+                    }
+                    _ => None,
+                })
+                == Some(id)
+        })
+    }
+
+    fn visit_has_work(&self, flow: &Flow, id: FrameId, visit: &Visit) -> bool {
+        match &visit.phase {
+            Phase::Entered | Phase::Succeeded { .. } | Phase::Failed { .. } => true,
+            Phase::Retrying { .. } | Phase::Manual { .. } => false,
+            Phase::Started(inside) => match inside {
+                Inside::Simple => true,
+                Inside::Wait(run) => !matches!(run, WaitRun::Waiting { .. }),
+                Inside::Task(run) => !matches!(
+                    run.phase,
+                    TaskPhase::InFlight { .. } | TaskPhase::Sleeping { .. } | TaskPhase::Cancelled
+                ),
+                Inside::Choice(ArmRun::Running { closing: None, .. }) => false,
+                Inside::Choice(ArmRun::Running { closing: Some(_), .. }) => self.close_step(id) != CloseStep::Blocked,
+                Inside::Choice(_) => true,
+                Inside::Children(children) => match &children.closing {
+                    Some(_) => self.close_step(id) != CloseStep::Blocked,
+                    None if children.invalid || children.is_over() => true,
+                    None => flow
+                        .step(visit.step)
+                        .is_some_and(|step| may_begin(&step.kind, children)),
+                },
+            },
+        }
+    }
+
+    /// Puts a frame into the queue if it has something to do, takes it out if not.
+    pub(crate) fn update_ready_queue(&mut self, flow: &Flow, id: FrameId) {
+        let has_work = self.has_work(flow, id);
+        self.frames.set_ready(id, has_work);
+    }
+
+    /// Updates the queue for a frame and all around it, from inside out.
+    pub(crate) fn update_ready_queue_outward(&mut self, flow: &Flow, id: FrameId) {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            self.update_ready_queue(flow, id);
+            let parent = self.frames.get(id).and_then(|frame| frame.parent);
+            next = parent.map(|(parent, _)| parent);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Steps: entered, started, ended, left.
 
 use crate::effect::is_queue;
-use crate::event::{Child, Detail, Event, EventId, Failure, Resolution};
+use crate::event::{Child, Decision, Detail, Event, EventId, Failure, Resolution};
 use crate::state::{
     ArmRun, At, Children, Closing, DoneClass, Frame, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor,
     Visit, WaitRun, inside_of,
@@ -344,20 +344,19 @@ impl State {
             return None;
         };
         let step = visit.step;
-        let again = resolution.action.as_str() == "retry";
-        visit.phase = match resolution.action.as_str() {
-            "retry" => Phase::Entered,
-            "succeed" => Phase::Succeeded {
-                output: resolution.output.clone().unwrap_or_default(),
+        let again = resolution.decision == Decision::Retry;
+        visit.phase = match &resolution.decision {
+            Decision::Retry => Phase::Entered,
+            Decision::Succeed { output } => Phase::Succeeded {
+                output: output.clone().unwrap_or_default(),
                 goto: None,
             },
-            "fail" => Phase::Failed {
-                failure: resolution.failure.clone().unwrap_or_else(|| failure.clone()),
+            Decision::Fail { failure: given } => Phase::Failed {
+                failure: given.as_ref().unwrap_or(failure).clone(),
                 origin: step,
                 retry_after: 0,
                 uncatchable: true,
             },
-            _ => return None,
         };
         if again {
             self.drop_kept(id);

@@ -60,6 +60,7 @@ pub(super) fn answer(call: &CallToSend, key: &Key) -> Signal {
         error: error.to_owned(),
         cause: name_of(key),
         retry_after: None,
+        not_sent: false,
     };
     match &*call.resource {
         "witness:broken" => failed("Broken"),
@@ -86,6 +87,7 @@ pub(super) fn lost(key: &Key) -> Signal {
         error: "HTTP.ConnectionFailed".to_owned(),
         cause: name_of(key),
         retry_after: None,
+        not_sent: false,
     }
 }
 

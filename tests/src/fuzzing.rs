@@ -311,6 +311,7 @@ fn answers(call: EventId) -> impl Iterator<Item = Signal> {
             error: "Stock.Busy".to_owned(),
             cause: String::new(),
             retry_after: Some(u64::MAX),
+            not_sent: false,
         },
         Signal::Succeeded {
             call,

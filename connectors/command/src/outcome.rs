@@ -40,8 +40,14 @@ pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
             let killed = format!("`{}` was killed by signal {signal}", ended.name);
             Outcome::failed(format!("CMD.Signal{signal}"), cause(ended.err, &killed))
         }
+        End::Lost(reason) => lost(ended.name, reason),
         End::NotStarted(reason) => Outcome::not_sent(format!("`{}` can't be run: {reason}", ended.name)),
     }
+}
+
+/// What a program comes to whose end nobody saw.
+pub(crate) fn lost(name: &str, reason: &str) -> Outcome {
+    Outcome::failed("FnF.RuntimeError", format!("`{name}` can't be waited for: {reason}"))
 }
 
 /// What a program comes to that took longer than any may whose step sets no time.

@@ -90,10 +90,7 @@ impl Program {
                 let cause = format!("`{}` printed more than the {limit} bytes it may", self.name);
                 Outcome::failed("FnF.PayloadTooLarge", cause)
             }
-            Err(Broken::Lost(reason)) => Outcome::failed(
-                "FnF.RuntimeError",
-                format!("`{}` can't be waited for: {reason}", self.name),
-            ),
+            Err(Broken::Lost(reason)) => outcome::lost(&self.name, &reason),
         }
     }
 

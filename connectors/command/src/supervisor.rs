@@ -100,7 +100,7 @@ fn wait_for(child: &Child) -> End {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == program => return end_of(status),
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return End::NotStarted(words(&error.into())),
+            Err(error) => return End::Lost(words(&error.into())),
         }
     }
 }

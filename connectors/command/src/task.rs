@@ -97,6 +97,8 @@ pub(crate) enum End {
     Signal(i32),
     /// It could not be started.
     NotStarted(String),
+    /// It ran, and nobody knows how it ended.
+    Lost(String),
 }
 
 impl End {
@@ -106,6 +108,7 @@ impl End {
             Self::Code(code) => format!("code {code}\n"),
             Self::Signal(signal) => format!("signal {signal}\n"),
             Self::NotStarted(words) => format!("failed {}\n", words.replace('\n', " ")),
+            Self::Lost(words) => format!("lost {}\n", words.replace('\n', " ")),
         }
     }
 
@@ -116,6 +119,7 @@ impl End {
             "code" => rest.parse().ok().map(Self::Code),
             "signal" => rest.parse().ok().map(Self::Signal),
             "failed" => Some(Self::NotStarted(rest.to_owned())),
+            "lost" => Some(Self::Lost(rest.to_owned())),
             _ => None,
         }
     }
@@ -149,7 +153,12 @@ mod tests {
         assert_eq!(Task::read(&mut from).unwrap(), task);
         assert_eq!(from, b"more");
         assert!(Task::read(&mut task.write().split_last().unwrap().1).is_err());
-        for end in [End::Code(3), End::Signal(9), End::NotStarted("no such file".to_owned())] {
+        for end in [
+            End::Code(3),
+            End::Signal(9),
+            End::NotStarted("no such file".to_owned()),
+            End::Lost("no child".to_owned()),
+        ] {
             assert_eq!(End::read(&end.write()), Some(end));
         }
         assert_eq!(End::read("code 3"), None);

@@ -84,7 +84,11 @@ fn result(text: &str) -> Outcome {
 
 fn failure(outcome: Outcome) -> (String, String) {
     match outcome {
-        Outcome::Failed { error, cause, .. } => (error, cause),
+        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::Failed { error, cause, .. } => {
+            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
+            (error, cause)
+        }
         other => panic!("expected a failure, not {other:?}"),
     }
 }

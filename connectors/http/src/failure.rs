@@ -10,11 +10,11 @@ use std::time::Duration;
 
 /// What a failed call comes to.
 pub(crate) fn outcome(url: &Url, error: &reqwest::Error) -> Outcome {
-    let name = match found::<Unreachable>(error) {
-        Some(Unreachable::Forbidden { .. }) => "FnF.NoSuchResource",
-        _ => "HTTP.ConnectionFailed",
-    };
-    Outcome::failed(name, format!("`{}`: {}", shown(url), reason(error)))
+    let cause = format!("`{}`: {}", shown(url), reason(error));
+    match found::<Unreachable>(error) {
+        Some(Unreachable::Forbidden { .. }) => Outcome::not_sent(cause),
+        _ => Outcome::failed("HTTP.ConnectionFailed", cause),
+    }
 }
 
 /// What a call comes to that nobody but the settings bounds.

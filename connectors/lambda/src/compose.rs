@@ -52,7 +52,10 @@ pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
             "the payload has {} bytes, more than the {most} it may have",
             payload.len()
         );
-        return Err(Outcome::failed("Lambda.RequestTooLargeException", cause));
+        return Err(Outcome::NotSent {
+            error: "Lambda.RequestTooLargeException".to_owned(),
+            cause,
+        });
     }
     Ok(Invocation {
         kind: match params.event {
@@ -164,7 +167,7 @@ mod tests {
         let mut request = request();
         request.params = params.map(|params| serde_json::from_str(params).unwrap());
         invocation(&request).map_err(|outcome| match outcome {
-            Outcome::Failed { error, cause, .. } => (error, cause),
+            Outcome::NotSent { error, cause } => (error, cause),
             other => panic!("{other:?}"),
         })
     }

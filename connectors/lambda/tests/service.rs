@@ -138,7 +138,11 @@ fn result(outcome: Outcome) -> serde_json::Value {
 
 fn failure(outcome: Outcome) -> (String, String) {
     match outcome {
-        Outcome::Failed { error, cause, .. } => (error, cause),
+        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::Failed { error, cause, .. } => {
+            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
+            (error, cause)
+        }
         other => panic!("{other:?}"),
     }
 }

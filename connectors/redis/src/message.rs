@@ -32,7 +32,10 @@ pub(crate) fn compose(request: &Request, limit: usize) -> Result<Message, Outcom
     let bytes: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > limit {
         let cause = format!("the message for `{stream}` has {bytes} bytes, more than the {limit} it may have");
-        return Err(Outcome::failed("FnF.PayloadTooLarge", cause));
+        return Err(Outcome::NotSent {
+            error: "FnF.PayloadTooLarge".to_owned(),
+            cause,
+        });
     }
     Ok(Message {
         stream,

@@ -107,8 +107,12 @@ pub(crate) fn compose(request: &Request, queue: &Queue) -> Result<Message, Outco
     Ok(message)
 }
 
+/// What the service would refuse is not sent.
 fn refused(name: &str, queue: &Queue, cause: &str) -> Outcome {
-    Outcome::failed(format!("SQS.{name}"), format!("{}: {cause}", queue.shown()))
+    Outcome::NotSent {
+        error: format!("SQS.{name}"),
+        cause: format!("{}: {cause}", queue.shown()),
+    }
 }
 
 fn delay(params: &Params, queue: &Queue) -> Result<Option<i32>, Outcome> {

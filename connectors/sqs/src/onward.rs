@@ -30,7 +30,7 @@ impl SqsOnward {
     pub fn new(aws: Aws, queue: &str, dead_letters: Option<&str>) -> Result<Self, String> {
         let parse = |name: &str| {
             let queue = Queue::parse(name).map_err(|outcome| match outcome {
-                Outcome::Failed { cause, .. } => cause,
+                Outcome::Failed { cause, .. } | Outcome::NotSent { cause, .. } => cause,
                 _ => format!("`{name}` is no queue"),
             })?;
             match queue.is_fifo() {

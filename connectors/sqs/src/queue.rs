@@ -154,7 +154,7 @@ mod tests {
             "sqs:ftp://host/1/q",
             &format!("sqs:{}", "q".repeat(81)),
         ] {
-            let Err(Outcome::Failed { error, .. }) = Queue::parse(target) else {
+            let Err(Outcome::NotSent { error, .. }) = Queue::parse(target) else {
                 panic!("{target}");
             };
             assert_eq!(error, "FnF.NoSuchResource", "{target}");

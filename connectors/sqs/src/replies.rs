@@ -67,7 +67,7 @@ impl SqsReplies {
     pub fn new(aws: Aws, of: &ReplyQueue) -> Result<Self, String> {
         let parse = |name: &str| {
             Queue::parse(name).map_err(|outcome| match outcome {
-                Outcome::Failed { cause, .. } => cause,
+                Outcome::Failed { cause, .. } | Outcome::NotSent { cause, .. } => cause,
                 _ => format!("`{name}` is no queue"),
             })
         };

@@ -139,7 +139,11 @@ async fn a_service_that_asks_for_patience_is_given_it() {
 #[tokio::test]
 async fn no_answer_and_no_sense() {
     let fails = |outcome: Outcome| match outcome {
-        Outcome::Failed { error, cause, .. } => (error, cause),
+        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::Failed { error, cause, .. } => {
+            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
+            (error, cause)
+        }
         other => panic!("{other:?}"),
     };
     let (error, cause) = fails(outcome(|_| Said::Answer(503, vec![], String::new())).await);

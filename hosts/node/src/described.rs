@@ -31,7 +31,7 @@ fn describe_step(flow: &Flow, open: OpenStep) -> Value {
     object([
         ("step", name.into()),
         ("path", write_path(flow, &open.path)),
-        ("state", open.state.into()),
+        ("state", open.state.as_str().into()),
         ("attempt", open.attempt.into()),
         ("visit", open.visit.into()),
         ("input", open.input.into()),

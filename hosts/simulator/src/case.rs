@@ -115,12 +115,17 @@ impl Mock {
                 worker: None,
                 held_time: None,
             },
-            (None, error) => Signal::Failed {
-                call,
-                error: error.unwrap_or_default(),
-                cause: self.cause,
-                retry_after: self.retry_after_seconds,
-            },
+            (None, error) => {
+                let error = error.unwrap_or_default();
+                Signal::Failed {
+                    call,
+                    // A mock stands for the interpreter, too: under its name it says that nothing was sent.
+                    not_sent: error == "FnF.NoSuchResource",
+                    error,
+                    cause: self.cause,
+                    retry_after: self.retry_after_seconds,
+                }
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Deciding: a signal in, the events of one turn out.
 
 use crate::MACHINE_VERSION;
-use crate::event::{Detail, Event, EventId, Started};
+use crate::event::{CancelReason, Detail, Event, EventId, LateResultCode, Started};
 use crate::signal::{Rejection, Signal, Timer};
 use crate::state::{At, FrameId, ROOT, State, Status, TimerFor};
 use crate::turn::{Place, Turn, failure};
@@ -101,8 +101,7 @@ impl State {
                 Ok(())
             }
             Signal::Resolve { request, resolution } => {
-                let known = matches!(resolution.action.as_str(), "retry" | "succeed" | "fail");
-                let frame = self.data.manual.get(&request).copied().filter(|_| known);
+                let frame = self.data.manual.get(&request).copied();
                 let place = Place {
                     caused_by: request,
                     ..self.place(frame.ok_or(Rejection::Unknown)?)
@@ -208,7 +207,15 @@ impl State {
                 };
                 (call, detail)
             }
-            Signal::SubmitFailed { call, error, cause } => (call, Detail::TaskSubmitFailed(failure(&error, &cause))),
+            Signal::SubmitFailed {
+                call,
+                error,
+                cause,
+                not_sent,
+            } => {
+                let failure = failure(&error, &cause);
+                (call, Detail::TaskSubmitFailed { failure, not_sent })
+            }
             Signal::Succeeded {
                 call,
                 result,
@@ -227,9 +234,14 @@ impl State {
                 error,
                 cause,
                 retry_after,
+                not_sent,
             } => {
-                let failure = failure(&error, &cause);
-                (call, Detail::TaskFailed { failure, retry_after })
+                let detail = Detail::TaskFailed {
+                    failure: failure(&error, &cause),
+                    retry_after,
+                    not_sent,
+                };
+                (call, detail)
             }
             Signal::HeartbeatMissed { call } => (call, timed_out(turn.flow, &FaultKind::Heartbeat, None)),
             Signal::TimedOut { call } => (call, timed_out(turn.flow, &FaultKind::Timeout, None)),
@@ -265,7 +277,7 @@ impl State {
         let place = self.flow_place(call);
         let detail = Detail::LateResultIgnored {
             of: call,
-            code: "TaskTimedOut".into(),
+            code: LateResultCode::TaskTimedOut,
         };
         self.emit(turn, place, detail);
         Ok(())
@@ -314,9 +326,9 @@ impl State {
     /// Brings the execution to its end: closes what runs, then undoes.
     fn step_ending(&mut self, turn: &mut Turn<'_>) {
         let reason = match self.data.ending.as_ref().map(|ending| ending.status) {
-            Some(Status::TimedOut) => "ExecutionTimedOut",
-            Some(Status::RollbackFailed) => "RollbackFailed",
-            _ => "Stopped",
+            Some(Status::TimedOut) => CancelReason::ExecutionTimedOut,
+            Some(Status::RollbackFailed) => CancelReason::RollbackFailed,
+            _ => CancelReason::Stopped,
         };
         let step = self.close_flow_step();
         if !self.close(turn, step, reason) {

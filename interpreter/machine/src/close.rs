@@ -3,10 +3,9 @@
 //! Everything inside is suspended first. Then calls in flight are cancelled and children exited, innermost first, one event a
 //! step, so that a turn may be cut anywhere. A rollback in progress is waited for.
 
-use crate::event::{Child, Detail, EventId, Exit, Failure};
+use crate::event::{CancelReason, Child, Detail, EventId, Exit, Failure};
 use crate::state::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit};
 use crate::turn::{Place, Turn};
-use starbridge_fdl::value::Text;
 
 /// What comes next in closing.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,14 +94,11 @@ impl State {
     }
 
     /// Makes the event of a step of closing. Answers whether there was one.
-    pub(crate) fn close(&mut self, turn: &mut Turn<'_>, step: CloseStep, reason: &str) -> bool {
+    pub(crate) fn close(&mut self, turn: &mut Turn<'_>, step: CloseStep, reason: CancelReason) -> bool {
         match step {
             CloseStep::Blocked | CloseStep::Clear => false,
             CloseStep::Cancel { frame, call } => {
-                let detail = Detail::TaskCancelled {
-                    of: call,
-                    reason: Text::from(reason),
-                };
+                let detail = Detail::TaskCancelled { of: call, reason };
                 self.emit(turn, self.place(frame), detail);
                 true
             }
@@ -129,15 +125,15 @@ impl State {
         self.emit(turn, place, detail);
     }
 
-    /// Why what is inside a step is being closed, as `TaskCancelled` says it.
-    pub(crate) fn closing_reason(&self, visit: &Visit) -> &'static str {
+    /// Why what is inside a step is being closed.
+    pub(crate) fn closing_reason(&self, visit: &Visit) -> CancelReason {
         match &visit.phase {
             Phase::Started(Inside::Children(children)) => match &children.closing {
-                Some(Closing::Met) => "WaitForMet",
-                Some(Closing::Failed { .. }) if children.failed == 0 => "Timeout",
-                _ => "SiblingFailed",
+                Some(Closing::Met) => CancelReason::WaitForMet,
+                Some(Closing::Failed { .. }) if children.failed == 0 => CancelReason::Timeout,
+                _ => CancelReason::SiblingFailed,
             },
-            _ => "Timeout",
+            _ => CancelReason::Timeout,
         }
     }
 

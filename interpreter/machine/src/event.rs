@@ -200,17 +200,79 @@ pub struct Failure {
     pub cause: Text,
 }
 
-/// What an operator decided about a step that waited for one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An operator's answer about a step that waited for one.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
-    /// `retry`, `succeed` or `fail`.
-    pub action: Text,
+    /// What is to become of the step.
+    pub decision: Decision,
     /// Who decided.
     pub by: Text,
-    /// The output, when it succeeds.
-    pub output: Option<Object>,
-    /// The error, when it fails.
-    pub failure: Option<Failure>,
+}
+
+/// What an operator may decide about a step that waits for one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Another attempt, with the counts of the policies as they are.
+    Retry,
+    /// The step ends well.
+    Succeed {
+        /// Its output; `{}` where none is given.
+        output: Option<Object>,
+    },
+    /// The step fails for good.
+    Fail {
+        /// The error; the one for which the operator was asked where none is given.
+        failure: Option<Failure>,
+    },
+}
+
+words! {
+    /// The `action` of a `ManualResolved`: the word for a [`Decision`].
+    ResolutionAction {
+        /// [`Decision::Retry`].
+        Retry = "retry",
+        /// [`Decision::Succeed`].
+        Succeed = "succeed",
+        /// [`Decision::Fail`].
+        Fail = "fail",
+    }
+}
+
+words! {
+    /// Why a call was cancelled: the `reason` of a `TaskCancelled`.
+    CancelReason {
+        /// A failure beside it ends the composite it stands in.
+        SiblingFailed = "SiblingFailed",
+        /// The composite it stands in took too long.
+        Timeout = "Timeout",
+        /// Enough branches of its composite had succeeded.
+        WaitForMet = "WaitForMet",
+        /// Somebody stopped the execution.
+        Stopped = "Stopped",
+        /// The execution took too long.
+        ExecutionTimedOut = "ExecutionTimedOut",
+        /// Something could not be undone, which ends the execution.
+        RollbackFailed = "RollbackFailed",
+    }
+}
+
+words! {
+    /// Why a late report was ignored: the `code` of a `LateResultIgnored`.
+    LateResultCode {
+        /// The call was given up before: it was cancelled, or its time was over.
+        TaskTimedOut = "TaskTimedOut",
+    }
+}
+
+impl Decision {
+    /// Its word in a history.
+    pub fn action(&self) -> ResolutionAction {
+        match self {
+            Self::Retry => ResolutionAction::Retry,
+            Self::Succeed { .. } => ResolutionAction::Succeed,
+            Self::Fail { .. } => ResolutionAction::Fail,
+        }
+    }
 }
 
 /// What happened. A † in the comment: begins a turn and holds its signal in full.
@@ -258,16 +320,20 @@ pub enum Detail {
         execution: Option<Text>,
         version: Option<u64>,
     },
-    /// † It could not be sent.
-    TaskSubmitFailed(Failure),
+    /// † The sending failed. `not_sent`: as in `TaskFailed`.
+    TaskSubmitFailed { failure: Failure, not_sent: bool },
     /// † The call's result.
     TaskSucceeded {
         result: Value,
         worker: Option<Text>,
         held_time: Option<Timestamp>,
     },
-    /// † The call failed.
-    TaskFailed { failure: Failure, retry_after: Option<u64> },
+    /// † The call failed. `not_sent`: it is certain that its resource saw nothing of it, so there is nothing to undo.
+    TaskFailed {
+        failure: Failure,
+        retry_after: Option<u64>,
+        not_sent: bool,
+    },
     /// † The call took too long, or its worker fell silent; `redeliver` is how many retries the queue gives it where no
     /// policy names that.
     TaskTimedOut { error: Text, redeliver: Option<u32> },
@@ -286,9 +352,9 @@ pub enum Detail {
     /// † The timer set by that event is due.
     TimerFired { of: EventId },
     /// A call is given up.
-    TaskCancelled { of: EventId, reason: Text },
+    TaskCancelled { of: EventId, reason: CancelReason },
     /// † A report on a call that is over.
-    LateResultIgnored { of: EventId, code: Text },
+    LateResultIgnored { of: EventId, code: LateResultCode },
     /// A call begins to be undone.
     RollbackStarted { of: EventId },
     /// It is undone.
@@ -351,7 +417,7 @@ impl Event {
                 Detail::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
                 Detail::StepFailed { failure: f, .. }
                 | Detail::TaskFailed { failure: f, .. }
-                | Detail::TaskSubmitFailed(f)
+                | Detail::TaskSubmitFailed { failure: f, .. }
                 | Detail::ManualRequested(f)
                 | Detail::ExecutionStopped { failure: f, .. }
                 | Detail::ExecutionFailed { failure: f, .. }

@@ -5,6 +5,36 @@ use crate::state::{Frame, Inside, Phase, ROOT, State, TaskPhase};
 use starbridge_fdl::graph::StepId;
 use starbridge_fdl::value::Object;
 
+words! {
+    /// What an open step does.
+    StepState {
+        /// An attempt is about to begin.
+        Entered = "entered",
+        /// An attempt runs.
+        Running = "running",
+        /// A call is in flight.
+        InFlight = "inFlight",
+        /// The resource is to be called again later.
+        Polling = "polling",
+        /// A wait step waits.
+        Waiting = "waiting",
+        /// The next attempt is waited for.
+        Retrying = "retrying",
+        /// An operator is waited for.
+        Manual = "manual",
+        /// It ended well.
+        Succeeded = "succeeded",
+        /// It failed.
+        Failed = "failed",
+        /// It was given up.
+        Cancelled = "cancelled",
+        /// What its list did is being undone.
+        RollingBack = "rollingBack",
+        /// What its list did can't be undone.
+        RollbackFailed = "rollbackFailed",
+    }
+}
+
 /// A step that has been entered and not been left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenStep {
@@ -12,8 +42,8 @@ pub struct OpenStep {
     pub step: StepId,
     /// Where it stands.
     pub path: Path,
-    /// What it does: one word.
-    pub state: &'static str,
+    /// What it does.
+    pub state: StepState,
     /// The attempt, from 1; 0 before the first.
     pub attempt: u32,
     /// The visit, from 1.
@@ -47,23 +77,23 @@ impl State {
 fn open_step(frame: &Frame) -> Option<OpenStep> {
     let visit = frame.visit()?;
     let state = match (&frame.at, &frame.undoing) {
-        (_, Some(undoing)) if undoing.failed => "rollbackFailed",
-        (_, Some(_)) => "rollingBack",
-        (crate::state::At::Failed(..), _) => "failed",
-        (crate::state::At::Cancelled(_), _) => "cancelled",
+        (_, Some(undoing)) if undoing.failed => StepState::RollbackFailed,
+        (_, Some(_)) => StepState::RollingBack,
+        (crate::state::At::Failed(..), _) => StepState::Failed,
+        (crate::state::At::Cancelled(_), _) => StepState::Cancelled,
         _ => match &visit.phase {
-            Phase::Entered => "entered",
-            Phase::Succeeded { .. } => "succeeded",
-            Phase::Failed { .. } => "failed",
-            Phase::Manual { .. } => "manual",
-            Phase::Retrying { .. } => "retrying",
-            Phase::Started(Inside::Wait(_)) => "waiting",
+            Phase::Entered => StepState::Entered,
+            Phase::Succeeded { .. } => StepState::Succeeded,
+            Phase::Failed { .. } => StepState::Failed,
+            Phase::Manual { .. } => StepState::Manual,
+            Phase::Retrying { .. } => StepState::Retrying,
+            Phase::Started(Inside::Wait(_)) => StepState::Waiting,
             Phase::Started(Inside::Task(run)) => match run.phase {
-                TaskPhase::InFlight { .. } => "inFlight",
-                TaskPhase::Sleeping { .. } => "polling",
-                _ => "running",
+                TaskPhase::InFlight { .. } => StepState::InFlight,
+                TaskPhase::Sleeping { .. } => StepState::Polling,
+                _ => StepState::Running,
             },
-            Phase::Started(_) => "running",
+            Phase::Started(_) => StepState::Running,
         },
     };
     Some(OpenStep {

@@ -8,6 +8,9 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
+#[macro_use]
+mod words;
+
 mod advance;
 mod apply;
 mod close;
@@ -28,10 +31,11 @@ mod undo;
 
 pub use effect::{CallPart, CallReference, CallToSend, Effect, EffectKind, Reference, call_type};
 pub use event::{
-    Child, Detail, Event, EventId, Exit, Failure, Grant, Parent, Path, PathItem, Resolution, Scheduled, Started,
+    CancelReason, Child, Decision, Detail, Event, EventId, Exit, Failure, Grant, LateResultCode, Parent, Path,
+    PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
-pub use inspect::OpenStep;
+pub use inspect::{OpenStep, StepState};
 pub use signal::{Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
 pub use turn::{TURN_BYTES, TURN_EVENTS};

@@ -12,7 +12,7 @@ impl Event {
             self.detail,
             Detail::ExecutionStarted(_)
                 | Detail::TaskSubmitted { .. }
-                | Detail::TaskSubmitFailed(_)
+                | Detail::TaskSubmitFailed { .. }
                 | Detail::TaskSucceeded { .. }
                 | Detail::TaskFailed { .. }
                 | Detail::TaskTimedOut { .. }
@@ -35,46 +35,9 @@ impl State {
         let call = event.caused_by;
         Some(match &event.detail {
             Detail::ExecutionStarted(started) => Signal::Start(started.clone()),
-            Detail::TaskSubmitted {
-                receipt,
-                execution,
-                version,
-            } => Signal::Submitted {
-                call,
-                receipt: receipt.clone(),
-                execution: execution.clone(),
-                version: *version,
-            },
-            Detail::TaskSubmitFailed(failure) => Signal::SubmitFailed {
-                call,
-                error: failure.error.to_string(),
-                cause: failure.cause.to_string(),
-            },
-            Detail::TaskSucceeded {
-                result,
-                worker,
-                held_time,
-            } => Signal::Succeeded {
-                call,
-                result: result.clone(),
-                worker: worker.clone(),
-                held_time: *held_time,
-            },
-            Detail::TaskFailed { failure, retry_after } => Signal::Failed {
-                call,
-                error: failure.error.to_string(),
-                cause: failure.cause.to_string(),
-                retry_after: *retry_after,
-            },
             Detail::TaskTimedOut { error, redeliver } => self.recorded_silence(flow, event, error, *redeliver)?,
             Detail::ExecutionTimedOut => self.recorded_timer(event, call)?,
             Detail::TimerFired { of } => self.recorded_timer(event, *of)?,
-            Detail::LateResultIgnored { of, .. } => Signal::Failed {
-                call: *of,
-                error: String::new(),
-                cause: String::new(),
-                retry_after: None,
-            },
             Detail::ManualResolved(resolution) => Signal::Resolve {
                 request: event.caused_by,
                 resolution: resolution.clone(),
@@ -94,7 +57,7 @@ impl State {
             Detail::ExecutionRedriven { by, .. } => Signal::Redrive {
                 by: (!by.is_empty()).then(|| by.to_string()),
             },
-            _ => return None,
+            _ => return recorded_report(event),
         })
     }
 
@@ -113,4 +76,56 @@ impl State {
             .find(|timer| timer.set_by == set_by)
             .map(|Timer { due, set_by }| Signal::TimerDue(Timer { due, set_by }))
     }
+}
+
+/// The report on a call that an event records.
+fn recorded_report(event: &Event) -> Option<Signal> {
+    let call = event.caused_by;
+    Some(match &event.detail {
+        Detail::TaskSubmitted {
+            receipt,
+            execution,
+            version,
+        } => Signal::Submitted {
+            call,
+            receipt: receipt.clone(),
+            execution: execution.clone(),
+            version: *version,
+        },
+        Detail::TaskSubmitFailed { failure, not_sent } => Signal::SubmitFailed {
+            call,
+            error: failure.error.to_string(),
+            cause: failure.cause.to_string(),
+            not_sent: *not_sent,
+        },
+        Detail::TaskSucceeded {
+            result,
+            worker,
+            held_time,
+        } => Signal::Succeeded {
+            call,
+            result: result.clone(),
+            worker: worker.clone(),
+            held_time: *held_time,
+        },
+        Detail::TaskFailed {
+            failure,
+            retry_after,
+            not_sent,
+        } => Signal::Failed {
+            call,
+            error: failure.error.to_string(),
+            cause: failure.cause.to_string(),
+            retry_after: *retry_after,
+            not_sent: *not_sent,
+        },
+        Detail::LateResultIgnored { of, .. } => Signal::Failed {
+            call: *of,
+            error: String::new(),
+            cause: String::new(),
+            retry_after: None,
+            not_sent: false,
+        },
+        _ => return None,
+    })
 }

@@ -22,7 +22,7 @@ pub enum Signal {
         /// The version of its flow.
         version: Option<u64>,
     },
-    /// It could not be sent.
+    /// The sending failed.
     SubmitFailed {
         /// The call.
         call: EventId,
@@ -30,6 +30,8 @@ pub enum Signal {
         error: String,
         /// Its cause.
         cause: String,
+        /// As in [`Signal::Failed`].
+        not_sent: bool,
     },
     /// A result came.
     Succeeded {
@@ -52,6 +54,9 @@ pub enum Signal {
         cause: String,
         /// Seconds before which it should not be tried again.
         retry_after: Option<u64>,
+        /// Whether it is certain that the resource saw nothing of the call, by this sending or an earlier one: then there is
+        /// nothing to undo.
+        not_sent: bool,
     },
     /// No heartbeat came in time.
     HeartbeatMissed {

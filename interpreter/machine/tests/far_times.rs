@@ -60,6 +60,7 @@ fn a_retry_is_due_when_its_delay_says() {
         error: "Busy".to_owned(),
         cause: String::new(),
         retry_after: Some(u64::MAX),
+        not_sent: false,
     };
     let events = give(&flow, &mut state, signal, NOW);
     let Some(Detail::RetryScheduled { due, delay_ms, .. }) = events.last().map(|event| &event.detail) else {

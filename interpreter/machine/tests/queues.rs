@@ -114,6 +114,7 @@ fn a_policy_for_something_else_and_the_queue_count_apart() {
         error: "Busy".into(),
         cause: String::new(),
         retry_after: None,
+        not_sent: false,
     };
     run.give(busy);
     assert_eq!(run.state.next_wakeup().unwrap().millis_since(run.now), 5_000);
@@ -132,6 +133,7 @@ fn only_a_lost_lease_is_retried_by_the_queue() {
         error: "Paper.Jam".into(),
         cause: String::new(),
         retry_after: None,
+        not_sent: false,
     };
     run.give(failed);
     assert_eq!(run.state.status(), Status::Failed);

@@ -102,6 +102,7 @@ impl Run {
                     error: error.to_owned(),
                     cause: String::new(),
                     retry_after: None,
+                    not_sent: false,
                 }),
                 Answer::Never => {}
             }

@@ -118,7 +118,7 @@ pub enum Outcome {
         /// What the other side said.
         receipt: Option<Value>,
     },
-    /// It failed.
+    /// It failed, and the other side may have seen it.
     Failed {
         /// The error's name.
         error: String,
@@ -126,6 +126,14 @@ pub enum Outcome {
         cause: String,
         /// Seconds before which it should not be tried again.
         retry_after: Option<u64>,
+    },
+    /// It failed, and it is certain that the other side saw nothing of it: the call can't be made what it is for, or nothing
+    /// answers to the resource. There is nothing to undo. Where that is not certain, it is `Failed`.
+    NotSent {
+        /// The error's name.
+        error: String,
+        /// Its cause.
+        cause: String,
     },
 }
 
@@ -139,9 +147,20 @@ impl Outcome {
         }
     }
 
-    /// The failure of a call that can't be made what it is for. Its name tells the interpreter that nothing was sent, so that
-    /// there is nothing to undo.
+    /// A call that was not sent because nothing answers to what it names, or it can't be made what it is for.
     pub fn not_sent(cause: impl Into<String>) -> Self {
-        Self::failed("FnF.NoSuchResource", cause)
+        Self::NotSent {
+            error: "FnF.NoSuchResource".to_owned(),
+            cause: cause.into(),
+        }
+    }
+
+    /// The same of a call that may have been sent before: what this sending knows says nothing about an earlier one.
+    #[must_use]
+    pub fn sent_before(self) -> Self {
+        match self {
+            Self::NotSent { error, cause } => Self::failed(error, cause),
+            other => other,
+        }
     }
 }

@@ -199,6 +199,10 @@ impl Vault {
                 cause: text(cause),
                 retry_after,
             },
+            Outcome::NotSent { error, cause } => Outcome::NotSent {
+                error: text(error),
+                cause: text(cause),
+            },
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn calls(events: &[Event]) -> BTreeMap<EventId, Fate> {
                 continue;
             }
             Detail::TaskSucceeded { .. } | Detail::TaskFailed { .. } => (event.caused_by, true),
-            Detail::TaskSubmitFailed(_) | Detail::TaskTimedOut { .. } => (event.caused_by, false),
+            Detail::TaskSubmitFailed { .. } | Detail::TaskTimedOut { .. } => (event.caused_by, false),
             Detail::TaskCancelled { of, .. } => (*of, false),
             _ => continue,
         };

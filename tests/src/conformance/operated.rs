@@ -12,8 +12,8 @@
 //! | `mocks`, `stop`, `expect` | as in a case; mocks and the time of the stop begin anew |
 //! | `from`?, `again`? | what the event of a redrive must say |
 //!
-//! A leg ends with the execution, or where nothing more will happen. An operator who is refused ends the leg with `status`
-//! `NotRedrivable` or `Refused`.
+//! A leg ends with the execution, or where nothing more will happen, and one that expects `Manual` where an operator is waited
+//! for. An operator who is refused ends the leg with `status` `NotRedrivable` or `Refused`.
 
 mod run;
 

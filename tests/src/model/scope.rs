@@ -45,9 +45,18 @@ impl Scope {
         scope
     }
 
-    /// A task is called.
-    pub fn flies(&self, visit: u64, call: u64, done: Done) {
-        self.flying.borrow_mut().insert(visit, (call, done));
+    /// A task is called. Answers what an earlier attempt may have done.
+    pub fn flies(&self, visit: u64, call: u64, done: Done) -> Option<(u64, Done)> {
+        self.flying.borrow_mut().insert(visit, (call, done))
+    }
+
+    /// It was not called after all: what an earlier attempt may have done is all there is.
+    pub fn not_sent(&self, visit: u64, earlier: Option<(u64, Done)>) {
+        let mut flying = self.flying.borrow_mut();
+        match earlier {
+            Some(earlier) => flying.insert(visit, earlier),
+            None => flying.remove(&visit),
+        };
     }
 
     /// It has this result.

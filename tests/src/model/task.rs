@@ -38,8 +38,16 @@ pub async fn attempt(site: &Site, step: &Value, visit: u64, input: &Value) -> Re
             result: json!({}),
             iterations: site.iterations.clone(),
         };
-        site.scope.flies(visit, number, done);
-        let result = answered(world, &call, number, deadline.as_ref()).await?;
+        let earlier = site.scope.flies(visit, number, done);
+        let result = match answered(world, &call, number, deadline.as_ref()).await {
+            Ok(result) => result,
+            Err(fault) => {
+                if count == 1 && fault.error == "FnF.NoSuchResource" {
+                    site.scope.not_sent(visit, earlier);
+                }
+                return Err(fault);
+            }
+        };
         if !result.is_object() {
             return Err(Fault::of_engine("FnF.InvalidLocal"));
         }

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 
 const KEYS: [&str; 5] = ["a", "b", "c", "n", "t"];
 const ERRORS: [&str; 3] = ["E1", "E2", "E3"];
+/// Errors of tasks. The last one says that nothing was sent.
+const TASK_ERRORS: [&str; 7] = ["E1", "E2", "E3", "E1", "E2", "E3", "FnF.NoSuchResource"];
 
 pub fn input(chance: &mut Chance) -> Value {
     let mut input = json!({
@@ -277,7 +279,7 @@ pub fn answers(chance: &mut Chance, bounded: bool) -> Value {
         .map(|_| {
             let answer = match chance.weighted(&[74, 20, 2, if bounded { 8 } else { 0 }]) {
                 0 => json!({"result": result(chance)}),
-                1 => json!({"error": chance.pick(&ERRORS), "cause": "of the world"}),
+                1 => json!({"error": chance.pick(&TASK_ERRORS), "cause": "of the world"}),
                 2 => json!({"result": [1]}),
                 _ => json!({"never": true}),
             };

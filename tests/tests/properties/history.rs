@@ -107,7 +107,7 @@ impl History {
             Detail::TaskSucceeded { .. }
             | Detail::TaskFailed { .. }
             | Detail::TaskTimedOut { .. }
-            | Detail::TaskSubmitFailed(_) => event.caused_by,
+            | Detail::TaskSubmitFailed { .. } => event.caused_by,
             Detail::TaskCancelled { of, .. } => *of,
             _ => return Ok(()),
         };

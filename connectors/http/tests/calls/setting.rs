@@ -52,7 +52,11 @@ pub fn failure(outcome: Outcome) -> (String, String, Option<u64>) {
             error,
             cause,
             retry_after,
-        } => (error, cause, retry_after),
+        } => {
+            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
+            (error, cause, retry_after)
+        }
+        Outcome::NotSent { error, cause } => (error, cause, None),
         other => panic!("expected a failure, not {other:?}"),
     }
 }

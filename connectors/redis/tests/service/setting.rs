@@ -108,7 +108,7 @@ pub async fn sent(connector: &RedisConnector, request: Request) -> String {
 /// Makes a call that fails, and answers name and cause.
 pub async fn failed(connector: &RedisConnector, request: Request) -> (String, String) {
     match connector.call(request).await {
-        Outcome::Failed { error, cause, .. } => {
+        Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => {
             assert!(!cause.contains(PASSWORD), "{cause}");
             (error, cause)
         }

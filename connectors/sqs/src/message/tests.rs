@@ -30,7 +30,7 @@ fn request(input: &str, params: Option<&str>) -> Request {
 fn composed(queue: &str, request: &Request) -> Result<Message, (String, String)> {
     let queue = Queue::parse(queue).unwrap();
     compose(request, &queue).map_err(|outcome| match outcome {
-        Outcome::Failed { error, cause, .. } => (error, cause),
+        Outcome::NotSent { error, cause } => (error, cause),
         other => panic!("{other:?}"),
     })
 }

@@ -172,7 +172,11 @@ pub fn result(outcome: Outcome) -> serde_json::Value {
 /// Error and cause of a call that was to fail.
 pub fn failure(outcome: Outcome) -> (String, String) {
     match outcome {
-        Outcome::Failed { error, cause, .. } => (error, cause),
+        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::Failed { error, cause, .. } => {
+            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
+            (error, cause)
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -49,6 +49,7 @@ pub(super) async fn carry(
             cause,
             retry_after,
         }),
+        Ok(Outcome::NotSent { error, cause }) => Err(untold(&error, cause)),
         Err(_) => Err(untold(
             "FnF.TaskTimeout",
             format!("no answer within {} s", time.as_secs()),

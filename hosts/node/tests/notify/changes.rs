@@ -4,7 +4,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{Detail, Event, EventId, Resolution, Signal, Status};
+use starbridge_machine::{Decision, Detail, Event, EventId, Resolution, Signal, Status};
 use starbridge_node::notify::Notice;
 use starbridge_node::system::birth;
 use starbridge_ports::{Append, KeptNotice};
@@ -86,6 +86,7 @@ fn fails(call: EventId, error: &str) -> Signal {
         error: error.to_owned(),
         cause: "jam".to_owned(),
         retry_after: None,
+        not_sent: false,
     }
 }
 
@@ -120,10 +121,8 @@ fn each_step_that_asks_an_operator_is_told() {
     let mut all = Vec::new();
     for request in requests {
         let resolution = Box::new(Resolution {
-            action: "succeed".into(),
+            decision: Decision::Succeed { output: None },
             by: "me".into(),
-            output: None,
-            failure: None,
         });
         shard.signal(&id, Signal::Resolve { request, resolution }, NOW).unwrap();
         all.push(statuses(&told(&mut shard, &id)));

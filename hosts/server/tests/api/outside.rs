@@ -97,3 +97,68 @@ async fn a_server_does_not_call_its_neighbours_unless_it_may() {
     );
     assert_eq!(arrived.load(Ordering::SeqCst), 1);
 }
+
+/// A function that fails under the interpreter's own name for what was not sent, and how often it was called to undo.
+async fn liar() -> (String, Arc<AtomicUsize>) {
+    let undone = Arc::new(AtomicUsize::new(0));
+    let counted = undone.clone();
+    let undo = async move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        "{}"
+    };
+    let lie = async || {
+        let said = json!({"error": "FnF.NoSuchResource", "cause": "never called"});
+        (StatusCode::INTERNAL_SERVER_ERROR, said.to_string())
+    };
+    let router = Router::new().route("/lie", any(lie)).route("/undo", any(undo));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (base, undone)
+}
+
+#[tokio::test]
+async fn rollback_of_a_failed_task_hangs_on_no_name() {
+    let (base, undone) = liar().await;
+    let server = Running::start().await;
+    let called = |pattern: &str| {
+        (
+            format!("{base}/lie"),
+            pattern.to_owned(),
+            "Function.FnF.NoSuchResource",
+            1,
+        )
+    };
+    for (resource, pattern, error, undoes) in [
+        called("requestResponse"),
+        called("waitForCallback"),
+        (
+            "acs:fc:::nobody".to_owned(),
+            "requestResponse".to_owned(),
+            "FnF.NoSuchResource",
+            0,
+        ),
+        ("flow:nobody".to_owned(), "sync".to_owned(), "FnF.NoSuchResource", 0),
+    ] {
+        let step = json!({"type": "task", "name": "t", "resourceArn": resource, "pattern": pattern,
+            "rollback": {"resourceArn": format!("{base}/undo")}});
+        let put = server
+            .put("/v1/flows/f", crate::harness::definition(json!([step])))
+            .await;
+        assert!(put.status < 300, "{put:?}");
+        undone.store(0, Ordering::SeqCst);
+        let ended = server.post("/v1/flows/f/executions?wait=20", json!({})).await.body;
+        assert_eq!(
+            (&ended["status"], &ended["error"]),
+            (&json!("Failed"), &json!(error)),
+            "{ended}"
+        );
+        assert_eq!(undone.load(Ordering::SeqCst), undoes, "{resource} {pattern}: {ended}");
+        let history = server
+            .get(&format!("/v1/executions/{}/history", ended["id"].as_str().unwrap()))
+            .await
+            .body
+            .to_string();
+        assert_eq!(history.contains(r#""notSent":true"#), undoes == 0, "{history}");
+    }
+}

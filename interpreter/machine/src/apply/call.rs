@@ -21,10 +21,16 @@ impl State {
                 run.phase = TaskPhase::Answered { result: result.clone() };
                 self.close_call(event.caused_by);
             }
-            Detail::TaskFailed { failure, retry_after } => {
-                self.fold_call_failed(flow, event, id, failure, retry_after.unwrap_or(0))?;
+            Detail::TaskFailed {
+                failure,
+                retry_after,
+                not_sent,
+            } => {
+                self.fold_call_failed(id, event.caused_by, failure, retry_after.unwrap_or(0), *not_sent)?;
             }
-            Detail::TaskSubmitFailed(failure) => self.fold_call_failed(flow, event, id, failure, 0)?,
+            Detail::TaskSubmitFailed { failure, not_sent } => {
+                self.fold_call_failed(id, event.caused_by, failure, 0, *not_sent)?;
+            }
             Detail::TaskTimedOut { error, redeliver } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Faulted {
@@ -92,22 +98,21 @@ impl State {
 
     fn fold_call_failed(
         &mut self,
-        flow: &Flow,
-        event: &Event,
         id: FrameId,
+        call: EventId,
         failure: &Failure,
         retry_after: u64,
+        not_sent: bool,
     ) -> Option<()> {
-        let unsent = failure.error == *flow.fault_names.name(&FaultKind::Resource);
-        let run = self.task_run_of(id, event.caused_by)?;
-        // Nothing was sent where nothing answers to the resource; an earlier call of the visit may have been. A child that began
-        // did what it did, however it ended.
-        run.called = !unsent || run.calls > 1 || run.child.is_some();
+        let run = self.task_run_of(id, call)?;
+        // Where this call was not sent, an earlier one of the attempt may have been. A child that began did what it did, however
+        // it ended.
+        run.called = !not_sent || run.calls > 1 || run.child.is_some();
         run.phase = TaskPhase::Faulted {
             failure: failure.clone(),
             retry_after,
         };
-        self.close_call(event.caused_by);
+        self.close_call(call);
         Some(())
     }
 

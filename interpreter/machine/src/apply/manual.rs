@@ -1,6 +1,6 @@
 //! Steps that wait for an operator: asked, resolved.
 
-use crate::event::{EventId, Failure, Resolution};
+use crate::event::{Decision, EventId, Failure, Resolution};
 use crate::state::{FrameId, Phase, State};
 
 impl State {
@@ -25,22 +25,21 @@ impl State {
             return None;
         };
         let step = visit.step;
-        let retry = resolution.action.as_str() == "retry";
-        visit.phase = match resolution.action.as_str() {
-            "retry" => Phase::Entered,
-            "succeed" => Phase::Succeeded {
-                output: resolution.output.clone().unwrap_or_default(),
+        let again = resolution.decision == Decision::Retry;
+        visit.phase = match &resolution.decision {
+            Decision::Retry => Phase::Entered,
+            Decision::Succeed { output } => Phase::Succeeded {
+                output: output.clone().unwrap_or_default(),
                 goto: None,
             },
-            "fail" => Phase::Failed {
-                failure: resolution.failure.clone().unwrap_or_else(|| failure.clone()),
+            Decision::Fail { failure: given } => Phase::Failed {
+                failure: given.as_ref().unwrap_or(failure).clone(),
                 origin: step,
                 retry_after: 0,
                 uncatchable: true,
             },
-            _ => return None,
         };
-        if retry {
+        if again {
             self.drop_retained_inside(id);
         }
         Some(())

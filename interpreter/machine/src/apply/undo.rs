@@ -337,8 +337,10 @@ impl State {
 fn undo_answer(flow: &Flow, event: &Event) -> Option<UndoPhase> {
     let (failure, retry_after) = match &event.detail {
         Detail::TaskSucceeded { .. } => return Some(UndoPhase::Answered),
-        Detail::TaskFailed { failure, retry_after } => (failure.clone(), retry_after.unwrap_or(0)),
-        Detail::TaskSubmitFailed(failure) => (failure.clone(), 0),
+        Detail::TaskFailed {
+            failure, retry_after, ..
+        } => (failure.clone(), retry_after.unwrap_or(0)),
+        Detail::TaskSubmitFailed { failure, .. } => (failure.clone(), 0),
         Detail::TaskTimedOut { error, .. } => (timed_out(flow, error), 0),
         _ => return None,
     };

@@ -90,6 +90,7 @@ short! {
     "worker" "w"
     "heldTime" "ht"
     "retryAfter" "ra"
+    "notSent" "ns"
     "policy" "pl"
     "delayMs" "dm"
     "due" "du"

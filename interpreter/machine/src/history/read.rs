@@ -2,9 +2,10 @@
 
 use super::names::short_key;
 use crate::event::{
-    Child, Detail, Event, EventId, Exit, Failure, Grant, Parent, Path, PathItem, Resolution, Scheduled, Started,
+    CancelReason, Child, Decision, Detail, Event, EventId, Exit, Failure, Grant, LateResultCode, Parent, Path,
+    PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
-use starbridge_fdl::graph::{Flow, Pattern, Pointer, StepId};
+use starbridge_fdl::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 
@@ -27,6 +28,12 @@ pub(super) fn error(message: impl Into<String>) -> HistoryError {
     HistoryError {
         message: message.into(),
     }
+}
+
+/// Whether a failure says by its name that its call was not sent. That is how histories said it before `notSent` was there: the
+/// name is the interpreter's own, no answer from outside is kept under it.
+pub(super) fn not_sent_by_name(flow: &Flow, failure: &Failure) -> bool {
+    failure.error == *flow.fault_names.name(&FaultKind::Resource)
 }
 
 /// Reads an event in the form that is kept. Steps are looked up by name, so the flow must be the one the history is of.
@@ -160,6 +167,37 @@ impl<'a> Members<'a> {
         Ok(Failure {
             error: self.text("error")?,
             cause: self.text("cause")?,
+        })
+    }
+
+    /// A word of a closed list; `what` is what it is the word for.
+    fn word<T>(&self, key: &str, what: &str, parse: fn(&str) -> Option<T>) -> Result<T, HistoryError> {
+        let word = self.text(key)?;
+        parse(&word).ok_or_else(|| error(format!("there is no {what} `{word}`")))
+    }
+
+    fn truth(&self, key: &str) -> Result<bool, HistoryError> {
+        let value = self.value(key)?;
+        match value {
+            Value::Bool(truth) => Ok(*truth),
+            _ => Err(Self::wrong(key, "true or false", value)),
+        }
+    }
+
+    fn not_sent(&self, failure: &Failure) -> Result<bool, HistoryError> {
+        let said = self.maybe("notSent", Self::truth)?;
+        Ok(said.unwrap_or_else(|| not_sent_by_name(self.flow, failure)))
+    }
+
+    fn decision(&self) -> Result<Decision, HistoryError> {
+        Ok(match self.word("action", "decision", ResolutionAction::parse)? {
+            ResolutionAction::Retry => Decision::Retry,
+            ResolutionAction::Succeed => Decision::Succeed {
+                output: self.maybe("output", Self::owned_object)?,
+            },
+            ResolutionAction::Fail => Decision::Fail {
+                failure: self.maybe("error", |m, _| m.failure())?,
+            },
         })
     }
 
@@ -298,10 +336,7 @@ impl<'a> Members<'a> {
         Ok(match kind {
             "TaskScheduled" => Detail::TaskScheduled(Box::new(Scheduled {
                 resource: self.text("resource")?,
-                pattern: {
-                    let word = self.text("pattern")?;
-                    Pattern::parse(&word).ok_or_else(|| error(format!("there is no pattern `{word}`")))?
-                },
+                pattern: self.word("pattern", "pattern", Pattern::parse)?,
                 attempt: self.small("attempt")?,
                 call: self.small("call")?,
                 params: self.maybe("params", Self::any)?,
@@ -313,27 +348,37 @@ impl<'a> Members<'a> {
                 execution: self.maybe("executionId", Self::text)?,
                 version: self.maybe("version", Self::number)?,
             },
-            "TaskSubmitFailed" => Detail::TaskSubmitFailed(self.failure()?),
+            "TaskSubmitFailed" => {
+                let failure = self.failure()?;
+                Detail::TaskSubmitFailed {
+                    not_sent: self.not_sent(&failure)?,
+                    failure,
+                }
+            }
             "TaskSucceeded" => Detail::TaskSucceeded {
                 result: self.any("result")?,
                 worker: self.maybe("worker", Self::text)?,
                 held_time: self.maybe("heldTime", Self::time)?,
             },
-            "TaskFailed" => Detail::TaskFailed {
-                failure: self.failure()?,
-                retry_after: self.maybe("retryAfter", Self::number)?,
-            },
+            "TaskFailed" => {
+                let failure = self.failure()?;
+                Detail::TaskFailed {
+                    retry_after: self.maybe("retryAfter", Self::number)?,
+                    not_sent: self.not_sent(&failure)?,
+                    failure,
+                }
+            }
             "TaskTimedOut" => Detail::TaskTimedOut {
                 error: self.text("error")?,
                 redeliver: self.maybe("redeliver", Self::small)?,
             },
             "TaskCancelled" => Detail::TaskCancelled {
                 of: self.event("of")?,
-                reason: self.text("reason")?,
+                reason: self.word("reason", "reason to cancel a call", CancelReason::parse)?,
             },
             "LateResultIgnored" => Detail::LateResultIgnored {
                 of: self.event("of")?,
-                code: self.text("code")?,
+                code: self.word("code", "code of a late result", LateResultCode::parse)?,
             },
             "TaskStarted" => Detail::TaskStarted,
             other => return self.execution_detail(other),
@@ -381,10 +426,8 @@ impl<'a> Members<'a> {
             },
             "ManualRequested" => Detail::ManualRequested(self.failure()?),
             "ManualResolved" => Detail::ManualResolved(Box::new(Resolution {
-                action: self.text("action")?,
+                decision: self.decision()?,
                 by: self.text("by")?,
-                output: self.maybe("output", Self::owned_object)?,
-                failure: self.maybe("error", |m, _| m.failure())?,
             })),
             "ExecutionRedriven" => Detail::ExecutionRedriven {
                 from: self.event("from")?,

@@ -1,6 +1,7 @@
 //! Events to values.
 
-use crate::event::{Child, Detail, Event, Exit, Failure, Grant, Path};
+use super::read::not_sent_by_name;
+use crate::event::{Child, Decision, Detail, Event, Exit, Failure, Grant, Path};
 use starbridge_fdl::graph::{Flow, StepId};
 use starbridge_fdl::value::{Array, Object, Text, Value};
 
@@ -42,7 +43,7 @@ pub fn type_name(detail: &Detail) -> &'static str {
         Detail::ChoiceTaken { .. } => "ChoiceTaken",
         Detail::TaskScheduled(_) => "TaskScheduled",
         Detail::TaskSubmitted { .. } => "TaskSubmitted",
-        Detail::TaskSubmitFailed(_) => "TaskSubmitFailed",
+        Detail::TaskSubmitFailed { .. } => "TaskSubmitFailed",
         Detail::TaskSucceeded { .. } => "TaskSucceeded",
         Detail::TaskFailed { .. } => "TaskFailed",
         Detail::TaskTimedOut { .. } => "TaskTimedOut",
@@ -113,6 +114,13 @@ pub fn write_path(flow: &Flow, path: &Path) -> Value {
 fn set_failure(object: &mut impl Members, failure: &Failure) {
     set(object, "error", failure.error.clone());
     set(object, "cause", failure.cause.clone());
+}
+
+/// `notSent` stands where it is so. Where it is not so, it stands only beside the error that would say it without the member.
+fn set_not_sent(object: &mut impl Members, flow: &Flow, failure: &Failure, not_sent: bool) {
+    if not_sent || not_sent_by_name(flow, failure) {
+        set(object, "notSent", not_sent);
+    }
 }
 
 fn set_missing(object: &mut impl Members, missing: &[Text]) {
@@ -193,7 +201,7 @@ fn later_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
         }
         Detail::WaitStarted { until } => set(o, "until", until.to_string()),
         Detail::TimerFired { of } | Detail::RollbackStarted { of } => set(o, "of", of.0),
-        Detail::ManualRequested(failure) | Detail::TaskSubmitFailed(failure) => set_failure(o, failure),
+        Detail::ManualRequested(failure) => set_failure(o, failure),
         Detail::RollbackFailed { failure, original } => {
             set_failure(o, failure);
             set_some(
@@ -239,9 +247,18 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set_some(o, "worker", worker.clone());
             set_some(o, "heldTime", held_time.map(|time| time.to_string()));
         }
-        Detail::TaskFailed { failure, retry_after } => {
+        Detail::TaskSubmitFailed { failure, not_sent } => {
+            set_failure(o, failure);
+            set_not_sent(o, flow, failure, *not_sent);
+        }
+        Detail::TaskFailed {
+            failure,
+            retry_after,
+            not_sent,
+        } => {
             set_failure(o, failure);
             set_some(o, "retryAfter", *retry_after);
+            set_not_sent(o, flow, failure, *not_sent);
         }
         Detail::TaskTimedOut { error, redeliver } => {
             set(o, "error", error.clone());
@@ -249,11 +266,11 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
         }
         Detail::TaskCancelled { of, reason } => {
             set(o, "of", of.0);
-            set(o, "reason", reason.clone());
+            set(o, "reason", reason.as_str());
         }
         Detail::LateResultIgnored { of, code } => {
             set(o, "of", of.0);
-            set(o, "code", code.clone());
+            set(o, "code", code.as_str());
         }
         execution => execution_detail(o, flow, execution),
     }
@@ -299,11 +316,12 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set(o, "step", step.map(|step| name(flow, step)).unwrap_or_default());
         }
         Detail::ManualResolved(resolution) => {
-            set(o, "action", resolution.action.clone());
+            set(o, "action", resolution.decision.action().as_str());
             set(o, "by", resolution.by.clone());
-            set_some(o, "output", resolution.output.clone());
-            if let Some(failure) = &resolution.failure {
-                set_failure(o, failure);
+            match &resolution.decision {
+                Decision::Retry => {}
+                Decision::Succeed { output } => set_some(o, "output", output.clone()),
+                Decision::Fail { failure } => failure.iter().for_each(|failure| set_failure(o, failure)),
             }
         }
         Detail::ExecutionRedriven { from, steps, by } => {

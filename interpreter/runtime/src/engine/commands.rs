@@ -6,7 +6,7 @@ use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, StartError, StartRequest};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{EventId, ForkError, Rejection, Signal};
+use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
 use starbridge_ports::{Message, MessageBody, MessageId, Origin, Record, StoreError, outside_name};
 use tokio::sync::oneshot;
 
@@ -432,7 +432,7 @@ fn named_outside(mut signal: Signal) -> Signal {
     match &mut signal {
         Signal::Stop { error: Some(error), .. } => *error = name(error),
         Signal::Resolve { resolution, .. } => {
-            if let Some(failure) = &mut resolution.failure {
+            if let Decision::Fail { failure: Some(failure) } = &mut resolution.decision {
                 failure.error = name(&failure.error).into();
             }
         }

@@ -154,7 +154,7 @@ impl Engine {
         execution: &Text,
         call: &CallToSend,
     ) -> Result<(std::sync::Arc<dyn starbridge_ports::Connector>, Request), Outcome> {
-        let no_such = |cause: String| Outcome::failed("FnF.NoSuchResource", cause);
+        let no_such = |cause: String| Outcome::not_sent(cause);
         if has_placeholder(&call.resource) {
             let cause = format!("`{}` has a placeholder that nobody has filled in", call.resource);
             return Err(no_such(cause));
@@ -243,6 +243,10 @@ impl Engine {
             .zip(self.shard.flow(execution))
             .and_then(|(state, flow)| state.call_to_send(flow, call))
             .is_some_and(|call| call.pattern == Pattern::WaitForCallback);
+        let outcome = match self.shard.may_have_left_before(execution, call) {
+            true => outcome.sent_before(),
+            false => outcome,
+        };
         match outcome {
             Outcome::Result(receipt) if waits => Signal::Submitted {
                 call,
@@ -262,7 +266,18 @@ impl Engine {
                 execution: None,
                 version: None,
             },
-            Outcome::Failed { error, cause, .. } if waits => Signal::SubmitFailed { call, error, cause },
+            Outcome::Failed { error, cause, .. } if waits => Signal::SubmitFailed {
+                call,
+                error,
+                cause,
+                not_sent: false,
+            },
+            Outcome::NotSent { error, cause } if waits => Signal::SubmitFailed {
+                call,
+                error,
+                cause,
+                not_sent: true,
+            },
             Outcome::Failed {
                 error,
                 cause,
@@ -272,6 +287,14 @@ impl Engine {
                 error,
                 cause,
                 retry_after,
+                not_sent: false,
+            },
+            Outcome::NotSent { error, cause } => Signal::Failed {
+                call,
+                error,
+                cause,
+                retry_after: None,
+                not_sent: true,
             },
         }
     }

@@ -28,8 +28,31 @@ pub(super) enum Post {
     Message(Message),
 }
 
-/// An error's name and cause.
-type Refused = (&'static str, String);
+/// Why a child can't be started: an error's name and cause, and whether the task counts as called.
+struct Refused {
+    error: &'static str,
+    cause: String,
+    not_sent: bool,
+}
+
+impl Refused {
+    fn new(error: &'static str, cause: String) -> Self {
+        Self {
+            error,
+            cause,
+            not_sent: false,
+        }
+    }
+
+    /// There is no such flow, so nothing was called.
+    fn no_such_flow(cause: String) -> Self {
+        Self {
+            error: "FnF.NoSuchResource",
+            cause,
+            not_sent: true,
+        }
+    }
+}
 
 impl Shard {
     /// Takes what was posted. Answers an execution that is wanted and not here.
@@ -140,12 +163,14 @@ impl Shard {
         let started = self
             .child_request(parent, call)
             .and_then(|request| self.start_child(request, now));
-        if let Err((error, cause)) = started {
+        if let Err(refused) = started {
+            // A child that had begun would be here, so this holds for an earlier sending as well.
             let failed = Signal::Failed {
                 call: call.call,
-                error: error.to_owned(),
-                cause,
+                error: refused.error.to_owned(),
+                cause: refused.cause,
                 retry_after: None,
+                not_sent: refused.not_sent,
             };
             self.post(parent.clone(), failed);
         }
@@ -155,10 +180,10 @@ impl Shard {
         let flow = request.flow.clone();
         let started = self.start(request, now).map(drop);
         started.map_err(|error| match error {
-            StartError::NoSuchFlow => ("FnF.NoSuchResource", format!("there is no flow `{flow}`")),
-            StartError::InvalidInput(_) => ("FnF.InvalidInput", error.to_string()),
-            StartError::Refused(_) => ("FnF.PayloadTooLarge", error.to_string()),
-            StartError::Panicked(_) => ("FnF.RuntimeError", error.to_string()),
+            StartError::NoSuchFlow => Refused::no_such_flow(format!("there is no flow `{flow}`")),
+            StartError::InvalidInput(_) => Refused::new("FnF.InvalidInput", error.to_string()),
+            StartError::Refused(_) => Refused::new("FnF.PayloadTooLarge", error.to_string()),
+            StartError::Panicked(_) => Refused::new("FnF.RuntimeError", error.to_string()),
         })
     }
 
@@ -186,7 +211,7 @@ impl Shard {
                 Some((name, version)) => (Text::from(name), Some(version.parse().unwrap_or(0))),
             }
         };
-        let invalid = |cause: String| ("FnF.InvalidInput", cause);
+        let invalid = |cause: String| Refused::new("FnF.InvalidInput", cause);
         let (input, tokens) = match param("Input") {
             None => (
                 call.input.clone(),
@@ -232,7 +257,7 @@ impl Shard {
         let most = self.limits.child_depth;
         match outer.checked_add(1).filter(|depth| *depth <= most) {
             Some(depth) => Ok(depth),
-            None => Err((
+            None => Err(Refused::new(
                 "FnF.LimitExceeded",
                 format!("{most} child flows wait for one another already, each started by the one before"),
             )),
@@ -319,6 +344,7 @@ impl Shard {
                 started.flow, started.name
             ),
             retry_after: None,
+            not_sent: false,
         };
         self.post(parent.execution, failed);
     }
@@ -351,6 +377,7 @@ impl Shard {
             error: failure.map_or_else(String::new, |failure| failure.error.to_string()),
             cause: "the child could not be undone".to_owned(),
             retry_after: None,
+            not_sent: false,
         }
     }
 
@@ -478,6 +505,7 @@ fn failed(call: EventId, error: &str, cause: &str) -> Signal {
         error: error.to_owned(),
         cause: cause.to_owned(),
         retry_after: None,
+        not_sent: false,
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Live {
     pub(super) heartbeats: bool,
     /// How often the process came to its end with it, and no turn since; see [`starbridge_ports::Mark`].
     pub(super) attempts: u32,
+    /// Its last event when it was taken up from the store; 0 where it began here.
+    pub(super) taken_up: EventId,
     events_since: u64,
     bytes_since: usize,
     checkpoint_bytes: usize,
@@ -76,6 +78,7 @@ impl Live {
             queued: BTreeMap::new(),
             listed_idle: false,
             attempts: 0,
+            taken_up: EventId(0),
             events_since: 0,
             bytes_since: 0,
             checkpoint_bytes: 0,

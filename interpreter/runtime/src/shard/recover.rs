@@ -124,8 +124,10 @@ impl Shard {
             .collect();
         let given_up: Vec<_> = state.given_up().collect();
         let since = state.last_time();
+        let taken_up = state.last_event();
         let mut live = Live::new(flow, state, origin);
         live.attempts = record.attempts;
+        live.taken_up = taken_up;
         live.queues = self.rounds.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
         live.kept = Some(Standing {
@@ -149,5 +151,12 @@ impl Shard {
         }
         self.take_up_calls(&id, sends, since, false);
         self.note_idle(id);
+    }
+
+    /// Whether a call may have been sent by whoever had the execution before it was taken up here. A history does not say which
+    /// of the calls that were decided had left already.
+    pub fn may_have_left_before(&self, execution: &str, call: EventId) -> bool {
+        let live = self.executions.get(execution);
+        live.is_none_or(|live| call <= live.taken_up)
     }
 }

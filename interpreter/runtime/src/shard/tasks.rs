@@ -76,6 +76,7 @@ impl Shard {
             error: outside_name(origin, error).into_owned(),
             cause,
             retry_after: None,
+            not_sent: false,
         }
     }
 
@@ -125,7 +126,7 @@ impl Shard {
             let call = match &event.detail {
                 Detail::TaskSucceeded { .. }
                 | Detail::TaskFailed { .. }
-                | Detail::TaskSubmitFailed(_)
+                | Detail::TaskSubmitFailed { .. }
                 | Detail::TaskTimedOut { .. } => event.caused_by,
                 Detail::TaskCancelled { of, .. } => *of,
                 _ => continue,

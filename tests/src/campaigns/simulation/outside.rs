@@ -57,6 +57,7 @@ pub(super) fn answer(call: &CallToSend, key: &Key) -> Signal {
         error: error.to_owned(),
         cause: name_of(key),
         retry_after: None,
+        not_sent: false,
     };
     match &*call.resource {
         "witness:broken" => failed("Broken"),
@@ -83,6 +84,7 @@ pub(super) fn lost(key: &Key) -> Signal {
         error: "HTTP.ConnectionFailed".to_owned(),
         cause: name_of(key),
         retry_after: None,
+        not_sent: false,
     }
 }
 

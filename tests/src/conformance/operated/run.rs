@@ -5,9 +5,10 @@ use serde_json::Value;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_fdl::value::Text;
 use starbridge_machine::{
-    CallToSend, Detail, Event, EventId, Failure, Fork, Rejection, Resolution, Signal, Started, State, copied, history,
+    CallToSend, Decision, Detail, Event, EventId, Failure, Fork, Rejection, Resolution, ResolutionAction, Signal,
+    Started, State, Status, copied, history,
 };
 use starbridge_simulator::{Case, Mock, Mocks, Outcome, Silence, Stop};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,8 @@ pub struct Run {
     silences: BTreeSet<(Timestamp, EventId, Silence)>,
     sent: BTreeSet<EventId>,
     stop: Option<(Timestamp, Stop)>,
+    /// Whether the leg ends where an operator is waited for.
+    until_manual: bool,
 }
 
 impl Run {
@@ -59,6 +62,7 @@ impl Run {
             silences: BTreeSet::new(),
             sent: BTreeSet::new(),
             stop: None,
+            until_manual: false,
         }
     }
 
@@ -125,6 +129,7 @@ impl Run {
 
     fn begin_leg(&mut self, case: &Case) {
         self.mocks = Mocks::new(case.mocks.clone());
+        self.until_manual = case.expect.status.as_deref() == Some(Status::Manual.as_str());
         self.stop = case.stop.clone().map(|stop| {
             let at = self.now.plus_millis(millis(stop.at_seconds));
             (at, stop)
@@ -135,17 +140,24 @@ impl Run {
         let text = |key: &str| resolution[key].as_str().map(Text::from);
         let asked = |event: &&Event| matches!(event.detail, Detail::ManualRequested(_));
         let request = self.events.iter().rev().find(asked).map(|event| event.id);
-        let output: Option<Object> = serde_json::from_value(resolution["output"].clone()).ok();
-        self.give(Signal::Resolve {
-            request: request.ok_or(Rejection::Unknown)?,
-            resolution: Box::new(Resolution {
-                action: text("action").unwrap_or_default(),
-                by: "operator".into(),
-                output,
+        let decision = match text("action").as_deref().and_then(ResolutionAction::parse) {
+            None => return Err(Rejection::Unknown),
+            Some(ResolutionAction::Retry) => Decision::Retry,
+            Some(ResolutionAction::Succeed) => Decision::Succeed {
+                output: serde_json::from_value(resolution["output"].clone()).ok(),
+            },
+            Some(ResolutionAction::Fail) => Decision::Fail {
                 failure: text("error").map(|error| Failure {
                     error,
                     cause: text("cause").unwrap_or_default(),
                 }),
+            },
+        };
+        self.give(Signal::Resolve {
+            request: request.ok_or(Rejection::Unknown)?,
+            resolution: Box::new(Resolution {
+                decision,
+                by: "operator".into(),
             }),
         })
     }
@@ -189,11 +201,15 @@ impl Run {
             self.send();
             if self.state.must_continue() {
                 self.give(Signal::Continue).map_err(|rejection| rejection.to_string())?;
-            } else if self.state.status().is_ended() || !self.happen() {
+            } else if self.state.status().is_ended() || self.waits_for_operator() || !self.happen() {
                 return Ok(());
             }
         }
         Err("it does not come to an end".to_owned())
+    }
+
+    fn waits_for_operator(&self) -> bool {
+        self.until_manual && self.state.status() == Status::Manual && self.answers.is_empty()
     }
 
     /// Sends what is to be sent; a call sent again is the same call. One without an answer is never answered.

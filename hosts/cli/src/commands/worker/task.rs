@@ -90,7 +90,7 @@ impl Task {
                 let cause = format!("what the program printed must be an object, not {}", other.kind());
                 Verdict::failed("FnF.InvalidLocal", cause)
             }
-            Outcome::Failed { error, cause, .. } => Verdict::failed(&error, cause),
+            Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => Verdict::failed(&error, cause),
             // Programs are asked for results alone.
             Outcome::Accepted { .. } => Verdict::Done(Object::new()),
         }

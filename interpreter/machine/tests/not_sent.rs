@@ -1,0 +1,235 @@
+//! Whether a failed task is undone is said by a member of the event, never by the name of the error.
+
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Value};
+use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
+use starbridge_machine::{CancelReason, Event, EventId, Signal, Started, State, Status};
+use std::sync::Arc;
+
+const NOW: Timestamp = Timestamp(1_704_067_200_000);
+const NO_SUCH: &str = "FnF.NoSuchResource";
+
+/// An execution whose one task, which has a rollback, was scheduled.
+struct Run {
+    flow: Arc<Flow>,
+    state: State,
+}
+
+impl Run {
+    fn new(more: &str) -> Self {
+        let text = format!(
+            r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "t", "resourceArn": "http://x/",
+               "rollback": {{"resourceArn": "http://x/undo"}} {more}}}]}}"#
+        );
+        let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
+        let flow = checked.flow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+        let state = State::new("e", Arc::new(Limits::default()));
+        let mut run = Self { flow, state };
+        run.give(Signal::Start(Box::new(Started {
+            flow: "f".into(),
+            version: 1,
+            definition_hash: "".into(),
+            machine: 0,
+            name: "n".into(),
+            input: Object::new(),
+            seed: 1,
+            labels: None,
+            parent: None,
+            tokens: Vec::new(),
+        })));
+        run
+    }
+
+    /// Gives a signal; what is stored and what is exported of its events are read back as they were.
+    fn give(&mut self, signal: Signal) -> Vec<Event> {
+        let (flow, mut events) = (self.flow.clone(), Vec::new());
+        let before = self.state.clone();
+        self.state.advance(&flow, signal.clone(), NOW, &mut events).unwrap();
+        let read = read_turn(&flow, events[0].id, events[0].time, &write_turn(&flow, &events)).unwrap();
+        assert_eq!(read, events);
+        for event in &events {
+            assert_eq!(&read_event(&flow, &write_event(&flow, event).into()).unwrap(), event);
+        }
+        if !matches!(signal, Signal::Start(_)) {
+            assert_eq!(before.recorded_signal(&flow, &events[0]), Some(signal));
+        }
+        events
+    }
+
+    fn call(&self) -> EventId {
+        self.state.calls_in_flight().next().unwrap()
+    }
+
+    /// The task fails. Answers the detail of the event that says so, as it is exported.
+    fn fail(&mut self, error: &str, not_sent: bool) -> String {
+        let signal = Signal::Failed {
+            call: self.call(),
+            error: error.to_owned(),
+            cause: String::new(),
+            retry_after: None,
+            not_sent,
+        };
+        let events = self.give(signal);
+        detail(&self.flow, &events[0])
+    }
+
+    fn is_undone(&self) -> bool {
+        match self.state.status() {
+            Status::RollingBack => true,
+            Status::Failed => false,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn wait(&mut self) {
+        let due = self.state.next_wakeup().unwrap();
+        let timer = self.state.due(due).next().unwrap();
+        let mut events = Vec::new();
+        let flow = self.flow.clone();
+        self.state
+            .advance(&flow, Signal::TimerDue(timer), due, &mut events)
+            .unwrap();
+    }
+
+    /// Folds an event whose detail is this text.
+    fn fold(&mut self, kind: &str, detail: &str) {
+        let call = self.call();
+        let text = format!(
+            r#"{{"id": {}, "causedBy": {call}, "time": "{NOW}", "step": "t", "path": [], "type": "{kind}", "detail": {detail}}}"#,
+            self.state.last_event().next()
+        );
+        let event = read_event(&self.flow, &serde_json::from_str::<Value>(&text).unwrap()).unwrap();
+        self.state.apply(&self.flow, &event);
+        let mut events = Vec::new();
+        self.state
+            .advance(&self.flow, Signal::Continue, NOW, &mut events)
+            .unwrap();
+    }
+}
+
+fn detail(flow: &Flow, event: &Event) -> String {
+    write_event(flow, event).get("detail").unwrap().to_json()
+}
+
+#[test]
+fn the_member_decides_and_not_the_name() {
+    for (error, not_sent, undone, written) in [
+        ("Paper.Jam", false, true, r#"{"error":"Paper.Jam","cause":""}"#),
+        (
+            "Paper.Jam",
+            true,
+            false,
+            r#"{"error":"Paper.Jam","cause":"","notSent":true}"#,
+        ),
+        (
+            NO_SUCH,
+            true,
+            false,
+            r#"{"error":"FnF.NoSuchResource","cause":"","notSent":true}"#,
+        ),
+        (
+            NO_SUCH,
+            false,
+            true,
+            r#"{"error":"FnF.NoSuchResource","cause":"","notSent":false}"#,
+        ),
+    ] {
+        let mut run = Run::new("");
+        assert_eq!(run.fail(error, not_sent), written);
+        assert_eq!(run.is_undone(), undone, "{written}");
+    }
+}
+
+#[test]
+fn the_sending_of_a_call_for_a_callback_says_the_same() {
+    for (error, not_sent) in [
+        ("HTTP.500", false),
+        (NO_SUCH, false),
+        ("HTTP.500", true),
+        (NO_SUCH, true),
+    ] {
+        let mut run = Run::new(r#", "pattern": "waitForCallback""#);
+        run.give(Signal::SubmitFailed {
+            call: run.call(),
+            error: error.to_owned(),
+            cause: String::new(),
+            not_sent,
+        });
+        assert_eq!(run.is_undone(), !not_sent, "{error}");
+    }
+}
+
+#[test]
+fn an_earlier_attempt_that_was_sent_is_undone() {
+    let retry = r#", "retry": [{"errors": ["FnF.ALL"], "maxAttempts": 1, "intervalSeconds": 1}]"#;
+    for (first, second, undone) in [(false, true, true), (true, false, true), (true, true, false)] {
+        let mut run = Run::new(retry);
+        run.fail("Busy", first);
+        run.wait();
+        run.fail("Busy", second);
+        assert_eq!(run.is_undone(), undone, "{first} {second}");
+    }
+}
+
+/// Before the member was there, the name was all there was to go by.
+#[test]
+fn histories_without_the_member_mean_what_they_meant() {
+    for kind in ["TaskFailed", "TaskSubmitFailed"] {
+        for (error, undone) in [
+            (NO_SUCH, false),
+            ("Function.FnF.NoSuchResource", true),
+            ("Paper.Jam", true),
+        ] {
+            let mut run = Run::new("");
+            run.fold(kind, &format!(r#"{{"error": "{error}", "cause": "c"}}"#));
+            assert_eq!(run.is_undone(), undone, "{kind} {error}");
+        }
+    }
+}
+
+#[test]
+fn words_of_a_history_that_are_unknown_are_refused() {
+    let flow = Run::new("").flow;
+    for (kind, detail, problem) in [
+        (
+            "TaskCancelled",
+            r#"{"of": 4, "reason": "Boredom"}"#,
+            "there is no reason to cancel a call `Boredom`",
+        ),
+        (
+            "LateResultIgnored",
+            r#"{"of": 4, "code": "Late"}"#,
+            "there is no code of a late result `Late`",
+        ),
+        (
+            "ManualResolved",
+            r#"{"action": "dance", "by": "me"}"#,
+            "there is no decision `dance`",
+        ),
+        (
+            "TaskFailed",
+            r#"{"error": "E", "cause": "c", "notSent": "no"}"#,
+            "`notSent` must be true or false, not a string",
+        ),
+    ] {
+        let text = format!(
+            r#"{{"id": 5, "causedBy": 4, "time": "{NOW}", "step": "t", "path": [], "type": "{kind}", "detail": {detail}}}"#
+        );
+        let read = read_event(&flow, &serde_json::from_str::<Value>(&text).unwrap());
+        assert_eq!(read.unwrap_err().message, problem);
+    }
+}
+
+#[test]
+fn words_are_read_as_they_are_written() {
+    for reason in CancelReason::ALL {
+        assert_eq!(CancelReason::parse(reason.as_str()), Some(*reason));
+        let json = serde_json::to_string(reason).unwrap();
+        assert_eq!(json, format!("\"{}\"", reason.as_str()));
+        assert_eq!(serde_json::from_str::<CancelReason>(&json).unwrap(), *reason);
+    }
+    assert_eq!(CancelReason::parse("stopped"), None);
+}

@@ -3,6 +3,7 @@
 
 use super::{Node, NotTaken};
 use crate::callbacks::read_entry;
+use crate::problem::SET_ASIDE;
 use starbridge_ports::{ReplyMessage, ReplySource};
 use starbridge_runtime::Reply;
 use std::sync::Arc;
@@ -86,6 +87,8 @@ impl Node {
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
                     Verdict::Bad("the token is not one of ours, or its execution is gone".to_owned())
                 }
+                // It is kept with those that can't be dealt with, from where it can be sent again.
+                Ok(Reply::SetAside) => Verdict::Bad(SET_ASIDE.to_owned()),
                 Ok(Reply::Left) => Verdict::Done,
                 Ok(Reply::Held) | Err(_) => Verdict::Again,
             },

@@ -136,8 +136,10 @@ pub enum Reply {
     NoSuchExecution,
     /// Somebody else has the execution, and finds it in the store.
     Left,
-    /// Somebody else has the execution.
+    /// Somebody else has the execution, or it is left alone for a moment: try again.
     Held,
+    /// The execution is set aside: nothing counts but what an operator says.
+    SetAside,
     /// The execution can't take it.
     Rejected(Rejection),
 }
@@ -297,6 +299,7 @@ impl Engine {
             return Ok(Reply::InvalidToken);
         };
         match self.bring(&execution) {
+            Err(StoreError::Held(_)) if self.shard.is_set_aside(&execution) => return Ok(Reply::SetAside),
             Err(StoreError::Held(_)) => return self.leave_report(&execution, call, report),
             Err(error) => return Err(error),
             Ok(false) => return Ok(Reply::InvalidToken),

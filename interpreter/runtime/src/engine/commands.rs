@@ -305,7 +305,6 @@ impl Engine {
             Ok(false) => return Ok(Reply::InvalidToken),
             Ok(true) => {}
         }
-        self.know_secrets_of(&execution, call);
         let report = report.redacted(&self.world.vault);
         Ok(match report {
             Report::Heartbeat => self.take_heartbeat(&execution, call, now),
@@ -329,19 +328,6 @@ impl Engine {
                 self.take_result(&execution, call, signal, now)
             }
         })
-    }
-
-    /// Whoever reports a call may have been sent them by a process before this one.
-    fn know_secrets_of(&self, execution: &str, call: EventId) {
-        let known = self.shard.state(execution).zip(self.shard.flow(execution));
-        for secret in known.map_or(&[][..], |(state, flow)| state.secrets_of_call(flow, call)) {
-            let flow = self.shard.state(execution).and_then(|state| state.started());
-            // One that it may not have, or that is gone, was not sent either.
-            let _ = self
-                .world
-                .vault
-                .give(flow.map_or("", |started| &started.flow), &secret.name);
-        }
     }
 
     /// Leaves a report to whoever has the execution.

@@ -6,6 +6,7 @@ use crate::environment::{Invocation, Running};
 use crate::onward::Continuation;
 use axum::http::Method;
 use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_node::problem::SET_ASIDE;
 use starbridge_runtime::{Reply, read_entry};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -152,6 +153,7 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
             (Some(onward), None) => Ok(onward.put_text(record.body.to_owned(), SOON).await?),
             _ => Err(Trouble::Again("the execution is being worked on elsewhere".to_owned())),
         },
+        Ok(Reply::SetAside) => Err(Trouble::Bad(SET_ASIDE.to_owned())),
         Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => Err(Trouble::Bad(
             "the token is not one of ours, or its execution is gone".to_owned(),
         )),

@@ -179,6 +179,9 @@ impl Node {
             settings.secret_use.clone(),
             tokens.clone(),
         ));
+        for (name, flow) in flows.latest() {
+            vault.know(&name, &flow);
+        }
         let waiters = Places::new(settings.waiters, "server.waiters");
         let followers = Places::new(settings.followers, "server.followers");
         let owners = Owners::start(

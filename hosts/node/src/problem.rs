@@ -10,6 +10,10 @@ use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
 pub use starbridge_runtime::quoted;
 
+/// What whoever has something to say to an execution that is set aside is told.
+pub const SET_ASIDE: &str = "the execution is set aside, because going on with it failed three times in a row: this can be sent \
+                             again once an operator lets it go on (`starbridge redrive`), and is for nothing if they stop it";
+
 /// Why a request is not answered as it hoped.
 #[derive(Debug)]
 pub struct Problem {
@@ -53,6 +57,11 @@ impl Problem {
     pub fn held() -> Self {
         let detail = "the execution is being worked on elsewhere: try again in a few seconds";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ExecutionBusy", detail)
+    }
+
+    /// An execution is set aside: it takes nothing but what an operator says.
+    pub fn set_aside() -> Self {
+        Self::new(StatusCode::CONFLICT, "ExecutionSetAside", SET_ASIDE)
     }
 
     /// The server is coming to its end.

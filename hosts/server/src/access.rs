@@ -103,11 +103,11 @@ const REPORTS: &str = "/v1/callbacks";
 pub async fn check(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
-    path: MatchedPath,
+    path: Option<MatchedPath>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let path = path.as_str();
+    let path = path.as_ref().map(MatchedPath::as_str).unwrap_or_default();
     if !is_utf8(request.uri().path()) {
         return Problem::bad("the path is not UTF-8").into_response();
     }
@@ -116,7 +116,7 @@ pub async fn check(
         uri: request.uri(),
         headers: request.headers(),
         // A page that knows the token of a task may report it, wherever it is from: nobody's browser knows it for the page.
-        has_token: path == REPORT || bearer(request.headers()).is_some(),
+        has_token: (path == REPORT && request.method() == Method::POST) || bearer(request.headers()).is_some(),
         is_probe: matches!(path, "/healthz" | "/readyz"),
     };
     if let Err(problem) = browser::check(&sent, &app.hosts, app.access.is_open()) {
@@ -182,15 +182,38 @@ fn is_utf8(path: &str) -> bool {
     std::str::from_utf8(&bytes).is_ok()
 }
 
-fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
-    let method = request.method().as_str();
+/// What a request needs a token for.
+#[derive(Clone, Copy)]
+enum Needed {
+    /// It needs none.
+    Nothing,
+    /// There is nothing to do or see: any token of ours will do to hear that.
+    Any,
+    /// This scope.
+    Scope(Scope),
+}
+
+fn needed(path: &str, method: &Method) -> Needed {
     // HEAD is answered like GET.
-    let method = if method == "HEAD" { "GET" } else { method };
-    let route = ROUTES.iter().find(|route| route.path == path && route.method == method);
-    let Some(scope) = route.and_then(|route| route.scope) else {
-        return Ok(());
-    };
-    if app.access.is_open() {
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let mut routes = ROUTES.iter().filter(|route| route.path == path).peekable();
+    if routes.peek().is_none() {
+        return Needed::Any;
+    }
+    let mut open = false;
+    for route in routes {
+        if route.method == method.as_str() {
+            return route.scope.map_or(Needed::Nothing, Needed::Scope);
+        }
+        open |= route.scope.is_none();
+    }
+    if open { Needed::Nothing } else { Needed::Any }
+}
+
+/// Whether a request may go on by its token. `path` is the route's; empty where there is none.
+fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
+    let needed = needed(path, request.method());
+    if app.access.is_open() || matches!(needed, Needed::Nothing) {
         return Ok(());
     }
     let token = bearer(request.headers());
@@ -200,6 +223,9 @@ fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
             Some(_) => "the token is not one of this server's",
         };
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "Unauthorized", detail));
+    };
+    let Needed::Scope(scope) = needed else {
+        return Ok(());
     };
     if scopes.contains(&scope) || scopes.contains(&Scope::Admin) {
         return Ok(());

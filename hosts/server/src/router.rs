@@ -30,8 +30,8 @@ pub fn router(app: App) -> Router {
     let reports = callbacks::routes(app.clone(), app.largest_report);
     let reports = reports.route_layer(from_fn_with_state(app.clone(), reports::check));
     let router = router.with_state(app.clone()).merge(Router::new().nest("/v1", reports));
+    // The check is around all of it: what is not there is no way past it.
     router
-        .route_layer(from_fn_with_state(app, access::check))
         .fallback(|| async {
             Problem::missing(
                 "NoSuchRoute",
@@ -42,4 +42,5 @@ pub fn router(app: App) -> Router {
             let detail = "this can't be done here: /v1/openapi.json lists what can";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", detail)
         })
+        .layer(from_fn_with_state(app, access::check))
 }

@@ -304,7 +304,7 @@ pub const ROUTES: &[Route] = &[
             (404, "`InvalidToken`: not one of ours", Some("Problem")),
             (
                 409,
-                "`TaskAlreadyCompleted`: another report came first",
+                "`TaskAlreadyCompleted`: another report came first; `ExecutionSetAside`: an operator has to see to its execution",
                 Some("Problem"),
             ),
             (410, "`TaskTimedOut`: the call was given up before", Some("Problem")),

@@ -7,9 +7,7 @@ use crate::effect::{CallPart, CallReference, Reference};
 use crate::event::{EventId, Grant};
 use crate::state::{Frame, FrameId, State, Visit};
 use starbridge_fdl::expression::Params;
-use starbridge_fdl::graph::{
-    Call, Carried, Enter, Flow, Pattern, Pointer, Program, Rollback, SecretReference, Step, StepKind, Undo,
-};
+use starbridge_fdl::graph::{Call, Carried, Enter, Flow, Pattern, Pointer, Program, Step, StepKind};
 use starbridge_fdl::value::Text;
 
 impl State {
@@ -41,34 +39,6 @@ impl State {
     ) -> Vec<CallReference> {
         let own = program.map(|program| self.own_token(program, undo, call));
         references(undo.params.as_ref(), own.into_iter().flatten().collect())
-    }
-
-    /// The secrets that the definition names for a call that is not over.
-    pub fn secrets_of_call<'a>(&self, flow: &'a Flow, call: EventId) -> &'a [SecretReference] {
-        let params = || {
-            let in_flight = self.calls.get(call)?;
-            let frame = self.frame(in_flight.frame)?;
-            let undone = || Some(frame.undoing.as_ref()?.current.as_ref()?.done.step);
-            let step = match in_flight.rollback {
-                true => undone()?,
-                false => frame.visit()?.step,
-            };
-            let StepKind::Task(task) = &flow.step(step)?.kind else {
-                return None;
-            };
-            let called = match (in_flight.rollback, &task.rollback) {
-                (false, _) => &task.call,
-                (
-                    true,
-                    Some(Rollback {
-                        undo: Undo::Call(undo), ..
-                    }),
-                ) => undo,
-                (true, _) => return None,
-            };
-            called.params.as_ref()
-        };
-        params().map_or(&[], Params::secrets)
     }
 
     /// The token of a call in the input that a program makes for it.

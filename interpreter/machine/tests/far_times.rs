@@ -1,36 +1,23 @@
 //! Times that are further away than can be written: what is waited, what is said of it and what is read back stay the same.
 
+mod set_up;
+
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
-use starbridge_machine::{Detail, Event, EventId, Signal, Started, State, Status};
+use starbridge_machine::{Detail, Event, EventId, Signal, State, Status};
 use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 
 fn started(more: &str) -> (Arc<Flow>, State) {
-    let text = format!(
-        r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "t", "resourceArn": "http://x/", {more}}}]}}"#
-    );
-    let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
-    let flow = checked.flow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+    let flow = set_up::flow(&format!(
+        r#"{{"type": "task", "name": "t", "resourceArn": "http://x/", {more}}}"#
+    ));
     let mut state = State::new("e", Arc::new(Limits::default()));
-    let start = Started {
-        flow: "f".into(),
-        version: 1,
-        definition_hash: "".into(),
-        machine: 0,
-        name: "n".into(),
-        input: Object::new(),
-        seed: 1,
-        labels: None,
-        parent: None,
-        tokens: Vec::new(),
-    };
-    give(&flow, &mut state, Signal::Start(Box::new(start)), NOW);
+    give(&flow, &mut state, set_up::start(), NOW);
     (flow, state)
 }
 

@@ -1,12 +1,13 @@
 //! Tasks of worker queues: whose time counts from the hold, and what follows when a worker falls silent.
 
+mod set_up;
+
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Object;
 use starbridge_machine::history::{read_turn, write_turn};
-use starbridge_machine::{Detail, Event, EventId, Signal, Started, State, Status};
+use starbridge_machine::{Detail, Event, EventId, Signal, State, Status};
 use std::sync::Arc;
 
 /// A run that writes down each turn, reads it again and replays it.
@@ -19,28 +20,14 @@ struct Run {
 
 impl Run {
     fn new(steps: &str) -> Self {
-        let text = format!(r#"{{"version": "v1", "type": "flow", "steps": [{steps}]}}"#);
-        let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
         let limits = Arc::new(Limits::default());
         let mut run = Self {
-            flow: checked.flow.unwrap(),
+            flow: set_up::flow(steps),
             state: State::new("e", limits.clone()),
             replayed: State::new("e", limits),
             now: Timestamp(0),
         };
-        let start = Started {
-            flow: "f".into(),
-            version: 1,
-            definition_hash: "".into(),
-            machine: 0,
-            name: "n".into(),
-            input: Object::new(),
-            seed: 1,
-            labels: None,
-            parent: None,
-            tokens: Vec::new(),
-        };
-        run.give(Signal::Start(Box::new(start)));
+        run.give(set_up::start());
         run
     }
 

@@ -1,35 +1,21 @@
 //! What an acknowledged send means: an acceptance for who waits for a callback, no result yet for who polls.
 
+mod set_up;
+
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_machine::{EventId, Signal, Started, State, Status};
+use starbridge_machine::{EventId, Signal, State, Status};
 use std::sync::Arc;
 
 fn started(task: &str) -> (Arc<Flow>, State) {
-    let text = format!(
-        r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "t", "resourceArn": "http://x/", {task}}}]}}"#
-    );
-    let flow = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default())
-        .flow
-        .unwrap();
+    let flow = set_up::flow(&format!(
+        r#"{{"type": "task", "name": "t", "resourceArn": "http://x/", {task}}}"#
+    ));
     let mut state = State::new("e", Arc::new(Limits::default()));
-    let start = Started {
-        flow: "f".into(),
-        version: 1,
-        definition_hash: "".into(),
-        machine: 0,
-        name: "n".into(),
-        input: Object::new(),
-        seed: 1,
-        labels: None,
-        parent: None,
-        tokens: Vec::new(),
-    };
     state
-        .advance(&flow, Signal::Start(Box::new(start)), Timestamp(0), &mut Vec::new())
+        .advance(&flow, set_up::start(), Timestamp(0), &mut Vec::new())
         .unwrap();
     (flow, state)
 }

@@ -1,12 +1,14 @@
 //! Secrets: which flow may use which, what they are when a call leaves, and that they don't come back (section "tasks").
 
 use crate::tokens::TokenKeys;
+use starbridge_fdl::expression::Params;
+use starbridge_fdl::graph::{Flow, Rollback, SecretReference, StepKind, Undo};
 use starbridge_fdl::value::{Array, Object, Text, Value};
 use starbridge_machine::Reference;
 use starbridge_ports::{Outcome, Secret, Secrets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Characters a secret has at least for its value to be looked for: a shorter one would be found in innocent text.
 const SHORTEST: usize = 4;
@@ -14,20 +16,19 @@ const SHORTEST: usize = 4;
 /// Which flows may use which secrets.
 #[derive(Clone, Debug, Default)]
 pub struct SecretUse {
-    /// Patterns of flows' names, each with patterns of secrets' names; `*` stands for any characters.
-    rules: Vec<(String, Vec<String>)>,
+    /// Patterns of flows' names, each with patterns of secrets' names; `*` stands for any characters. Without, each flow may use
+    /// all but the reserved ones.
+    rules: Option<Vec<(String, Vec<String>)>>,
     /// Secrets of the host's own: a pattern does not give them away, only their name.
     reserved: BTreeSet<String>,
 }
 
 impl SecretUse {
-    /// With rules a flow may use what they allow, and nothing else. Without, all that is not `reserved`.
-    pub fn new(
-        rules: impl IntoIterator<Item = (String, Vec<String>)>,
-        reserved: impl IntoIterator<Item = String>,
-    ) -> Self {
+    /// With rules a flow may use what they allow, and nothing else, also where there are none among them. Without, all that is not
+    /// `reserved`.
+    pub fn new(rules: Option<Vec<(String, Vec<String>)>>, reserved: impl IntoIterator<Item = String>) -> Self {
         Self {
-            rules: rules.into_iter().collect(),
+            rules,
             reserved: reserved.into_iter().collect(),
         }
     }
@@ -35,14 +36,14 @@ impl SecretUse {
     /// Whether a flow may use a secret.
     pub fn allows(&self, flow: &str, secret: &str) -> bool {
         let reserved = self.reserved.contains(secret);
-        if self.rules.is_empty() {
+        let Some(rules) = &self.rules else {
             return !reserved;
-        }
+        };
         let names = |pattern: &String| match reserved {
             true => pattern == secret,
             false => fits(pattern, secret),
         };
-        let mut rules = self.rules.iter().filter(|(flows, _)| fits(flows, flow));
+        let mut rules = rules.iter().filter(|(flows, _)| fits(flows, flow));
         rules.any(|(_, secrets)| secrets.iter().any(names))
     }
 }
@@ -73,10 +74,21 @@ fn fits(pattern: &str, name: &str) -> bool {
 pub struct Vault {
     source: Arc<dyn Secrets>,
     uses: SecretUse,
-    /// Values given out, with the references that stand for them.
-    given: RwLock<BTreeMap<String, Text>>,
+    /// Values that must not come back, with the references that stand for them.
+    given: RwLock<Given>,
     any: AtomicBool,
+    /// Flows whose secrets are known, by name and hash of the definition.
+    flows: Mutex<BTreeSet<(Text, Text)>>,
     tokens: TokenKeys,
+}
+
+/// Values that must not come back, with the references that stand for them.
+#[derive(Default)]
+struct Given {
+    /// As they stand in text.
+    texts: BTreeMap<String, Text>,
+    /// Those that are numbers, too.
+    numbers: Vec<(Value, Text)>,
 }
 
 impl std::fmt::Debug for Vault {
@@ -93,6 +105,7 @@ impl Vault {
             uses,
             given: RwLock::default(),
             any: AtomicBool::new(false),
+            flows: Mutex::default(),
             tokens,
         }
     }
@@ -107,15 +120,32 @@ impl Vault {
         let secret = self.source.get(name);
         let secret = secret.ok_or_else(|| format!("there is no secret `{name}`"))?;
         if secret.reveal().chars().count() >= SHORTEST {
-            let known = |given: &BTreeMap<String, Text>| given.contains_key(secret.reveal());
+            let known = |given: &Given| given.texts.contains_key(secret.reveal());
             if !known(&self.given.read().unwrap_or_else(PoisonError::into_inner)) {
                 let reference = Reference::Secret(Text::from(name)).text();
                 let mut given = self.given.write().unwrap_or_else(PoisonError::into_inner);
-                given.extend(forms(secret.reveal()).map(|form| (form, reference.clone())));
+                let number = number_of(secret.reveal()).map(|number| (number, reference.clone()));
+                given.numbers.extend(number);
+                let forms = forms(secret.reveal()).map(|form| (form, reference.clone()));
+                given.texts.extend(forms);
                 self.any.store(true, Ordering::Release);
             }
         }
         Ok(secret)
+    }
+
+    /// Knows the secrets that a definition names: a process before this one may have given them to calls that are answered now.
+    pub fn know(&self, name: &str, flow: &Flow) {
+        let key = (Text::from(name), flow.hash.clone());
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        if !flows.insert(key) {
+            return;
+        }
+        drop(flows);
+        for secret in secrets_of(flow) {
+            // One that it may not have, or that is gone, was not given either.
+            let _ = self.give(name, &secret.name);
+        }
     }
 
     /// Text in which each value that was given out is its reference again, and each token of ours; nothing where none is in it.
@@ -127,6 +157,7 @@ impl Vault {
         let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
         // A secret may be part of another: the longest goes first.
         let mut found: Vec<(&String, &Text)> = given
+            .texts
             .iter()
             .filter(|(value, _)| text.contains(value.as_str()))
             .collect();
@@ -135,14 +166,21 @@ impl Vault {
             let so_far = redacted.as_deref().unwrap_or(text);
             redacted = Some(so_far.replace(value.as_str(), reference));
         }
-        for (value, reference) in given.iter() {
+        for (value, reference) in &given.texts {
             let cut = without_beginning(redacted.as_deref().unwrap_or(text), value, reference);
             redacted = cut.or(redacted);
         }
         redacted
     }
 
-    /// The same for a value, in its strings and keys. Its depth was bounded when it was read.
+    /// The reference of a secret that came back as a number.
+    fn redacted_number(&self, number: &Value) -> Option<Value> {
+        let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
+        let found = given.numbers.iter().find(|(known, _)| known == number);
+        found.map(|(_, reference)| reference.clone().into())
+    }
+
+    /// The same for a value, in its strings, numbers and keys. Its depth was bounded when it was read.
     pub fn redacted(&self, value: &Value) -> Option<Value> {
         if !self.any.load(Ordering::Acquire) && !may_hold_token(value) {
             return None;
@@ -159,6 +197,7 @@ impl Vault {
                     .then(|| Array::from(all().map(item).collect::<Vec<_>>()).into())
             }
             Value::Object(object) => self.redacted_object(object).map(Value::from),
+            Value::Number(_) => self.redacted_number(value),
             _ => None,
         }
     }
@@ -216,6 +255,30 @@ fn forms(value: &str) -> impl Iterator<Item = String> {
     all.into_iter().filter(|form| form.chars().count() >= SHORTEST)
 }
 
+/// The number a value is, if it is one that is as long.
+fn number_of(value: &str) -> Option<Value> {
+    let number: Value = serde_json::from_str(value).ok()?;
+    (number.as_number().is_some() && number.to_json().len() >= SHORTEST).then_some(number)
+}
+
+/// The secrets that a definition names.
+fn secrets_of(flow: &Flow) -> impl Iterator<Item = &SecretReference> {
+    let calls = flow.steps.iter().flat_map(|step| {
+        let StepKind::Task(task) = &step.kind else {
+            return [None, None];
+        };
+        let undo = match &task.rollback {
+            Some(Rollback {
+                undo: Undo::Call(undo), ..
+            }) => Some(undo),
+            _ => None,
+        };
+        [Some(&task.call), undo]
+    });
+    let params = calls.flatten().filter_map(|call| call.params.as_ref());
+    params.flat_map(Params::secrets)
+}
+
 /// Bytes of a value that its beginning has at least for it to be looked for where a text was cut.
 const BEGINNING: usize = 6;
 
@@ -262,6 +325,9 @@ mod tests {
                 "LONG" => Some(Secret::new("canary-and-more")),
                 "PIN" => Some(Secret::new("1")),
                 "LINES" => Some(Secret::new("first line\nsecond line")),
+                "DIGITS" => Some(Secret::new("12345678")),
+                "MANY" => Some(Secret::new("123456789012345678901234")),
+                "ONE" => Some(Secret::new("1.00")),
                 _ => None,
             }
         }
@@ -273,19 +339,21 @@ mod tests {
 
     #[test]
     fn without_rules_only_the_hosts_own_secrets_are_kept_back() {
-        let uses = SecretUse::new([], ["OWN".to_owned()]);
+        let uses = SecretUse::new(None, ["OWN".to_owned()]);
         assert!(uses.allows("any", "KEY"));
         assert!(!uses.allows("any", "OWN"));
+        let none = SecretUse::new(Some(Vec::new()), ["OWN".to_owned()]);
+        assert!(!none.allows("any", "KEY") && !none.allows("any", "OWN"));
     }
 
     #[test]
     fn with_rules_a_flow_has_what_they_name() {
-        let rules = [
+        let rules = vec![
             rule("pay-*", &["STRIPE_*", "OWN"]),
             rule("*", &["*_PUBLIC"]),
             rule("own", &["*"]),
         ];
-        let uses = SecretUse::new(rules, ["OWN".to_owned()]);
+        let uses = SecretUse::new(Some(rules), ["OWN".to_owned()]);
         for (flow, secret, allowed) in [
             ("pay-now", "STRIPE_KEY", true),
             ("pay-now", "STRIPE", false),
@@ -352,6 +420,19 @@ mod tests {
         ] {
             assert_eq!(vault.redacted_text(text).as_deref().unwrap_or(text), expected);
         }
+    }
+
+    #[test]
+    fn numbers_do_not_come_back_either() {
+        let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
+        for name in ["DIGITS", "MANY", "ONE", "PIN"] {
+            vault.give("flow", name).unwrap();
+        }
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let value = read(r#"{"x":12345678,"y":[12345678.0,{"z":123456789012345678901234}],"n":[1,1.0,123456789]}"#);
+        let redacted = vault.redacted(&value).unwrap().to_json();
+        let expected = r#"{"x":"secret://DIGITS","y":["secret://DIGITS",{"z":"secret://MANY"}],"n":[1,1.0,123456789]}"#;
+        assert_eq!(redacted, expected);
     }
 
     #[test]

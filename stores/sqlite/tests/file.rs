@@ -1,32 +1,13 @@
 //! What is particular to a store in a file: who owns it, what it was, what becomes of it.
 
+mod set_up;
+
+use set_up::start;
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, History, Listing, Record, Retention, Shelf, StoreError, Turn};
 use starbridge_sqlite::{Flush, MOST_EVENTS, OpenError, Options, SqliteStore};
 use std::path::Path;
-
-fn start(id: &str) -> Append {
-    Append {
-        execution: id.into(),
-        turn: Some(Turn {
-            first: EventId(1),
-            events: 2,
-            time: Timestamp(1_000),
-            text: "[{},{}]".to_owned(),
-        }),
-        record: Some(Record {
-            flow: "order".into(),
-            version: 1,
-            name: id.into(),
-            status: Status::Running,
-            awake: true,
-            started: Timestamp(1_000),
-            ..Record::default()
-        }),
-        ..Append::default()
-    }
-}
 
 #[test]
 fn what_is_kept_is_there_again() {

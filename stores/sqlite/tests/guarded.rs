@@ -1,35 +1,14 @@
 //! What others may do to the files of a store: read them, open them a second time, cut them, take a part of them away.
 #![cfg(unix)]
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, History, Record, StoreError, Turn};
+mod set_up;
+
+use set_up::start;
+use starbridge_ports::{History, StoreError};
 use starbridge_sqlite::{OpenError, Options, SqliteStore};
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-
-fn start(id: &str) -> Append {
-    Append {
-        execution: id.into(),
-        turn: Some(Turn {
-            first: EventId(1),
-            events: 2,
-            time: Timestamp(1_000),
-            text: "[{},{}]".to_owned(),
-        }),
-        record: Some(Record {
-            flow: "order".into(),
-            version: 1,
-            name: id.into(),
-            status: Status::Running,
-            awake: true,
-            started: Timestamp(1_000),
-            ..Record::default()
-        }),
-        ..Append::default()
-    }
-}
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", path.display()))

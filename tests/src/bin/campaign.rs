@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 
 type Options = BTreeMap<String, String>;
 
-/// `--name value` and `--name` alone, which is `true`.
+/// `--name value`, `--name=value` and `--name` alone, which is `true`.
 fn options(arguments: &[String]) -> Result<Options, String> {
     let mut options = Options::new();
     let mut left = arguments.iter().peekable();
@@ -51,6 +51,10 @@ fn options(arguments: &[String]) -> Result<Options, String> {
         let name = argument
             .strip_prefix("--")
             .ok_or_else(|| format!("`{argument}` is no option"))?;
+        if let Some((name, value)) = name.split_once('=') {
+            options.insert(name.to_owned(), value.to_owned());
+            continue;
+        }
         let value = left.next_if(|next| !next.starts_with("--"));
         options.insert(name.to_owned(), value.cloned().unwrap_or_else(|| "true".to_owned()));
     }
@@ -124,7 +128,8 @@ fn run_holder(options: &Options) -> Result<Findings, String> {
 fn run_attack(arguments: &[String]) -> ExitCode {
     match attack(arguments) {
         Ok((passed, failed)) => {
-            println!("{passed} passed, {failed} failed");
+            // Where nobody reads it, the exit code says it.
+            drop(attack::say(&format!("{passed} passed, {failed} failed")));
             ExitCode::from(u8::from(failed > 0))
         }
         Err(problem) => {
@@ -135,11 +140,15 @@ fn run_attack(arguments: &[String]) -> ExitCode {
 }
 
 fn attack(arguments: &[String]) -> Result<(usize, usize), String> {
+    const KNOWN: [&str; 5] = ["program", "only", "slice", "jobs", "list"];
     let options = options(arguments)?;
+    if let Some(other) = options.keys().find(|name| !KNOWN.contains(&name.as_str())) {
+        return Err(format!("`attack` has no option `--{other}`"));
+    }
     if options.contains_key("list") {
-        println!("| try | what is done | bound | |\n|---|---|---|---|");
+        attack::say("| try | what is done | bound | |\n|---|---|---|---|")?;
         for row in attack::list() {
-            println!("| {} |", row.join(" | "));
+            attack::say(&format!("| {} |", row.join(" | ")))?;
         }
         return Ok((0, 0));
     }

@@ -21,6 +21,7 @@ mod waiters;
 mod wire;
 
 use self::server::Ground;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -150,17 +151,37 @@ pub fn list() -> Vec<[&'static str; 4]> {
     tries.map(row).collect()
 }
 
+/// The tries asked for. A whole name means that one only; the beginning of some, all of these.
+fn wanted(options: &Options) -> Vec<&'static Try> {
+    let all = || {
+        AREAS
+            .into_iter()
+            .flatten()
+            .filter(|a_try| a_try.quick || !options.slice)
+    };
+    let Some(only) = options.only.as_deref() else {
+        return all().collect();
+    };
+    let named: Vec<_> = all().filter(|a_try| a_try.name == only).collect();
+    match named.is_empty() {
+        true => all().filter(|a_try| a_try.name.starts_with(only)).collect(),
+        false => named,
+    }
+}
+
+/// Prints a line. An error: nobody reads any more, and nothing more is to be tried.
+pub fn say(line: &str) -> Result<(), String> {
+    let said = writeln!(std::io::stdout().lock(), "{line}");
+    said.map_err(|error| format!("the table can't be printed: {error}"))
+}
+
 /// Tries everything asked for, prints the table and answers how many held and how many did not.
 pub async fn run(options: &Options) -> Result<(usize, usize), String> {
-    let wanted = |a_try: &&Try| {
-        let named = options.only.as_deref().is_none_or(|only| a_try.name.starts_with(only));
-        named && (a_try.quick || !options.slice)
-    };
-    let tries: Arc<[&'static Try]> = AREAS.into_iter().flatten().filter(wanted).collect();
+    let tries: Arc<[&'static Try]> = wanted(options).into();
     if tries.is_empty() {
         return Err("no try has such a name: `--list` shows them".to_owned());
     }
-    println!("|    | try | bound | seen | s |\n|---|---|---|---|---|");
+    say("|    | try | bound | seen | s |\n|---|---|---|---|---|")?;
     let next = Arc::new(AtomicUsize::new(0));
     let workers = (0..options.jobs.max(1)).map(|_| {
         let (tries, next) = (Arc::clone(&tries), Arc::clone(&next));
@@ -168,22 +189,22 @@ pub async fn run(options: &Options) -> Result<(usize, usize), String> {
         tokio::spawn(async move {
             let mut failed = Vec::new();
             while let Some(&a_try) = tries.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if !tell(a_try, &program).await {
+                if !tell(a_try, &program).await? {
                     failed.push(a_try);
                 }
             }
-            failed
+            Ok::<_, String>(failed)
         })
     });
     let workers: Vec<_> = workers.collect();
     let mut failed = Vec::new();
     for worker in workers {
-        failed.append(&mut worker.await.map_err(|error| error.to_string())?);
+        failed.append(&mut worker.await.map_err(|error| error.to_string())??);
     }
     // What is bounded in time and failed beside others counts by how it ends alone.
     if options.jobs > 1 {
         for a_try in std::mem::take(&mut failed) {
-            if !tell(a_try, &options.program).await {
+            if !tell(a_try, &options.program).await? {
                 failed.push(a_try);
             }
         }
@@ -192,21 +213,20 @@ pub async fn run(options: &Options) -> Result<(usize, usize), String> {
 }
 
 /// Tries it, prints its row, and answers whether it held.
-async fn tell(a_try: &Try, program: &Path) -> bool {
+async fn tell(a_try: &Try, program: &Path) -> Result<bool, String> {
     let begun = Instant::now();
     let seen = a_try.run(program).await;
-    print(a_try, &seen, begun.elapsed());
-    seen.held
+    say(&row(a_try, &seen, begun.elapsed())).map(|()| seen.held)
 }
 
-fn print(a_try: &Try, seen: &Seen, took: Duration) {
+fn row(a_try: &Try, seen: &Seen, took: Duration) -> String {
     let verdict = if seen.held { "ok" } else { "NO" };
     let text = a_line_of(&seen.text);
     let seconds = took.as_secs_f64();
-    println!(
+    format!(
         "| {verdict} | {} | {} | {text} | {seconds:.1} |",
         a_try.name, a_try.bound
-    );
+    )
 }
 
 /// What was seen, as it fits into a table: peers' words are in it.
@@ -218,4 +238,38 @@ fn a_line_of(text: &str) -> String {
         line.push('…');
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(only: Option<&str>, slice: bool) -> Vec<&'static str> {
+        let options = Options {
+            program: PathBuf::new(),
+            only: only.map(str::to_owned),
+            slice,
+            jobs: 1,
+        };
+        wanted(&options).into_iter().map(|a_try| a_try.name).collect()
+    }
+
+    #[test]
+    fn a_whole_name_means_one_try() {
+        assert_eq!(names(Some("waiters/gone"), false), ["waiters/gone"]);
+        let begun = names(Some("waiters/gone-"), false);
+        assert_eq!(begun, ["waiters/gone-before-a-live-one"]);
+        assert!(names(Some("waiters/"), false).len() > names(Some("waiters/"), true).len());
+        assert_eq!(names(None, false).len(), list().len());
+        assert_eq!(names(Some("nothing"), false), [""; 0]);
+    }
+
+    #[test]
+    fn each_try_has_a_name_of_its_own() {
+        let mut all = names(None, false);
+        all.sort_unstable();
+        let many = all.len();
+        all.dedup();
+        assert_eq!(all.len(), many);
+    }
 }

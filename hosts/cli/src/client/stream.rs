@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::output::fault;
 use reqwest::Method;
 use starbridge_fdl::value::Object;
+use starbridge_node::escaping::escaped;
 use std::time::Duration;
 
 /// How long a server that went away is waited for, and how often it is asked.
@@ -34,9 +35,43 @@ struct Place {
 /// How a connection came to its end.
 enum Broken {
     Ended,
+    Stopped(Exit),
+    Away(Away),
+}
+
+/// Why a server tells nothing more.
+enum Away {
     Refused(Problem),
     Lost(String),
-    Stopped(Exit),
+}
+
+impl Away {
+    /// Whether it would answer the same again.
+    fn is_final(&self) -> bool {
+        matches!(self, Self::Refused(problem) if problem.status != 503)
+    }
+
+    /// What is said where it is asked again.
+    fn note(&self) -> String {
+        match self {
+            Self::Refused(problem) if problem.code() != "Stopping" => {
+                let why = problem.detail().map_or_else(
+                    || format!("it answers with status {}", problem.status),
+                    |detail| escaped(detail).into_owned(),
+                );
+                format!("the server tells nothing more: {why}")
+            }
+            _ => "the server went away: waiting for it to come back".to_owned(),
+        }
+    }
+
+    /// What is said where that is the end.
+    fn say(&self, client: &Client) -> Exit {
+        match self {
+            Self::Refused(problem) => client.say(problem),
+            Self::Lost(why) => unreachable(client, why),
+        }
+    }
 }
 
 /// Follows the history of an execution from an event on until it has ended, whatever becomes of the connection meanwhile.
@@ -49,26 +84,24 @@ pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_
     client.until_interrupted(async {
         loop {
             let before = place.next;
-            let why = match listen(client, execution, &mut place, see).await {
+            let away = match listen(client, execution, &mut place, see).await {
                 Broken::Ended => return Ok(()),
                 Broken::Stopped(exit) => return Err(exit),
-                Broken::Refused(problem) if problem.status != 503 => return Err(client.say(&problem)),
-                Broken::Refused(_) => "it is stopping".to_owned(),
-                Broken::Lost(why) => why,
+                Broken::Away(away) => away,
             };
-            if !place.met {
-                // It was never there: who asks may have the wrong address.
-                return Err(unreachable(client, &why));
+            // It was never there: who asks may have the wrong address, or there is no room.
+            if !place.met || away.is_final() {
+                return Err(away.say(client));
             }
             if place.next > before {
                 attempts = 0;
             }
             if attempts == 0 {
-                client.output.note("the server went away: waiting for it to come back");
+                client.output.note(&away.note());
             }
             attempts += 1;
             if attempts > PATIENCE {
-                return Err(unreachable(client, &why));
+                return Err(away.say(client));
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -92,21 +125,21 @@ async fn listen(client: &Client, execution: &str, place: &mut Place, see: &mut F
         .header("last-event-id", place.next.saturating_sub(1).to_string());
     let mut response = match request.send().await {
         Ok(response) => response,
-        Err(error) => return Broken::Lost(root(&error)),
+        Err(error) => return Broken::Away(Away::Lost(root(&error))),
     };
     let status = response.status().as_u16();
     if status != 200 {
         let text = response.text().await.unwrap_or_default();
-        return Broken::Refused(Problem::read(&Answer { status, text }));
+        return Broken::Away(Away::Refused(Problem::read(&Answer { status, text })));
     }
     place.met = true;
     let mut buffer = Vec::new();
     loop {
         let chunk = match tokio::time::timeout(SILENCE, response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
-            Ok(Ok(None)) => return Broken::Lost("it closed the connection".to_owned()),
-            Ok(Err(error)) => return Broken::Lost(root(&error)),
-            Err(_) => return Broken::Lost("it fell silent".to_owned()),
+            Ok(Ok(None)) => return Broken::Away(Away::Lost("it closed the connection".to_owned())),
+            Ok(Err(error)) => return Broken::Away(Away::Lost(root(&error))),
+            Err(_) => return Broken::Away(Away::Lost("it fell silent".to_owned())),
         };
         buffer.extend_from_slice(&chunk);
         while let Some(end) = buffer.windows(2).position(|two| two == b"\n\n") {

@@ -2,6 +2,7 @@
 
 mod files;
 mod logging;
+mod memory;
 mod signals;
 
 use crate::arguments::read_address;
@@ -128,6 +129,7 @@ async fn serve(config: &Config, options: &Options, output: Output) -> Result<(),
         let at = config.store.path.display();
         output.note(&format!("listening on http://{address}, everything is kept in {at}"));
     }
+    tokio::spawn(memory::give_back());
     tokio::spawn(node.clone().keep_schedules());
     for source in replies {
         tokio::spawn(node.clone().keep_replies(source));

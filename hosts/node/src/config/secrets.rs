@@ -15,10 +15,10 @@ use std::sync::Arc;
 pub struct SecretsConfig {
     /// A folder with a file for each secret, asked where the environment has none; empty: none.
     pub folder: PathBuf,
-    /// Which flows may use which secrets: patterns of flows' names, each with patterns of secrets' names. Empty: each flow
-    /// may use all but those that the configuration itself uses.
-    #[serde(rename = "use")]
-    pub uses: BTreeMap<String, Vec<String>>,
+    /// Which flows may use which secrets: patterns of flows' names, each with patterns of secrets' names. Where it is not set,
+    /// each flow may use all but those that the configuration itself uses; where it is empty, none may use any.
+    #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
+    pub uses: Option<BTreeMap<String, Vec<String>>>,
 }
 
 impl Config {
@@ -38,7 +38,8 @@ impl Config {
             .filter_map(|target| target.secret);
         let named = [self.redis.secret(), self.token_secret().ok().flatten()];
         let own = signing.chain(named.into_iter().flatten().map(str::to_owned));
-        SecretUse::new(self.secrets.uses.clone(), own)
+        let rules = self.secrets.uses.clone().map(|uses| uses.into_iter().collect());
+        SecretUse::new(rules, own)
     }
 }
 
@@ -73,5 +74,15 @@ mod tests {
         assert!(uses.allows("ship", "CARRIER"));
         assert!(!uses.allows("ship", "STRIPE_KEY"));
         assert!(!uses.allows("other", "CARRIER"));
+    }
+
+    #[test]
+    fn an_empty_table_lets_nobody_use_any() {
+        for text in ["[secrets.use]\n", "[secrets]\nuse = {}\n"] {
+            let config = read(text);
+            assert!(!config.secret_use().allows("any", "KEY"), "{text}");
+            assert_eq!(read(&config.to_toml()), config, "{text}");
+        }
+        assert!(read("[secrets]\n").secret_use().allows("any", "KEY"));
     }
 }

@@ -66,6 +66,7 @@ impl Node {
             .put_flow(name, source.text(), &flow.hash, self.now())
             .map_err(PutError::Store)?;
         self.flows.set(name, version, flow.clone());
+        self.vault.know(name, &flow);
         let mut diagnostics = checked.diagnostics;
         diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Error);
         Ok(PutFlow {

@@ -2,6 +2,7 @@
 //! is durable.
 
 use super::{Node, NotTaken};
+use crate::problem::SET_ASIDE;
 use starbridge_ports::{Backoff, ReplyMessage, ReplySource};
 use starbridge_runtime::{Reply, read_entry};
 use std::sync::Arc;
@@ -83,6 +84,8 @@ impl Node {
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
                     Verdict::Bad("the token is not one of ours, or its execution is gone".to_owned())
                 }
+                // It is kept with those that can't be dealt with, from where it can be sent again.
+                Ok(Reply::SetAside) => Verdict::Bad(SET_ASIDE.to_owned()),
                 Ok(Reply::Left) => Verdict::Done,
                 Ok(Reply::Held) | Err(_) => Verdict::Again,
             },

@@ -73,6 +73,7 @@ async fn give(app: &App, id: &str, signal: Signal) -> Answer {
             &shapes::execution(&app.node.execution(id)?),
         )),
         Reply::Held => Err(Problem::held()),
+        Reply::SetAside => Err(Problem::set_aside()),
         Reply::Rejected(rejection) => Err(rejection.into()),
         _ => Err(Problem::missing("NoSuchExecution", "there is no such execution")),
     }

@@ -73,6 +73,35 @@ async fn every_route_wants_the_scope_the_document_names() {
 }
 
 #[tokio::test]
+async fn what_is_not_there_wants_a_token_of_any_scope() {
+    let server = Running::with(access(), |_| {}).await;
+    for (method, path, expected) in [
+        (Method::GET, "/", 404),
+        (Method::GET, "/v1/nowhere", 404),
+        (Method::POST, "/v1/flows/x/nowhere", 404),
+        (Method::DELETE, "/v1/flows", 405),
+        (Method::OPTIONS, "/v1/executions", 405),
+        (Method::PUT, "/v1/executions/x/stop", 405),
+        (Method::POST, "/metrics", 405),
+    ] {
+        for token in [None, Some("guess")] {
+            let stranger = ask(&server, &method, path, token).await;
+            assert_eq!(stranger.code(), (401, "Unauthorized"), "{method} {path}");
+        }
+        for scope in SCOPES {
+            let token = format!("token-{}", scope.as_str());
+            let answer = ask(&server, &method, path, Some(&token)).await;
+            assert_eq!(answer.status, expected, "{method} {path} as {}", scope.as_str());
+        }
+    }
+    // Paths that need no token need none for other methods either.
+    for path in ["/healthz", "/v1/openapi.json", "/v1/callbacks/x/succeed"] {
+        assert_eq!(ask(&server, &Method::PUT, path, None).await.status, 405, "{path}");
+    }
+    assert!(turned_away(&server, Method::GET, "/v1/nowhere").await);
+}
+
+#[tokio::test]
 async fn who_fails_too_often_is_turned_away() {
     let server = Running::with(access(), |_| {}).await;
     assert!(turned_away(&server, Method::GET, "/v1/flows").await);

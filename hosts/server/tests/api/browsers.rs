@@ -89,8 +89,29 @@ fn asked(server: &Running, given: &[&str]) -> Lines {
     [vec![format!("Host: {host}")], lines(given)].concat()
 }
 
+/// Requests for what is not there: unknown paths, and methods that known ones don't have.
+fn misses() -> Vec<(Method, String)> {
+    let all = [
+        (Method::GET, "/"),
+        (Method::POST, "/"),
+        (Method::GET, "/v1"),
+        (Method::GET, "/v1/nowhere"),
+        (Method::POST, "/v1/nowhere"),
+        (Method::DELETE, "/v1/flows/x/nowhere"),
+        (Method::POST, "/v1/callbacks/x/y/z"),
+        (Method::POST, "/healthz/x"),
+        (Method::POST, "/healthz"),
+        (Method::DELETE, "/v1/flows"),
+        (Method::OPTIONS, "/v1/flows"),
+        (Method::PUT, "/v1/executions/x/stop"),
+        (Method::PUT, "/v1/callbacks"),
+        (Method::PUT, "/v1/callbacks/x/succeed"),
+    ];
+    all.map(|(method, path)| (method, path.to_owned())).into()
+}
+
 fn changes(method: &Method) -> bool {
-    !matches!(*method, Method::GET | Method::HEAD)
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 /// Whether a page that knows the token in the path may ask.
@@ -121,6 +142,30 @@ async fn no_route_answers_under_another_name() {
         let answer = send(&open, &method, &path, &[], "{}").await;
         let probe = matches!(path.as_str(), "/healthz" | "/readyz");
         assert_eq!(answer.0 == 403, !probe, "{method} {path} without a host: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_answered_under_another_name_or_to_a_page_from_elsewhere_either() {
+    let open = Running::start().await;
+    let with_tokens = Running::with(access(), |_| {}).await;
+    for (method, path) in misses() {
+        for server in [&open, &with_tokens] {
+            for host in MALFORMED {
+                let answer = send(server, &method, &path, &lines(host), "{}").await;
+                assert_eq!(answer, (400, "BadRequest".to_owned()), "{method} {path} {host:?}");
+            }
+            for given in CROSS_SITE.iter().filter(|_| changes(&method)) {
+                let answer = send(server, &method, &path, &asked(server, given), "{}").await;
+                assert_eq!(answer, (403, "CrossSite".to_owned()), "{method} {path} {given:?}");
+            }
+        }
+        for host in FOREIGN {
+            let answer = send(&open, &method, &path, &lines(host), "{}").await;
+            assert_eq!(answer, (403, "HostNotAllowed".to_owned()), "{method} {path} {host:?}");
+        }
+        let answer = send(&open, &method, &path, &asked(&open, &[]), "{}").await;
+        assert!(matches!(answer.0, 404 | 405), "{method} {path}: {answer:?}");
     }
 }
 

@@ -1,11 +1,10 @@
 //! Child flows without an end.
 
-use crate::harness::Running;
+use crate::harness::{Running, set_aside};
 use serde_json::json;
-use starbridge_fdl::time::Timestamp;
 use starbridge_node::node::NodeSettings;
 use starbridge_node::stores::in_memory;
-use starbridge_ports::{Broken, Mark, Query, Store};
+use starbridge_ports::{Query, Store};
 use starbridge_server::Access;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -104,11 +103,7 @@ async fn what_is_set_aside_is_listed_and_shown_and_may_be_gone_on_with() {
     let begun = server.post("/v1/flows/f/executions", json!({})).await;
     let id = begun.body["id"].as_str().unwrap().to_owned();
     server.node.drain(Duration::from_secs(5)).await.unwrap();
-    let broken = Broken {
-        since: Timestamp(0),
-        cause: "it panicked".into(),
-    };
-    store.mark(&[(id.as_str().into(), Mark::Broken(broken))]).unwrap();
+    set_aside(&store, &id);
     let server = on(&store, |_| {}).await;
     let waits = json!({"reason": "broken", "text": "it panicked", "since": "1970-01-01T00:00:00.000Z",
         "act": format!("starbridge redrive {id}")});

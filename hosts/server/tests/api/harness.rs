@@ -2,9 +2,11 @@
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use starbridge_fdl::time::Timestamp;
 use starbridge_node::config::Config;
 use starbridge_node::node::{Node, NodeSettings};
 use starbridge_node::stores::in_memory;
+use starbridge_ports::{Broken, Mark, Store};
 use starbridge_server::{Access, Server, ServerSettings};
 use std::sync::Arc;
 use tokio::net::TcpSocket;
@@ -123,6 +125,15 @@ pub fn refusing() -> TcpSocket {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     socket
+}
+
+/// Sets an execution aside. No server may be on the store.
+pub fn set_aside(store: &Arc<dyn Store>, id: &str) {
+    let broken = Broken {
+        since: Timestamp(0),
+        cause: "it panicked".into(),
+    };
+    store.mark(&[(id.into(), Mark::Broken(broken))]).unwrap();
 }
 
 pub fn definition(steps: impl Into<Value>) -> Value {

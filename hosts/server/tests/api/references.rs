@@ -324,10 +324,47 @@ async fn a_worker_that_reports_a_secret_reports_its_reference() {
 }
 
 #[tokio::test]
+async fn a_secret_of_another_step_does_not_come_back_after_a_restart() {
+    let store = starbridge_node::stores::in_memory();
+    let on_store = || {
+        Running::with(Access::default(), |settings| {
+            settings.store = store.clone();
+            settings.secrets = Arc::new(Cage);
+        })
+    };
+    let server = on_store().await;
+    let send =
+        json!({"type": "task", "name": "send", "resourceArn": "queue:send", "serviceParams": {"key": "secret://KEY"}});
+    let work = json!({"type": "task", "name": "work", "resourceArn": "queue:work"});
+    server.flow("f", json!([send, work])).await;
+    server.flow("g", json!([work])).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let id = begun.body["id"].as_str().unwrap().to_owned();
+    let sent = hold(&server, "send").await;
+    assert_eq!(sent["input"]["key"], CANARY);
+    assert_eq!(succeed(&server, &sent, json!({})).await, 204);
+    let own = hold(&server, "work").await;
+    let begun = server.post("/v1/flows/g/executions", json!({})).await;
+    let other = begun.body["id"].as_str().unwrap().to_owned();
+    let others = hold(&server, "work").await;
+    server.node.drain(std::time::Duration::from_secs(5)).await.unwrap();
+    let server = on_store().await;
+    // One that names the secret in another step, and one that names none.
+    for (id, task) in [(other, others), (id, own)] {
+        assert_eq!(
+            succeed(&server, &task, json!({"log": format!("it was {CANARY}")})).await,
+            204
+        );
+        let ended = run_out(&server, &id).await;
+        assert_eq!(ended["output"]["log"], "it was secret://KEY", "{ended}");
+    }
+}
+
+#[tokio::test]
 async fn secrets_are_for_flows_that_may_use_them_and_members_that_are_sent() {
     let server = Running::with(Access::default(), |settings| {
         settings.secrets = Arc::new(Cage);
-        settings.secret_use = SecretUse::new([("pay-*".to_owned(), vec!["K*".to_owned()])], []);
+        settings.secret_use = SecretUse::new(Some(vec![("pay-*".to_owned(), vec!["K*".to_owned()])]), []);
     })
     .await;
     let function = Function::answering(200, json!({})).await;

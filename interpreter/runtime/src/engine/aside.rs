@@ -85,6 +85,11 @@ impl Engine {
 
     /// Takes what an operator says to an execution that is left alone.
     pub(super) fn signal_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
+        if matches!(signal, Signal::LeaseEnded { .. } | Signal::TimedOut { .. }) {
+            // Queues say this once: the task is given out again when its execution goes on.
+            self.shard.park_signal(id, signal);
+            return Ok(Reply::Held);
+        }
         if self.shard.is_unsettled(id) {
             return Ok(Reply::Held);
         }
@@ -97,6 +102,7 @@ impl Engine {
                 Ok(Reply::Taken)
             }
             Signal::Stop { .. } => self.stop_aside(id, signal, now),
+            _ if self.shard.is_set_aside(id) => Ok(Reply::SetAside),
             _ => Ok(Reply::Held),
         }
     }

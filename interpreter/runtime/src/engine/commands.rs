@@ -136,8 +136,10 @@ pub enum Reply {
     NoSuchExecution,
     /// Somebody else has the execution, and finds it in the store.
     Left,
-    /// Somebody else has the execution.
+    /// Somebody else has the execution, or it is left alone for a moment: try again.
     Held,
+    /// The execution is set aside: nothing counts but what an operator says.
+    SetAside,
     /// The execution can't take it.
     Rejected(Rejection),
 }
@@ -297,12 +299,12 @@ impl Engine {
             return Ok(Reply::InvalidToken);
         };
         match self.bring(&execution) {
+            Err(StoreError::Held(_)) if self.shard.is_set_aside(&execution) => return Ok(Reply::SetAside),
             Err(StoreError::Held(_)) => return self.leave_report(&execution, call, report),
             Err(error) => return Err(error),
             Ok(false) => return Ok(Reply::InvalidToken),
             Ok(true) => {}
         }
-        self.know_secrets_of(&execution, call);
         let report = report.redacted(&self.world.vault);
         Ok(match report {
             Report::Heartbeat => self.take_heartbeat(&execution, call, now),
@@ -326,19 +328,6 @@ impl Engine {
                 self.take_result(&execution, call, signal, now)
             }
         })
-    }
-
-    /// Whoever reports a call may have been sent them by a process before this one.
-    fn know_secrets_of(&self, execution: &str, call: EventId) {
-        let known = self.shard.state(execution).zip(self.shard.flow(execution));
-        for secret in known.map_or(&[][..], |(state, flow)| state.secrets_of_call(flow, call)) {
-            let flow = self.shard.state(execution).and_then(|state| state.started());
-            // One that it may not have, or that is gone, was not sent either.
-            let _ = self
-                .world
-                .vault
-                .give(flow.map_or("", |started| &started.flow), &secret.name);
-        }
     }
 
     /// Leaves a report to whoever has the execution.

@@ -67,6 +67,7 @@ impl Engine {
             Some(taken) => taken?,
             None => return Ok(true),
         }
+        self.know_secrets_of(execution);
         if let Some(visiting) = &mut self.visiting {
             visiting.woke(&execution.into(), wake_at);
             let mail = visiting.unseen(mail);
@@ -74,6 +75,14 @@ impl Engine {
         }
         self.expect_heartbeats(execution)?;
         Ok(true)
+    }
+
+    /// Whoever reports to the execution may have been sent its secrets by a process before this one.
+    fn know_secrets_of(&self, execution: &str) {
+        let started = self.shard.state(execution).and_then(|state| state.started());
+        if let (Some(started), Some(flow)) = (started, self.shard.flow(execution)) {
+            self.world.vault.know(&started.flow, flow);
+        }
     }
 
     /// Where nobody knows when calls were last heard of, silence is counted from now on for those that were taken.

@@ -5,6 +5,7 @@ use super::children::Post;
 use super::{Shard, live::Live};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
+use starbridge_machine::Signal;
 use starbridge_ports::{Append, Broken};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,6 +106,17 @@ impl Shard {
     /// Whether an execution is left alone.
     pub(crate) fn is_aside(&self, id: &str) -> bool {
         !self.aside.is_empty() && self.aside.contains_key(id)
+    }
+
+    /// Whether an execution is set aside: it is not tried again by itself.
+    pub(crate) fn is_set_aside(&self, id: &str) -> bool {
+        let aside = (!self.aside.is_empty()).then(|| self.aside.get(id)).flatten();
+        aside.is_some_and(|aside| aside.again.is_none())
+    }
+
+    /// Keeps a signal for an execution that is left alone until it is gone on with.
+    pub(crate) fn park_signal(&mut self, id: &Text, signal: Signal) {
+        self.park(id, Post::Signal(Box::new(signal)));
     }
 
     /// Why an execution is left alone that never began.

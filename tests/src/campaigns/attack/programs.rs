@@ -41,17 +41,27 @@ pub(super) const TRIES: &[Try] = &[
     ),
 ];
 
+/// Puts a program into the folder of programs.
+pub(super) fn write_program(ground: &Ground, name: &str, text: &str) -> Result<(), String> {
+    let file = ground.path("programs").join(name);
+    let written = std::fs::create_dir_all(file.parent().unwrap_or(&file))
+        .and_then(|()| std::fs::write(&file, text))
+        .and_then(|()| std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)));
+    written.map_err(|error| error.to_string())
+}
+
+/// The section that lets a server run what is in that folder.
+pub(super) fn programs_of(ground: &Ground) -> String {
+    let folder = ground.path("programs");
+    format!("[commands]\nfolder = \"{}\"\n", folder.display())
+}
+
 /// Puts programs into the folder and starts a server that may run them.
 async fn with_programs(ground: &Ground, programs: &[(&str, &str)], setup: Setup) -> Result<Server, String> {
-    let folder = ground.path("programs");
-    std::fs::create_dir_all(folder.join("inside")).map_err(|error| error.to_string())?;
     for (name, text) in programs {
-        let file = folder.join(name);
-        let written = std::fs::write(&file, text)
-            .and_then(|()| std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)));
-        written.map_err(|error| error.to_string())?;
+        write_program(ground, name, text)?;
     }
-    let sections = format!("[commands]\nfolder = \"{}\"\n", folder.display());
+    let sections = programs_of(ground);
     ground.server_with(Setup { sections, ..setup }).await
 }
 
@@ -135,46 +145,61 @@ const LEAVES: &str = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\n\
     (setsid sh -c 'echo $$ >> left; trap \"\" TERM HUP INT; sleep 901 & echo $! >> left; wait' &)\n\
     while [ \"$(wc -l < left 2>/dev/null || echo 0)\" -lt 3 ]; do sleep 0.05; done\n";
 
+/// How a program that leaves others behind ended.
+struct Left {
+    ended: Value,
+    took: Duration,
+    processes: usize,
+    run_on: usize,
+}
+
+impl Left {
+    /// Runs one that goes on so when it has left them behind.
+    async fn by(ground: &Ground, then: &str, more: &Value) -> Result<Self, String> {
+        let program = format!("{LEAVES}{then}\n");
+        let server = with_programs(ground, &[("leaves.sh", &program)], Setup::default()).await?;
+        server.flow("c", &runs("./leaves.sh", more)).await?;
+        let begun = Instant::now();
+        let id = server.start("c", &json!({})).await?;
+        let ended = server.end_of(&id, Duration::from_secs(8)).await;
+        let took = begun.elapsed();
+        let processes = noted(&ground.path("programs/left"));
+        let run_on = survivors(&processes, Duration::from_secs(2)).await;
+        Ok(Self {
+            ended,
+            took,
+            processes: processes.len(),
+            run_on,
+        })
+    }
+
+    fn seen(&self, held: bool) -> Seen {
+        let Self {
+            ended,
+            took,
+            processes,
+            run_on,
+        } = self;
+        let text = format!(
+            "{} {} after {} ms, {run_on} of {processes} run on",
+            ended["status"],
+            ended["error"],
+            took.as_millis()
+        );
+        Seen::new(held && *run_on == 0, text)
+    }
+}
+
 async fn left_behind(ground: Ground) -> Result<Seen, String> {
-    let program = format!("{LEAVES}echo '{{}}'\n");
-    let server = with_programs(&ground, &[("leaves.sh", &program)], Setup::default()).await?;
-    server.flow("c", &runs("./leaves.sh", &json!({}))).await?;
-    let begun = Instant::now();
-    let id = server.start("c", &json!({})).await?;
-    let ended = server.end_of(&id, Duration::from_secs(8)).await;
-    let took = begun.elapsed();
-    let processes = noted(&ground.path("programs/left"));
-    let left = survivors(&processes, Duration::from_secs(2)).await;
-    let text = format!(
-        "{} after {} ms, {left} of {} run on",
-        ended["status"],
-        took.as_millis(),
-        processes.len()
-    );
-    let over = ended["status"] == "Succeeded" && took < Duration::from_secs(5);
-    Ok(Seen::new(over && left == 0 && processes.len() == 3, text))
+    let left = Left::by(&ground, "echo '{}'", &json!({})).await?;
+    let over = left.ended["status"] == "Succeeded" && left.took < Duration::from_secs(5);
+    Ok(left.seen(over && left.processes == 3))
 }
 
 async fn timed_out(ground: Ground) -> Result<Seen, String> {
-    let program = format!("{LEAVES}sleep 902\n");
-    let server = with_programs(&ground, &[("leaves.sh", &program)], Setup::default()).await?;
-    server
-        .flow("c", &runs("./leaves.sh", &json!({"timeoutSeconds": 1})))
-        .await?;
-    let begun = Instant::now();
-    let id = server.start("c", &json!({})).await?;
-    let ended = server.end_of(&id, Duration::from_secs(8)).await;
-    let took = begun.elapsed();
-    let processes = noted(&ground.path("programs/left"));
-    let left = survivors(&processes, Duration::from_secs(2)).await;
-    let text = format!(
-        "{} after {} ms, {left} of {} run on",
-        ended["error"],
-        took.as_millis(),
-        processes.len()
-    );
-    let over = ended["status"] == "Failed" && took < Duration::from_secs(6);
-    Ok(Seen::new(over && left == 0 && !processes.is_empty(), text))
+    let left = Left::by(&ground, "sleep 902", &json!({"timeoutSeconds": 1})).await?;
+    let over = left.ended["status"] == "Failed" && left.took < Duration::from_secs(6);
+    Ok(left.seen(over && left.processes > 0))
 }
 
 async fn of_a_killed_server(ground: Ground) -> Result<Seen, String> {

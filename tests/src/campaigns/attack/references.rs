@@ -3,10 +3,10 @@
 mod said;
 
 use super::peer::{Peer, Reply};
+use super::programs::{programs_of, write_program};
 use super::server::{CANARY, Ground, Server, Setup, shows_canary};
 use super::{Seen, Try};
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const REFERENCE: &str = "secret://K";
@@ -222,23 +222,9 @@ async fn item(ground: Ground) -> Result<Seen, String> {
     Ok(judge(&peer.heard()))
 }
 
-/// Puts a program into the folder of programs.
-fn write_program(ground: &Ground, name: &str, text: &str) -> Result<(), String> {
-    let folder = ground.path("programs");
-    let file = folder.join(name);
-    let written = std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(&file, text))
-        .and_then(|()| std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)));
-    written.map_err(|error| error.to_string())
-}
-
 /// The server may run what is in that folder, and a flow may set a variable of it.
 fn with_programs(ground: &Ground, setup: Setup) -> Setup {
-    let sections = format!(
-        "{}\n[commands]\nfolder = \"{}\"\nvariables = [\"X\"]\n",
-        setup.sections,
-        ground.path("programs").display()
-    );
+    let sections = format!("{}\n{}variables = [\"X\"]\n", setup.sections, programs_of(ground));
     Setup { sections, ..setup }
 }
 
@@ -346,17 +332,20 @@ async fn token_by_function(ground: Ground) -> Result<Seen, String> {
     server.flow("p", &steps).await?;
     let id = server.start("p", &json!({})).await?;
     scheduled(&server, &id, "relay").await?;
+    left_as_they_were(&next, "/relay").await
+}
+
+/// Whether the 29 references that were data came as they were.
+async fn left_as_they_were(peer: &Peer, path: &str) -> Result<Seen, String> {
     for _ in 0..100 {
-        if let Some(call) = next.calls().iter().find(|call| call.path == "/relay") {
+        if let Some(call) = peer.calls().iter().find(|call| call.path == path) {
             let whole = call.body.matches("task-token:").count();
-            return Ok(Seen::new(
-                whole == 29,
-                format!("{whole} of 29 references left as they were"),
-            ));
+            let text = format!("{whole} of 29 references left as they were");
+            return Ok(Seen::new(whole == 29, text));
         }
         super::server::pause(20).await;
     }
-    Err("the next step was never called".to_owned())
+    Err("the step was never called".to_owned())
 }
 
 async fn token_in_input(ground: Ground) -> Result<Seen, String> {
@@ -371,15 +360,5 @@ async fn token_in_input(ground: Ground) -> Result<Seen, String> {
     let all: Vec<String> = (1..30).map(|number| format!("task-token:{id}/{number}")).collect();
     server.succeed(&tells, &json!({"all": all})).await.well("the report")?;
     scheduled(&server, &id, "a").await?;
-    for _ in 0..100 {
-        if let Some(call) = peer.calls().first() {
-            let whole = call.body.matches("task-token:").count();
-            return Ok(Seen::new(
-                whole == 29,
-                format!("{whole} of 29 references left as they were"),
-            ));
-        }
-        super::server::pause(20).await;
-    }
-    Err("the step was never called".to_owned())
+    left_as_they_were(&peer, "/a").await
 }

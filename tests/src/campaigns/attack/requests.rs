@@ -159,12 +159,7 @@ async fn control_characters(ground: Ground) -> Result<Seen, String> {
         Reply::Json(500, json!({"error": error, "cause": error}).to_string())
     })
     .await?;
-    server
-        .flow(
-            "f",
-            &json!([{"type": "task", "name": "a", "resourceArn": peer.url("a")}]),
-        )
-        .await?;
+    server.calling("f", &peer.url("a")).await?;
     let id = server.start("f", &json!({})).await?;
     server.end_of(&id, Duration::from_secs(5)).await;
     let url = format!("http://127.0.0.1:{}", server.port());

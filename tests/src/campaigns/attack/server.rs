@@ -267,7 +267,12 @@ impl Server {
 
     /// Its memory, in MB.
     pub(super) fn memory(&self) -> u64 {
-        self.status_of("VmRSS") >> 10
+        self.memory_kb() >> 10
+    }
+
+    /// Its memory, in KB.
+    pub(super) fn memory_kb(&self) -> u64 {
+        self.status_of("VmRSS")
     }
 
     /// Forgets the most memory it had so far.
@@ -315,6 +320,12 @@ impl Server {
         let definition = json!({"version": "v1", "type": "flow", "steps": steps});
         let answer = self.put(&format!("/v1/flows/{name}"), &definition).await;
         answer.well(&format!("the flow `{name}`"))
+    }
+
+    /// Puts a flow of one task that calls this.
+    pub(super) async fn calling(&self, name: &str, url: &str) -> Result<(), String> {
+        let task = json!({"type": "task", "name": "a", "resourceArn": url});
+        self.flow(name, &json!([task])).await
     }
 
     /// Starts an execution and answers its id.

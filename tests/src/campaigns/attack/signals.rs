@@ -30,12 +30,7 @@ pub(super) const TRIES: &[Try] = &[
 async fn drains(ground: Ground, signal: &str) -> Result<Seen, String> {
     let mut server = ground.server().await?;
     let peer = Peer::start(|_, _| Reply::Later(1_000)).await?;
-    server
-        .flow(
-            "f",
-            &json!([{"type": "task", "name": "a", "resourceArn": peer.url("a")}]),
-        )
-        .await?;
+    server.calling("f", &peer.url("a")).await?;
     let id = server.start("f", &json!({})).await?;
     while peer.calls().is_empty() {
         pause(10).await;

@@ -1,6 +1,6 @@
 //! Those who wait: for tasks, for events. Many, and gone.
 
-use super::server::{Ground, Server, pause};
+use super::server::{Ground, Server, Setup, pause};
 use super::wire::connect;
 use super::{Seen, Try};
 use serde_json::json;
@@ -33,6 +33,12 @@ pub(super) const TRIES: &[Try] = &[
         "< 50 MB more, < 100 threads, all see new events, a start within 2 s",
         |ground| Box::pin(followers(ground)),
     ),
+    Try::slow(
+        "waiters/many-followers",
+        "5,000 follow one execution, then it ends",
+        "without huge pages ≤ 20 KB more for each; all see its events and its end",
+        |ground| Box::pin(many_followers(ground)),
+    ),
 ];
 
 /// Workers whose requests wait. They are gone when this is dropped.
@@ -52,9 +58,7 @@ async fn crowd(server: &Server, size: usize) -> Result<Vec<TcpStream>, String> {
 
 async fn with_queue(ground: &Ground) -> Result<Server, String> {
     let server = ground.server().await?;
-    server
-        .flow("q", &json!([{"type": "task", "name": "a", "resourceArn": "queue:j"}]))
-        .await?;
+    server.calling("q", "queue:j").await?;
     Ok(server)
 }
 
@@ -134,6 +138,78 @@ async fn follow(mut stream: TcpStream, patience: Duration) -> usize {
     // It goes on for as long as the execution does.
     drop(tokio::time::timeout(patience, reading).await);
     all
+}
+
+/// Reads until a text has come; false, if none comes in time.
+async fn reads(stream: &mut TcpStream, text: &str) -> bool {
+    let mut all = Vec::new();
+    let reading = async {
+        let mut part = [0; 4096];
+        while let Ok(read @ 1..) = stream.read(&mut part).await {
+            all.extend_from_slice(&part[..read]);
+            if all.windows(text.len()).any(|window| window == text.as_bytes()) {
+                return true;
+            }
+        }
+        false
+    };
+    tokio::time::timeout(Duration::from_secs(30), reading).await == Ok(true)
+}
+
+/// So many followers that have seen an event, some at a time.
+async fn following(port: u16, head: &[u8], many: usize) -> Vec<TcpStream> {
+    const TOGETHER: usize = 50;
+    let mut streams = Vec::new();
+    while streams.len() < many {
+        let some = (0..TOGETHER.min(many - streams.len())).map(|_| {
+            let head = head.to_vec();
+            tokio::spawn(async move {
+                let mut stream = connect(port).await.ok()?;
+                stream.write_all(&head).await.ok()?;
+                reads(&mut stream, "id: ").await.then_some(stream)
+            })
+        });
+        let some: Vec<_> = some.collect();
+        let before = streams.len();
+        for one in some {
+            streams.extend(one.await.ok().flatten());
+        }
+        if streams.len() == before {
+            break;
+        }
+    }
+    streams
+}
+
+async fn many_followers(ground: Ground) -> Result<Seen, String> {
+    const FOLLOWERS: usize = 5_000;
+    let setup = Setup {
+        // Huge pages count whole, however little of them is used.
+        variables: vec![("MIMALLOC_ALLOW_THP", "0".to_owned())],
+        ..Setup::default()
+    };
+    let server = ground.server_with(setup).await?;
+    server
+        .flow("f", &json!([{"type": "wait", "name": "w", "duration": 3600}]))
+        .await?;
+    let id = server.start("f", &json!({})).await?;
+    let request = server.request("GET", &format!("/v1/executions/{id}/history"));
+    let head = request.header("Accept", "text/event-stream").head(0);
+    // What is made for the first is not each one's.
+    drop(following(server.port(), &head, 100).await);
+    pause(1_000).await;
+    let before = server.memory_kb();
+    let mut streams = following(server.port(), &head, FOLLOWERS).await;
+    pause(2_000).await;
+    let each = server.memory_kb().saturating_sub(before) / FOLLOWERS as u64;
+    let follow = streams.len();
+    server.post(&format!("/v1/executions/{id}/stop"), &json!({})).await;
+    let mut told = 0;
+    for stream in &mut streams {
+        told += usize::from(reads(stream, "event: end").await);
+    }
+    let text = format!("{each} KB each, {follow} followed, {told} saw the end");
+    Ok(Seen::new(each <= 20 && follow == FOLLOWERS && told == follow, text))
 }
 
 async fn followers(ground: Ground) -> Result<Seen, String> {

@@ -462,11 +462,17 @@ impl<'a> Shift<'a> {
     fn reported(&mut self, report: &Report, status: u16, code: &str) {
         self.held.remove(&report.token);
         // The answer to an earlier try was lost.
-        let was_ours = report.again && status == 409;
+        let was_ours = report.again && status == 409 && code == "TaskAlreadyCompleted";
         if status != 204 && !was_ours {
             let label = &report.label;
+            let then = match code {
+                "ExecutionSetAside" => {
+                    ": its execution is set aside, and it comes again once an operator lets that go on"
+                }
+                _ => "",
+            };
             self.voice
-                .note(&format!("{label}: what it came to is not taken ({code})"));
+                .note(&format!("{label}: what it came to is not taken ({code}){then}"));
         }
     }
 

@@ -1,0 +1,93 @@
+//! Reports for executions that are set aside.
+
+use crate::harness::{Answer, Running, set_aside};
+use serde_json::{Value, json};
+use starbridge_node::stores::in_memory;
+use starbridge_ports::Store;
+use starbridge_server::Access;
+use std::sync::Arc;
+use std::time::Duration;
+
+async fn on(store: &Arc<dyn Store>) -> Running {
+    let store = store.clone();
+    Running::with(Access::default(), |settings| settings.store = store).await
+}
+
+/// A worker has the task of an execution that is set aside then, and the server is another one.
+async fn held_and_set_aside(lease: u64) -> (Running, String, Value) {
+    let store = in_memory();
+    let server = on(&store).await;
+    server
+        .flow(
+            "f",
+            json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs"}]),
+        )
+        .await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let id = begun.body["id"].as_str().unwrap().to_owned();
+    let task = hold(&server, lease).await;
+    server.node.drain(Duration::from_secs(5)).await.unwrap();
+    set_aside(&store, &id);
+    (on(&store).await, id, task)
+}
+
+async fn hold(server: &Running, lease: u64) -> Value {
+    let body = json!({"worker": "w", "waitSeconds": 20, "leaseSeconds": lease});
+    let held = server.post("/v1/queues/jobs/hold", body).await;
+    assert!(held.body["tasks"][0].is_object(), "{held:?}");
+    held.body["tasks"][0].clone()
+}
+
+async fn report(server: &Running, task: &Value, verb: &str, body: Value) -> Answer {
+    let token = task["token"].as_str().unwrap();
+    server.post(&format!("/v1/callbacks/{token}/{verb}"), body).await
+}
+
+async fn redrive(server: &Running, id: &str) {
+    let redriven = server.post(&format!("/v1/executions/{id}/redrive"), json!({})).await;
+    assert_eq!(redriven.status, 200, "{redriven:?}");
+}
+
+#[tokio::test]
+async fn a_report_is_refused_with_what_an_operator_can_do_and_counts_once_that_is_done() {
+    let (server, id, task) = held_and_set_aside(600).await;
+    let refused = (409, "ExecutionSetAside");
+    let done = report(&server, &task, "succeed", json!({"output": {"n": 1}})).await;
+    assert_eq!(done.code(), refused, "{done:?}");
+    let detail = done.body["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("set aside") && detail.contains("starbridge redrive"),
+        "{detail}"
+    );
+    let failed = report(&server, &task, "fail", json!({"error": "E"})).await;
+    assert_eq!(failed.code(), refused, "{failed:?}");
+    let batch = json!({"reports": [{"token": task["token"], "output": {"n": 1}}]});
+    let results = server.post("/v1/callbacks", batch).await.body["results"].clone();
+    assert_eq!(results[0]["status"], 409, "{results}");
+    assert_eq!(results[0]["code"], "ExecutionSetAside", "{results}");
+    redrive(&server, &id).await;
+    let done = report(&server, &task, "succeed", json!({"output": {"n": 1}})).await;
+    assert_eq!(done.status, 204, "{done:?}");
+    let ended = server.get(&format!("/v1/executions/{id}?wait=20")).await;
+    assert_eq!(
+        (&ended.body["status"], &ended.body["output"]["n"]),
+        (&json!("Succeeded"), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn a_task_whose_worker_let_go_is_given_out_again_when_its_execution_goes_on() {
+    let (server, id, first) = held_and_set_aside(1).await;
+    let done = report(&server, &first, "succeed", json!({"output": {}})).await;
+    assert_eq!(done.code(), (409, "ExecutionSetAside"));
+    // Its lease ends while nobody goes on with the execution.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    redrive(&server, &id).await;
+    let second = hold(&server, 600).await;
+    assert_ne!(second["token"], first["token"]);
+    assert_eq!(second["stepKey"], first["stepKey"]);
+    let done = report(&server, &second, "succeed", json!({"output": {}})).await;
+    assert_eq!(done.status, 204, "{done:?}");
+    let ended = server.get(&format!("/v1/executions/{id}?wait=20")).await;
+    assert_eq!(ended.body["status"], "Succeeded", "{ended:?}");
+}

@@ -1,0 +1,31 @@
+//! What runs begin with.
+
+use starbridge_fdl::graph::Flow;
+use starbridge_fdl::limits::Limits;
+use starbridge_fdl::syntax::Source;
+use starbridge_fdl::value::Object;
+use starbridge_machine::{Signal, Started};
+use std::sync::Arc;
+
+/// A flow of these steps.
+pub(crate) fn flow(steps: &str) -> Arc<Flow> {
+    let text = format!(r#"{{"version": "v1", "type": "flow", "steps": [{steps}]}}"#);
+    let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
+    checked.flow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
+}
+
+/// A start without input.
+pub(crate) fn start() -> Signal {
+    Signal::Start(Box::new(Started {
+        flow: "f".into(),
+        version: 1,
+        definition_hash: "".into(),
+        machine: 0,
+        name: "n".into(),
+        input: Object::new(),
+        seed: 1,
+        labels: None,
+        parent: None,
+        tokens: Vec::new(),
+    }))
+}

@@ -1,0 +1,28 @@
+//! What is appended.
+
+use starbridge_fdl::time::Timestamp;
+use starbridge_machine::{EventId, Status};
+use starbridge_ports::{Append, Record, Turn};
+
+/// The first turn of an execution.
+pub(crate) fn start(id: &str) -> Append {
+    Append {
+        execution: id.into(),
+        turn: Some(Turn {
+            first: EventId(1),
+            events: 2,
+            time: Timestamp(1_000),
+            text: "[{},{}]".to_owned(),
+        }),
+        record: Some(Record {
+            flow: "order".into(),
+            version: 1,
+            name: id.into(),
+            status: Status::Running,
+            awake: true,
+            started: Timestamp(1_000),
+            ..Record::default()
+        }),
+        ..Append::default()
+    }
+}

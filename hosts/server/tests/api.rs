@@ -10,6 +10,8 @@ mod browsers;
 mod children;
 #[path = "api/connections.rs"]
 mod connections;
+#[path = "api/document.rs"]
+mod document;
 #[path = "api/executions.rs"]
 mod executions;
 #[path = "api/flows.rs"]
@@ -32,6 +34,8 @@ mod notifications;
 mod outside;
 #[path = "api/pressure.rs"]
 mod pressure;
+#[path = "api/problems.rs"]
+mod problems;
 #[path = "api/queues.rs"]
 mod queues;
 #[path = "api/references.rs"]

@@ -68,7 +68,7 @@ async fn ended(server: &Running, flow: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_task_is_held_and_reported() {
+pub async fn a_task_is_held_and_reported() {
     let server = Running::start().await;
     let more = json!({
         "timeoutSeconds": 90,
@@ -182,7 +182,7 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
 }
 
 #[tokio::test]
-async fn dead_tasks_are_queued_anew_or_dropped() {
+pub async fn dead_tasks_are_queued_anew_or_dropped() {
     let server = Running::start().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
     for name in ["one", "two"] {
@@ -256,7 +256,7 @@ async fn a_worker_does_not_name_errors_as_the_interpreter_does() {
 }
 
 #[tokio::test]
-async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
+pub async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
     let server = Running::start().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
     start(&server, "f", "held", json!({})).await;
@@ -311,7 +311,7 @@ async fn many_tasks_of_one_do_not_keep_another_waiting() {
 }
 
 #[tokio::test]
-async fn queues_keep_to_what_is_set() {
+pub async fn queues_keep_to_what_is_set() {
     let server = Running::start().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
     for number in 0..6 {
@@ -342,7 +342,7 @@ async fn queues_keep_to_what_is_set() {
 }
 
 #[tokio::test]
-async fn several_queues_are_asked_at_once() {
+pub async fn several_queues_are_asked_at_once() {
     let server = Running::start().await;
     for queue in ["a", "b"] {
         server.flow(queue, json!([task(queue, &json!({}))])).await;
@@ -455,7 +455,7 @@ async fn held_name(server: &Running, held: &Value) -> String {
 }
 
 #[tokio::test]
-async fn nothing_is_known_of_a_queue_nobody_used() {
+pub async fn nothing_is_known_of_a_queue_nobody_used() {
     let server = Running::start().await;
     assert_eq!(server.get("/v1/queues/none").await.code(), (404, "NoSuchQueue"));
     assert_eq!(server.get("/v1/queues").await.body["items"], json!([]));

@@ -35,7 +35,6 @@ pub use watching::{Watch, Watchers};
 use crate::notify::Target;
 use crate::programs::CommandSettings;
 use crate::reach::Reach;
-use crate::system::SystemClock;
 use owners::{Owners, Start};
 use places::Places;
 use starbridge_fdl::limits::Limits;
@@ -91,6 +90,8 @@ pub struct NodeSettings {
     pub worker_queues: bool,
     /// Executions are given to the node for a time only, and only those it asks for.
     pub visit: Option<Visit>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// A running node.
@@ -111,7 +112,7 @@ pub struct Node {
     notifications: Option<notifying::Notifications>,
     vault: Arc<Vault>,
     reach: Reach,
-    clock: SystemClock,
+    clock: Arc<dyn Clock>,
 }
 
 /// What answers on a node.
@@ -180,6 +181,7 @@ impl Node {
     /// Starts a node: what the store says is awake goes on at once.
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
         let store = settings.store.clone();
+        let clock = settings.clock.clone();
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.visit {
@@ -188,7 +190,7 @@ impl Node {
             Some(_) => flows::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.visit.is_none() {
-            runtime::note_start(store.as_ref(), SystemClock.now())?;
+            runtime::note_start(store.as_ref(), clock.now())?;
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
@@ -232,7 +234,7 @@ impl Node {
             notifications,
             vault,
             reach,
-            clock: SystemClock,
+            clock,
         };
         node.take_up_schedules()?;
         Ok(node)

@@ -8,6 +8,8 @@ mod bodies;
 mod browsers;
 #[path = "api/children.rs"]
 mod children;
+#[path = "api/clock.rs"]
+mod clock;
 #[path = "api/connections.rs"]
 mod connections;
 #[path = "api/document.rs"]

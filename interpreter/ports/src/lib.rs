@@ -19,7 +19,7 @@ mod secrets;
 mod shards;
 
 pub use catalogue::{Catalogue, KeptFlow};
-pub use clock::Clock;
+pub use clock::{Clock, ClockSet};
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};
 pub use history::{
     Append, Broken, Buried, CULPRIT, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT, StoreError,

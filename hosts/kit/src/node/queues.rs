@@ -3,10 +3,9 @@
 use super::owners::Owners;
 use super::task_message::task_message;
 use super::{Node, NotTaken};
-use crate::system::SystemClock;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Signal};
-use starbridge_ports::{DeadTask, Store, StoreError};
+use starbridge_ports::{Clock, DeadTask, Store, StoreError};
 use starbridge_runtime::{
     Command, HoldRequest, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueView, QueueWorld, Queues,
     QueuesViewed, Reply, Rounds, TaskKey, Verdict, Writer,
@@ -40,6 +39,7 @@ impl Shared {
     pub(super) fn engine(
         self,
         store: &Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
         writer: &Writer,
         owners: Vec<mpsc::Sender<Command>>,
     ) -> Result<QueueEngine, StoreError> {
@@ -49,7 +49,7 @@ impl Shared {
         }
         let world = QueueWorld {
             store: store.clone(),
-            clock: Arc::new(SystemClock),
+            clock,
             tell: Box::new(move |verdict| tell(&owners, verdict)),
         };
         QueueEngine::new(queues, world, &self.door, self.inbox, writer)

@@ -1,6 +1,8 @@
+use crate::clock::StandingClock;
 use crate::harness::{Answer, Running, sent};
 use reqwest::Method;
 use serde_json::{Value, json};
+use starbridge_server::Access;
 
 async fn ended(server: &Running) -> String {
     let steps: Vec<Value> = (0..20)
@@ -115,7 +117,9 @@ pub async fn a_state_is_that_at_the_end_of_the_turn() {
 
 #[tokio::test]
 pub async fn schedules_start_flows() {
-    let server = Running::start().await;
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
     server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
     let bad = server
         .put("/v1/schedules/s", json!({"flow": "f", "cron": "61 * * * *"}))
@@ -137,8 +141,14 @@ pub async fn schedules_start_flows() {
         .await;
     assert_eq!(put.status, 200, "{put:?}");
     let mut found = json!(null);
-    for _ in 0..100 {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(
+        server.get("/v1/executions?flow=f").await.body["items"],
+        json!([]),
+        "not before its time"
+    );
+    clock.pass(1_000);
+    for _ in 0..500 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         let list = server.get("/v1/executions?flow=f").await;
         if list.body["items"][0].is_object() {
             found = list.body["items"][0].clone();

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
 /// How far ahead the ends of waits are known, and how often that is renewed, in milliseconds.
 const AHEAD: u64 = 60_000;
@@ -146,7 +145,7 @@ pub struct QueueEngine {
     workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
     /// Owners to be told, or told again.
     untold: VecDeque<Verdict>,
-    began: Instant,
+    began: Timestamp,
     look_again: Ticks,
     draining: bool,
     stopped: bool,
@@ -197,6 +196,7 @@ impl QueueEngine {
         }
         drop(holders);
         queues.resume(&world.store.depths()?, leased, 0);
+        let began = world.clock.now();
         Ok(Self {
             queues,
             world,
@@ -207,7 +207,7 @@ impl QueueEngine {
             under_way: VecDeque::new(),
             workers: BTreeMap::new(),
             untold: VecDeque::new(),
-            began: Instant::now(),
+            began,
             look_again: 0,
             draining: false,
             stopped: false,
@@ -215,7 +215,7 @@ impl QueueEngine {
     }
 
     fn now(&self) -> Ticks {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(Ticks::MAX)
+        self.world.clock.now().millis_since(self.began)
     }
 
     /// Serves until it is stopped.
@@ -225,6 +225,8 @@ impl QueueEngine {
             if self.stopped && self.under_way.is_empty() {
                 return Ok(());
             }
+            let clock = self.world.clock.clone();
+            let set = clock.set();
             let pause = self.pause();
             tokio::select! {
                 biased;
@@ -234,6 +236,7 @@ impl QueueEngine {
                     None => self.stopped = true,
                 },
                 () = tokio::time::sleep(pause) => {}
+                () = set => {}
             }
             for _ in 0..BATCH {
                 match self.inbox.try_recv() {

@@ -10,6 +10,7 @@ pub mod functions;
 pub mod fuzzing;
 pub mod generated;
 pub mod operated;
+pub mod outstanding;
 pub mod same_history;
 pub mod stores;
 

@@ -88,7 +88,7 @@ fn answers(route: &Route) -> Map<String, Value> {
 }
 
 /// The media type and the schema of an answer. One that is named by a media type is text.
-fn content<'a>(status: u16, schema: &'a str) -> (&'a str, Value) {
+fn content(status: u16, schema: &str) -> (&str, Value) {
     if schema.contains('/') {
         return (schema, json!({"type": "string"}));
     }

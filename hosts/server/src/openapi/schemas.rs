@@ -101,7 +101,9 @@ fn time() -> Value {
 }
 
 fn list(items: Value) -> Value {
-    json!({"type": "array", "items": items})
+    let mut schema = json!({"type": "array"});
+    schema["items"] = items;
+    schema
 }
 
 fn labels() -> Value {

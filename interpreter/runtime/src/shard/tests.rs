@@ -167,7 +167,7 @@ fn panic_costs_what_was_not_appended_and_nothing_of_others() {
     });
     assert_eq!(panicked, None::<()>);
     assert!(shard.is_aside(&id) && shard.state(&id).is_none());
-    assert_eq!(shard.take_panicked(), [id.clone()]);
+    assert_eq!(shard.take_panicked(), std::slice::from_ref(&id));
     assert_eq!(shard.backlog(), 2, "what was decided before stays");
     assert!(shard.state(&other).is_some());
     // Who has appends on their way waits for them, whatever the time.

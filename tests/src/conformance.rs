@@ -4,6 +4,7 @@ pub(crate) mod golden;
 pub mod operated;
 
 use crate::data;
+use crate::outstanding::Outstanding;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
@@ -265,9 +266,16 @@ pub(crate) fn replay(flow: &Flow, live: &State, events: &[Event], limits: &Limit
                     problems.push(format!("the checkpoint at event {} changes on the way", event.id));
                     return problems;
                 }
-                let effects = |state: &State| state.outstanding_after(flow, EventId(0)).collect::<Vec<_>>();
-                if effects(&restored) != effects(&folded) {
-                    problems.push(format!("at event {} the restored state has other effects", event.id));
+                let outstanding = Outstanding::of(&folded, flow);
+                if let Err(problem) = outstanding.check(&folded, flow) {
+                    problems.push(format!("at event {}: {problem}", event.id));
+                    return problems;
+                }
+                if Outstanding::of(&restored, flow) != outstanding {
+                    problems.push(format!(
+                        "at event {} the restored state asks for something else",
+                        event.id
+                    ));
                     return problems;
                 }
                 for event in events.iter().skip(index + 1).take(3) {

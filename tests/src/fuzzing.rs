@@ -1,6 +1,7 @@
 //! What fuzzing asks of the parts that meet foreign bytes. The fuzz targets under `fuzz/` and the replay of their
 //! corpora call the same functions; each panics where a promise is broken.
 
+use crate::outstanding::Outstanding;
 use starbridge_fdl::diagnostics::{Code, Diagnostic, Severity};
 use starbridge_fdl::expression::{Condition, Path, Query, Template};
 use starbridge_fdl::graph::{Budget, Context, Exhausted, Flow, Guard, Root, Scope};
@@ -273,7 +274,7 @@ fn restored(flow: &Flow, checkpoint: &str) -> Option<State> {
 fn drive(flow: &Arc<Flow>, mut state: State) {
     for _ in 0..3 {
         let now = state.last_time();
-        let effects = state.outstanding_after(flow, EventId(0)).count();
+        let outstanding = Outstanding::of(&state, flow).count();
         let calls: Vec<EventId> = state.calls_in_flight().take(4).collect();
         let timer = state
             .next_wakeup()
@@ -287,7 +288,7 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
             error: None,
             cause: String::new(),
             by: None,
-            rollback: effects.is_multiple_of(2),
+            rollback: outstanding.is_multiple_of(2),
         };
         signals.push((now, stop));
         signals.push((now, Signal::Redrive { by: None }));

@@ -9,6 +9,8 @@ pub mod faulty;
 pub mod functions;
 pub mod fuzzing;
 pub mod generated;
+pub mod outstanding;
+pub mod same_history;
 pub mod stores;
 
 /// An HTTP client for loopback, of the library the HTTP connector uses.

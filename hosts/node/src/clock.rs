@@ -33,6 +33,10 @@ impl Clock for SystemClock {
         }
         timestamp(now)
     }
+
+    fn wall_time(&self) -> Timestamp {
+        wall_time()
+    }
 }
 
 impl SystemClock {

@@ -436,6 +436,7 @@ impl Config {
             token_keys: self.token_keys(&*self.secrets())?,
             worker_queues: true,
             visit: None,
+            clock: Arc::new(SystemClock),
         })
     }
 }

@@ -39,7 +39,6 @@ use crate::flow_loading;
 use crate::notify::Target;
 use crate::programs::CommandSettings;
 use crate::reach::Reach;
-use crate::system::SystemClock;
 use owners::{Owners, Start};
 use places::Places;
 use starbridge_connector_http::HttpSettings;
@@ -95,6 +94,8 @@ pub struct NodeSettings {
     pub worker_queues: bool,
     /// Executions are given to the node for a time only, and only those it asks for.
     pub visit: Option<Visit>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// A running node.
@@ -115,7 +116,7 @@ pub struct Node {
     notifications: Option<notifying::Notifications>,
     vault: Arc<Vault>,
     reach: Reach,
-    clock: SystemClock,
+    clock: Arc<dyn Clock>,
 }
 
 /// What answers on a node.
@@ -158,6 +159,7 @@ impl Node {
     /// Starts a node: what the store says is awake goes on at once.
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
         let store = settings.store.clone();
+        let clock = settings.clock.clone();
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.visit {
@@ -166,7 +168,7 @@ impl Node {
             Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.visit.is_none() {
-            runtime::note_start(store.as_ref(), SystemClock.now())?;
+            runtime::note_start(store.as_ref(), clock.now())?;
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();
@@ -213,7 +215,7 @@ impl Node {
             notifications,
             vault,
             reach,
-            clock: SystemClock,
+            clock,
         };
         node.take_up_schedules()?;
         Ok(node)

@@ -1,6 +1,9 @@
 //! The OpenAPI document, made from the table of routes.
 
+mod schemas;
+
 use crate::routes::{ROUTES, Route};
+use schemas::{reference, schemas};
 use serde_json::{Map, Value, json};
 use starbridge_runtime::QueueSettings;
 
@@ -36,19 +39,7 @@ fn operation(route: &Route) -> Value {
         |(name, meaning)| json!({"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}),
     );
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
-    let mut responses: Map<String, Value> = Map::new();
-    for (status, meaning, schema) in route.answers {
-        let kind = if *status >= 400 {
-            "application/problem+json"
-        } else {
-            "application/json"
-        };
-        let mut response = json!({"description": meaning});
-        if let (Some(schema), Some(response)) = (schema, response.as_object_mut()) {
-            response.insert("content".to_owned(), json!({kind: {"schema": reference(schema)}}));
-        }
-        responses.insert(status.to_string(), response);
-    }
+    let mut responses = answers(route);
     let problem = json!({"application/problem+json": {"schema": reference("Problem")}});
     responses.insert(
         "default".to_owned(),
@@ -74,6 +65,34 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
+/// What a route answers, by status. A status stands once, with each form its answer may have.
+fn answers(route: &Route) -> Map<String, Value> {
+    let mut responses: Map<String, Value> = Map::new();
+    for (status, meaning, schema) in route.answers {
+        let response = responses
+            .entry(status.to_string())
+            .or_insert_with(|| json!({"description": meaning}));
+        if let Some(schema) = schema {
+            let (kind, schema) = content(*status, schema);
+            response["content"][kind] = json!({"schema": schema});
+        }
+    }
+    responses
+}
+
+/// The media type and the schema of an answer. One that is named by a media type is text.
+fn content(status: u16, schema: &str) -> (&str, Value) {
+    if schema.contains('/') {
+        return (schema, json!({"type": "string"}));
+    }
+    let kind = if status >= 400 {
+        "application/problem+json"
+    } else {
+        "application/json"
+    };
+    (kind, reference(schema))
+}
+
 fn operation_id(route: &Route) -> String {
     let words = route
         .path
@@ -86,95 +105,4 @@ fn operation_id(route: &Route) -> String {
         id.push_str(word);
     }
     id
-}
-
-fn reference(schema: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{schema}")})
-}
-
-/// An object of members that are known; those with a `!` must be there.
-fn shape(members: &[(&str, Value)]) -> Value {
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    for (name, schema) in members {
-        let plain = name.trim_end_matches('!');
-        if plain != *name {
-            required.push(plain);
-        }
-        properties.insert(plain.to_owned(), schema.clone());
-    }
-    json!({"type": "object", "properties": properties, "required": required})
-}
-
-fn schemas() -> Value {
-    let text = || json!({"type": "string"});
-    let number = || json!({"type": "integer", "minimum": 0});
-    let object = || json!({"type": "object"});
-    let time = || json!({"type": "string", "format": "date-time"});
-    let list = |items: Value| json!({"type": "array", "items": items});
-    let labels = || json!({"type": "object", "additionalProperties": {"type": "string"}});
-    let start = [
-        ("input", object()),
-        ("name", text()),
-        ("version", number()),
-        ("labels", labels()),
-    ];
-    let hold = [
-        ("worker!", text()),
-        ("limit", number()),
-        ("leaseSeconds", number()),
-        ("waitSeconds", number()),
-    ];
-    let mut hold_several = hold.to_vec();
-    hold_several.push(("queues!", list(text())));
-    let mut one = start.to_vec();
-    one.push(("flow!", text()));
-    let rate = json!({"type": "number"});
-    let paused = json!({"type": "boolean"});
-    let [concurrent_name, rate_name, paused_name, redeliver_name] = QueueSettings::MEMBERS;
-    let settings = [
-        (concurrent_name, number()),
-        (rate_name, rate),
-        (paused_name, paused),
-        (redeliver_name, number()),
-    ];
-    json!({
-        "Problem": shape(&[("type!", text()), ("title!", text()), ("status!", number()), ("code!", text()), ("detail!", text()),
-            ("diagnostics", list(object()))]),
-        "Page": shape(&[("items!", list(object())), ("next", json!({}))]),
-        "Definition": {"type": "object", "description": "a flow as the language reference has it; YAML by content type"},
-        "PutFlow": shape(&[("name!", text()), ("version!", number()), ("hash!", text()), ("diagnostics!", list(object()))]),
-        "Flow": shape(&[("name!", text()), ("version!", number()), ("hash!", text()), ("createdTime!", time()), ("definition!", object())]),
-        "Start": shape(&start),
-        "Batch": list(shape(&one)),
-        "BatchAnswer": shape(&[("items!", list(shape(&[("status!", number()), ("execution", reference("Execution")),
-            ("problem", reference("Problem"))])))]),
-        "Execution": shape(&[("id!", text()), ("name!", text()), ("flow!", text()), ("version!", number()), ("status!", text()),
-            ("input", object()), ("output", object()), ("error", text()), ("cause", text()), ("step", text()),
-            ("startedTime!", time()), ("endedTime", time()), ("priority!", number()), ("labels", labels()), ("parent", object()),
-            ("waitingFor", shape(&[("reason!", text()), ("text!", text()), ("since!", time()), ("act!", text())]))]),
-        "State": shape(&[("event!", number()), ("time!", time()), ("status!", text()), ("input!", object()), ("local!", object()),
-            ("steps!", list(object()))]),
-        "Stop": shape(&[("error", text()), ("cause", text()), ("rollback", json!({"type": "boolean"}))]),
-        "Fork": shape(&[("event!", number()), ("name", text())]),
-        "Redrive": shape(&[]),
-        "Report": shape(&[("output", object()), ("error", text()), ("cause", text())]),
-        "Reports": shape(&[("reports!", list(shape(&[("token!", text()), ("output", object()), ("error", text()), ("cause", text()),
-            ("heartbeat", json!({"type": "boolean"}))])))]),
-        "ReportAnswers": shape(&[("results!", list(shape(&[("status!", number()), ("code", text()), ("detail", text())])))]),
-        "Hold": shape(&hold),
-        "HoldSeveral": shape(&hold_several),
-        "HeldTasks": shape(&[("tasks!", list(shape(&[("token!", text()), ("queue!", text()), ("execution!", text()), ("flow!", text()),
-            ("step!", text()), ("path!", list(object())), ("type!", text()), ("attempt!", number()), ("key!", text()), ("stepKey!", text()),
-            ("priority!", number()), ("input!", json!({})), ("leaseSeconds!", number()), ("leaseUntil!", time()),
-            ("timeoutSeconds", number()), ("deadline", time())])))]),
-        "Queue": shape(&[("name!", text()), ("waiting!", number()), ("held!", number()), ("dead!", number()), ("workers!", number()),
-            ("ageSeconds", number())].into_iter().chain(settings.clone()).collect::<Vec<_>>()),
-        "QueueSettings": shape(&settings),
-        "Bury": shape(&[("action!", json!({"enum": ["requeue", "drop"]})), ("tasks", list(shape(&[("execution!", text()), ("call!", number())]))),
-            ("cursor", text()), ("by", text())]),
-        "Buried": shape(&[("done!", number()), ("notDone!", number()), ("next", json!({}))]),
-        "Schedule": shape(&[("name", text()), ("flow!", text()), ("cron!", text()), ("payload", json!({})), ("overlap", text()),
-            ("catchUp", text()), ("paused", json!({"type": "boolean"})), ("nextTime", time()), ("latestExecution", text())]),
-    })
 }

@@ -75,7 +75,7 @@ pub const ROUTES: &[Route] = &[
         summary: "The flows that can be started",
         query: &[],
         body: None,
-        answers: &[(200, "the latest version of each", Some("Page"))],
+        answers: &[(200, "the latest version of each", Some("FlowList"))],
         handler: Some(|| get(flows::list)),
     },
     Route {
@@ -119,7 +119,7 @@ pub const ROUTES: &[Route] = &[
         summary: "The versions of a flow, the newest first",
         query: &[],
         body: None,
-        answers: &[(200, "the versions", Some("Page"))],
+        answers: &[(200, "the versions", Some("FlowList"))],
         handler: Some(|| get(flows::versions)),
     },
     Route {
@@ -187,7 +187,7 @@ pub const ROUTES: &[Route] = &[
             PAGE[1],
         ],
         body: None,
-        answers: &[(200, "a page", Some("Page"))],
+        answers: &[(200, "a page", Some("ExecutionPage"))],
         handler: Some(|| get(executions::list)),
     },
     Route {
@@ -218,7 +218,8 @@ pub const ROUTES: &[Route] = &[
         ],
         body: None,
         answers: &[
-            (200, "a page of events", Some("Page")),
+            (200, "a page of events, or all of them as they come", Some("EventPage")),
+            (200, "the same", Some("text/event-stream")),
             (404, "there is none", Some("Problem")),
         ],
         handler: Some(|| get(history::history)),
@@ -249,7 +250,10 @@ pub const ROUTES: &[Route] = &[
             ),
         ],
         body: None,
-        answers: &[(200, "the rows", Some("Page")), (404, "there is none", Some("Problem"))],
+        answers: &[
+            (200, "the rows", Some("StepList")),
+            (404, "there is none", Some("Problem")),
+        ],
         handler: Some(|| get(history::steps)),
     },
     Route {
@@ -261,6 +265,7 @@ pub const ROUTES: &[Route] = &[
         body: Some("Stop"),
         answers: &[
             (200, "the execution", Some("Execution")),
+            (202, "whoever works on it is told", Some("Execution")),
             (409, "it has ended", Some("Problem")),
         ],
         handler: Some(|| post(operating::stop)),
@@ -300,6 +305,7 @@ pub const ROUTES: &[Route] = &[
         query: &[],
         body: Some("Report"),
         answers: &[
+            (202, "whoever works on the execution is told", None),
             (204, "it counts", None),
             (404, "`InvalidToken`: not one of ours", Some("Problem")),
             (
@@ -328,7 +334,7 @@ pub const ROUTES: &[Route] = &[
         summary: "The schedules",
         query: &[],
         body: None,
-        answers: &[(200, "the schedules", Some("Page"))],
+        answers: &[(200, "the schedules", Some("ScheduleList"))],
         handler: Some(|| get(schedules::list)),
     },
     Route {
@@ -337,7 +343,7 @@ pub const ROUTES: &[Route] = &[
         scope: Some(Scope::Admin),
         summary: "Puts a schedule",
         query: &[],
-        body: Some("Schedule"),
+        body: Some("ScheduleSettings"),
         answers: &[
             (200, "the schedule", Some("Schedule")),
             (422, "it can't be", Some("Problem")),
@@ -405,7 +411,7 @@ pub const ROUTES: &[Route] = &[
             ("limit", "how many at most: 1 to 1000, 1000 where none is given"),
         ],
         body: None,
-        answers: &[(200, "a page of them", Some("Page"))],
+        answers: &[(200, "a page of them", Some("QueuePage"))],
         handler: Some(|| get(queues::list)),
     },
     Route {
@@ -429,7 +435,7 @@ pub const ROUTES: &[Route] = &[
         query: &[],
         body: Some("QueueSettings"),
         answers: &[
-            (200, "what is set now", Some("QueueSettings")),
+            (200, "what is set now", Some("QueueSet")),
             (422, "these are no settings", Some("Problem")),
         ],
         handler: Some(|| put(queues::put)),
@@ -441,7 +447,7 @@ pub const ROUTES: &[Route] = &[
         summary: "Tasks that failed for good, in the order of their executions",
         query: PAGE,
         body: None,
-        answers: &[(200, "a page of them", Some("Page"))],
+        answers: &[(200, "a page of them", Some("DeadTaskPage"))],
         handler: Some(|| get(queues::dead)),
     },
     Route {
@@ -461,7 +467,7 @@ pub const ROUTES: &[Route] = &[
         summary: "This document",
         query: &[],
         body: None,
-        answers: &[(200, "OpenAPI 3.1", None)],
+        answers: &[(200, "OpenAPI 3.1", Some("Document"))],
         handler: Some(|| get(service::openapi)),
     },
     Route {
@@ -471,7 +477,7 @@ pub const ROUTES: &[Route] = &[
         summary: "Numbers for Prometheus",
         query: &[],
         body: None,
-        answers: &[(200, "text", None)],
+        answers: &[(200, "text", Some("text/plain"))],
         handler: Some(|| get(service::metrics)),
     },
     Route {
@@ -482,7 +488,7 @@ pub const ROUTES: &[Route] = &[
         query: &[],
         body: None,
         answers: &[
-            (200, "it does", None),
+            (200, "it does", Some("text/plain")),
             (503, "it is coming to its end", Some("Problem")),
         ],
         handler: Some(|| get(service::healthz)),
@@ -494,7 +500,10 @@ pub const ROUTES: &[Route] = &[
         summary: "Whether it takes requests",
         query: &[],
         body: None,
-        answers: &[(200, "it does", None), (503, "not any more", Some("Problem"))],
+        answers: &[
+            (200, "it does", Some("text/plain")),
+            (503, "not any more", Some("Problem")),
+        ],
         handler: Some(|| get(service::readyz)),
     },
 ];

@@ -10,8 +10,12 @@ mod bodies;
 mod browsers;
 #[path = "api/children.rs"]
 mod children;
+#[path = "api/clock.rs"]
+mod clock;
 #[path = "api/connections.rs"]
 mod connections;
+#[path = "api/document.rs"]
+mod document;
 #[path = "api/executions.rs"]
 mod executions;
 #[path = "api/flows.rs"]
@@ -34,6 +38,8 @@ mod notifications;
 mod outside;
 #[path = "api/pressure.rs"]
 mod pressure;
+#[path = "api/problems.rs"]
+mod problems;
 #[path = "api/queues.rs"]
 mod queues;
 #[path = "api/references.rs"]

@@ -1,46 +1,9 @@
-//! Effects: work for the outside. They follow from the state, so a crash repeats them under the same key.
+//! Calls, which are work for the outside. They follow from the state, so a crash repeats them under the same key.
 
 use crate::event::EventId;
 use starbridge_fdl::graph::{Pattern, Pointer};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-
-/// Something the outside is to do; with the execution's id, `event` and the kind are its key.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Effect {
-    /// The event it follows from.
-    pub event: EventId,
-    /// What is to be done.
-    pub kind: EffectKind,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EffectKind {
-    /// Send this call.
-    Send(Box<CallToSend>),
-    /// Tell when this call has had its time.
-    Timeout(Timestamp),
-    /// Tell when no heartbeat came for so many milliseconds.
-    Heartbeat(u64),
-    /// Wake at this time.
-    Wake(Timestamp),
-    /// Go on when others had their turn.
-    Continue,
-}
-
-impl EffectKind {
-    /// The kind's word in an effect's key.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Send(_) => "send",
-            Self::Timeout(_) => "timeout",
-            Self::Heartbeat(_) => "heartbeat",
-            Self::Wake(_) => "wake",
-            Self::Continue => "continue",
-        }
-    }
-}
 
 /// A call as it leaves.
 #[derive(Clone, Debug, PartialEq)]

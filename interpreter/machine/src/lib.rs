@@ -1,4 +1,5 @@
-//! The pure interpreter: [`State::advance`] decides, [`State::apply`] folds, [`State::outstanding_after`] says what is to be done.
+//! The pure interpreter: [`State::advance`] decides, [`State::apply`] folds. [`State::calls_to_send_after`] says what is to be
+//! sent, [`State::next_wakeup`] and [`State::due`] which timers are to be given back, [`State::must_continue`] whether a turn was cut.
 //!
 //! A state is a fold over the events of one execution. Nothing here knows a clock, a store, a network or chance: time
 //! comes with each signal, randomness from the seed in the first event. Replay is the same `apply`, so recovery and
@@ -29,7 +30,7 @@ mod steps;
 mod turn;
 mod undo;
 
-pub use effect::{CallPart, CallReference, CallToSend, Effect, EffectKind, Reference, call_type};
+pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
     CancelReason, Child, Decision, Detail, Event, EventId, Exit, Failure, Grant, LateResultCode, Parent, Path,
     PathItem, Resolution, ResolutionAction, Scheduled, Started,

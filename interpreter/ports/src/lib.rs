@@ -24,7 +24,7 @@ mod shards;
 pub use backoff::{Backoff, Failures};
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
-pub use clock::Clock;
+pub use clock::{Clock, ClockSet};
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};
 pub use error::StoreError;
 pub use history::{

@@ -263,6 +263,8 @@ impl Engine {
 
     /// Waits for a flush, an answer, a command or a timer, whichever is first, and takes it.
     async fn wait(&mut self) -> Result<(), StoreError> {
+        let clock = self.world.clock.clone();
+        let set = clock.set();
         let now = self.now();
         let next = match self.draining {
             Some(end) => Some(end),
@@ -298,6 +300,7 @@ impl Engine {
             Some(done) = self.done.1.recv() => self.take_done(done),
             Some(command) = self.commands.recv(), if takes_commands => self.take_command(command)?,
             () = tokio::time::sleep(pause) => self.take_silent(),
+            () = set => self.take_silent(),
         }
         // What else has come meanwhile is decided in the same breath, and flushed together.
         for _ in 0..BATCH {

@@ -17,6 +17,8 @@ mod live;
 mod notices;
 mod recover;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use aside::TRIES;
 pub(crate) use batch::stored_turn;

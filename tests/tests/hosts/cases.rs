@@ -3,8 +3,11 @@
 
 use serde_json::{Value, json};
 use starbridge_fdl::limits::Limits;
+use starbridge_fdl::value::Text;
+use starbridge_machine::{Detail, Event};
 use starbridge_simulator::{Case, Flows, Rehearsal, TestFile};
 use starbridge_tests::{conformance, data};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A case.
@@ -21,7 +24,12 @@ pub struct Tried {
     pub mocks: Value,
     /// Whether calls are out at once.
     pub wide: bool,
+    /// The calls of functions a rehearsal makes, by flow: the numbers of their events. Flows that run more than once are not here.
+    pub calls: Calls,
 }
+
+/// Numbers of calls by flow.
+pub type Calls = BTreeMap<String, BTreeSet<u64>>;
 
 /// The longest a case may take, in milliseconds.
 const LONGEST: u64 = 1_100;
@@ -73,13 +81,15 @@ fn of_file(text: &str, path: &Path, shown: &str) -> Vec<Tried> {
             .iter()
             .map(|(name, flow)| (name.clone(), read(&flow.definition.to_json())))
             .collect();
-        if !can_run(&flows, case, raw, &definition, &children) {
+        let flow = definition["name"].as_str().unwrap_or("f").to_owned();
+        let Some(histories) = rehearsed(&flows, case, raw, &definition, &children) else {
             continue;
-        }
+        };
         let all = definition.to_string() + &children.iter().map(|(_, child)| child.to_string()).collect::<String>();
         tried.push(Tried {
             title: format!("{shown}: {}", case.name),
-            flow: definition["name"].as_str().unwrap_or("f").to_owned(),
+            calls: calls_of(&histories, &flow),
+            flow,
             definition,
             children,
             input: raw.get("input").cloned().unwrap_or_else(|| json!({})),
@@ -94,12 +104,44 @@ fn read(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-fn can_run(flows: &Flows, case: &Case, raw: &Value, definition: &Value, children: &[(String, Value)]) -> bool {
+/// The calls of functions in these histories. The one without a parent is of `root`.
+fn calls_of(histories: &BTreeMap<Text, Vec<Event>>, root: &str) -> Calls {
+    let mut calls = Calls::new();
+    let mut twice = BTreeSet::new();
+    for events in histories.values() {
+        let Some(Detail::ExecutionStarted(started)) = events.first().map(|event| &event.detail) else {
+            continue;
+        };
+        let flow = match started.parent {
+            None => root.to_owned(),
+            Some(_) => started.flow.to_string(),
+        };
+        let of_function = |event: &&Event| match &event.detail {
+            Detail::TaskScheduled(scheduled) => !scheduled.resource.starts_with("flow:"),
+            _ => false,
+        };
+        let numbers = events.iter().filter(of_function).map(|event| event.id.0).collect();
+        if calls.insert(flow.clone(), numbers).is_some() {
+            twice.insert(flow);
+        }
+    }
+    calls.retain(|flow, _| !twice.contains(flow));
+    calls
+}
+
+/// The histories of a case in virtual time, if it can run in real time as well.
+fn rehearsed(
+    flows: &Flows,
+    case: &Case,
+    raw: &Value,
+    definition: &Value,
+    children: &[(String, Value)],
+) -> Option<BTreeMap<Text, Vec<Event>>> {
     if ["stop", "startTime", "labels", "executionName"]
         .iter()
         .any(|member| raw.get(member).is_some())
     {
-        return false;
+        return None;
     }
     let late = |mock: &Value| {
         mock.get("never").is_some() || mock.get("delaySeconds").is_some() || mock.get("retryAfterSeconds").is_some()
@@ -109,14 +151,14 @@ fn can_run(flows: &Flows, case: &Case, raw: &Value, definition: &Value, children
         .flat_map(|(_, mocks)| mocks.as_array().into_iter().flatten())
         .any(late)
     {
-        return false;
+        return None;
     }
     let text = definition.to_string() + &children.iter().map(|(_, child)| child.to_string()).collect::<String>();
     if NOT_HERE.iter().any(|word| text.contains(word)) {
-        return false;
+        return None;
     }
-    let outcome = Rehearsal::new(flows.clone(), case.clone(), Limits::default()).run();
-    outcome.is_ok_and(|outcome| {
-        outcome.status != "Refused" && outcome.elapsed_ms <= LONGEST && outcome.events.len() < 2_000
-    })
+    let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), Limits::default());
+    let outcome = rehearsal.run().ok()?;
+    let fits = outcome.status != "Refused" && outcome.elapsed_ms <= LONGEST && outcome.events.len() < 2_000;
+    fits.then(|| rehearsal.histories().clone())
 }

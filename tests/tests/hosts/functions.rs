@@ -1,6 +1,6 @@
 //! Functions that answer as a case says, each call in its turn: of those out at once the one scheduled first is answered first.
 
-use crate::cases::Tried;
+use crate::cases::{Calls, Tried};
 use serde_json::{Value, json};
 use starbridge_services::{Answering, Heard, Said};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,15 +17,20 @@ pub struct Functions {
 struct Script {
     mocks: Value,
     wide: bool,
+    calls: Calls,
+    /// Calls that have come: flow and number.
+    come: BTreeSet<(String, u64)>,
     /// Answers given, by step.
     given: BTreeMap<String, usize>,
     /// Calls that are out: execution and number.
     out: BTreeSet<(String, u64)>,
 }
 
-/// How long it takes until calls that leave together are all here, and between their answers.
+/// How long it takes until calls that leave together are all here, where nobody knows which, and between their answers.
 const TOGETHER: Duration = Duration::from_millis(30);
 const APART: Duration = Duration::from_millis(12);
+/// How long a call that is known is waited for.
+const LONGEST: Duration = Duration::from_secs(5);
 
 impl Functions {
     pub fn start() -> Self {
@@ -44,8 +49,23 @@ impl Functions {
         *self.script.lock().unwrap() = Script {
             mocks: case.mocks.clone(),
             wide: case.wide,
+            calls: case.calls.clone(),
             ..Script::default()
         };
+    }
+}
+
+impl Script {
+    /// How long a call waits for those before it: not at all, once each that the rehearsal made has come.
+    fn patience(&self, (flow, number): &(String, u64)) -> Duration {
+        let Some(calls) = self.calls.get(flow).filter(|calls| calls.contains(number)) else {
+            return TOGETHER;
+        };
+        let mut before = calls.range(..number);
+        match before.all(|call| self.come.contains(&(flow.clone(), *call))) {
+            true => Duration::ZERO,
+            false => LONGEST,
+        }
     }
 }
 
@@ -55,13 +75,18 @@ fn answer(script: &Mutex<Script>, call: &Heard) -> Said {
     let key = header("idempotency-key");
     let (execution, number) = key.rsplit_once('/').unwrap_or_default();
     let own = (execution.to_owned(), number.parse().unwrap_or(0));
+    let here = (header("starbridge-flow"), own.1);
     let wide = {
         let mut script = script.lock().unwrap();
         script.out.insert(own.clone());
+        script.come.insert(here.clone());
         script.wide
     };
     if wide {
-        std::thread::sleep(TOGETHER);
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < script.lock().unwrap().patience(&here) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         while script.lock().unwrap().out.first() != Some(&own) {
             std::thread::sleep(Duration::from_millis(2));
         }

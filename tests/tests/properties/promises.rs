@@ -14,8 +14,9 @@ use starbridge_simulator::{
     Case, Crash, Flows, Interruption, Moment, Outcome, Rehearsal, RehearsalError, Stop, TestFile,
 };
 use starbridge_tests::conformance;
+use starbridge_tests::outstanding::Outstanding;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -172,37 +173,19 @@ fn folds(flow: &Flow, limits: &Limits, events: &[Event], live: &BTreeMap<EventId
         if restored.checkpoint(flow) != checkpoint {
             return Err(at("a restored state went another way"));
         }
-        let effects = effects(&folded, flow).map_err(|problem| at(&problem))?;
+        let outstanding = Outstanding::of(&folded, flow);
+        outstanding.check(&folded, flow).map_err(|problem| at(&problem))?;
         restored = State::from_checkpoint(flow, &checkpoint, limits.clone())
             .map_err(|error| at(&format!("the checkpoint can't be read {error:?}")))?;
         if restored.checkpoint(flow) != checkpoint {
             return Err(at("the checkpoint changes on the way"));
         }
-        if restored.outstanding_after(flow, EventId(0)).collect::<Vec<_>>() != effects {
-            return Err(at("the restored state has other effects"));
+        if Outstanding::of(&restored, flow) != outstanding {
+            return Err(at("the restored state asks for something else"));
         }
         if restored.open_steps() != folded.open_steps() {
             return Err(at("the restored state shows other data"));
         }
     }
     Ok(())
-}
-
-/// What is outstanding: no two effects have one key, and they come in the order of their keys.
-fn effects(state: &State, flow: &Flow) -> Result<Vec<starbridge_machine::Effect>, String> {
-    let effects: Vec<_> = state.outstanding_after(flow, EventId(0)).collect();
-    let keys: BTreeSet<_> = effects
-        .iter()
-        .map(|effect| (effect.event, effect.kind.word()))
-        .collect();
-    if keys.len() != effects.len() {
-        return Err("two effects with one key".to_owned());
-    }
-    if !effects.is_sorted_by_key(|effect| effect.event) {
-        return Err("effects out of order".to_owned());
-    }
-    if state.status().is_ended() && !effects.is_empty() {
-        return Err("effects after the end".to_owned());
-    }
-    Ok(effects)
 }

@@ -455,3 +455,35 @@ fn paths_start_at_a_root() {
     let error = Path::parse("$inputs.a").unwrap_err();
     assert_eq!((error.offset, error.len), (0, 7));
 }
+
+/// The public compliance suite has four cases that are refused on purpose: their regular expressions come from data. These are
+/// such queries, with the names of the cases.
+#[test]
+fn regular_expressions_from_data_are_refused() {
+    for (case, text, part) in [
+        (
+            "functions, match, regex from the document",
+            "$.a[?match(@, $.b)]",
+            "$.b",
+        ),
+        (
+            "functions, match, arg is a function expression",
+            "$.a[?match(@.c, value($..b))]",
+            "value($..b)",
+        ),
+        (
+            "functions, search, regex from the document",
+            "$.a[?search(@, $.b)]",
+            "$.b",
+        ),
+        (
+            "functions, search, arg is a function expression",
+            "$.a[?search(@, value($..b))]",
+            "value($..b)",
+        ),
+    ] {
+        let error = Query::parse(text).expect_err(case);
+        assert_eq!(text.get(error.offset..error.offset + error.len), Some(part), "{case}");
+        assert!(error.message.contains("known only at run time"), "{case}: {error:?}");
+    }
+}

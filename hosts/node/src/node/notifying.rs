@@ -3,7 +3,6 @@
 use super::threads::{End, note, runtime, spawn, unless_it_panics};
 use super::{Node, NodeError, NodeSettings};
 use crate::notify::{Notice, Notifier, NotifierSettings, NotifyWorld, StoredNotices, Target};
-use crate::system::SystemClock;
 use starbridge_connector_http::HttpConnector;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_ports::{KeptNotice, Store, StoreError};
@@ -62,7 +61,7 @@ impl Notifications {
             notices: stored.clone(),
             connectors,
             secrets: settings.secrets.clone(),
-            clock: Arc::new(SystemClock),
+            clock: settings.clock.clone(),
         };
         let notifier = Notifier::new(targets.clone(), &world, &NotifierSettings::default());
         Ok(Some(Self {

@@ -5,7 +5,7 @@ use super::queue_thread::Shared;
 use super::telling::tell;
 use super::threads::{End, block_on, no_thread, note, runtime, spawn, unless_it_panics};
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
-use crate::system::{SystemClock, birth};
+use crate::system::birth;
 use starbridge_connector_command::CommandConnector;
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_fdl::limits::Limits;
@@ -58,7 +58,7 @@ impl Owners {
             true => start.settings.store.clone(),
             false => crate::stores::in_memory(),
         };
-        let queues = shared.engine(&queues_of, &writer, inboxes.clone())?;
+        let queues = shared.engine(&queues_of, start.settings.clock.clone(), &writer, inboxes.clone())?;
         for (which, (owner, inbox)) in owners.into_iter().zip(ends).enumerate() {
             let (writer, end, left) = (writer.clone(), end.clone(), left.clone());
             spawn(&format!("owner-{which}"), move |name| {
@@ -171,7 +171,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
         world: World {
             history: history(settings),
             connectors,
-            clock: Arc::new(SystemClock),
+            clock: settings.clock.clone(),
             vault: start.vault.clone(),
             tokens: start.tokens.clone(),
             queues: settings.worker_queues.then(|| shared.door.clone()),

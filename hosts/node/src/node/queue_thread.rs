@@ -1,9 +1,8 @@
 //! The thread of worker queues: what it begins with, and how it tells owners.
 
-use crate::system::SystemClock;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::Signal;
-use starbridge_ports::{Store, StoreError, owner_index};
+use starbridge_ports::{Clock, Store, StoreError, owner_index};
 use starbridge_runtime::{
     Command, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueWorld, Queues, Rounds, Verdict, Writer,
 };
@@ -34,6 +33,7 @@ impl Shared {
     pub(super) fn engine(
         self,
         store: &Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
         writer: &Writer,
         owners: Vec<mpsc::Sender<Command>>,
     ) -> Result<QueueEngine, StoreError> {
@@ -43,7 +43,7 @@ impl Shared {
         }
         let world = QueueWorld {
             store: store.clone(),
-            clock: Arc::new(SystemClock),
+            clock,
             tell: Box::new(move |verdict| tell(&owners, verdict)),
         };
         QueueEngine::new(queues, world, &self.door, self.inbox, writer)

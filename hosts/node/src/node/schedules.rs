@@ -5,7 +5,6 @@
 //! What is started has a name made of the schedule's and of the instant, so a trigger looked at twice starts one execution.
 
 use super::Node;
-use crate::system::wall_time;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_ports::StoreError;
@@ -146,7 +145,7 @@ impl Scheduled {
 impl Node {
     /// Takes up the schedules the store has.
     pub(super) fn take_up_schedules(&self) -> Result<(), StoreError> {
-        let now = wall_time();
+        let now = self.clock.wall_time();
         let mut known = self.schedules.lock();
         for (name, text) in self.store.all(KIND)? {
             let members: Object = serde_json::from_str(&text)
@@ -168,7 +167,7 @@ impl Node {
         if self.flows.get(&schedule.flow, None).is_none() {
             return Err(ScheduleError::NoSuchFlow);
         }
-        let scheduled = Scheduled::new(schedule, wall_time());
+        let scheduled = Scheduled::new(schedule, self.clock.wall_time());
         self.store.keep(PLACE, name, &scheduled.place())?;
         let text = Value::from(write(&scheduled.schedule)).to_json();
         self.store.keep(KIND, name, &text)?;
@@ -199,7 +198,7 @@ impl Node {
     pub async fn fire_schedules(&self) -> Result<(), StoreError> {
         self.schedules.lock().clear();
         self.take_up_schedules()?;
-        let now = wall_time();
+        let now = self.clock.wall_time();
         for scheduled in self.schedules() {
             let next = scheduled.schedule.expression.next_after(scheduled.last);
             if next.is_some_and(|next| next <= now) || !scheduled.queued.is_empty() {
@@ -213,7 +212,8 @@ impl Node {
     /// Starts what schedules say, for ever.
     pub async fn keep_schedules(self: Arc<Self>) {
         loop {
-            let now = wall_time();
+            let set = self.clock.set();
+            let now = self.clock.wall_time();
             for scheduled in self.schedules() {
                 let due = scheduled.next.is_some_and(|next| next <= now);
                 if due || !scheduled.queued.is_empty() {
@@ -224,10 +224,11 @@ impl Node {
             let schedules = self.schedules();
             let usual = if schedules.iter().any(waits) { 1_000 } else { SWEEP_MS };
             let next = schedules.iter().filter_map(|scheduled| scheduled.next).min();
-            let pause = next.map_or(usual, |next| next.millis_since(wall_time()).min(usual));
+            let pause = next.map_or(usual, |next| next.millis_since(self.clock.wall_time()).min(usual));
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(pause)) => {}
                 () = self.schedules.changed.notified() => {}
+                () = set => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-use crate::harness::{Answer, Running};
+use crate::harness::{Answer, Running, sent};
 use reqwest::Method;
 use serde_json::Value;
 use sha2::Digest;
@@ -33,11 +33,11 @@ pub fn operations() -> Vec<(Method, String, Option<String>)> {
 }
 
 async fn ask(server: &Running, method: &Method, path: &str, token: Option<&str>) -> Answer {
-    let mut request = server.client.request(method.clone(), format!("{}{path}", server.base));
+    let mut request = server.request(method.clone(), path);
     if let Some(token) = token {
         request = request.bearer_auth(token);
     }
-    Answer::of(request.send().await.unwrap()).await
+    Answer::of(sent(request).await).await
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn what_is_not_there_wants_a_token_of_any_scope() {
 }
 
 #[tokio::test]
-async fn who_fails_too_often_is_turned_away() {
+pub async fn who_fails_too_often_is_turned_away() {
     let server = Running::with(access(), |_| {}).await;
     assert!(turned_away(&server, Method::GET, "/v1/flows").await);
     // Nobody else is.
@@ -164,9 +164,9 @@ async fn only_a_token_of_ours_is_one() {
 async fn who_asks_through_a_proxy_is_told_apart() {
     let server = Running::behind(access(), &["127.0.0.0/8"]).await;
     let from = async |client: &str, token: &str| {
-        let request = server.client.get(format!("{}/v1/flows", server.base));
+        let request = server.request(Method::GET, "/v1/flows");
         let request = request.bearer_auth(token).header("x-forwarded-for", client);
-        Answer::of(request.send().await.unwrap()).await.status
+        Answer::of(sent(request).await).await.status
     };
     let mut refused = 0;
     for _ in 0..2_000 {
@@ -186,8 +186,8 @@ async fn who_asks_through_a_proxy_is_told_apart() {
 async fn this_machine_is_known_by_its_names() {
     let server = Running::start().await;
     for name in ["localhost:1", "127.0.0.1", "[::1]:8"] {
-        let request = server.client.get(format!("{}/v1/flows", server.base));
-        let response = request.header("host", name).send().await.unwrap();
+        let request = server.request(Method::GET, "/v1/flows");
+        let response = sent(request.header("host", name)).await;
         assert_eq!(response.status().as_u16(), 200, "{name}");
     }
 }

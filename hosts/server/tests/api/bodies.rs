@@ -80,7 +80,7 @@ async fn who_asks_whether_to_go_on_is_told() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_budget_together() {
+pub async fn bodies_have_a_budget_together() {
     const PATH: &str = "/v1/flows/f/executions";
     let server = within(1024 * 1024).await;
     let (large, larger) = (800_000, 200_000);
@@ -149,7 +149,7 @@ async fn strangers_have_a_part_of_it() {
 }
 
 #[tokio::test]
-async fn a_body_of_too_many_small_values_is_refused() {
+pub async fn a_body_of_too_many_small_values_is_refused() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let body = |items: usize| format!("{{\"input\":{{\"a\":[{}0]}}}}", "{\"\":0},".repeat(items));

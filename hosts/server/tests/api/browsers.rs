@@ -1,6 +1,7 @@
 //! What a page from elsewhere may do by way of whoever looks at it: every route, with everything a browser sends.
 
 use crate::access::{access, operations};
+use crate::document::check_text;
 use crate::harness::{Running, asleep};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -74,9 +75,11 @@ async fn send(server: &Running, method: &Method, path: &str, lines: &[String], b
     stream.read_to_string(&mut answer).await.unwrap();
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+    let status = status.unwrap_or_else(|| panic!("no answer: {answer}"));
+    check_text(method.as_str(), path, &answer);
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let code = body["code"].as_str().unwrap_or_default();
-    (status.unwrap_or_else(|| panic!("no answer: {answer}")), code.to_owned())
+    (status, code.to_owned())
 }
 
 fn lines(given: &[&str]) -> Lines {
@@ -120,7 +123,7 @@ fn is_report(path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn no_route_answers_under_another_name() {
+pub async fn no_route_answers_under_another_name() {
     let open = Running::start().await;
     let with_tokens = Running::with(access(), |_| {}).await;
     for (method, path, _) in operations() {
@@ -203,7 +206,7 @@ async fn no_route_that_changes_anything_is_open_to_a_page_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_page_from_elsewhere_starts_nothing() {
+pub async fn a_page_from_elsewhere_starts_nothing() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let path = "/v1/flows/f/executions";

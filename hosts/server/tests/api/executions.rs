@@ -2,7 +2,7 @@ use crate::harness::{Running, asleep, refusing};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_same_start_again_is_the_same_execution() {
+pub async fn the_same_start_again_is_the_same_execution() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let start = json!({"name": "one", "input": {"a": 1}, "labels": {"userId": "7"}});
@@ -81,7 +81,7 @@ async fn waiting_answers_with_the_end_or_with_how_things_stand() {
 }
 
 #[tokio::test]
-async fn a_batch_answers_each_by_itself() {
+pub async fn a_batch_answers_each_by_itself() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let batch = json!([{"flow": "f", "name": "a"}, {"flow": "none"}, {"flow": "f", "inputs": {}}, 7]);
@@ -100,7 +100,7 @@ async fn a_batch_answers_each_by_itself() {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages_and_by_what_is_asked() {
+pub async fn lists_come_in_pages_and_by_what_is_asked() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     server.flow("g", json!([{"type": "pass", "name": "p"}])).await;
@@ -141,7 +141,7 @@ async fn lists_come_in_pages_and_by_what_is_asked() {
 }
 
 #[tokio::test]
-async fn rubbish_is_refused_with_words() {
+pub async fn rubbish_is_refused_with_words() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     for (body, word) in [
@@ -219,7 +219,7 @@ fn items(page: &Value) -> &Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_failed_goes_on_from_where_it_failed() {
+pub async fn what_failed_goes_on_from_where_it_failed() {
     let server = Running::start().await;
     let nobody = refusing();
     let target = format!("http://{}/f", nobody.local_addr().unwrap());
@@ -253,7 +253,7 @@ async fn what_failed_goes_on_from_where_it_failed() {
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_from_an_event_of_another() {
+pub async fn a_fork_goes_on_from_an_event_of_another() {
     let server = Running::start().await;
     server
         .flow("f", json!([{"type": "wait", "name": "w", "duration": 1}, {"type": "pass", "name": "p", "outputMappings": [{"target": "x", "source": 1}]}]))

@@ -1,9 +1,9 @@
-use crate::harness::{Running, asleep, definition};
+use crate::harness::{Running, asleep, definition, sent};
 use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_version_is_made_only_of_what_is_new() {
+pub async fn a_version_is_made_only_of_what_is_new() {
     let server = Running::start().await;
     let one = definition(json!([{"type": "pass", "name": "a"}]));
     let first = server.put("/v1/flows/f", one.clone()).await;
@@ -41,7 +41,7 @@ async fn a_running_execution_keeps_its_definition() {
 }
 
 #[tokio::test]
-async fn a_hidden_flow_is_not_started_and_not_listed() {
+pub async fn a_hidden_flow_is_not_started_and_not_listed() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     assert_eq!(server.ask(Method::DELETE, "/v1/flows/f", None).await.status, 204);
@@ -57,7 +57,7 @@ async fn a_hidden_flow_is_not_started_and_not_listed() {
 }
 
 #[tokio::test]
-async fn a_bad_definition_says_everything_that_is_wrong() {
+pub async fn a_bad_definition_says_everything_that_is_wrong() {
     let server = Running::start().await;
     let bad = json!({"version": "v1", "type": "flow", "steps": [{"type": "pas", "name": "a"}, {"type": "pass", "name": "a"}, {"type": "wait", "name": "w"}]});
     let answer = server.put("/v1/flows/f", bad).await;
@@ -79,15 +79,15 @@ async fn a_bad_definition_says_everything_that_is_wrong() {
 async fn yaml_is_read_as_yaml() {
     let server = Running::start().await;
     let yaml = "version: v1\ntype: flow\nsteps:\n  - type: pass\n    name: a\n";
-    let request = server.client.put(format!("{}/v1/flows/y", server.base)).body(yaml);
-    let response = request.header("content-type", "application/yaml").send().await.unwrap();
+    let request = server.request(Method::PUT, "/v1/flows/y").body(yaml);
+    let response = sent(request.header("content-type", "application/yaml")).await;
     assert_eq!(response.status().as_u16(), 201);
     let ended = server.post("/v1/flows/y/executions?wait=5", json!({})).await;
     assert_eq!(ended.body["status"], "Succeeded");
 }
 
 #[tokio::test]
-async fn what_cannot_be_honoured_yet_is_refused() {
+pub async fn what_cannot_be_honoured_yet_is_refused() {
     let server = Running::start().await;
     let mut flow = definition(asleep());
     flow["concurrency"] = json!([{"key": "k", "limit": 1}]);

@@ -1,6 +1,6 @@
 //! Many who follow one history.
 
-use crate::harness::{Answer, Running, asleep};
+use crate::harness::{Answer, Running, asleep, sent};
 use crate::held::Held;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -41,9 +41,9 @@ async fn begun(server: &Running, name: &str, steps: Value) -> Text {
 }
 
 async fn stream(server: &Running, execution: &str, seen: u64) -> Response {
-    let path = format!("{}/v1/executions/{execution}/history", server.base);
-    let request = server.client.get(path).header("accept", "text/event-stream");
-    request.header("last-event-id", seen.to_string()).send().await.unwrap()
+    let path = format!("/v1/executions/{execution}/history");
+    let request = server.request(Method::GET, &path).header("accept", "text/event-stream");
+    sent(request.header("last-event-id", seen.to_string())).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

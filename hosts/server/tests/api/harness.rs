@@ -1,6 +1,8 @@
 //! A server on a free port, and what to ask it with.
 
-use reqwest::{Method, Response};
+use crate::document::{Came, check};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use starbridge_fdl::time::Timestamp;
 use starbridge_node::config::Config;
@@ -16,7 +18,7 @@ use tokio::sync::oneshot;
 pub struct Running {
     pub base: String,
     pub node: Arc<Node>,
-    pub client: reqwest::Client,
+    client: reqwest::Client,
     _end: oneshot::Sender<()>,
 }
 
@@ -75,12 +77,17 @@ impl Running {
         }
     }
 
+    /// A request, to be sent by [`sent`].
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.base))
+    }
+
     pub async fn raw(&self, method: Method, path: &str, body: Option<String>) -> Response {
-        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.body(body);
         }
-        request.send().await.unwrap()
+        sent(request).await
     }
 
     pub async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
@@ -118,6 +125,39 @@ impl Answer {
     pub fn code(&self) -> (u16, &str) {
         (self.status, self.body["code"].as_str().unwrap_or_default())
     }
+}
+
+/// Sends a request. The answer must be one that the document names; its body is there already, unless it is a stream.
+pub async fn sent(request: RequestBuilder) -> Response {
+    let (client, request) = request.build_split();
+    let request = request.unwrap();
+    let (method, url) = (request.method().to_string(), request.url().clone());
+    let response = client.execute(request).await.unwrap();
+    let status = response.status().as_u16();
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .map(|kind| kind.to_str().unwrap().to_owned());
+    let kind = kind.as_deref();
+    if kind == Some("text/event-stream") {
+        check(
+            &method,
+            url.path(),
+            &Came {
+                status,
+                kind,
+                body: None,
+            },
+        );
+        return response;
+    }
+    let mut whole = axum::http::Response::new(String::new());
+    *whole.status_mut() = response.status();
+    *whole.headers_mut() = response.headers().clone();
+    *whole.body_mut() = response.text().await.unwrap();
+    let body = Some(whole.body().as_str()).filter(|_| method != "HEAD");
+    check(&method, url.path(), &Came { status, kind, body });
+    Response::from(whole)
 }
 
 /// A socket of the loopback that refuses connections as long as it does not listen. It keeps its port from everybody else.

@@ -21,6 +21,10 @@ pub struct Held {
     read: AtomicUsize,
     /// What became of notices can't be written.
     pub mute: AtomicBool,
+    /// What asking for an execution says.
+    failing: Mutex<Option<StoreError>>,
+    /// Asking for a list panics.
+    panicking: AtomicBool,
 }
 
 impl Held {
@@ -32,6 +36,8 @@ impl Held {
             loaded: AtomicUsize::new(0),
             read: AtomicUsize::new(0),
             mute: AtomicBool::new(false),
+            failing: Mutex::new(None),
+            panicking: AtomicBool::new(false),
         })
     }
 
@@ -39,6 +45,16 @@ impl Held {
     pub fn hold(&self, holding: bool) {
         *self.holding.lock().unwrap() = holding;
         self.released.notify_all();
+    }
+
+    /// Asking for an execution says this from now on.
+    pub fn fail(&self, error: Option<StoreError>) {
+        *self.failing.lock().unwrap() = error;
+    }
+
+    /// Asking for a list panics from now on, or does not any more.
+    pub fn panic_at_lists(&self, panicking: bool) {
+        self.panicking.store(panicking, Ordering::SeqCst);
     }
 
     /// How many executions were loaded.
@@ -105,7 +121,10 @@ impl Catalogue for Held {
 
 impl Listing for Held {
     fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
-        self.store.record(execution)
+        match self.failing.lock().unwrap().clone() {
+            Some(error) => Err(error),
+            None => self.store.record(execution),
+        }
     }
 
     fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
@@ -113,6 +132,9 @@ impl Listing for Held {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        if self.panicking.load(Ordering::SeqCst) {
+            std::panic::resume_unwind(Box::new("a list that panics"));
+        }
         self.store.list(query)
     }
 

@@ -1,6 +1,8 @@
-use crate::harness::{Answer, Running};
+use crate::clock::StandingClock;
+use crate::harness::{Answer, Running, sent};
 use reqwest::Method;
 use serde_json::{Value, json};
+use starbridge_server::Access;
 
 async fn ended(server: &Running) -> String {
     let steps: Vec<Value> = (0..20)
@@ -12,7 +14,7 @@ async fn ended(server: &Running) -> String {
 }
 
 #[tokio::test]
-async fn pages_in_both_orders_hold_every_event_once() {
+pub async fn pages_in_both_orders_hold_every_event_once() {
     let server = Running::start().await;
     let id = ended(&server).await;
     for (order, first) in [("asc", 1), ("desc", 82)] {
@@ -39,11 +41,11 @@ async fn pages_in_both_orders_hold_every_event_once() {
 async fn a_stream_goes_on_where_its_reader_was() {
     let server = Running::start().await;
     let id = ended(&server).await;
-    let request = server.client.get(format!("{}/v1/executions/{id}/history", server.base));
+    let request = server.request(Method::GET, &format!("/v1/executions/{id}/history"));
     let request = request
         .header("accept", "text/event-stream")
         .header("last-event-id", "79");
-    let text = request.send().await.unwrap().text().await.unwrap();
+    let text = sent(request).await.text().await.unwrap();
     let ids: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
     assert_eq!(ids, ["80", "81", "82"]);
     assert!(text.trim_end().ends_with("event: end\ndata: {}"), "{text}");
@@ -54,11 +56,11 @@ async fn a_reader_was_at_an_event_or_nowhere() {
     let server = Running::start().await;
     let id = ended(&server).await;
     for seen in ["18446744073709551615", "18446744073709551616", "-1", "zzz", ""] {
-        let request = server.client.get(format!("{}/v1/executions/{id}/history", server.base));
+        let request = server.request(Method::GET, &format!("/v1/executions/{id}/history"));
         let request = request
             .header("accept", "text/event-stream")
             .header("last-event-id", seen);
-        let answer = Answer::of(request.send().await.unwrap()).await;
+        let answer = Answer::of(sent(request).await).await;
         assert_eq!(answer.code(), (400, "BadRequest"), "{seen}");
     }
 }
@@ -74,12 +76,9 @@ async fn a_stream_tells_what_happens_as_it_happens() {
         .await;
     let begun = server.post("/v1/flows/f/executions", json!({})).await;
     let id = begun.body["id"].as_str().unwrap();
-    let request = server.client.get(format!("{}/v1/executions/{id}/history", server.base));
-    let text = request
-        .header("accept", "text/event-stream")
-        .send()
+    let request = server.request(Method::GET, &format!("/v1/executions/{id}/history"));
+    let text = sent(request.header("accept", "text/event-stream"))
         .await
-        .unwrap()
         .text()
         .await
         .unwrap();
@@ -90,7 +89,7 @@ async fn a_stream_tells_what_happens_as_it_happens() {
 }
 
 #[tokio::test]
-async fn a_state_is_that_at_the_end_of_the_turn() {
+pub async fn a_state_is_that_at_the_end_of_the_turn() {
     let server = Running::start().await;
     server
         .flow("f", json!([{"type": "pass", "name": "p", "outputMappings": [{"target": "x", "source": 1}]}, {"type": "wait", "name": "w", "duration": 3600}]))
@@ -117,8 +116,10 @@ async fn a_state_is_that_at_the_end_of_the_turn() {
 }
 
 #[tokio::test]
-async fn schedules_start_flows() {
-    let server = Running::start().await;
+pub async fn schedules_start_flows() {
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
     server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
     let bad = server
         .put("/v1/schedules/s", json!({"flow": "f", "cron": "61 * * * *"}))
@@ -140,8 +141,14 @@ async fn schedules_start_flows() {
         .await;
     assert_eq!(put.status, 200, "{put:?}");
     let mut found = json!(null);
-    for _ in 0..100 {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(
+        server.get("/v1/executions?flow=f").await.body["items"],
+        json!([]),
+        "not before its time"
+    );
+    clock.pass(1_000);
+    for _ in 0..500 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         let list = server.get("/v1/executions?flow=f").await;
         if list.body["items"][0].is_object() {
             found = list.body["items"][0].clone();

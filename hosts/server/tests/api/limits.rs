@@ -33,7 +33,7 @@ async fn send(server: &Running, method: Method, path: &str, body: String) -> Ans
 }
 
 #[tokio::test]
-async fn an_input_and_its_body_have_their_limits() {
+pub async fn an_input_and_its_body_have_their_limits() {
     let server = narrow().await;
     server.flow("f", asleep()).await;
     let path = "/v1/flows/f/executions";
@@ -62,7 +62,7 @@ fn deep(levels: usize) -> Value {
 }
 
 #[tokio::test]
-async fn an_input_is_so_deep_and_no_deeper() {
+pub async fn an_input_is_so_deep_and_no_deeper() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let start = |levels: usize| json!({"input": {"a": deep(levels)}});
@@ -141,7 +141,7 @@ async fn names_have_128_characters_at_most() {
 }
 
 #[tokio::test]
-async fn a_batch_starts_a_thousand_at_most() {
+pub async fn a_batch_starts_a_thousand_at_most() {
     let server = Running::start().await;
     server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
     let batch = |many: usize| json!(vec![json!({"flow": "f"}); many]);

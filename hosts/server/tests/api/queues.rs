@@ -1,10 +1,31 @@
 //! Worker queues.
 
+use crate::clock::StandingClock;
 use crate::harness::{Answer, Running, definition};
 use serde_json::{Value, json};
 use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A server whose time passes only when its clock is set.
+async fn standing() -> (Running, Arc<StandingClock>) {
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
+    (server, clock)
+}
+
+/// Waits until so many workers wait for tasks of a queue.
+async fn workers(server: &Running, queue: &str, count: u64) {
+    for _ in 0..500 {
+        if server.get(&format!("/v1/queues/{queue}")).await.body["workers"] == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("there are not {count} workers of {queue}");
+}
 
 /// A step that workers of a queue do.
 fn task(queue: &str, more: &Value) -> Value {
@@ -68,7 +89,7 @@ async fn ended(server: &Running, flow: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_task_is_held_and_reported() {
+pub async fn a_task_is_held_and_reported() {
     let server = Running::start().await;
     let more = json!({
         "timeoutSeconds": 90,
@@ -115,27 +136,31 @@ async fn a_task_is_held_and_reported() {
 }
 
 #[tokio::test]
-async fn who_waits_is_told_at_once() {
-    let server = Running::start().await;
+async fn poll_is_answered_at_once_or_when_its_time_is_over() {
+    let (server, clock) = standing().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
+    // No time passes, and the answer comes.
     let waiting = hold_soon(&server, "jobs");
-    let begun = Instant::now();
     let (held, ()) = tokio::join!(waiting, async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        workers(&server, "jobs", 1).await;
         start(&server, "f", "one", json!({})).await;
     });
     assert_eq!(held["step"], "work");
-    assert!(begun.elapsed() < Duration::from_secs(10));
     succeed(&server, &held).await;
     // Nothing comes: the answer is empty, and not before its time.
-    let begun = Instant::now();
-    assert!(hold(&server, "jobs", json!({"waitSeconds": 1})).await.is_empty());
-    assert!(begun.elapsed() >= Duration::from_millis(990));
+    let waiting = hold(&server, "jobs", json!({"waitSeconds": 1}));
+    let (none, ()) = tokio::join!(waiting, async {
+        workers(&server, "jobs", 1).await;
+        clock.pass(999);
+        workers(&server, "jobs", 1).await;
+        clock.pass(1);
+    });
+    assert!(none.is_empty());
 }
 
 #[tokio::test]
-async fn silence_ends_a_lease_and_the_queue_tries_again() {
-    let server = Running::start().await;
+async fn lease_ends_by_silence_and_the_queue_tries_again() {
+    let (server, clock) = standing().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
     let set = server.put("/v1/queues/jobs", json!({"redeliver": 1})).await;
     assert_eq!(set.status, 200, "{set:?}");
@@ -145,9 +170,12 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
         .remove(0);
     // A sign of life keeps it.
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        clock.pass(600);
         assert_eq!(report(&server, &first, "heartbeat", json!({})).await.status, 204);
     }
+    clock.pass(1_000);
+    assert!(hold(&server, "jobs", json!({})).await.is_empty(), "its last moment");
+    clock.pass(1);
     let second = hold(&server, "jobs", json!({"waitSeconds": 20, "leaseSeconds": 1}))
         .await
         .remove(0);
@@ -165,6 +193,7 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
         assert_eq!(late.code(), (410, "TaskTimedOut"), "{verb}");
     }
     // One retry is what the queue gives: after it the task is dead.
+    clock.pass(1_001);
     let execution = ended(&server, "f", "one").await;
     assert_eq!(
         (&execution["status"], &execution["error"]),
@@ -182,7 +211,7 @@ async fn silence_ends_a_lease_and_the_queue_tries_again() {
 }
 
 #[tokio::test]
-async fn dead_tasks_are_queued_anew_or_dropped() {
+pub async fn dead_tasks_are_queued_anew_or_dropped() {
     let server = Running::start().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
     for name in ["one", "two"] {
@@ -256,7 +285,7 @@ async fn a_worker_does_not_name_errors_as_the_interpreter_does() {
 }
 
 #[tokio::test]
-async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
+pub async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
     let server = Running::start().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
     start(&server, "f", "held", json!({})).await;
@@ -311,8 +340,8 @@ async fn many_tasks_of_one_do_not_keep_another_waiting() {
 }
 
 #[tokio::test]
-async fn queues_keep_to_what_is_set() {
-    let server = Running::start().await;
+pub async fn queues_keep_to_what_is_set() {
+    let (server, clock) = standing().await;
     server.flow("f", json!([task("jobs", &json!({}))])).await;
     for number in 0..6 {
         start(&server, "f", &format!("e{number}"), json!({})).await;
@@ -327,11 +356,13 @@ async fn queues_keep_to_what_is_set() {
     succeed(&server, &held[0]).await;
     assert_eq!(hold(&server, "jobs", json!({"waitSeconds": 20})).await.len(), 1);
     server.put("/v1/queues/jobs", json!({"ratePerSecond": 2})).await;
-    let begun = Instant::now();
-    for _ in 0..3 {
-        assert_eq!(hold(&server, "jobs", json!({"waitSeconds": 20})).await.len(), 1);
+    assert_eq!(hold(&server, "jobs", json!({})).await.len(), 1);
+    for _ in 0..2 {
+        clock.pass(490);
+        assert!(hold(&server, "jobs", json!({})).await.is_empty());
+        clock.pass(10);
+        assert_eq!(hold(&server, "jobs", json!({})).await.len(), 1);
     }
-    assert!(begun.elapsed() >= Duration::from_millis(950), "{:?}", begun.elapsed());
     for (body, word) in [
         (json!({"maxConcurrent": 0}), "maxConcurrent"),
         (json!({"pause": true}), "did you mean `paused`"),
@@ -342,7 +373,7 @@ async fn queues_keep_to_what_is_set() {
 }
 
 #[tokio::test]
-async fn several_queues_are_asked_at_once() {
+pub async fn several_queues_are_asked_at_once() {
     let server = Running::start().await;
     for queue in ["a", "b"] {
         server.flow(queue, json!([task(queue, &json!({}))])).await;
@@ -380,8 +411,8 @@ async fn several_queues_are_asked_at_once() {
 }
 
 #[tokio::test]
-async fn time_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
-    let server = Running::start().await;
+async fn timeout_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
+    let (server, clock) = standing().await;
     server
         .flow("slow", json!([task("slow", &json!({"timeoutSeconds": 1}))]))
         .await;
@@ -390,14 +421,15 @@ async fn time_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
         .await;
     start(&server, "slow", "s", json!({})).await;
     start(&server, "late", "l", json!({})).await;
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    clock.pass(1_500);
     // Longer than its time in the queue: that does not count.
     let held = hold_soon(&server, "slow").await;
     let late = ended(&server, "late", "l").await;
     assert_eq!(late["error"], "FnF.TaskTimeout", "{late}");
     assert!(hold(&server, "late", json!({})).await.is_empty());
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    clock.pass(500);
     assert_eq!(report(&server, &held, "heartbeat", json!({})).await.status, 204);
+    clock.pass(501);
     let slow = ended(&server, "slow", "s").await;
     assert_eq!(slow["error"], "FnF.TaskTimeout", "{slow}");
     assert_eq!(
@@ -455,7 +487,7 @@ async fn held_name(server: &Running, held: &Value) -> String {
 }
 
 #[tokio::test]
-async fn nothing_is_known_of_a_queue_nobody_used() {
+pub async fn nothing_is_known_of_a_queue_nobody_used() {
     let server = Running::start().await;
     assert_eq!(server.get("/v1/queues/none").await.code(), (404, "NoSuchQueue"));
     assert_eq!(server.get("/v1/queues").await.body["items"], json!([]));

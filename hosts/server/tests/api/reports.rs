@@ -37,7 +37,7 @@ fn results(answer: &Answer) -> Vec<(u64, &str)> {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_in_order_each_by_itself() {
+pub async fn a_batch_is_answered_in_order_each_by_itself() {
     let (server, mailbox) = asked(&["a", "b", "c", "d"]).await;
     let [a, b, c, d] = [
         mailbox.token("a").await,
@@ -90,7 +90,7 @@ async fn a_batch_is_answered_in_order_each_by_itself() {
 }
 
 #[tokio::test]
-async fn an_entry_that_says_two_things_says_nothing() {
+pub async fn an_entry_that_says_two_things_says_nothing() {
     let (server, mailbox) = asked(&["a"]).await;
     let token = mailbox.token("a").await;
     let answer = report(
@@ -212,7 +212,7 @@ async fn each_wrong_token_of_a_batch_is_counted() {
 }
 
 #[tokio::test]
-async fn a_body_with_a_wrong_token_is_not_read() {
+pub async fn a_body_with_a_wrong_token_is_not_read() {
     let server = Running::start().await;
     // A body that is nothing, and one that is too large: the token is looked at first.
     for body in ["nothing".to_owned(), "x".repeat(4 * 1024 * 1024)] {
@@ -223,7 +223,7 @@ async fn a_body_with_a_wrong_token_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_batch_has_an_end() {
+pub async fn a_batch_has_an_end() {
     let (server, mailbox) = asked(&["a"]).await;
     let token = mailbox.token("a").await;
     let beat = json!({"token": token, "heartbeat": true});

@@ -160,7 +160,7 @@ async fn queues_come_in_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_many_wait_and_no_more() {
+pub async fn so_many_wait_and_no_more() {
     let server = Running::with(Access::default(), |settings| settings.waiters = 12).await;
     server.flow("sleep", asleep()).await;
     let begun = server.post("/v1/flows/sleep/executions", json!({"name": "one"})).await;

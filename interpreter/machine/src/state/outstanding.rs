@@ -1,7 +1,7 @@
-//! What is outstanding: effects and timers, as they follow from the state.
+//! What is outstanding: calls and timers, as they follow from the state.
 
-use super::{Frame, InFlight, State, TimerFor, UndoPhase};
-use crate::effect::{CallToSend, Effect, EffectKind};
+use super::{Frame, InFlight, State, UndoPhase};
+use crate::effect::CallToSend;
 use crate::event::{Child, EventId};
 use crate::signal::Timer;
 use starbridge_fdl::graph::{Budget, Call, Flow, Pattern, Root, StepKind, Undo};
@@ -9,41 +9,6 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Value;
 
 impl State {
-    /// Effects that follow from events after `event`, in the order of their keys; 0 gives all, as after a load.
-    pub fn outstanding_after<'a>(&'a self, flow: &'a Flow, event: EventId) -> impl Iterator<Item = Effect> + 'a {
-        let from = event.next();
-        let calls = self.calls.after(event).flat_map(move |(call, in_flight)| {
-            let send = (!in_flight.submitted)
-                .then(|| self.call_to_send(flow, call))
-                .flatten()
-                .map(|call| EffectKind::Send(Box::new(call)));
-            let timeout = in_flight.timeout_at.map(EffectKind::Timeout);
-            let heartbeat = self.heartbeat_of(flow, call).map(EffectKind::Heartbeat);
-            [send, timeout, heartbeat]
-                .into_iter()
-                .flatten()
-                .map(move |kind| Effect { event: call, kind })
-        });
-        let mut effects: Vec<Effect> = calls.collect();
-        effects.extend(
-            self.timers
-                .iter()
-                .filter(|((_, set_by), what)| *set_by >= from && *what != TimerFor::Call)
-                .map(|((due, set_by), _)| Effect {
-                    event: set_by,
-                    kind: EffectKind::Wake(due),
-                }),
-        );
-        if self.must_continue() {
-            effects.push(Effect {
-                event: self.data.last,
-                kind: EffectKind::Continue,
-            });
-        }
-        effects.sort_by_key(|effect| effect.event);
-        effects.into_iter()
-    }
-
     /// Calls scheduled after `event` that are to be sent, in order.
     pub fn calls_to_send_after<'a>(&'a self, flow: &'a Flow, event: EventId) -> impl Iterator<Item = CallToSend> + 'a {
         self.calls
@@ -65,15 +30,6 @@ impl State {
     /// Calls that are not over, sent or not, in order.
     pub fn calls_in_flight(&self) -> impl Iterator<Item = EventId> + '_ {
         self.calls.iter().map(|(call, _)| call)
-    }
-
-    fn heartbeat_of(&self, flow: &Flow, call: EventId) -> Option<u64> {
-        let in_flight = self.calls.get(call).filter(|call| !call.rollback)?;
-        let visit = self.frames.get(in_flight.frame)?.visit()?;
-        match &flow.step(visit.step)?.kind {
-            StepKind::Task(task) => task.heartbeat,
-            _ => None,
-        }
     }
 
     /// A call as it leaves.

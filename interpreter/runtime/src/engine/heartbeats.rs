@@ -69,3 +69,47 @@ impl Heartbeats {
         silent
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expecting(millis: u64) -> (Heartbeats, Text, EventId) {
+        let (mut heartbeats, execution, call) = (Heartbeats::default(), Text::from("e"), EventId(4));
+        heartbeats.expect(&execution, call, millis, Timestamp(0));
+        (heartbeats, execution, call)
+    }
+
+    #[test]
+    fn heartbeat_at_the_deadline_counts() {
+        let (mut heartbeats, execution, call) = expecting(1_000);
+        assert!(heartbeats.silent(Timestamp(1_000)).is_empty());
+        assert_eq!(heartbeats.next(), Some(Timestamp(1_001)));
+        heartbeats.beat(&execution, call, Timestamp(1_000));
+        assert!(heartbeats.silent(Timestamp(2_000)).is_empty());
+        assert_eq!(heartbeats.silent(Timestamp(2_001)), [(execution, call)]);
+    }
+
+    #[test]
+    fn heartbeat_silence_is_told_once() {
+        let (mut heartbeats, execution, call) = expecting(10);
+        assert_eq!(heartbeats.silent(Timestamp(11)), [(execution.clone(), call)]);
+        assert!(heartbeats.silent(Timestamp(i64::MAX)).is_empty());
+        // Who is given up is not expected again by a sign of life.
+        heartbeats.beat(&execution, call, Timestamp(12));
+        assert_eq!(heartbeats.next(), None);
+    }
+
+    #[test]
+    fn heartbeat_of_a_call_that_is_over_is_not_expected() {
+        let (mut heartbeats, execution, call) = expecting(10);
+        heartbeats.expect(&execution, EventId(9), 20, Timestamp(0));
+        let other = Text::from("f");
+        heartbeats.expect(&other, EventId(1), 30, Timestamp(0));
+        heartbeats.forget(&execution, call);
+        let of: Vec<_> = heartbeats.of(&execution).collect();
+        assert_eq!(of, [(EventId(9), Timestamp(20), 20)]);
+        heartbeats.forget_all_of(&execution);
+        assert_eq!(heartbeats.silent(Timestamp(1_000)), [(other, EventId(1))]);
+    }
+}

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
 /// How far ahead the ends of waits are known, and how often that is renewed, in milliseconds.
 const AHEAD_MS: u64 = 60_000;
@@ -50,7 +49,7 @@ pub struct QueueEngine {
     workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
     /// Owners to be told, or told again.
     untold: VecDeque<Verdict>,
-    began: Instant,
+    began: Timestamp,
     look_again: Ticks,
     draining: bool,
     stopped: bool,
@@ -101,6 +100,7 @@ impl QueueEngine {
         }
         drop(holders);
         queues.resume(&world.store.depths()?, leased, 0);
+        let began = world.clock.now();
         Ok(Self {
             queues,
             world,
@@ -111,7 +111,7 @@ impl QueueEngine {
             under_way: VecDeque::new(),
             workers: BTreeMap::new(),
             untold: VecDeque::new(),
-            began: Instant::now(),
+            began,
             look_again: 0,
             draining: false,
             stopped: false,
@@ -119,7 +119,7 @@ impl QueueEngine {
     }
 
     fn now(&self) -> Ticks {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(Ticks::MAX)
+        self.world.clock.now().millis_since(self.began)
     }
 
     /// Serves until it is stopped.
@@ -129,6 +129,8 @@ impl QueueEngine {
             if self.stopped && self.under_way.is_empty() {
                 return Ok(());
             }
+            let clock = self.world.clock.clone();
+            let set = clock.set();
             let pause = self.pause();
             tokio::select! {
                 biased;
@@ -138,6 +140,7 @@ impl QueueEngine {
                     None => self.stopped = true,
                 },
                 () = tokio::time::sleep(pause) => {}
+                () = set => {}
             }
             for _ in 0..BATCH {
                 match self.inbox.try_recv() {

@@ -166,3 +166,69 @@ impl Held {
         self.times_out.map_or(self.lease_ends, |out| out.min(self.lease_ends))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starbridge_machine::EventId;
+
+    const LEASE: u64 = 1_000;
+
+    /// A task that a worker has from the first tick on, under a lease of a second.
+    fn held(timeout_ms: Option<u64>) -> (Holding, TaskKey) {
+        let mut holding = Holding::default();
+        let task = QueuedTask {
+            queue: "q".into(),
+            execution: "e".into(),
+            call: EventId(4),
+            timeout_ms,
+            ..QueuedTask::default()
+        };
+        let key = (task.execution.clone(), task.call);
+        holding.grant(task, "w".into(), LEASE, Timestamp(0));
+        holding.begin(&key, 0);
+        (holding, key)
+    }
+
+    #[test]
+    fn lease_ends_a_millisecond_after_its_last_moment() {
+        let (mut holding, key) = held(None);
+        assert_eq!(holding.next(), Some(LEASE + 1));
+        assert!(holding.ended(LEASE).is_empty());
+        assert_eq!(holding.ended(LEASE + 1), [(key, End::Lease)]);
+        assert!(holding.ended(Ticks::MAX).is_empty(), "once");
+    }
+
+    #[test]
+    fn lease_goes_on_from_each_heartbeat_but_not_after_its_end() {
+        let (mut holding, key) = held(None);
+        for now in [600, 1_200, 1_800] {
+            assert_eq!(holding.beat(&key, now), Some(LEASE));
+            assert!(holding.ended(now + LEASE).is_empty());
+        }
+        assert_eq!(holding.beat(&key, 2_801), None, "over, though nobody has looked");
+        assert_eq!(holding.ended(2_801), [(key.clone(), End::Lease)]);
+        assert_eq!(holding.beat(&key, 2_802), None);
+    }
+
+    #[test]
+    fn lease_that_is_kept_does_not_lengthen_the_time_of_the_task() {
+        let (mut holding, key) = held(Some(1_500));
+        assert_eq!(holding.beat(&key, 900), Some(LEASE));
+        assert!(holding.ended(1_500).is_empty());
+        assert_eq!(holding.ended(1_501), [(key, End::Timeout)]);
+    }
+
+    #[test]
+    fn lease_begins_when_it_is_durable() {
+        let mut holding = Holding::default();
+        let task = QueuedTask::default();
+        let key = (task.execution.clone(), task.call);
+        holding.grant(task, "w".into(), LEASE, Timestamp(0));
+        assert!(holding.ended(Ticks::MAX).is_empty());
+        assert_eq!(holding.beat(&key, 0), None, "nobody has it yet");
+        holding.begin(&key, 5_000);
+        assert!(holding.ended(5_000 + LEASE).is_empty());
+        assert_eq!(holding.ended(5_001 + LEASE), [(key, End::Lease)]);
+    }
+}

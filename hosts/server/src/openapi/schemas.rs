@@ -1,0 +1,375 @@
+//! The schemas of bodies and answers.
+
+use serde_json::{Map, Value, json};
+
+/// Every code a problem may have.
+const CODES: &[&str] = &[
+    "AlreadyEnded",
+    "BadReport",
+    "BadRequest",
+    "BatchTooLarge",
+    "BodyTooLarge",
+    "BodyTooSlow",
+    "Busy",
+    "Corrupt",
+    "CrossSite",
+    "ExecutionAlreadyExists",
+    "ExecutionBusy",
+    "Forbidden",
+    "HostNotAllowed",
+    "InputTooDeep",
+    "InputTooLarge",
+    "Internal",
+    "InvalidDefinition",
+    "InvalidInput",
+    "InvalidQueue",
+    "InvalidSchedule",
+    "InvalidToken",
+    "MethodNotAllowed",
+    "NoSuchEvent",
+    "NoSuchExecution",
+    "NoSuchFlow",
+    "NoSuchQueue",
+    "NoSuchRoute",
+    "NoSuchSchedule",
+    "NotForkable",
+    "NotRedrivable",
+    "NotSupported",
+    "Panicked",
+    "Rejected",
+    "Stopping",
+    "StoreUnavailable",
+    "TaskAlreadyCompleted",
+    "TaskTimedOut",
+    "TooManyBodies",
+    "TooManyConnections",
+    "TooManyFailures",
+    "TooManyReports",
+    "TooManyWaiting",
+    "Unauthorized",
+    "ValueTooLarge",
+];
+
+/// A reference to a schema of the document.
+pub fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+/// All schemas by name.
+pub fn schemas() -> Map<String, Value> {
+    [general(), flows(), executions(), reports(), queues(), schedules()]
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| (name.to_owned(), schema))
+        .collect()
+}
+
+type Schemas = Vec<(&'static str, Value)>;
+
+/// An object of members that are known; those with a `!` must be there.
+fn shape(members: &[(&str, Value)]) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (name, schema) in members {
+        let plain = name.trim_end_matches('!');
+        if plain != *name {
+            required.push(plain);
+        }
+        properties.insert(plain.to_owned(), schema.clone());
+    }
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn number() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+fn flag() -> Value {
+    json!({"type": "boolean"})
+}
+
+fn object() -> Value {
+    json!({"type": "object"})
+}
+
+fn time() -> Value {
+    json!({"type": "string", "format": "date-time"})
+}
+
+fn list(items: Value) -> Value {
+    let mut schema = json!({"type": "array"});
+    schema["items"] = items;
+    schema
+}
+
+fn labels() -> Value {
+    json!({"type": "object", "additionalProperties": {"type": "string"}})
+}
+
+/// The same, or null.
+fn or_null(mut schema: Value) -> Value {
+    let one = schema["type"].take();
+    schema["type"] = json!([one, "null"]);
+    schema
+}
+
+/// A page of a list; `next` is null on the last one.
+fn page(items: Value, next: Value) -> Value {
+    shape(&[("items!", list(items)), ("next!", or_null(next))])
+}
+
+/// A list that comes whole.
+fn whole(items: Value) -> Value {
+    shape(&[("items!", list(items)), ("next!", json!({"type": "null"}))])
+}
+
+fn general() -> Schemas {
+    let problem = shape(&[
+        ("type!", text()),
+        ("title!", text()),
+        ("status!", number()),
+        ("code!", json!({"enum": CODES})),
+        ("detail!", text()),
+        ("diagnostics", list(object())),
+        ("execution", text()),
+        ("limit", number()),
+    ]);
+    vec![("Problem", problem), ("Document", object())]
+}
+
+fn flows() -> Schemas {
+    let version = [
+        ("name!", text()),
+        ("version!", number()),
+        ("hash!", text()),
+        ("createdTime!", time()),
+    ];
+    let mut flow = version.to_vec();
+    flow.push(("definition", object()));
+    let put = [
+        ("name!", text()),
+        ("version!", number()),
+        ("hash!", text()),
+        ("diagnostics!", list(object())),
+    ];
+    let definition =
+        json!({"type": "object", "description": "a flow as the language reference has it; YAML by content type"});
+    vec![
+        ("Definition", definition),
+        ("PutFlow", shape(&put)),
+        ("Flow", shape(&flow)),
+        ("FlowVersion", shape(&version)),
+        ("FlowList", whole(reference("FlowVersion"))),
+    ]
+}
+
+fn executions() -> Schemas {
+    let start = [
+        ("input", object()),
+        ("name", text()),
+        ("version", number()),
+        ("labels", labels()),
+    ];
+    let mut one = start.to_vec();
+    one.push(("flow!", text()));
+    let answer = shape(&[
+        ("status!", number()),
+        ("execution", reference("Execution")),
+        ("problem", reference("Problem")),
+    ]);
+    let state = shape(&[
+        ("event!", number()),
+        ("time!", time()),
+        ("status!", text()),
+        ("input!", object()),
+        ("local!", object()),
+        ("steps!", list(open_step())),
+    ]);
+    let stop = shape(&[("error", text()), ("cause", text()), ("rollback", flag())]);
+    let event =
+        json!({"type": "object", "description": "an event of a history; `schemas/history.schema.json` has its form"});
+    vec![
+        ("Start", shape(&start)),
+        ("Batch", list(shape(&one))),
+        ("BatchAnswer", whole(answer)),
+        ("Execution", execution()),
+        ("ExecutionPage", page(reference("Execution"), text())),
+        ("EventPage", page(event, number())),
+        ("StepList", whole(step())),
+        ("State", state),
+        ("Stop", stop),
+        ("Fork", shape(&[("event!", number()), ("name", text())])),
+        ("Redrive", shape(&[])),
+    ]
+}
+
+fn execution() -> Value {
+    let parent = [("execution!", text()), ("event!", number())];
+    let waiting_for = [
+        ("reason!", text()),
+        ("text!", text()),
+        ("since!", time()),
+        ("act!", text()),
+    ];
+    shape(&[
+        ("id!", text()),
+        ("name!", text()),
+        ("flow!", text()),
+        ("version!", number()),
+        ("status!", text()),
+        ("input", object()),
+        ("output", object()),
+        ("error", text()),
+        ("cause", text()),
+        ("step", text()),
+        ("startedTime!", time()),
+        ("endedTime", time()),
+        ("priority!", number()),
+        ("labels", labels()),
+        ("parent", shape(&parent)),
+        ("waitingFor", shape(&waiting_for)),
+    ])
+}
+
+fn open_step() -> Value {
+    shape(&[
+        ("step!", text()),
+        ("path!", list(object())),
+        ("state!", text()),
+        ("attempt!", number()),
+        ("visit!", number()),
+        ("input!", object()),
+        ("local!", object()),
+    ])
+}
+
+fn step() -> Value {
+    shape(&[
+        ("event!", number()),
+        ("step!", text()),
+        ("path!", list(object())),
+        ("status!", text()),
+        ("attempts!", number()),
+        ("enteredTime!", time()),
+        ("endedTime!", or_null(time())),
+        ("waitsUntil!", or_null(time())),
+        ("error!", or_null(text())),
+        ("cause!", or_null(text())),
+    ])
+}
+
+fn reports() -> Schemas {
+    let report = [("output", object()), ("error", text()), ("cause", text())];
+    let mut one = report.to_vec();
+    one.extend([("token!", text()), ("heartbeat", flag())]);
+    let answer = [
+        ("status!", number()),
+        ("code", json!({"enum": CODES})),
+        ("detail", text()),
+    ];
+    vec![
+        ("Report", shape(&report)),
+        ("Reports", shape(&[("reports!", list(shape(&one)))])),
+        ("ReportAnswers", shape(&[("results!", list(shape(&answer)))])),
+    ]
+}
+
+fn queues() -> Schemas {
+    let hold = [
+        ("worker!", text()),
+        ("limit", number()),
+        ("leaseSeconds", number()),
+        ("waitSeconds", number()),
+    ];
+    let mut several = hold.to_vec();
+    several.push(("queues!", list(text())));
+    let settings = [
+        ("maxConcurrent", or_null(number())),
+        ("ratePerSecond", or_null(json!({"type": "number"}))),
+        ("paused", flag()),
+        ("redeliver", number()),
+    ];
+    let mut set = settings.to_vec();
+    set.push(("name!", text()));
+    let mut queue = set.clone();
+    queue.extend([
+        ("waiting!", number()),
+        ("held!", number()),
+        ("dead!", number()),
+        ("workers!", number()),
+        ("ageSeconds!", or_null(number())),
+    ]);
+    let dead = [
+        ("queue!", text()),
+        ("execution!", text()),
+        ("call!", number()),
+        ("step!", text()),
+        ("attempt!", number()),
+        ("error!", text()),
+        ("cause!", text()),
+        ("time!", time()),
+    ];
+    let bury = [
+        ("action!", json!({"enum": ["requeue", "drop"]})),
+        ("tasks", list(shape(&[("execution!", text()), ("call!", number())]))),
+        ("cursor", text()),
+        ("by", text()),
+    ];
+    let buried = [("done!", number()), ("notDone!", number()), ("next!", or_null(text()))];
+    vec![
+        ("Hold", shape(&hold)),
+        ("HoldSeveral", shape(&several)),
+        ("HeldTasks", shape(&[("tasks!", list(held_task()))])),
+        ("Queue", shape(&queue)),
+        ("QueuePage", page(reference("Queue"), text())),
+        ("QueueSettings", shape(&settings)),
+        ("QueueSet", shape(&set)),
+        ("DeadTaskPage", page(shape(&dead), text())),
+        ("Bury", shape(&bury)),
+        ("Buried", shape(&buried)),
+    ]
+}
+
+fn held_task() -> Value {
+    shape(&[
+        ("token!", text()),
+        ("queue!", text()),
+        ("execution!", text()),
+        ("flow!", text()),
+        ("step!", text()),
+        ("path!", list(object())),
+        ("type!", text()),
+        ("attempt!", number()),
+        ("key!", text()),
+        ("stepKey!", text()),
+        ("priority!", number()),
+        ("ancestors", list(text())),
+        ("input!", json!({})),
+        ("leaseSeconds!", number()),
+        ("leaseUntil!", time()),
+        ("timeoutSeconds", number()),
+        ("deadline", time()),
+    ])
+}
+
+fn schedules() -> Schemas {
+    let settings = [
+        ("flow!", text()),
+        ("cron!", text()),
+        ("payload", json!({})),
+        ("overlap", text()),
+        ("catchUp", text()),
+        ("paused", flag()),
+    ];
+    let mut schedule = settings.to_vec();
+    schedule.extend([("name!", text()), ("nextTime", time()), ("latestExecution", text())]);
+    vec![
+        ("ScheduleSettings", shape(&settings)),
+        ("Schedule", shape(&schedule)),
+        ("ScheduleList", whole(reference("Schedule"))),
+    ]
+}

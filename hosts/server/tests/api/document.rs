@@ -1,0 +1,169 @@
+//! The answers of the tests against the document of the API, `/v1/openapi.json`.
+//!
+//! Every answer must have a path, a method, a status, a media type and a body that the document names. What was seen by the
+//! requests of a thread is kept, so that a test can ask whether all of the document was.
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use starbridge_server::openapi;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+/// What came back, as far as it was read.
+pub struct Came<'a> {
+    pub status: u16,
+    /// The media type, as the answer names it.
+    pub kind: Option<&'a str>,
+    /// The body; nothing, if it is read only later.
+    pub body: Option<&'a str>,
+}
+
+/// Routes by method and path of the document with the statuses that came, and codes of problems.
+#[derive(Default)]
+pub struct Seen {
+    pub answers: BTreeSet<(String, String, u16)>,
+    pub codes: BTreeSet<String>,
+}
+
+thread_local! {
+    static SEEN: RefCell<Seen> = RefCell::default();
+}
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi);
+static SCHEMAS: LazyLock<HashMap<String, Validator>> = LazyLock::new(|| validators(&DOCUMENT));
+
+/// What the requests of this thread have seen until now.
+pub fn take_seen() -> Seen {
+    SEEN.take()
+}
+
+/// Each answer that a route of the document names: method, path, status.
+pub fn named_answers() -> BTreeSet<(String, String, u16)> {
+    let mut named = BTreeSet::new();
+    for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let statuses = operation["responses"].as_object().unwrap().keys();
+            for status in statuses.filter_map(|status| status.parse().ok()) {
+                named.insert((method.to_uppercase(), path.clone(), status));
+            }
+        }
+    }
+    named
+}
+
+/// Each code that the document gives problems.
+pub fn named_codes() -> BTreeSet<String> {
+    let codes = &DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["enum"];
+    let codes = codes.as_array().unwrap().iter();
+    codes.map(|code| code.as_str().unwrap().to_owned()).collect()
+}
+
+/// A schema for each that the document names. Objects are closed: a member that the document does not name is a fault.
+fn validators(document: &Value) -> HashMap<String, Validator> {
+    let mut closed = document["components"].clone();
+    close(&mut closed);
+    let names = closed["schemas"].as_object().unwrap().keys();
+    let of = |name: &String| {
+        let schema = json!({"$ref": format!("#/components/schemas/{name}"), "components": closed});
+        let built = jsonschema::options().should_validate_formats(true).build(&schema);
+        (name.clone(), built.unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    names.map(of).collect()
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("properties").is_some_and(Value::is_object) && members.contains_key("required") {
+                members.insert("additionalProperties".to_owned(), json!(false));
+            }
+            members.values_mut().for_each(close);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+/// The path of the document that a target is of, the one with the fewest parameters.
+fn path_of(target: &str) -> Option<&'static str> {
+    let target: Vec<&str> = target.split('?').next().unwrap_or_default().split('/').collect();
+    let fits = |path: &&String| {
+        let parts: Vec<&str> = path.split('/').collect();
+        let mut pairs = parts.iter().zip(&target);
+        parts.len() == target.len() && pairs.all(|(part, given)| part == given || part.starts_with('{'))
+    };
+    let paths = DOCUMENT["paths"].as_object().unwrap().keys().filter(fits);
+    paths.min_by_key(|path| path.matches('{').count()).map(String::as_str)
+}
+
+/// Fails if the document does not have this answer.
+pub fn check(method: &str, target: &str, came: &Came) {
+    // HEAD is answered like GET.
+    let method = if method == "HEAD" { "GET" } else { method };
+    let path = path_of(target);
+    let operation = path.and_then(|path| DOCUMENT["paths"][path].get(method.to_lowercase()));
+    let what = || format!("{method} {target}: {} {:?} {:?}", came.status, came.kind, came.body);
+    let nobodys =
+        json!({"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}});
+    let answer = match operation.map(|operation| &operation["responses"]) {
+        Some(answers) => match answers.get(came.status.to_string()) {
+            None if came.status >= 400 => &answers["default"],
+            answer => answer.unwrap_or_else(|| panic!("the document has no such status: {}", what())),
+        },
+        None => &nobodys,
+    };
+    let kind = came.kind.map(|kind| kind.split(';').next().unwrap_or_default());
+    let Some(contents) = answer.get("content") else {
+        assert!(
+            came.body.unwrap_or_default().is_empty(),
+            "the document has no body: {}",
+            what()
+        );
+        return note(method, path, came, &Value::Null);
+    };
+    let content = kind.and_then(|kind| contents.get(kind));
+    let content = content.unwrap_or_else(|| panic!("the document has no such media type: {}", what()));
+    let mut body = Value::Null;
+    if let (Some(text), Some(schema)) = (came.body, content["schema"]["$ref"].as_str()) {
+        body = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {}", what()));
+        let schema = &SCHEMAS[schema.rsplit('/').next().unwrap()];
+        if let Err(error) = schema.validate(&body) {
+            panic!("{} {error}: {}", error.instance_path(), what());
+        }
+    }
+    note(method, operation.and(path), came, &body);
+}
+
+/// Fails if the document does not have this answer, which is the text of a connection; a head alone has no body yet.
+pub fn check_text(method: &str, target: &str, answer: &str) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    let headers: HashMap<String, &str> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_lowercase(), value))
+        .collect();
+    let kind = headers.get("content-type").copied();
+    let chunked = headers.contains_key("transfer-encoding");
+    let length = headers.get("content-length").and_then(|length| length.parse().ok());
+    let whole = !chunked && length.unwrap_or(0) == body.len() && method != "HEAD";
+    let status = status.unwrap_or_else(|| panic!("no answer: {answer}"));
+    let body = whole.then_some(body);
+    check(method, target, &Came { status, kind, body });
+}
+
+fn note(method: &str, path: Option<&str>, came: &Came, body: &Value) {
+    SEEN.with_borrow_mut(|seen| {
+        if let Some(path) = path {
+            seen.answers.insert((method.to_owned(), path.to_owned(), came.status));
+        }
+        seen.codes.extend(body["code"].as_str().map(str::to_owned));
+        // A batch has a problem for each that was refused.
+        let starts = body["items"].as_array().into_iter().flatten();
+        let starts = starts.filter_map(|item| item["problem"]["code"].as_str());
+        let reports = body["results"].as_array().into_iter().flatten();
+        let reports = reports.filter_map(|result| result["code"].as_str());
+        seen.codes.extend(starts.chain(reports).map(str::to_owned));
+    });
+}

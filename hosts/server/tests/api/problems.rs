@@ -1,0 +1,299 @@
+//! Problems that few requests meet, and whether all the document names were met.
+
+use crate::document::{named_answers, named_codes, take_seen};
+use crate::harness::{Running, asleep};
+use crate::held::Held;
+use crate::{
+    access, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues, reports, waiters,
+};
+use reqwest::Method;
+use serde_json::json;
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::Text;
+use starbridge_node::node::{NodeSettings, Visit};
+use starbridge_node::stores::in_memory;
+use starbridge_ports::{
+    Append, Beat, Broken, History, Leases, Mark, Message, Refusal, Store, StoreError, StoredHistory,
+};
+use starbridge_server::Access;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+async fn on(store: Arc<dyn Store>, change: impl FnOnce(&mut NodeSettings)) -> Running {
+    Running::with(Access::default(), |settings| {
+        settings.store = store;
+        change(settings);
+    })
+    .await
+}
+
+/// A server with an execution that a worker has a task of: its id, and the path to report it.
+async fn with_task(store: &Arc<dyn Store>) -> (Running, String, String) {
+    let server = on(store.clone(), |_| {}).await;
+    let task = json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs"}]);
+    server.flow("f", task).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let hold = json!({"worker": "w", "waitSeconds": 20});
+    let held = server.post("/v1/queues/jobs/hold", hold).await;
+    let token = held.body["tasks"][0]["token"].as_str().unwrap().to_owned();
+    let id = begun.body["id"].as_str().unwrap().to_owned();
+    (server, id, format!("/v1/callbacks/{token}/succeed"))
+}
+
+#[tokio::test]
+async fn store_errors_are_told_without_what_the_store_says() {
+    let store = Held::over(in_memory());
+    let server = on(store.clone(), |_| {}).await;
+    server.flow("f", asleep()).await;
+    let begun = server.post("/v1/flows/f/executions", json!({})).await;
+    let path = format!("/v1/executions/{}", begun.body["id"].as_str().unwrap());
+    let why = || "/srv/flows.db is away".to_owned();
+    for (error, problem) in [
+        (StoreError::Unavailable(why()), (503, "StoreUnavailable")),
+        (StoreError::Corrupt(why()), (500, "Corrupt")),
+    ] {
+        store.fail(Some(error));
+        let answer = server.get(&path).await;
+        assert_eq!(answer.code(), problem);
+        assert!(!answer.body.to_string().contains("flows.db"), "{answer:?}");
+    }
+    store.fail(None);
+    assert_eq!(server.get(&path).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_panics_is_answered() {
+    let store = Held::over(in_memory());
+    let server = on(store.clone(), |_| {}).await;
+    store.panic_at_lists(true);
+    assert_eq!(server.get("/v1/executions").await.code(), (500, "Internal"));
+    store.panic_at_lists(false);
+    assert_eq!(server.get("/v1/executions").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_report_to_an_execution_that_is_set_aside_comes_again_later() {
+    let store = in_memory();
+    let (server, id, report) = with_task(&store).await;
+    server.node.drain(Duration::from_secs(5)).await.unwrap();
+    let broken = Broken {
+        since: Timestamp(0),
+        cause: "it panicked".into(),
+    };
+    store.mark(&[(id.as_str().into(), Mark::Broken(broken))]).unwrap();
+    let server = on(store, |_| {}).await;
+    assert_eq!(
+        server.post(&report, json!({"output": {}})).await.code(),
+        (503, "ExecutionBusy")
+    );
+}
+
+#[tokio::test]
+async fn a_node_that_has_ended_says_so() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    let name = server.post("/v1/flows/f/executions", json!({"name": "n"})).await;
+    server.node.drain(Duration::from_secs(5)).await.unwrap();
+    let stopping = (503, "Stopping");
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(server.get(path).await.code(), stopping, "{path}");
+    }
+    assert_eq!(server.post("/v1/flows/f/executions", json!({})).await.code(), stopping);
+    // What is kept can still be looked at.
+    assert_eq!(server.get("/v1/flows/f/executions/n").await.body["id"], name.body["id"]);
+}
+
+/// A store in which somebody else has every execution, and takes messages to them.
+struct Elsewhere(Arc<dyn Store>);
+
+impl History for Elsewhere {
+    fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+        self.0.append(batch)
+    }
+
+    fn load(&self, _execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        Err(StoreError::Held(Timestamp(i64::MAX)))
+    }
+
+    fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
+        self.0.load_whole(execution)
+    }
+
+    fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError> {
+        self.0.parent_of(execution)
+    }
+
+    fn awake(&self) -> Result<Vec<Text>, StoreError> {
+        self.0.awake()
+    }
+
+    fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+        self.0.due(before, limit)
+    }
+
+    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+        self.0.mark(marks)
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        self.0.messages()
+    }
+}
+
+impl Leases for Elsewhere {
+    fn hold_until(&self, _until: Timestamp) {}
+
+    fn release(&self, _execution: &str) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    fn mail(&self, _execution: &str) -> Result<Vec<Message>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn leave(&self, _message: &Message) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    fn beats(&self, _execution: &str) -> Result<Vec<Beat>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn beat(&self, _execution: &str, _beat: &Beat) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn stranded(&self, _before: Timestamp, _limit: usize) -> Result<Vec<Text>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_works_on_is_told_to_them() {
+    let store = in_memory();
+    let (first, id, report) = with_task(&store).await;
+    first.node.drain(Duration::from_secs(5)).await.unwrap();
+    let elsewhere = Arc::new(Elsewhere(store.clone()));
+    let server = on(store, |settings| {
+        settings.owners = 1;
+        settings.worker_queues = false;
+        settings.visit = Some(Visit {
+            leases: elsewhere.clone(),
+            history: elsewhere,
+        });
+    })
+    .await;
+    server.node.refresh_flows().unwrap();
+    assert_eq!(server.post(&report, json!({"output": {}})).await.status, 202);
+    let told = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
+    assert_eq!((told.status, &told.body["status"]), (202, &json!("Running")));
+    let redriven = server.post(&format!("/v1/executions/{id}/redrive"), json!({})).await;
+    assert_eq!(redriven.code(), (503, "ExecutionBusy"));
+}
+
+/// Routes and problems that no other test here meets.
+#[tokio::test]
+async fn whatever_else_the_document_names_is_answered() {
+    let server = Running::start().await;
+    server.flow("f", asleep()).await;
+    for path in [
+        "/v1/openapi.json",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/v1/schedules",
+        "/v1/queues",
+    ] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    let schedule = json!({"flow": "f", "cron": "@every 1h"});
+    assert_eq!(server.put("/v1/schedules/s", schedule).await.status, 200);
+    assert_eq!(server.get("/v1/schedules/s").await.body["flow"], "f");
+    let gone = server.ask(Method::DELETE, "/v1/schedules/s", None).await;
+    let never = server.ask(Method::DELETE, "/v1/schedules/s", None).await;
+    assert_eq!((gone.status, never.code()), (204, (404, "NoSuchSchedule")));
+    let history = server.get("/v1/executions/none/history").await;
+    assert_eq!(history.code(), (404, "NoSuchExecution"));
+    for path in ["state", "steps"] {
+        let answer = server.get(&format!("/v1/executions/none/{path}")).await;
+        assert_eq!(answer.code(), (404, "NoSuchExecution"), "{path}");
+    }
+    assert_eq!(server.get("/v1/flows/none/versions").await.code(), (404, "NoSuchFlow"));
+    let named = server.get("/v1/flows/f/executions/none").await;
+    assert_eq!(named.code(), (404, "NoSuchExecution"));
+    let set = server.put("/v1/queues/q", json!({"maxConcurrent": 0})).await;
+    assert_eq!(set.code(), (422, "InvalidQueue"));
+    assert_eq!(server.put("/v1/queues/q", json!({"paused": true})).await.status, 200);
+    assert_eq!(server.get("/v1/queues/q").await.body["paused"], true);
+}
+
+/// Problems that no request can meet as long as the interpreter has no fault, and what they need.
+const FAULTS: [(&str, &str); 3] = [
+    ("NotForkable", "a history that does not fit its own flow"),
+    ("Panicked", "a first turn that panics"),
+    ("Rejected", "a signal that no route gives"),
+];
+
+/// Tests whose requests together meet all the document names.
+const TESTS: &[fn()] = &[
+    access::who_fails_too_often_is_turned_away,
+    bodies::bodies_have_a_budget_together,
+    bodies::a_body_of_too_many_small_values_is_refused,
+    browsers::no_route_answers_under_another_name,
+    browsers::a_page_from_elsewhere_starts_nothing,
+    connections::who_says_nothing_or_half_of_it_is_let_go,
+    connections::health_is_answered_and_flows_go_on_while_everybody_waits,
+    executions::the_same_start_again_is_the_same_execution,
+    executions::a_batch_answers_each_by_itself,
+    executions::rubbish_is_refused_with_words,
+    executions::what_failed_goes_on_from_where_it_failed,
+    executions::a_fork_goes_on_from_an_event_of_another,
+    executions::lists_come_in_pages_and_by_what_is_asked,
+    flows::a_version_is_made_only_of_what_is_new,
+    flows::a_hidden_flow_is_not_started_and_not_listed,
+    flows::a_bad_definition_says_everything_that_is_wrong,
+    flows::what_cannot_be_honoured_yet_is_refused,
+    histories::pages_in_both_orders_hold_every_event_once,
+    histories::a_state_is_that_at_the_end_of_the_turn,
+    histories::schedules_start_flows,
+    limits::an_input_and_its_body_have_their_limits,
+    limits::an_input_is_so_deep_and_no_deeper,
+    limits::a_batch_starts_a_thousand_at_most,
+    pressure::who_comes_too_many_is_turned_away_and_nobody_is_lost,
+    queues::a_task_is_held_and_reported,
+    queues::dead_tasks_are_queued_anew_or_dropped,
+    queues::what_is_stopped_leaves_the_queue_and_its_worker_learns_it,
+    queues::several_queues_are_asked_at_once,
+    queues::nothing_is_known_of_a_queue_nobody_used,
+    queues::queues_keep_to_what_is_set,
+    reports::a_batch_is_answered_in_order_each_by_itself,
+    reports::an_entry_that_says_two_things_says_nothing,
+    reports::a_batch_has_an_end,
+    reports::a_body_with_a_wrong_token_is_not_read,
+    waiters::so_many_wait_and_no_more,
+    store_errors_are_told_without_what_the_store_says,
+    a_request_that_panics_is_answered,
+    a_report_to_an_execution_that_is_set_aside_comes_again_later,
+    a_node_that_has_ended_says_so,
+    what_somebody_else_works_on_is_told_to_them,
+    whatever_else_the_document_names_is_answered,
+];
+
+/// All tests that are run here are run by themselves, too; what they see counts only for whoever runs them.
+#[test]
+fn every_route_and_problem_of_the_document_is_seen() {
+    take_seen();
+    for test in TESTS {
+        test();
+    }
+    let seen = take_seen();
+    let missing: Vec<_> = named_answers().difference(&seen.answers).cloned().collect();
+    assert!(missing.is_empty(), "no request met {missing:#?}");
+    let faults: BTreeSet<String> = FAULTS.iter().map(|(code, _)| (*code).to_owned()).collect();
+    let unseen: BTreeSet<String> = named_codes().difference(&seen.codes).cloned().collect();
+    assert_eq!(
+        unseen, faults,
+        "problems that no request met, and those that need a fault"
+    );
+}

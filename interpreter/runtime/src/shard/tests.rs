@@ -1,0 +1,192 @@
+//! What a shard promises, one rule at a time and without a store.
+
+use super::*;
+use starbridge_fdl::graph::Pattern;
+use starbridge_fdl::syntax::Source;
+
+const CALL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://x/f"}"#;
+const SLEEP: &str = r#"{"type": "wait", "name": "sleep", "duration": 5}"#;
+
+/// A shard with a flow `f` of these steps. Ids are `e1`, `e2` and so on.
+fn shard(steps: &str) -> Shard {
+    let text = format!(r#"{{"version": "v1", "type": "flow", "steps": [{steps}]}}"#);
+    let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
+    let mut flows = FlowTable::default();
+    flows.put("f", checked.flow.unwrap());
+    let mut born = 0;
+    Shard::new(flows, ResourceMap::default(), Arc::default(), move |_, _| {
+        born += 1;
+        Birth {
+            id: format!("e{born}").into(),
+            seed: born,
+        }
+    })
+}
+
+fn start(shard: &mut Shard) -> Text {
+    let request = StartRequest {
+        flow: "f".into(),
+        ..StartRequest::default()
+    };
+    shard.start(request, Timestamp(0)).unwrap()
+}
+
+fn succeeded(call: EventId) -> Signal {
+    Signal::Succeeded {
+        call,
+        result: Object::new().into(),
+        worker: None,
+        held_time: None,
+    }
+}
+
+/// Calls that leave now: execution and call.
+fn sent(shard: &mut Shard) -> Vec<(Text, EventId)> {
+    let calls = shard.take_outgoing().into_iter().filter_map(|outgoing| match outgoing {
+        Outgoing::Send { execution, call } => {
+            assert_eq!(call.pattern, Pattern::RequestResponse);
+            Some((execution, call.call))
+        }
+        _ => None,
+    });
+    calls.collect()
+}
+
+#[test]
+fn durability_nothing_leaves_before_its_turn_is_committed() {
+    let mut shard = shard(CALL);
+    let id = start(&mut shard);
+    assert_eq!(shard.pump(Timestamp(0)), Step::Decided);
+    assert!(shard.take_outgoing().is_empty());
+    let batch = shard.take_batch();
+    assert_eq!((batch.len(), &batch[0].execution), (1, &id));
+    assert!(shard.take_outgoing().is_empty(), "the append is under way");
+    shard.committed(&[]);
+    let sent = sent(&mut shard);
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].0, id);
+}
+
+#[test]
+fn durability_batches_under_way_let_out_in_the_order_they_were_taken() {
+    let mut shard = shard(CALL);
+    let first = start(&mut shard);
+    shard.take_batch();
+    let second = start(&mut shard);
+    shard.take_batch();
+    shard.committed(&[]);
+    let executions: Vec<Text> = sent(&mut shard).into_iter().map(|(execution, _)| execution).collect();
+    assert_eq!(executions, [first]);
+    shard.committed(&[]);
+    let executions: Vec<Text> = sent(&mut shard).into_iter().map(|(execution, _)| execution).collect();
+    assert_eq!(executions, [second]);
+}
+
+#[test]
+fn refused_start_leaves_nothing_behind() {
+    let mut shard = shard(CALL);
+    let id = start(&mut shard);
+    shard.take_batch();
+    let refusal = Refusal::Exists {
+        execution: "older".into(),
+        version: 1,
+    };
+    shard.committed(&[(0, refusal)]);
+    let outgoing = shard.take_outgoing();
+    assert!(
+        matches!(outgoing.iter().collect::<Vec<_>>()[..], [Outgoing::Refused { execution, .. }] if *execution == id),
+        "{outgoing:?}"
+    );
+    assert!(shard.state(&id).is_none());
+    assert_eq!(shard.pump(Timestamp(0)), Step::Idle);
+}
+
+#[test]
+fn conflicting_append_loses_the_execution_to_its_new_owner() {
+    let mut shard = shard(CALL);
+    let id = start(&mut shard);
+    shard.take_batch();
+    shard.committed(&[]);
+    let call = sent(&mut shard)[0].1;
+    shard.signal(&id, succeeded(call), Timestamp(1)).unwrap();
+    shard.take_batch();
+    shard.committed(&[(0, Refusal::Conflict)]);
+    assert_eq!(shard.take_lost(), [id]);
+    assert!(shard.take_outgoing().is_empty(), "nothing of a refused turn leaves");
+}
+
+#[test]
+fn backpressure_backlog_counts_turns_that_are_not_on_their_way() {
+    let mut shard = shard(CALL);
+    for count in 1..=3 {
+        start(&mut shard);
+        assert_eq!(shard.backlog(), count);
+    }
+    shard.take_batch();
+    assert_eq!(shard.backlog(), 0, "what is under way is the writer's");
+    start(&mut shard);
+    assert_eq!((shard.backlog(), shard.has_batch()), (1, true));
+}
+
+#[test]
+fn timer_fires_when_it_is_due_and_once() {
+    let mut shard = shard(SLEEP);
+    let id = start(&mut shard);
+    assert_eq!(shard.next_wakeup(), Some(Timestamp(5_000)));
+    assert!(!shard.fire_next(Timestamp(4_999)));
+    assert!(shard.fire_next(Timestamp(5_000)));
+    assert!(!shard.fire_next(Timestamp(9_000)));
+    assert_eq!(shard.next_wakeup(), None);
+    assert_eq!(shard.state(&id).map(State::status), Some(Status::Succeeded));
+}
+
+#[test]
+fn report_of_a_call_counts_once() {
+    let mut shard = shard(CALL);
+    let id = start(&mut shard);
+    shard.take_batch();
+    shard.committed(&[]);
+    let call = sent(&mut shard)[0].1;
+    assert_eq!(shard.signal(&id, succeeded(call), Timestamp(1)), Ok(()));
+    assert!(shard.signal(&id, succeeded(call), Timestamp(2)).is_err());
+    assert_eq!(shard.backlog(), 1, "the second left nothing to append");
+    assert_eq!(
+        shard.signal("nobody", succeeded(call), Timestamp(2)),
+        Err(Rejection::Unknown)
+    );
+}
+
+#[test]
+fn panic_costs_what_was_not_appended_and_nothing_of_others() {
+    let mut shard = shard(CALL);
+    let other = start(&mut shard);
+    let id = start(&mut shard);
+    let panicked = shard.guarded(&id, Timestamp(0), |shard| {
+        start(shard);
+        std::panic::resume_unwind(Box::new("a fault"));
+    });
+    assert_eq!(panicked, None::<()>);
+    assert!(shard.is_aside(&id) && shard.state(&id).is_none());
+    assert_eq!(shard.take_panicked(), std::slice::from_ref(&id));
+    assert_eq!(shard.backlog(), 2, "what was decided before stays");
+    assert!(shard.state(&other).is_some());
+    // Who has appends on their way waits for them, whatever the time.
+    assert!(shard.aside_due(Timestamp(i64::MAX)).is_empty());
+    shard.take_batch();
+    shard.committed(&[]);
+    assert_eq!(shard.next_aside(), Some(Timestamp(500)));
+    assert!(shard.aside_due(Timestamp(499)).is_empty());
+    let due = shard.aside_due(Timestamp(500)).remove(0);
+    assert_eq!((due.execution, due.tries, due.cause.as_str()), (id, 1, "a fault"));
+}
+
+#[test]
+fn trim_leaves_the_store_who_waits_the_longest() {
+    let mut shard = shard(SLEEP);
+    let first = start(&mut shard);
+    let second = start(&mut shard);
+    shard.take_batch();
+    shard.committed(&[]);
+    shard.trim(1);
+    assert!(shard.state(&first).is_none() && shard.state(&second).is_some());
+}

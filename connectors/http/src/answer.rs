@@ -1,8 +1,11 @@
 //! Answers: read to a limit, understood as JSON, quoted in messages.
 
-use reqwest::Response;
-use reqwest::header::CONTENT_ENCODING;
+use crate::client::Response;
+use http::header::CONTENT_ENCODING;
+use hyper::body::{Body, Bytes, Incoming};
 use starbridge_fdl::value::{Object, Value};
+use std::future::poll_fn;
+use std::pin::Pin;
 
 /// How a body ended.
 pub(crate) enum End {
@@ -11,18 +14,20 @@ pub(crate) enum End {
     /// There is more than the limit; the connection is given up.
     TooLong,
     /// The connection broke.
-    CutOff(reqwest::Error),
+    CutOff(hyper::Error),
 }
 
 /// Reads a body, at most to the limit and what came with the byte after it.
-pub(crate) async fn read(mut response: Response, limit: usize) -> (Vec<u8>, End) {
-    let announced = response
-        .content_length()
+pub(crate) async fn read(response: Response, limit: usize) -> (Vec<u8>, End) {
+    let mut pieces = response.into_body();
+    let announced = pieces
+        .size_hint()
+        .exact()
         .and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(announced.unwrap_or(0).min(limit).min(1 << 20));
     loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) => {
+        match next(&mut pieces).await {
+            Some(Ok(chunk)) => {
                 let room = limit - body.len();
                 if chunk.len() > room {
                     body.extend(chunk.iter().take(room));
@@ -30,8 +35,22 @@ pub(crate) async fn read(mut response: Response, limit: usize) -> (Vec<u8>, End)
                 }
                 body.extend_from_slice(&chunk);
             }
-            Ok(None) => return (body, End::Whole),
-            Err(error) => return (body, End::CutOff(error)),
+            None => return (body, End::Whole),
+            Some(Err(error)) => return (body, End::CutOff(error)),
+        }
+    }
+}
+
+/// The next bytes of a body. Trailers are passed over.
+async fn next(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
+    loop {
+        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await? {
+            Ok(frame) => {
+                if let Ok(bytes) = frame.into_data() {
+                    return Some(Ok(bytes));
+                }
+            }
+            Err(error) => return Some(Err(error)),
         }
     }
 }

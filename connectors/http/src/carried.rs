@@ -1,6 +1,6 @@
 //! The headers every call carries (section "tasks").
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use starbridge_ports::{CallField, CallMetadata, Request};
 use std::fmt::Write;
 

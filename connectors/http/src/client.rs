@@ -1,21 +1,32 @@
 //! The HTTP clients: one for each scheme, made when first needed.
 
 use crate::HttpSettings;
+use crate::dialer::Dialer;
+use crate::informational;
 use crate::lookup::GuardedLookup;
-use reqwest::Client;
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls_platform_verifier::Verifier;
 use starbridge_ports::Outcome;
+use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+/// An answer whose body is still to be read.
+pub(crate) type Response = http::Response<Incoming>;
 
 /// Many servers close a connection that was idle for five seconds, without a word before the next request: ours goes first.
 const IDLE: Duration = Duration::from_secs(4);
 
+/// Sends requests over HTTP/1.1 and keeps connections for the next ones.
+pub(crate) struct Client(legacy::Client<Dialer, String>);
+
 /// How a client is made: the parts of the settings it needs.
 struct Plan {
-    lookup: Arc<GuardedLookup>,
+    lookup: GuardedLookup,
     connect_timeout: Duration,
     extra_roots: Vec<Vec<u8>>,
 }
@@ -31,10 +42,10 @@ impl Clients {
     pub(crate) fn new(settings: &HttpSettings) -> Self {
         Self {
             plan: Plan {
-                lookup: Arc::new(GuardedLookup {
-                    guard: settings.guard.clone(),
+                lookup: GuardedLookup {
+                    guard: Arc::new(settings.guard.clone()),
                     lookup: settings.lookup.clone(),
-                }),
+                },
                 connect_timeout: settings.connect_timeout,
                 extra_roots: settings.extra_roots.clone(),
             },
@@ -70,7 +81,7 @@ impl Plan {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
-        self.client(tls)
+        Ok(self.client(tls))
     }
 
     /// A client that trusts nobody: it is never asked for a secure connection.
@@ -80,21 +91,31 @@ impl Plan {
             .map_err(|error| error.to_string())?
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth();
-        self.client(tls)
+        Ok(self.client(tls))
     }
 
-    fn client(&self, tls: ClientConfig) -> Result<Client, String> {
-        Client::builder()
-            .tls_backend_preconfigured(tls)
-            .dns_resolver(self.lookup.clone())
-            .connect_timeout(self.connect_timeout)
+    fn client(&self, tls: ClientConfig) -> Client {
+        let dialer = Dialer::new(self.lookup.clone(), tls, self.connect_timeout);
+        let client = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .http1_only()
-            .build()
-            .map_err(|error| error.to_string())
+            .build(dialer);
+        Client(client)
+    }
+}
+
+impl Client {
+    /// Sends a request and waits for the head of its answer. A request that did not leave because a kept connection turned
+    /// out to be closed goes over another one; nothing else is sent twice.
+    pub(crate) async fn send(
+        &self,
+        mut request: http::Request<String>,
+    ) -> Result<Response, Box<dyn Error + Send + Sync>> {
+        let informed = informational::count(&mut request);
+        let response = self.0.request(request).await?;
+        // What came in one piece with the answer is counted, too.
+        informed.admit()?;
+        Ok(response)
     }
 }

@@ -1,11 +1,18 @@
 //! A call becomes an HTTP request.
 
 use crate::carried;
+use crate::failure;
 use crate::params::{self, Params};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use reqwest::{Client, Method, Response, Url};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+use http::{Method, Uri};
+use percent_encoding::percent_decode_str;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Outcome, Request};
+use url::Url;
 
 /// Headers that say where a message ends or whose it is on the wire: not the flow's to set.
 const FRAMING: [&str; 9] = [
@@ -23,33 +30,8 @@ const FRAMING: [&str; 9] = [
 /// Headers of an ordinary call, and those the client adds.
 const ORDINARY: usize = 16;
 
-/// A request without the client that is to send it.
-pub(crate) struct Message {
-    pub method: Method,
-    pub url: Url,
-    pub headers: HeaderMap,
-    pub body: Option<String>,
-}
-
-impl Message {
-    /// Sends it. User and password of the URL go as a header, unless there is one for them.
-    pub(crate) async fn send(self, client: &Client) -> Result<Response, reqwest::Error> {
-        if self.url.username().is_empty() && self.url.password().is_none() {
-            let mut message = reqwest::Request::new(self.method, self.url);
-            *message.headers_mut() = self.headers;
-            *message.body_mut() = self.body.map(Into::into);
-            return client.execute(message).await;
-        }
-        let mut message = client.request(self.method, self.url).headers(self.headers);
-        if let Some(body) = self.body {
-            message = message.body(body);
-        }
-        message.send().await
-    }
-}
-
 /// The request to send. Where a poll was told to ask, that is a GET of the target with the headers of the call.
-pub(crate) fn compose(request: &Request, mut url: Url) -> Result<Message, Outcome> {
+pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<String>, Outcome> {
     let params = params::read(request.params.as_ref())?;
     let mut headers = given_headers(&params.headers)?;
     let method = match (request.follow, &params.method) {
@@ -64,6 +46,7 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<Message, Outcom
         add_query(&mut url, &params.query);
         body(&method, &params, request, &mut headers)
     };
+    authorize(&mut url, &mut headers);
     headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("application/json"));
@@ -73,12 +56,28 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<Message, Outcom
     )));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     carried::put(&mut headers, request, params.step_key);
-    Ok(Message {
-        method,
-        url,
-        headers,
-        body,
-    })
+    let mut message = http::Request::new(body.unwrap_or_default());
+    *message.method_mut() = method;
+    *message.uri_mut() = Uri::try_from(url.as_str()).map_err(|error| failure::outcome(&url, &error))?;
+    *message.headers_mut() = headers;
+    Ok(message)
+}
+
+/// User and password of the URL go as a header, unless there is one for them.
+fn authorize(url: &mut Url, headers: &mut HeaderMap) {
+    if url.username().is_empty() && url.password().is_none() {
+        return;
+    }
+    let mut credentials: Vec<u8> = percent_decode_str(url.username()).collect();
+    credentials.push(b':');
+    credentials.extend(percent_decode_str(url.password().unwrap_or_default()));
+    if let Ok(mut value) = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(credentials))) {
+        value.set_sensitive(true);
+        headers.entry(AUTHORIZATION).or_insert(value);
+    }
+    // Neither fails for a URL that has a user or a password.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
 }
 
 fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {

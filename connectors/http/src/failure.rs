@@ -1,15 +1,17 @@
 //! A call that came to no answer: which words tell why.
 
+use crate::dialer::NotInTime;
 use crate::lookup::Unreachable;
 use crate::target::shown;
-use reqwest::Url;
+use hyper_util::client::legacy;
 use starbridge_ports::Outcome;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::time::Duration;
+use url::Url;
 
 /// What a failed call comes to.
-pub(crate) fn outcome(url: &Url, error: &reqwest::Error) -> Outcome {
+pub(crate) fn outcome(url: &Url, error: &(dyn Error + 'static)) -> Outcome {
     let cause = format!("`{}`: {}", shown(url), reason(error));
     match found::<Unreachable>(error) {
         Some(Unreachable::Forbidden { .. }) => Outcome::not_sent(cause),
@@ -28,19 +30,20 @@ pub(crate) fn too_late(target: &str, timeout: Duration) -> Outcome {
 }
 
 /// Why a call failed, without the URL.
-pub(crate) fn reason(error: &reqwest::Error) -> String {
+pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
     if let Some(unreachable) = found::<Unreachable>(error) {
         return unreachable.to_string();
     }
     if let Some(tls) = found::<rustls::Error>(error) {
         return format!("TLS: {tls}");
     }
-    if error.is_connect() && error.is_timeout() {
+    let broken = found::<std::io::Error>(error);
+    let connecting = found::<legacy::Error>(error).is_some_and(legacy::Error::is_connect);
+    let late = connecting && broken.is_some_and(|broken| broken.kind() == ErrorKind::TimedOut);
+    if late || found::<NotInTime>(error).is_some() {
         return "no connection within the time for it".to_owned();
     }
-    if let Some(broken) = found::<std::io::Error>(error)
-        && let Some(words) = words(broken.kind())
-    {
+    if let Some(words) = broken.and_then(|broken| words(broken.kind())) {
         return words.to_owned();
     }
     let last = innermost(error).to_string();

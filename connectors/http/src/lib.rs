@@ -15,7 +15,7 @@
 //! | name | when |
 //! |---|---|
 //! | `FnF.NoSuchResource` | nothing is sent: the target is no HTTP URL, the [`Guard`] refuses its address, or `serviceParams` cannot be sent (a header with a line break, a method that is no word) |
-//! | `HTTP.ConnectionFailed` | no address, no connection, no handshake, or no whole answer; the cause says which |
+//! | `HTTP.ConnectionFailed` | no address, no connection, no handshake, no whole answer, or too many informational answers (1xx) before it; the cause says which |
 //! | `FnF.TaskTimeout` | the step sets no time, and there was no whole answer within [`HttpSettings::timeout`] |
 //! | `HTTP.202` | under `poll`: the `Location` of a 202 is no URL of the same origin |
 
@@ -23,13 +23,16 @@ mod answer;
 mod carried;
 mod client;
 mod compose;
+mod dialer;
 mod failure;
 mod guard;
+mod informational;
 mod lookup;
 mod outcome;
 mod params;
 mod retry_after;
 mod settings;
+mod stream;
 mod target;
 
 pub use guard::{Allowed, BadRule, Guard, Network};
@@ -61,9 +64,9 @@ impl HttpConnector {
         target::admit(&url, &self.settings.guard)?;
         let message = compose::compose(request, url.clone())?;
         let client = self.clients.of_scheme(url.scheme())?;
-        match message.send(client).await {
+        match client.send(message).await {
             Ok(response) => Ok(outcome::of(request, &url, response, self.settings.clock.as_deref()).await),
-            Err(error) => Err(failure::outcome(&url, &error)),
+            Err(error) => Err(failure::outcome(&url, error.as_ref())),
         }
     }
 

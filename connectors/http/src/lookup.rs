@@ -1,12 +1,14 @@
 //! How names become addresses, with the guard standing where the address is chosen: what was checked is what is dialled.
 
 use crate::Guard;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use hyper_util::client::legacy::connect::dns::Name;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower_service::Service;
 
 /// The addresses to come.
 pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -61,21 +63,33 @@ impl std::fmt::Display for Unreachable {
 impl std::error::Error for Unreachable {}
 
 /// A look-up that answers only with addresses the guard permits.
+#[derive(Clone)]
 pub(crate) struct GuardedLookup {
-    pub guard: Guard,
+    pub guard: Arc<Guard>,
     pub lookup: Arc<dyn Lookup>,
 }
 
-impl Resolve for GuardedLookup {
-    fn resolve(&self, name: Name) -> Resolving {
+/// Addresses without a port.
+type Addresses = std::vec::IntoIter<SocketAddr>;
+
+impl Service<Name> for GuardedLookup {
+    type Response = Addresses;
+    type Error = Unreachable;
+    type Future = Pin<Box<dyn Future<Output = Result<Addresses, Unreachable>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unreachable>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
         let host = name.as_str().to_owned();
         let guard = self.guard.clone();
         let found = self.lookup.lookup(&host);
-        Box::pin(async move { Ok(permitted(&guard, host, found.await)?) })
+        Box::pin(async move { permitted(&guard, host, found.await) })
     }
 }
 
-fn permitted(guard: &Guard, host: String, found: io::Result<Vec<IpAddr>>) -> Result<Addrs, Unreachable> {
+fn permitted(guard: &Guard, host: String, found: io::Result<Vec<IpAddr>>) -> Result<Addresses, Unreachable> {
     let found = match found {
         Ok(found) => found,
         Err(error) => {
@@ -96,5 +110,5 @@ fn permitted(guard: &Guard, host: String, found: io::Result<Vec<IpAddr>>) -> Res
     if permitted.is_empty() {
         return Err(Unreachable::Forbidden { host });
     }
-    Ok(Box::new(permitted.into_iter()))
+    Ok(permitted.into_iter())
 }

@@ -1,14 +1,16 @@
 //! An answer becomes an outcome.
 
 use crate::answer::{self, End};
+use crate::client::Response;
 use crate::failure;
 use crate::retry_after;
 use crate::target::shown;
-use reqwest::header::LOCATION;
-use reqwest::{Response, StatusCode, Url};
+use http::StatusCode;
+use http::header::LOCATION;
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Clock, Origin, Outcome, Request, Via, outside_name};
+use url::Url;
 
 /// Bytes of a failure's body that are looked at: enough for a name and a cause.
 const FAILURE_BYTES: usize = 64 * 1024;

@@ -1,6 +1,6 @@
 //! `serviceParams` as HTTP understands them.
 
-use reqwest::Method;
+use http::Method;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 

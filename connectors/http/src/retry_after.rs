@@ -1,7 +1,7 @@
 //! `Retry-After`: seconds, or a date.
 
+use http::header::{DATE, HeaderMap, RETRY_AFTER};
 use jiff::fmt::rfc2822::DateTimeParser;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use starbridge_ports::{Clock, outside_wait, outside_wait_of};
 
 /// The seconds an answer asks to wait. A date counts from the answer's own `Date`, so that a wrong clock on either side does
@@ -36,7 +36,7 @@ fn in_form(form: &str, text: &str) -> Option<jiff::Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reqwest::header::HeaderValue;
+    use http::header::HeaderValue;
     use starbridge_fdl::time::Timestamp;
 
     struct Fixed(i64);

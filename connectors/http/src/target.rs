@@ -1,9 +1,9 @@
 //! The URL of a call: read, checked, and shown without what is nobody's business.
 
 use crate::Guard;
-use reqwest::Url;
 use starbridge_ports::Outcome;
 use std::net::{IpAddr, Ipv4Addr};
+use url::Url;
 
 /// Reads a target.
 pub(crate) fn parse(text: &str) -> Result<Url, Outcome> {

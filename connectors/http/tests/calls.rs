@@ -5,6 +5,7 @@ mod calls {
     mod connections;
     mod failures;
     mod guard;
+    mod informational;
     mod requests;
     mod secure;
     pub mod server;

@@ -1,6 +1,6 @@
 //! Calls over TLS.
 
-use super::server::{json, talk};
+use super::server::{Reply, json, talk};
 use super::setting::{failure, request, value};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
 /// A server with a certificate for `127.0.0.1` that nobody else trusts; answers its port and the certificate.
-async fn start() -> (u16, Vec<u8>) {
+async fn start(reply: Reply) -> (u16, Vec<u8>) {
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let certificate: CertificateDer<'static> = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -28,11 +28,11 @@ async fn start() -> (u16, Vec<u8>) {
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
+            let (acceptor, reply) = (acceptor.clone(), reply.clone());
             tokio::spawn(async move {
                 if let Ok(stream) = acceptor.accept(stream).await {
                     let (saw, _seen) = mpsc::unbounded_channel();
-                    talk(stream, json("{\"safe\": true}"), saw).await;
+                    talk(stream, reply, saw).await;
                 }
             });
         }
@@ -42,7 +42,7 @@ async fn start() -> (u16, Vec<u8>) {
 
 #[tokio::test]
 async fn a_trusted_certificate_is_enough() {
-    let (port, certificate) = start().await;
+    let (port, certificate) = start(json("{\"safe\": true}")).await;
     let connector = HttpConnector::new(HttpSettings {
         extra_roots: vec![certificate],
         ..HttpSettings::default()
@@ -53,7 +53,7 @@ async fn a_trusted_certificate_is_enough() {
 
 #[tokio::test]
 async fn a_stranger_is_not_believed() {
-    let (port, _) = start().await;
+    let (port, _) = start(json("{}")).await;
     let connector = HttpConnector::new(HttpSettings::default());
     let (error, cause, _) = failure(
         connector
@@ -65,4 +65,18 @@ async fn a_stranger_is_not_believed() {
         cause.starts_with(&format!("`https://127.0.0.1:{port}/pay`: TLS: ")),
         "{cause}"
     );
+}
+
+#[tokio::test]
+async fn informational_answers_are_counted_here_too() {
+    let endless = Reply::Endless(b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100));
+    let (port, certificate) = start(endless).await;
+    let connector = HttpConnector::new(HttpSettings {
+        extra_roots: vec![certificate],
+        ..HttpSettings::default()
+    });
+    let outcome = connector.call(request(&format!("https://127.0.0.1:{port}/"))).await;
+    let (error, cause, _) = failure(outcome);
+    assert_eq!(error, "HTTP.ConnectionFailed");
+    assert!(cause.contains("informational answers"), "{cause}");
 }

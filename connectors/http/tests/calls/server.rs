@@ -35,6 +35,8 @@ pub enum Reply {
     Silence,
     /// As many bytes of a body without announced length, in pieces, until the other side has enough.
     Flood(usize),
+    /// These bytes again and again, until the other side has enough.
+    Endless(Vec<u8>),
 }
 
 /// The server.
@@ -101,6 +103,10 @@ pub async fn talk(
             Reply::Silence => {}
             Reply::Flood(bytes) => {
                 flood(&mut stream, *bytes).await;
+                return;
+            }
+            Reply::Endless(bytes) => {
+                while stream.write_all(bytes).await.is_ok() {}
                 return;
             }
         }

@@ -1,0 +1,81 @@
+//! How connections are opened: to an address the guard permits, with TLS where the URL says so, within the time for it.
+
+use crate::lookup::GuardedLookup;
+use crate::stream::Stream;
+use http::Uri;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use rustls::ClientConfig;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower_service::Service;
+
+/// How long a connection is quiet before it is asked whether the other side is still there, and between two such questions.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// Questions without an answer after which the connection counts as lost.
+const KEEPALIVES: u32 = 3;
+/// How long what was sent may go without being acknowledged by the other machine.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// Opens connections.
+#[derive(Clone)]
+pub(crate) struct Dialer {
+    inner: HttpsConnector<HttpConnector<GuardedLookup>>,
+    within: Duration,
+}
+
+/// The time for opening a connection is over.
+#[derive(Debug)]
+pub(crate) struct NotInTime;
+
+impl std::fmt::Display for NotInTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no connection within the time for it")
+    }
+}
+
+impl Error for NotInTime {}
+
+impl Dialer {
+    /// Look-up, connecting and handshake have to be done `within` that time.
+    pub(crate) fn new(lookup: GuardedLookup, tls: ClientConfig, within: Duration) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(lookup);
+        tcp.enforce_http(false);
+        tcp.set_connect_timeout(Some(within));
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(KEEPALIVE));
+        tcp.set_keepalive_interval(Some(KEEPALIVE));
+        tcp.set_keepalive_retries(Some(KEEPALIVES));
+        #[cfg(target_os = "linux")]
+        tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        Self {
+            inner: HttpsConnector::from((tcp, tls)),
+            within,
+        }
+    }
+}
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl Service<Uri> for Dialer {
+    type Response = Stream;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        let opening = self.inner.call(target);
+        let within = self.within;
+        Box::pin(async move {
+            let opened = tokio::time::timeout(within, opening).await.map_err(|_| NotInTime)?;
+            Ok(Stream::new(opened?))
+        })
+    }
+}

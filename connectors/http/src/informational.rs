@@ -1,0 +1,75 @@
+//! Informational answers (`100 Continue`, `103 Early Hints`) that come before an answer: counted for each request, since a
+//! peer may send them without end.
+
+use crate::stream::Cut;
+use http::{Extensions, HeaderMap};
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Informational answers to one request.
+const ANSWERS: usize = 1000;
+/// Bytes of the headers of all of them.
+const BYTES: usize = 64 * 1024;
+
+/// What came before the answer to one request.
+#[derive(Default)]
+pub(crate) struct Informed {
+    answers: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// More came than may.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooMany;
+
+impl std::fmt::Display for TooMany {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "more than {ANSWERS} informational answers (1xx), or {} KiB of them, came before the answer",
+            BYTES / 1024
+        )
+    }
+}
+
+impl std::error::Error for TooMany {}
+
+impl Informed {
+    /// Whether no more came than may.
+    pub(crate) fn admit(&self) -> Result<(), TooMany> {
+        let many = self.answers.load(Ordering::Relaxed) > ANSWERS || self.bytes.load(Ordering::Relaxed) > BYTES;
+        if many { Err(TooMany) } else { Ok(()) }
+    }
+
+    fn add(&self, headers: &HeaderMap) {
+        let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes.sum(), Ordering::Relaxed);
+    }
+}
+
+/// Counts what comes before the answer to a request. If it is too much, the connection is cut.
+pub(crate) fn count(request: &mut http::Request<String>) -> Arc<Informed> {
+    let informed = Arc::new(Informed::default());
+    let connection = capture_connection(request);
+    let counted = informed.clone();
+    hyper::ext::on_informational(request, move |answer| {
+        counted.add(answer.headers());
+        if let Err(too_many) = counted.admit() {
+            cut(&connection, too_many);
+        }
+    });
+    informed
+}
+
+/// The caller of this reads the connection: whatever is read next fails.
+fn cut(connection: &CaptureConnection, reason: TooMany) {
+    let mut known = Extensions::new();
+    if let Some(connected) = connection.connection_metadata().as_ref() {
+        connected.get_extras(&mut known);
+    }
+    if let Some(cut) = known.get::<Cut>() {
+        cut.because(reason);
+    }
+}

@@ -63,8 +63,8 @@ impl Backoff {
     }
 }
 
-/// Failures in a row, and the pauses that follow them. Jitter is left out: who needs it has a chance to give, and asks
-/// [`Backoff::pause_after`].
+/// Failures in a row, and the pauses that follow them. These pauses have no jitter; [`Backoff::pause_after`] takes a random
+/// number for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
     backoff: Backoff,

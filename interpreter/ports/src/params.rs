@@ -19,7 +19,7 @@ pub struct ParamsTable<P: 'static> {
     pub body: Option<ReadParam<P>>,
 }
 
-impl<P: Default> ParamsTable<P> {
+impl<P: Default + 'static> ParamsTable<P> {
     /// Reads `serviceParams`; what is not given stays at its default. The failure is what the call comes to then.
     pub fn read(&self, params: Option<&Value>) -> Result<P, Outcome> {
         let mut read = P::default();

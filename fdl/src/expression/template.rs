@@ -99,7 +99,7 @@ impl Template {
     }
 
     /// The text with its parts filled in: a string as it is, another value as compact JSON. Nothing where one of them
-    /// finds nothing. Nothing is written before it is known not to be too large.
+    /// finds nothing. Nothing is written before it is known not to be too large, together with the place's other templates.
     pub fn render(&self, scope: &Scope<'_>) -> Result<Option<String>, Fault> {
         let mut found = Vec::with_capacity(self.pieces.len());
         let mut bytes = 0_usize;
@@ -110,7 +110,7 @@ impl Template {
             bytes = bytes.saturating_add(value.json_len());
             found.push(value);
         }
-        scope.budget.check_made(bytes)?;
+        scope.budget.write(bytes)?;
         let mut rendered = String::with_capacity(self.text.len().saturating_add(bytes));
         let mut found = found.into_iter();
         for piece in &self.pieces {

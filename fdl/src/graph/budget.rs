@@ -18,6 +18,9 @@ pub struct Budget {
     given: usize,
     left: Cell<usize>,
     bytes: usize,
+    /// Bytes that the texts of templates may have together, and those that are left.
+    text_bytes: usize,
+    texts_left: Cell<usize>,
 }
 
 /// There are no steps left.
@@ -28,11 +31,14 @@ impl Budget {
     /// The budget of a place that looks into data of so many bytes: what grows with the data alone always fits.
     pub fn new(limits: &Limits, data_bytes: usize) -> Self {
         let given = limits.evaluation_steps.saturating_add(data_bytes);
+        let text_bytes = limits.collection_bytes.saturating_add(limits.step_data_bytes);
         Self {
             given,
             left: Cell::new(given),
             // What a place may keep is checked there, more closely; this only keeps far larger from being written.
-            bytes: (limits.collection_bytes.saturating_mul(2)).saturating_add(limits.step_data_bytes),
+            bytes: text_bytes.saturating_add(limits.collection_bytes),
+            text_bytes,
+            texts_left: Cell::new(text_bytes),
         }
     }
 
@@ -42,6 +48,8 @@ impl Budget {
             given: usize::MAX,
             left: Cell::new(usize::MAX),
             bytes: usize::MAX,
+            text_bytes: usize::MAX,
+            texts_left: Cell::new(usize::MAX),
         }
     }
 
@@ -107,6 +115,20 @@ impl Budget {
     /// What was found for `what`, or the fault.
     pub fn within<T>(&self, what: &str, found: Result<T, Exhausted>) -> Result<T, Fault> {
         found.map_err(|Exhausted| self.exceeded(what))
+    }
+
+    /// Takes the bytes of a text that is about to be written. All texts of the place count together: each takes memory of its
+    /// own, where a value that is passed on takes none.
+    pub fn write(&self, bytes: usize) -> Result<(), Fault> {
+        let left = self.texts_left.get().checked_sub(bytes);
+        self.texts_left.set(left.unwrap_or(0));
+        left.map(drop).ok_or_else(|| {
+            let cause = format!(
+                "templates make texts of more than {} bytes together, which is the limit",
+                self.text_bytes
+            );
+            Fault::new(FaultKind::TooLarge, cause)
+        })
     }
 
     /// Whether what is made is not too large to be written down.

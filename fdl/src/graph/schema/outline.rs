@@ -60,23 +60,96 @@ pub(super) struct Sub {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Expression {
     weight: usize,
-    looks_around: bool,
+    looks: Looks,
+}
+
+/// How an expression looks around or back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Looks {
+    /// Not at all: one walk through the text.
+    #[default]
+    No,
+    /// Ahead, so many times, and only from the beginning of the text: as many walks.
+    FromBeginning(usize),
+    /// From anywhere: a walk for each place in the text.
+    Anywhere,
 }
 
 impl Expression {
     fn new(pattern: &str) -> Self {
-        let looks_around = pattern.contains("(?") || (1..=9).any(|group| pattern.contains(&format!("\\{group}")));
         Self {
             weight: weight(pattern),
-            looks_around,
+            looks: looks(pattern),
         }
     }
 
     pub(super) fn steps_for(self, bytes: usize) -> usize {
         let each = 1 + self.weight / 64;
-        let back = if self.looks_around { BACKTRACKING } else { 0 };
-        1 + back + bytes.saturating_mul(each) / 16
+        let walk = bytes.saturating_mul(each) / 16;
+        match self.looks {
+            Looks::No => 1 + walk,
+            Looks::FromBeginning(times) => (1 + BACKTRACKING).saturating_add(walk.saturating_mul(1 + times)),
+            Looks::Anywhere => (1 + BACKTRACKING).saturating_add(walk.saturating_mul(1 + bytes)),
+        }
     }
+}
+
+fn looks(pattern: &str) -> Looks {
+    if !looks_around(pattern) {
+        return Looks::No;
+    }
+    // `^(?=…)(?!…)…`, the usual form of a rule for passwords.
+    let mut times = 0;
+    let mut rest = pattern.strip_prefix('^').unwrap_or_default();
+    while rest.starts_with("(?=") || rest.starts_with("(?!") {
+        let Some((inside, after)) = rest.get(3..).and_then(group) else {
+            break;
+        };
+        if looks_around(inside) || after.starts_with(['*', '+', '?', '{']) {
+            return Looks::Anywhere;
+        }
+        times += 1;
+        rest = after;
+    }
+    match times == 0 || looks_around(rest) {
+        true => Looks::Anywhere,
+        false => Looks::FromBeginning(times),
+    }
+}
+
+/// Whether something in an expression is more than a group, flags, a class or a repetition.
+fn looks_around(pattern: &str) -> bool {
+    let is_plain = |after: &str| {
+        let after_flags = after.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '-');
+        match after_flags.strip_prefix('<') {
+            Some(name) => !name.starts_with(['=', '!']),
+            None => after_flags.starts_with([':', ')']),
+        }
+    };
+    let grouped = pattern.split("(?").skip(1).any(|after| !is_plain(after));
+    grouped || pattern.contains("\\k") || (1..=9).any(|group| pattern.contains(&format!("\\{group}")))
+}
+
+/// What stands in a group that has begun, and what comes after it. Nothing where classes or escapes hide its end.
+fn group(text: &str) -> Option<(&str, &str)> {
+    let (mut open, mut escaped, mut in_class) = (1_usize, false, false);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '[' if in_class => return None,
+            '[' => in_class = true,
+            ']' => in_class = false,
+            _ if in_class => {}
+            '(' => open += 1,
+            ')' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return Some((text.get(..at)?, text.get(at + 1..)?));
+        }
+    }
+    None
 }
 
 /// About how many characters an expression matches one by one, once its repetitions are written out.

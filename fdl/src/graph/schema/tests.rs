@@ -123,6 +123,43 @@ fn keywords_take_as_many_steps_as_they_need() {
 }
 
 #[test]
+fn a_pattern_that_looks_ahead_from_anywhere_takes_a_walk_for_each_place() {
+    let steps_of = |pattern: &str, bytes: usize| steps(&json!({ "pattern": pattern }), &json!("a".repeat(bytes)));
+    let quadratic = [
+        "(?=.*[0-9])(?=.*[a-z])",
+        "(?=.*[0-9])x",
+        "^(a(?=.*b))*",
+        "^.*(?=.*x)y",
+        "^(?=(?:.(?=.*x))*)",
+        "^(?=.*x)*",
+        "^(?=.*x)a|(?=.*y)b",
+        "(a*)*\\1b",
+        "(?<=a.*)b",
+        "^(?=[[])(?=.*x)",
+    ];
+    for pattern in quadratic {
+        let (short, long) = (steps_of(pattern, 1_000), steps_of(pattern, 10_000));
+        assert!(long > 50 * short / 2 && long > 5_000_000, "{pattern}: {short} {long}");
+    }
+    let linear = [
+        "^(?=.*[0-9])(?=.*[a-z]).{8,64}$",
+        "^(?!.*\\))(?=[^)]*a)x",
+        "^(?=.*(?:ab|c))x",
+        "(?:ab)+",
+        "(?i)(?<name>a)(?P<other>b)(?s-m:.)",
+    ];
+    for pattern in linear {
+        let (short, long) = (steps_of(pattern, 10_000), steps_of(pattern, 100_000));
+        assert!(long < 11 * short && long < 1_000_000, "{pattern}: {short} {long}");
+    }
+    let schema = compiled(&json!({"pattern": "(?=.*[0-9])(?=.*[a-z])"})).unwrap();
+    let budget = |bytes| Budget::new(&Limits::default(), bytes);
+    let misfits = |bytes: usize| schema.misfits(&Value::from("a".repeat(bytes)), &budget(bytes));
+    assert!(misfits(500).is_ok_and(|misfits| misfits.len() == 1));
+    assert_eq!(misfits(20_000), Err(Exhausted));
+}
+
+#[test]
 fn unevaluated_members_are_found_anew_at_each_level() {
     let levels = |depth| {
         (0..depth).fold(

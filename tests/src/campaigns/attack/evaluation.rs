@@ -69,6 +69,19 @@ pub(super) const TRIES: &[Try] = &[
         },
     ),
     Try::quick(
+        "evaluation/templates",
+        "1,000 templates with 3 times a text of 200 KB each",
+        BOUND,
+        |ground| {
+            let template = "{$input.s}".repeat(3);
+            let mappings: Vec<Value> = (0..1_000)
+                .map(|n| json!({"target": format!("t{n}"), "template": template}))
+                .collect();
+            let step = json!({"type": "pass", "name": "a", "outputMappings": mappings});
+            Box::pin(evaluates(ground, json!([step]), json!({"s": "x".repeat(200_000)})))
+        },
+    ),
+    Try::quick(
         "evaluation/parameters",
         "such paths among a task's parameters",
         BOUND,
@@ -145,6 +158,15 @@ pub(super) const TRIES: &[Try] = &[
         |ground| {
             let schema = json!({"type": "object", "properties": {"a": {"pattern": "^(a|aa)+\\1$"}}});
             Box::pin(with_schema(ground, schema, json!({"a": "a".repeat(50_000)})))
+        },
+    ),
+    Try::quick(
+        "evaluation/schema-looks-ahead",
+        "an `inputSchema` with a pattern that looks ahead from each place",
+        BOUND,
+        |ground| {
+            let schema = json!({"type": "object", "properties": {"a": {"pattern": "(?=.*[0-9])(?=.*[a-z])"}}});
+            Box::pin(with_schema(ground, schema, json!({"a": "a".repeat(200_000)})))
         },
     ),
     Try::quick(

@@ -8,6 +8,7 @@ pub mod described;
 pub mod escaping;
 pub mod exported;
 pub mod further;
+pub mod large;
 pub mod local;
 pub mod node;
 pub mod notify;

@@ -1,7 +1,9 @@
 //! The HTTP API: requests in, answers out. It decides nothing about flows; a node does.
 
 mod access;
+mod answers;
 mod body;
+mod budget;
 mod connections;
 mod openapi;
 mod reading;
@@ -10,12 +12,14 @@ mod routes;
 mod shapes;
 
 pub use access::{Access, Scope, TokenHash, access_of};
+pub use answers::AnswerSettings;
 pub use body::BodySettings;
 pub use connections::{ConnectionSettings, LEAVING, RESERVE};
 pub use openapi::openapi;
 pub use shapes::execution as execution_shape;
 
 use access::Limiter;
+use answers::Answers;
 use axum::Router;
 use body::Bodies;
 use starbridge_kit::config::Network;
@@ -41,6 +45,8 @@ pub struct ServerSettings {
     pub connections: ConnectionSettings,
     /// What bodies of requests may take.
     pub bodies: BodySettings,
+    /// What answers may take.
+    pub answers: AnswerSettings,
 }
 
 /// What handlers work with.
@@ -53,6 +59,7 @@ struct App {
     limiter: Arc<Limiter>,
     draining: Arc<AtomicBool>,
     bodies: Arc<Bodies>,
+    answers: Arc<Answers>,
     /// Bytes of the largest body, and of the largest report.
     largest_body: usize,
     largest_report: usize,
@@ -69,6 +76,7 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         largest_body: routes::largest_body(node.limits()),
         largest_report: reports::largest(node.limits()),
         bodies: Bodies::new(settings.bodies),
+        answers: Answers::new(settings.answers),
         node,
         access: Arc::new(settings.access),
         hosts: Arc::new(settings.hosts),

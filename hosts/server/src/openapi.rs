@@ -2,13 +2,17 @@
 
 use crate::routes::{ROUTES, Route};
 use crate::shapes;
+use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 
 /// `GET /v1/openapi.json`
 pub async fn answer() -> Response {
-    shapes::json(StatusCode::OK, openapi().to_string())
+    // Anybody may ask for it, as often as they like.
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| openapi().to_string().into());
+    shapes::json(StatusCode::OK, DOCUMENT.clone())
 }
 
 /// The document (OpenAPI 3.1).

@@ -9,6 +9,7 @@ mod schedules;
 mod service;
 
 use crate::access::{self, Scope};
+use crate::answers::aside;
 use crate::{App, openapi, reports};
 use axum::Router;
 use axum::http::StatusCode;
@@ -16,10 +17,8 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use starbridge_fdl::limits::Limits;
 use starbridge_kit::callbacks::{self, Client, HandedIn, Reports};
-use starbridge_kit::node::Node;
 use starbridge_kit::problem::Problem;
 use starbridge_runtime::Report;
-use std::sync::Arc;
 
 /// A route.
 pub struct Route {
@@ -82,22 +81,6 @@ pub fn router(app: App) -> Router {
             let detail = "this can't be done here: /v1/openapi.json lists what can";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", detail)
         })
-}
-
-/// Work that reads much leaves the threads that answer requests alone.
-async fn aside<T: Send + 'static>(
-    node: &Arc<Node>,
-    work: impl FnOnce(&Node) -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let node = node.clone();
-    let done = tokio::task::spawn_blocking(move || work(&node)).await;
-    done.map_err(|_| {
-        Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Internal",
-            "the request could not be carried out",
-        )
-    })
 }
 
 const PAGE: &[(&str, &str)] = &[

@@ -2,6 +2,8 @@
 
 #[path = "api/access.rs"]
 mod access;
+#[path = "api/answers.rs"]
+mod answers;
 #[path = "api/bodies.rs"]
 mod bodies;
 #[path = "api/browsers.rs"]

@@ -9,7 +9,7 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{Event, EventId, State, history};
+use starbridge_machine::{Event, State, history};
 use starbridge_simulator::{
     Case, Crash, FlowSource, Flows, Interruption, Moment, Outcome, Rehearsal, TestFile, compare,
 };

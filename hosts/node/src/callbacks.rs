@@ -1,5 +1,6 @@
 //! Reports by token over HTTP (section "tasks"): for a listener of one process and for a server alike.
 
+use crate::large;
 use crate::node::NotTaken;
 use crate::problem::{Answer, Problem, whole};
 use axum::body::Bytes;
@@ -136,7 +137,9 @@ async fn report<R: Reports>(
     Path((token, verb)): Path<(String, String)>,
     body: Result<Bytes, BytesRejection>,
 ) -> Answer<StatusCode> {
-    let report = read_report(&verb, &whole(body)?).map_err(bad_report)?;
+    let body = whole(body)?;
+    let report = large::work(body.len(), move || read_report(&verb, &body)).await?;
+    let report = report.map_err(bad_report)?;
     answer(reply(reports.hand_in(token, report).await).await)
 }
 
@@ -147,11 +150,16 @@ async fn batch<R: Reports>(
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
     let from = from.map(|Extension(client)| client);
-    let entries = serde_json::from_slice::<Object>(&whole(body)?)
-        .ok()
-        .and_then(|body| body.get("reports")?.as_array().cloned());
+    let body = whole(body)?;
+    let size = body.len();
+    let reading = move || {
+        let read = serde_json::from_slice::<Object>(&body).ok();
+        read.and_then(|body| body.get("reports")?.as_array().cloned())
+    };
+    let entries = large::work(size, reading).await?;
     let entries = entries.ok_or_else(|| bad_report("expected `{\"reports\": [...]}`"))?;
     if entries.len() > BATCH {
+        large::discard(size, entries);
         let detail = format!("a batch has at most {BATCH} reports");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "TooManyReports", detail));
     }
@@ -165,6 +173,7 @@ async fn batch<R: Reports>(
             Err(detail) => Err(bad_report(detail)),
         });
     }
+    large::discard(size, entries);
     let mut results = Vec::new();
     for report in under_way {
         let answered = match report {

@@ -91,6 +91,8 @@ pub struct ServerConfig {
     pub write_seconds: u64,
     /// Bytes of all bodies under way, and of the values read from them.
     pub body_bytes_in_flight: usize,
+    /// Bytes of all answers under way that are not small.
+    pub answer_bytes_in_flight: usize,
     /// Seconds that calls in flight are given to end when it is stopped.
     pub drain_seconds: u64,
     /// What task tokens are signed with: `secret://NAME`; empty: a key that is kept in the store.
@@ -201,6 +203,7 @@ impl Default for ServerConfig {
             idle_seconds: 60,
             write_seconds: 30,
             body_bytes_in_flight: 512 * 1024 * 1024,
+            answer_bytes_in_flight: 256 * 1024 * 1024,
             drain_seconds: 10,
             token_key: String::new(),
             waiters: 20_000,

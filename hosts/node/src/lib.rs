@@ -9,6 +9,7 @@ pub mod escaping;
 pub mod exported;
 mod flow_loading;
 pub mod further;
+pub mod large;
 pub mod local;
 pub mod node;
 pub mod notify;

@@ -27,7 +27,7 @@ pub use flows::{PutError, PutFlow};
 pub use following::{FollowError, Follower, Heard};
 pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use keys::{read_keys, token_keys};
-pub use looking::{LookError, Looked};
+pub use looking::{Kept, KeptEvents, LookError, Looked};
 pub use notifying::ShownTarget;
 pub use places::{NoPlace, Place};
 pub use queues::{Buried, ShownQueue};

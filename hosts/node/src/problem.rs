@@ -1,5 +1,6 @@
 //! Errors as RFC 9457 has them, with a stable code.
 
+use crate::large::NotDone;
 use crate::node::{FollowError, LookError, NoPlace, NotTaken};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -68,6 +69,12 @@ impl Problem {
     pub fn stopping() -> Self {
         let detail = "the server is stopping: try again later";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "Stopping", detail)
+    }
+
+    /// The server could not do it, and it is not the request's fault.
+    pub fn not_done() -> Self {
+        let detail = "the request could not be carried out";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", detail)
     }
 
     /// Says more.
@@ -187,6 +194,12 @@ impl From<NotTaken> for Problem {
             NotTaken::Stopping => Self::stopping(),
             NotTaken::Busy => Self::busy(),
         }
+    }
+}
+
+impl From<NotDone> for Problem {
+    fn from(_: NotDone) -> Self {
+        Self::not_done()
     }
 }
 

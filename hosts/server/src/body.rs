@@ -1,6 +1,7 @@
 //! Bodies of requests: read once their sender is known, as fast as they come, and all together within a budget.
 
 use crate::App;
+use crate::budget::{Budget, Due, PART, Share};
 use crate::connections::Watch;
 use crate::reading;
 use axum::body::{Body, Bytes, HttpBody};
@@ -8,10 +9,10 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use starbridge_fdl::value::{Object, ReadError, Value};
+use starbridge_node::large::{self, SMALL};
 use starbridge_node::problem::{Answer, Problem};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -35,18 +36,13 @@ impl Default for BodySettings {
 
 /// Bytes a second that a body must come with, after the time it may pause.
 const SLOWEST: u64 = 4 * 1024;
-/// Of the budget, one part in so many is kept for small bodies, and strangers get no more than such a part.
-const PART: usize = 8;
-/// Bytes of a small body.
-const SMALL: usize = 64 * 1024;
-
 /// All bodies under way.
 #[derive(Debug)]
 pub struct Bodies {
-    settings: BodySettings,
-    held: AtomicUsize,
-    /// Of those, bytes of who has not shown a token.
-    strangers: AtomicUsize,
+    silence: Duration,
+    all: Arc<Budget>,
+    /// Of who has not shown a token.
+    strangers: Arc<Budget>,
 }
 
 /// Whose a body is.
@@ -61,77 +57,47 @@ pub enum Sender {
 /// Bytes that are counted until this is dropped.
 #[derive(Debug)]
 pub struct Charge {
-    bodies: Arc<Bodies>,
-    sender: Sender,
-    bytes: usize,
+    share: Share,
+    /// The same bytes among those of strangers.
+    stranger: Option<Share>,
 }
 
 impl Bodies {
     /// With nothing under way.
     pub fn new(settings: BodySettings) -> Arc<Self> {
         Arc::new(Self {
-            settings,
-            held: AtomicUsize::new(0),
-            strangers: AtomicUsize::new(0),
+            silence: settings.silence,
+            all: Budget::new(settings.in_flight),
+            strangers: Budget::new(settings.in_flight / PART),
         })
     }
 
     /// A count of nothing yet.
-    fn charge(self: &Arc<Self>, sender: Sender) -> Charge {
+    fn charge(&self, sender: Sender) -> Charge {
         Charge {
-            bodies: self.clone(),
-            sender,
-            bytes: 0,
+            share: self.all.share(),
+            stranger: (sender == Sender::Unknown).then(|| self.strangers.share()),
         }
     }
-}
-
-/// Adds, if that leaves a count within a bound.
-fn add(count: &AtomicUsize, bytes: usize, most: usize) -> bool {
-    let more = |held: usize| held.checked_add(bytes).filter(|held| *held <= most);
-    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 impl Charge {
     /// Counts so many in all.
     pub fn set(&mut self, bytes: usize) -> Answer<()> {
-        if bytes > self.bytes {
-            self.grow(bytes)?;
-        } else {
-            self.give_back(self.bytes - bytes);
-        }
-        self.bytes = bytes;
-        Ok(())
-    }
-
-    fn grow(&self, bytes: usize) -> Answer<()> {
-        let more = bytes - self.bytes;
-        let all = self.bodies.settings.in_flight;
-        let most = if bytes > SMALL { all - all / PART } else { all };
-        let known = self.sender == Sender::Known;
-        // One that is alone may have all there is, so that whatever is allowed by itself gets through at some time.
-        let alone = known && self.bodies.held.load(Ordering::Relaxed) == self.bytes;
-        if !add(&self.bodies.held, more, if alone { usize::MAX } else { most }) {
+        let before = self.share.bytes();
+        if let Some(stranger) = &mut self.stranger
+            && !stranger.set(bytes, Due::Strict)
+        {
             return Err(full());
         }
-        if !known && !add(&self.bodies.strangers, more, all / PART) {
-            self.bodies.held.fetch_sub(more, Ordering::Relaxed);
-            return Err(full());
+        let due = if bytes > SMALL { Due::Common } else { Due::Whole };
+        if self.share.set(bytes, due) {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.bodies.held.fetch_sub(bytes, Ordering::Relaxed);
-        if self.sender == Sender::Unknown {
-            self.bodies.strangers.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(stranger) = &mut self.stranger {
+            stranger.force(before);
         }
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.give_back(self.bytes);
+        Err(full())
     }
 }
 
@@ -161,13 +127,17 @@ fn too_slow() -> Problem {
 /// A body that came whole, and what is counted for it as long as its request is dealt with.
 pub struct Sent {
     bytes: Bytes,
-    charge: Charge,
+    /// How many bytes came.
+    length: usize,
+    charge: Option<Charge>,
+    /// What was read from it: the last who has it, so that it is dropped where that holds up nobody.
+    value: Value,
 }
 
 impl Sent {
     /// Its bytes, and what they count for.
-    pub fn into_parts(self) -> (Bytes, Charge) {
-        (self.bytes, self.charge)
+    pub fn into_parts(mut self) -> (Bytes, Option<Charge>) {
+        (self.take(), self.charge.take())
     }
 
     /// Its bytes, which still count.
@@ -175,12 +145,17 @@ impl Sent {
         std::mem::take(&mut self.bytes)
     }
 
+    /// How many bytes came.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// Its members. Without a body there are none; members that are not known are refused.
-    pub fn read(&mut self, known: &'static [&'static str]) -> Answer<reading::Body> {
+    pub async fn read(&mut self, known: &'static [&'static str]) -> Answer<reading::Body> {
         if self.bytes.is_empty() {
             return reading::Body::of(Object::new(), known);
         }
-        match self.parse("the body is no JSON object")? {
+        match self.parse("the body is no JSON object").await? {
             Value::Object(members) => reading::Body::of(members, known),
             other => Err(Problem::bad(format!(
                 "the body is no JSON object: expected an object, found {}",
@@ -190,24 +165,43 @@ impl Sent {
     }
 
     /// Its value.
-    pub fn value(&mut self) -> Answer<Value> {
-        self.parse("the body is no JSON")
+    pub async fn value(&mut self) -> Answer<Value> {
+        self.parse("the body is no JSON").await
     }
 
     /// Reads the value in place of the bytes. What it takes in memory counts, while it grows beside them.
-    fn parse(&mut self, wrong: &str) -> Answer<Value> {
+    async fn parse(&mut self, wrong: &str) -> Answer<Value> {
         let bytes = self.take();
-        let charge = &mut self.charge;
-        let limit = Value::most_memory(bytes.len());
-        let read = Value::read_counted(&bytes, limit, |value| charge.set(bytes.len() + value).is_ok());
+        let mut charge = self.charge.take();
+        let reading = move || {
+            let limit = Value::most_memory(bytes.len());
+            let room = |value: usize| match &mut charge {
+                Some(charge) => charge.set(bytes.len() + value).is_ok(),
+                None => true,
+            };
+            let read = Value::read_counted(&bytes, limit, room);
+            (read, bytes, charge)
+        };
+        let (read, bytes, charge) = large::work(self.length, reading).await?;
+        self.charge = charge;
         let (value, size) = read.map_err(|error| match error {
             ReadError::NoRoom => full(),
             ReadError::Syntax(error) => Problem::bad(format!("{wrong}: {error}")),
             ReadError::TooLarge { limit } => too_many_values(limit),
         })?;
         drop(bytes);
-        charge.set(size)?;
+        if let Some(charge) = &mut self.charge {
+            charge.set(size)?;
+        }
+        self.value = value.clone();
         Ok(value)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let value = std::mem::take(&mut self.value);
+        large::discard(value.json_len(), (value, self.charge.take()));
     }
 }
 
@@ -232,7 +226,7 @@ pub async fn receive(body: Body, limit: usize, bodies: &Arc<Bodies>, sender: Sen
         .and_then(|bytes| usize::try_from(bytes).ok())
         .unwrap_or(limit);
     let mut charge = bodies.charge(sender);
-    let mut pace = Pace::new(bodies.settings.silence);
+    let mut pace = Pace::new(bodies.silence);
     let mut first = Bytes::new();
     let mut gathered: Vec<u8> = Vec::new();
     while let Some(data) = pace.next(&mut body).await? {
@@ -258,7 +252,12 @@ pub async fn receive(body: Body, limit: usize, bodies: &Arc<Bodies>, sender: Sen
     } else {
         Bytes::from(gathered)
     };
-    Ok(Sent { bytes, charge })
+    Ok(Sent {
+        length: bytes.len(),
+        bytes,
+        charge: Some(charge),
+        value: Value::Null,
+    })
 }
 
 /// How fast a body comes.

@@ -1,7 +1,9 @@
 //! The HTTP API: requests in, answers out. It decides nothing about flows; a node does.
 
 mod access;
+mod answers;
 mod body;
+mod budget;
 mod connections;
 mod openapi;
 mod reading;
@@ -12,6 +14,7 @@ mod scope;
 mod shapes;
 
 pub use access::{Access, TokenHash, access_of};
+pub use answers::AnswerSettings;
 pub use body::BodySettings;
 pub use connections::{ConnectionSettings, LEAVING, RESERVE};
 pub use openapi::openapi;
@@ -19,6 +22,7 @@ pub use scope::Scope;
 pub use shapes::execution as execution_shape;
 
 use access::Limiter;
+use answers::Answers;
 use axum::Router;
 use body::Bodies;
 use starbridge_node::config::Network;
@@ -44,6 +48,8 @@ pub struct ServerSettings {
     pub connections: ConnectionSettings,
     /// What bodies of requests may take.
     pub bodies: BodySettings,
+    /// What answers may take.
+    pub answers: AnswerSettings,
 }
 
 /// What handlers work with.
@@ -56,11 +62,12 @@ struct App {
     limiter: Arc<Limiter>,
     draining: Arc<AtomicBool>,
     bodies: Arc<Bodies>,
+    answers: Arc<Answers>,
     /// Bytes of the largest body, and of the largest report.
     largest_body: usize,
     largest_report: usize,
     /// The description of the API.
-    openapi: Arc<str>,
+    openapi: axum::body::Bytes,
 }
 
 /// The API as a service, for hosts that get requests in ways of their own. Each request needs an extension
@@ -75,6 +82,7 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
         largest_report: reports::largest(node.limits()),
         openapi: openapi().to_string().into(),
         bodies: Bodies::new(settings.bodies),
+        answers: Answers::new(settings.answers),
         node,
         access: Arc::new(settings.access),
         hosts: Arc::new(settings.hosts),

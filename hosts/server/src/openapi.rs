@@ -5,7 +5,6 @@ mod schemas;
 use crate::routes::{ROUTES, Route};
 use schemas::{reference, schemas};
 use serde_json::{Map, Value, json};
-use starbridge_runtime::QueueSettings;
 
 /// The document (OpenAPI 3.1).
 pub fn openapi() -> Value {

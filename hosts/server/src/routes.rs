@@ -9,13 +9,10 @@ mod schedules;
 mod service;
 
 use crate::App;
+use crate::answers::aside;
 use crate::scope::Scope;
-use axum::http::StatusCode;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use starbridge_fdl::limits::Limits;
-use starbridge_node::node::Node;
-use starbridge_node::problem::Problem;
-use std::sync::Arc;
 
 /// A route.
 pub struct Route {
@@ -43,22 +40,6 @@ const ENVELOPE: usize = 64 * 1024;
 /// Bytes the body of a request may have.
 pub fn largest_body(limits: &Limits) -> usize {
     limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE
-}
-
-/// Work that reads much leaves the threads that answer requests alone.
-async fn aside<T: Send + 'static>(
-    node: &Arc<Node>,
-    work: impl FnOnce(&Node) -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let node = node.clone();
-    let done = tokio::task::spawn_blocking(move || work(&node)).await;
-    done.map_err(|_| {
-        Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Internal",
-            "the request could not be carried out",
-        )
-    })
 }
 
 const PAGE: &[(&str, &str)] = &[

@@ -1,5 +1,6 @@
 //! The shapes answers have.
 
+use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_fdl::value::{Object, Value};
@@ -10,17 +11,12 @@ use starbridge_runtime::Snapshot;
 const PRIORITY: u32 = 5;
 
 /// An answer of JSON.
-pub fn json(status: StatusCode, body: String) -> Response {
-    let mut response = (status, body).into_response();
+pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = (status, body.into()).into_response();
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
-}
-
-/// An answer of a value.
-pub fn value(status: StatusCode, value: &Value) -> Response {
-    json(status, value.to_json())
 }
 
 /// `{"items": …, "next": …}`; `next` is null on the last page.

@@ -2,6 +2,8 @@
 
 #[path = "api/access.rs"]
 mod access;
+#[path = "api/answers.rs"]
+mod answers;
 #[path = "api/aside.rs"]
 mod aside;
 #[path = "api/bodies.rs"]

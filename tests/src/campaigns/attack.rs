@@ -1,6 +1,7 @@
 //! What a hostile neighbour tries, against a real server over its sockets, files and signals. Each try has a server and a folder of
 //! its own, a bound that says what is allowed, and a deadline; what was seen decides whether it held.
 
+mod answers;
 mod bodies;
 mod browser;
 mod children;
@@ -124,12 +125,13 @@ impl Try {
     }
 }
 
-const AREAS: [&[Try]; 14] = [
+const AREAS: [&[Try]; 15] = [
     references::TRIES,
     browser::TRIES,
     limiter::TRIES,
     connections::TRIES,
     bodies::TRIES,
+    answers::TRIES,
     evaluation::TRIES,
     poison::TRIES,
     waiters::TRIES,

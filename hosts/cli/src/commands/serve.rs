@@ -17,7 +17,9 @@ use starbridge_node::node::{Node, NodeError, discard_token_keys, rotate_token_ke
 use starbridge_node::stores::{in_memory, open_to_serve};
 use starbridge_node::system::reason;
 use starbridge_ports::{Store, StoreError};
-use starbridge_server::{BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of};
+use starbridge_server::{
+    AnswerSettings, BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -193,6 +195,9 @@ async fn bind(config: &Config, files: Files, output: Output) -> Result<Server, E
         bodies: BodySettings {
             in_flight: config.server.body_bytes_in_flight,
             silence: Duration::from_secs(config.server.body_seconds),
+        },
+        answers: AnswerSettings {
+            in_flight: config.server.answer_bytes_in_flight,
         },
     };
     let server = Server::bind(config.server.listen, settings).await;

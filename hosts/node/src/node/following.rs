@@ -4,11 +4,13 @@ use super::chunks::Chunk;
 use super::places::{NoPlace, Place};
 use super::watching::{Edge, Watch};
 use super::{LookError, Looked, Node};
+use crate::large;
 use axum::body::Bytes;
+use starbridge_fdl::graph::Flow;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::EventId;
 use starbridge_machine::history::write_event;
-use starbridge_ports::StoreError;
+use starbridge_ports::{StoreError, Turn};
 use starbridge_runtime::read_stored;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -84,6 +86,12 @@ impl Follower {
         self.watch.feed().edge(turns, SWEEP)
     }
 
+    /// Bytes of what comes next, as far as it was read already.
+    pub fn at_hand(&self) -> usize {
+        let read = self.read.clone().or_else(|| self.watch.at_hand(self.next));
+        read.map_or(0, |chunk| chunk.from(self.next).len())
+    }
+
     /// What comes next. Waits for it no longer than it takes to show that the connection is still there.
     pub async fn heard(&mut self) -> Looked<Heard> {
         loop {
@@ -134,11 +142,15 @@ impl Follower {
             .await
             .map_err(|error| stopping(error.to_string()))?;
         let reading = tokio::task::spawn_blocking(move || {
-            let read = node.read_chunk(&execution, from);
-            drop(permit);
-            read
+            let kept = node.kept_chunk(execution, from);
+            (kept, permit)
         });
-        let read = reading.await.map_err(|error| stopping(error.to_string()))??;
+        let (kept, _permit) = reading.await.map_err(|error| stopping(error.to_string()))?;
+        let kept = kept?;
+        let read = large::work(kept.bytes(), move || kept.read());
+        let read = read
+            .await
+            .map_err(|_| stopping("nothing can be read any more".to_owned()))??;
         if let Some(ended) = read.end {
             feed.set_edge(Edge {
                 next: read.chunk.next(),
@@ -162,22 +174,49 @@ struct Read {
     end: Option<bool>,
 }
 
+/// Events that come next, as the store keeps them.
+struct KeptChunk {
+    execution: Text,
+    flow: Arc<Flow>,
+    from: u64,
+    turns: Vec<Turn>,
+    /// Whether the execution had ended before.
+    ended: bool,
+}
+
 impl Node {
-    /// Reads the events from that one on.
-    fn read_chunk(&self, id: &str, from: u64) -> Looked<Read> {
+    /// The events from that one on.
+    fn kept_chunk(&self, execution: Text, from: u64) -> Looked<KeptChunk> {
         // The record first: if it has ended by then, all its events are there.
-        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
-        let flow = self.flow_of(id, &record)?;
+        let record = self.store.record(&execution)?.ok_or(LookError::NoSuchExecution)?;
+        let flow = self.flow_of(&execution, &record)?;
+        let turns = self.store.turns(&execution, EventId(from), TOGETHER, false)?;
+        Ok(KeptChunk {
+            execution,
+            flow,
+            from,
+            turns,
+            ended: record.ended.is_some(),
+        })
+    }
+}
+
+impl KeptChunk {
+    fn bytes(&self) -> usize {
+        self.turns.iter().map(|turn| turn.text.len()).sum()
+    }
+
+    fn read(self) -> Looked<Read> {
         let (mut text, mut ends) = (String::new(), Vec::new());
         let mut whole = true;
-        for turn in self.store.turns(id, EventId(from), TOGETHER, false)? {
-            let events = read_stored(&flow, id, &turn)?;
-            for event in events.iter().filter(|event| event.id.0 >= from) {
+        'turns: for turn in self.turns {
+            let events = read_stored(&self.flow, &self.execution, &turn)?;
+            for event in events.iter().filter(|event| event.id.0 >= self.from) {
                 whole = ends.len() < TOGETHER as usize && text.len() < CHUNK_BYTES;
                 if !whole {
-                    break;
+                    break 'turns;
                 }
-                let data = Value::from(write_event(&flow, event)).to_json();
+                let data = Value::from(write_event(&self.flow, event)).to_json();
                 // Writing to a string can't fail.
                 let _ = write!(text, "id: {}\ndata: {data}\n\n", event.id);
                 ends.push(text.len());
@@ -186,8 +225,8 @@ impl Node {
         // So many were asked for: there may be more.
         whole &= ends.len() < TOGETHER as usize;
         Ok(Read {
-            chunk: Chunk::new(from, text.into_bytes(), ends),
-            end: whole.then_some(record.ended.is_some()),
+            chunk: Chunk::new(self.from, text.into_bytes(), ends),
+            end: whole.then_some(self.ended),
         })
     }
 }

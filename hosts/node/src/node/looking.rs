@@ -42,33 +42,112 @@ impl std::fmt::Display for LookError {
 
 impl std::error::Error for LookError {}
 
+/// An execution as the store keeps it: how large its data are is known before they are read.
+#[derive(Debug)]
+pub struct Kept {
+    /// Its id.
+    pub execution: Text,
+    /// What is known of it without its history.
+    pub record: Record,
+    flow: Arc<Flow>,
+    first: Option<Turn>,
+    /// Its last turn, if that is another.
+    last: Option<Turn>,
+}
+
+impl Kept {
+    /// Bytes that are to be read.
+    pub fn bytes(&self) -> usize {
+        let turns = self.first.iter().chain(&self.last);
+        turns.map(|turn| turn.text.len()).sum()
+    }
+
+    /// Reads its data.
+    pub fn snapshot(self) -> Looked<Snapshot> {
+        let (input, output) = self.data()?;
+        Ok(Snapshot {
+            execution: self.execution,
+            record: self.record,
+            input,
+            output,
+        })
+    }
+
+    /// Whether it was started with that input.
+    pub fn has_input(&self, input: &Object) -> Looked<bool> {
+        Ok(self.data()?.0 == *input)
+    }
+
+    fn data(&self) -> Looked<(Object, Option<Object>)> {
+        let (mut input, mut output) = (None, None);
+        for turn in self.first.iter().chain(&self.last) {
+            // One that goes on from the end of another has another's output in its first turn.
+            output = None;
+            for event in read_stored(&self.flow, &self.execution, turn)? {
+                match event.detail {
+                    Detail::ExecutionStarted(started) if input.is_none() => input = Some(started.input),
+                    Detail::ExecutionSucceeded { output: last } => output = Some(last),
+                    _ => {}
+                }
+            }
+        }
+        Ok((input.unwrap_or_default(), output))
+    }
+}
+
+/// Events of an execution as the store keeps them: how large they are is known before they are read.
+#[derive(Debug)]
+pub struct KeptEvents {
+    execution: Text,
+    flow: Arc<Flow>,
+    turns: Vec<Turn>,
+    from: EventId,
+    limit: usize,
+    backwards: bool,
+}
+
+impl KeptEvents {
+    /// Bytes that are to be read.
+    pub fn bytes(&self) -> usize {
+        self.turns.iter().map(|turn| turn.text.len()).sum()
+    }
+
+    /// Reads them: in the form of section "history".
+    pub fn read(self) -> Looked<Vec<Object>> {
+        let mut events = Vec::new();
+        for turn in self.turns {
+            let mut turn = read_stored(&self.flow, &self.execution, &turn)?;
+            if self.backwards {
+                turn.reverse();
+                turn.retain(|event| event.id <= self.from);
+            } else {
+                turn.retain(|event| event.id >= self.from);
+            }
+            let left = self.limit.saturating_sub(events.len());
+            events.extend(turn.iter().take(left).map(|event| write_event(&self.flow, event)));
+        }
+        Ok(events)
+    }
+}
+
 impl Node {
     /// An execution.
     pub fn execution(&self, id: &str) -> Looked<Snapshot> {
+        self.kept(id)?.snapshot()
+    }
+
+    /// An execution as the store keeps it: its data are not read yet.
+    pub fn kept(&self, id: &str) -> Looked<Kept> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
-        let events = |turn: Option<Turn>| match turn {
-            Some(turn) => read_stored(&flow, id, &turn),
-            None => Ok(Vec::new()),
-        };
-        let input = events(self.store.turn_of(id, EventId(1))?)?
-            .into_iter()
-            .find_map(|event| match event.detail {
-                Detail::ExecutionStarted(started) => Some(started.input),
-                _ => None,
-            });
-        let output = events(self.store.last_turn(id)?)?
-            .into_iter()
-            .rev()
-            .find_map(|event| match event.detail {
-                Detail::ExecutionSucceeded { output } => Some(output),
-                _ => None,
-            });
-        Ok(Snapshot {
+        let first = self.store.turn_of(id, EventId(1))?;
+        let last = self.store.last_turn(id)?;
+        Ok(Kept {
             execution: Text::from(id),
             record,
-            input: input.unwrap_or_default(),
-            output,
+            flow,
+            last: last.filter(|last| first.as_ref().is_none_or(|first| first.first != last.first)),
+            first,
         })
     }
 
@@ -98,22 +177,22 @@ impl Node {
 
     /// At most so many events from that number on, or backwards from it, in the form of section "history".
     pub fn events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> Looked<Vec<Object>> {
+        self.kept_events(id, from, limit, backwards)?.read()
+    }
+
+    /// The same as the store keeps them.
+    pub fn kept_events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> Looked<KeptEvents> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
         let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
-        let mut events = Vec::new();
-        for turn in self.store.turns(id, from, wanted, backwards)? {
-            let mut turn = read_stored(&flow, id, &turn)?;
-            if backwards {
-                turn.reverse();
-                turn.retain(|event| event.id <= from);
-            } else {
-                turn.retain(|event| event.id >= from);
-            }
-            let left = limit.saturating_sub(events.len());
-            events.extend(turn.iter().take(left).map(|event| write_event(&flow, event)));
-        }
-        Ok(events)
+        Ok(KeptEvents {
+            execution: Text::from(id),
+            flow,
+            turns: self.store.turns(id, from, wanted, backwards)?,
+            from,
+            limit,
+            backwards,
+        })
     }
 
     /// Number of the last event.

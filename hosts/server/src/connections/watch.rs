@@ -40,9 +40,12 @@ pub struct Patience {
     pub head: Duration,
     /// Between two requests.
     pub idle: Duration,
-    /// Without taking a byte of its answer.
+    /// Without taking a byte of its answer, or beyond the time that what it took may take.
     pub unread: Duration,
 }
+
+/// Bytes a second of its answer that a connection must take while the answer waits for it.
+const SLOWEST: u64 = 4 * 1024;
 
 /// A connection as it is watched. One task writes, the one that serves it; the one that accepts connections looks on.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub struct Watch {
     since: AtomicU64,
     /// The same for when its answer began to wait to be read, plus one; 0: it does not.
     unread: AtomicU64,
+    /// Milliseconds its answer waited before, less what the bytes that were taken since may take.
+    behind: AtomicU64,
     /// Whether it ever sent a whole request.
     asked: AtomicBool,
     /// Whether the body of the last request was read to its end.
@@ -70,6 +75,7 @@ impl Watch {
             phase: AtomicU8::new(Phase::Silent as u8),
             since: AtomicU64::new(0),
             unread: AtomicU64::new(0),
+            behind: AtomicU64::new(0),
             asked: AtomicBool::new(false),
             body_read: AtomicBool::new(true),
             leave: Notify::new(),
@@ -106,6 +112,7 @@ impl Watch {
     pub fn asked(&self, body: bool) {
         self.body_read.store(!body, Ordering::Relaxed);
         self.asked.store(true, Ordering::Relaxed);
+        self.behind.store(0, Ordering::Relaxed);
         self.phase.store(Phase::Answering as u8, Ordering::Relaxed);
     }
 
@@ -160,7 +167,11 @@ impl Watch {
         };
         match self.unread.load(Ordering::Relaxed) {
             0 => own,
-            since => Some(after(since - 1, patience.unread).min(own.unwrap_or(u64::MAX))),
+            since => {
+                let behind = Duration::from_millis(self.behind.load(Ordering::Relaxed));
+                let late = after(since - 1, patience.unread.saturating_sub(behind));
+                Some(late.min(own.unwrap_or(u64::MAX)))
+            }
         }
     }
 
@@ -176,7 +187,20 @@ impl Watch {
                 self.unread.store(self.now().saturating_add(1), Ordering::Relaxed);
             }
             Poll::Pending => {}
-            Poll::Ready(_) => self.unread.store(0, Ordering::Relaxed),
+            Poll::Ready(taken) => {
+                let (unread, behind) = (
+                    self.unread.swap(0, Ordering::Relaxed),
+                    self.behind.load(Ordering::Relaxed),
+                );
+                if (unread, behind) != (0, 0) {
+                    let waited = unread
+                        .checked_sub(1)
+                        .map_or(0, |since| self.now().saturating_sub(since));
+                    let bytes = taken.as_ref().map_or(0, |bytes| *bytes as u64);
+                    let behind = (behind + waited).saturating_sub(bytes * 1000 / SLOWEST);
+                    self.behind.store(behind, Ordering::Relaxed);
+                }
+            }
         }
     }
 }
@@ -241,5 +265,54 @@ impl AsyncWrite for Watched {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        head: Duration::from_secs(10),
+        idle: Duration::from_secs(60),
+        unread: Duration::from_secs(30),
+    };
+
+    /// A connection that takes so many bytes, so many milliseconds after they could not be written. Whether it is late by then.
+    fn is_late(watch: &Watch, bytes: usize, waited: u64) -> bool {
+        watch.wrote(&Poll::Pending);
+        let began = watch.now().saturating_sub(waited);
+        watch.unread.store(began + 1, Ordering::Relaxed);
+        let late = watch
+            .deadline(&PATIENCE)
+            .is_some_and(|deadline| deadline <= watch.now());
+        watch.wrote(&Poll::Ready(Ok(bytes)));
+        late
+    }
+
+    fn answering() -> Arc<Watch> {
+        let epoch = Instant::now().checked_sub(Duration::from_secs(60)).unwrap();
+        let watch = Watch::new(epoch);
+        watch.asked(false);
+        watch
+    }
+
+    #[test]
+    fn who_takes_a_little_now_and_then_is_late_in_the_end() {
+        let watch = answering();
+        // What it took at once does not count for later.
+        assert!(!is_late(&watch, 3_000_000, 0));
+        let late = (0..100).position(|_| is_late(&watch, 64, 2_000));
+        assert_eq!(late, Some(15));
+        // With its next request it begins anew.
+        watch.asked(false);
+        assert!(!is_late(&watch, 64, 29_000));
+    }
+
+    #[test]
+    fn who_takes_enough_is_never_late() {
+        let watch = answering();
+        assert!(!(0..1_000).any(|_| is_late(&watch, 100_000, 20_000)));
+        assert!(is_late(&watch, 100_000, 30_000));
     }
 }

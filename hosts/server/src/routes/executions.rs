@@ -2,6 +2,7 @@
 
 use super::flows::{bad_name, no_such_flow};
 use crate::App;
+use crate::answers::{Found, Room, aside, find};
 use crate::body::Sent;
 use crate::reading::{Body, Query};
 use crate::shapes;
@@ -10,8 +11,10 @@ use axum::http::StatusCode;
 use starbridge_fdl::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_name};
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
-use starbridge_node::node::Place;
+use starbridge_node::large;
+use starbridge_node::node::{Kept, Place};
 use starbridge_node::problem::{Answer, Problem, quoted};
+use starbridge_ports::StoreError;
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -90,9 +93,10 @@ fn read_labels(body: &Body) -> Answer<Option<Object>> {
 /// `POST /v1/flows/{name}/executions`
 pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Parameters, mut body: Sent) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT_SECONDS)?;
-    let request = read_start(&flow, &body.read(START)?)?;
-    let (status, begun) = begin(&app, request, wait).await?;
-    Ok(shapes::value(status, &shapes::execution(&begun)))
+    let request = read_start(&flow, &body.read(START).await?)?;
+    let room = app.answers.room_before(request.input.json_len())?;
+    let (status, found, room) = begin(&app, request, wait, room).await?;
+    room.execution(status, found).await
 }
 
 /// A place to wait, for who waits.
@@ -100,27 +104,29 @@ fn place(app: &App, wait: u64) -> Answer<Option<Place>> {
     Ok((wait > 0).then(|| app.node.place_to_wait()).transpose()?)
 }
 
+/// An execution, and room to show it.
+type Shown = (StatusCode, Found, Room);
+
 /// Starts an execution, or finds the one that the same request has started before.
-async fn begin(app: &App, request: StartRequest, wait: u64) -> Answer<(StatusCode, Snapshot)> {
+async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
     let _place = place(app, wait)?;
     let known = match &request.name {
         Some(name) => app.node.store().named(&request.flow, name)?,
         None => None,
     };
     if let Some(known) = known {
-        return same(app, &request, &known, wait)
-            .await
-            .map(|begun| (StatusCode::OK, begun));
+        return same(app, &request, known, wait, room).await;
     }
     let again = request.clone();
     match app.node.begin(request, wait > 0).await {
         Ok(start) => {
-            let patience = Duration::from_secs(wait);
-            Ok((StatusCode::CREATED, ended(app, start.begun, start.end, patience).await?))
+            let (found, room) = match start.end {
+                None => (Found::Live(start.begun), room),
+                Some(end) => ended(app, start.begun.execution, end, wait, room).await?,
+            };
+            Ok((StatusCode::CREATED, found, room))
         }
-        Err(StartFailure::Exists(known)) => same(app, &again, &known, wait)
-            .await
-            .map(|begun| (StatusCode::OK, begun)),
+        Err(StartFailure::Exists(known)) => same(app, &again, known, wait, room).await,
         Err(StartFailure::Refused(StartError::NoSuchFlow)) => Err(match again.version {
             None => no_such_flow(&again.flow),
             Some(version) => {
@@ -155,48 +161,58 @@ fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
 }
 
 /// The execution of that name, if it runs and was started by the same request.
-async fn same(app: &App, request: &StartRequest, id: &Text, wait: u64) -> Answer<Snapshot> {
-    let begun = app.node.execution(id)?;
-    let version = request.version.is_none_or(|version| version == begun.record.version);
-    if begun.record.ended.is_some() || begun.input != request.input || !version {
-        return Err(taken(&request.flow, request.name.as_ref(), id));
+async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
+    let (kept, room) = find(app, id, room).await?;
+    let id = kept.execution.clone();
+    let taken = || taken(&request.flow, request.name.as_ref(), &id);
+    let version = request.version.is_none_or(|version| version == kept.record.version);
+    if kept.record.ended.is_some() || !version {
+        return Err(taken());
     }
-    wait_for_end(app, begun, Duration::from_secs(wait)).await
+    let input = request.input.clone();
+    let bytes = kept.bytes().max(input.json_len());
+    let compared = large::work(bytes, move || kept.has_input(&input).map(|same| (same, kept)));
+    let (same, kept) = compared.await??;
+    if !same {
+        return Err(taken());
+    }
+    let (found, room) = wait_for_end(app, kept, wait, room).await?;
+    Ok((StatusCode::OK, found, room))
 }
 
-/// The execution once it has ended, or as it is when patience is over.
-async fn wait_for_end(app: &App, begun: Snapshot, patience: Duration) -> Answer<Snapshot> {
-    if patience.is_zero() || begun.record.ended.is_some() {
-        return Ok(begun);
+/// The execution once it has ended, or as it is when so many seconds are over.
+async fn wait_for_end(app: &App, kept: Kept, wait: u64, mut room: Room) -> Answer<(Found, Room)> {
+    if wait == 0 || kept.record.ended.is_some() {
+        return Ok((Found::Kept(kept), room));
     }
-    let end = app.node.await_end(&begun.execution)?;
-    ended(app, begun, Some(end), patience).await
+    let end = app.node.await_end(&kept.execution)?;
+    let id = kept.execution.clone();
+    // What waits takes no room.
+    drop(kept);
+    room.hold(0)?;
+    ended(app, id, end, wait, room).await
 }
 
-async fn ended(
-    app: &App,
-    begun: Snapshot,
-    end: Option<oneshot::Receiver<Snapshot>>,
-    patience: Duration,
-) -> Answer<Snapshot> {
-    let Some(end) = end else {
-        return Ok(begun);
-    };
-    match tokio::time::timeout(patience, end).await {
-        Ok(Ok(ended)) => Ok(ended),
+async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64, room: Room) -> Answer<(Found, Room)> {
+    match tokio::time::timeout(Duration::from_secs(wait), end).await {
+        Ok(Ok(ended)) => Ok((Found::Live(ended), room)),
         // It had ended before anybody waited, or it has not yet.
-        Ok(Err(_)) | Err(_) => Ok(app.node.execution(&begun.execution)?),
+        Ok(Err(_)) | Err(_) => {
+            let (kept, room) = find(app, id, room).await?;
+            Ok((Found::Kept(kept), room))
+        }
     }
 }
 
 /// `POST /v1/executions/batch`
 pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
-    let entries = body.value()?.as_array().cloned();
+    let entries = body.value().await?.as_array().cloned();
     let entries = entries.ok_or_else(|| Problem::bad("a batch is an array of `{flow, input, name, …}`"))?;
     if entries.len() > BATCH {
         let detail = format!("a batch has at most {BATCH} executions");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BatchTooLarge", detail));
     }
+    let room = app.answers.room_before(body.length())?;
     let mut under_way = Vec::new();
     for entry in entries.values() {
         let app = app.clone();
@@ -207,20 +223,27 @@ pub async fn batch(State(app): State<App>, mut body: Sent) -> Answer {
     for start in under_way {
         let started = start.await.unwrap_or_else(|_| Err(Problem::stopping()));
         items.push(match started {
-            Ok((status, begun)) => outcome(status, shapes::execution(&begun)),
+            Ok((status, shape)) => outcome(status, shape),
             Err(problem) => outcome(problem.status(), problem.to_value()),
         });
     }
-    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+    let page = shapes::page(items, None);
+    room.write(StatusCode::OK, page.json_len(), move || Ok(page)).await
 }
 
-async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Snapshot)> {
+async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Value)> {
     let entry = entry.ok_or_else(|| Problem::bad("an entry of a batch is an object"))?;
     let flow = entry.get("flow").and_then(Value::as_text).cloned();
     let flow = flow.ok_or_else(|| Problem::bad("`flow` must be a string: which one to start"))?;
     let others = entry.iter().filter(|(key, _)| key.as_str() != "flow");
     let others = others.map(|(key, value)| (key.clone(), value.clone())).collect();
-    begin(app, read_start(&flow, &Body::of(others, START)?)?, 0).await
+    let request = read_start(&flow, &Body::of(others, START)?)?;
+    // What is new is small until it is written, with the whole batch.
+    let (status, found, _room) = begin(app, request, 0, app.answers.room()).await?;
+    let read = large::work(found.bytes(), move || {
+        found.read().map(|begun| shapes::execution(&begun))
+    });
+    Ok((status, read.await??))
 }
 
 fn outcome(status: StatusCode, body: Value) -> Value {
@@ -233,22 +256,23 @@ fn outcome(status: StatusCode, body: Value) -> Value {
 pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT_SECONDS)?;
     let _place = place(&app, wait)?;
-    let begun = app.node.execution(&id)?;
-    let begun = wait_for_end(&app, begun, Duration::from_secs(wait)).await?;
-    Ok(shapes::value(StatusCode::OK, &shapes::execution(&begun)))
+    let (kept, room) = find(&app, Text::from(id), app.answers.room()).await?;
+    let (found, room) = wait_for_end(&app, kept, wait, room).await?;
+    room.execution(StatusCode::OK, found).await
 }
 
 /// `GET /v1/flows/{name}/executions/{executionName}`
 pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, String)>) -> Answer {
-    let id = app.node.store().named(&flow, &name)?;
-    let id = id.ok_or_else(|| {
-        let detail = format!("the flow `{flow}` has no execution named `{name}`");
-        Problem::missing("NoSuchExecution", detail)
-    })?;
-    Ok(shapes::value(
-        StatusCode::OK,
-        &shapes::execution(&app.node.execution(&id)?),
-    ))
+    let found = aside(&app.node, move |node| {
+        let id = node.store().named(&flow, &name)?;
+        id.ok_or_else(|| {
+            let detail = format!("the flow `{flow}` has no execution named `{name}`");
+            Problem::missing("NoSuchExecution", detail)
+        })
+    });
+    let id = found.await??;
+    let (kept, room) = find(&app, id, app.answers.room()).await?;
+    room.execution(StatusCode::OK, Found::Kept(kept)).await
 }
 
 /// `GET /v1/executions`
@@ -285,13 +309,15 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         cursor: query.get("cursor").map(Text::from),
         limit: usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100),
     };
-    let page = super::aside(&app.node, move |node| node.store().list(&wanted)).await??;
-    let items = page
-        .items
-        .iter()
-        .map(|listed| shapes::record(&listed.id, &listed.record).into());
-    let answer = shapes::page(items.collect(), page.next.map(Value::from));
-    Ok(shapes::value(StatusCode::OK, &answer))
+    let page = aside(&app.node, move |node| {
+        let page = node.store().list(&wanted)?;
+        let items = page
+            .items
+            .iter()
+            .map(|listed| shapes::record(&listed.id, &listed.record).into());
+        Ok::<_, StoreError>(shapes::page(items.collect(), page.next.map(Value::from)))
+    });
+    app.answers.value(StatusCode::OK, page.await??).await
 }
 
 fn is_broken(word: &str) -> Answer<bool> {

@@ -86,14 +86,14 @@ pub async fn get(
     if let Some(flow) = app.node.flows().running(&kept.name, kept.version) {
         shape.insert("definition".into(), flow.definition.clone());
     }
-    Ok(shapes::value(StatusCode::OK, &shape.into()))
+    app.answers.value(StatusCode::OK, shape.into()).await
 }
 
 /// `GET /v1/flows/{name}/versions`
 pub async fn versions(State(app): State<App>, Path(name): Path<String>) -> Answer {
     let kept = super::aside(&app.node, move |node| versions_of(&node.store().flows()?, &name, false)).await??;
     let items = kept.iter().map(shapes::flow).collect();
-    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+    app.answers.value(StatusCode::OK, shapes::page(items, None)).await
 }
 
 /// `GET /v1/flows`
@@ -107,7 +107,7 @@ pub async fn list(State(app): State<App>) -> Answer {
         }
     }
     let items = latest.iter().map(shapes::flow).collect();
-    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+    app.answers.value(StatusCode::OK, shapes::page(items, None)).await
 }
 
 /// `DELETE /v1/flows/{name}`

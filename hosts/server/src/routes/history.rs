@@ -1,6 +1,7 @@
 //! Histories: pages, streams, states, steps.
 
 use crate::App;
+use crate::answers::Answers;
 use crate::reading::Query;
 use crate::shapes;
 use axum::body::{Body, Bytes};
@@ -14,6 +15,7 @@ use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_node::visits::{STATUSES, Visits};
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio_stream::Stream;
 
@@ -39,13 +41,21 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     let limit = usize::try_from(query.number("limit", 100, 1, 1000)?).unwrap_or(100);
     let usual = if backwards { u64::MAX } else { 1 };
     let from = query.number("from", usual, 1, u64::MAX)?;
-    let page = super::aside(&app.node, move |node| {
+    let mut room = app.answers.room();
+    let kept = super::aside(&app.node, move |node| {
         let last = node.last_event(&id)?;
         let from = EventId(from.min(if backwards { last.0 } else { u64::MAX }));
-        node.events(&id, from, limit, backwards).map(|events| (events, last))
-    })
-    .await?;
-    let (events, last) = page?;
+        let events = node.kept_events(&id, from, limit, backwards)?;
+        room.hold(events.bytes())?;
+        Ok::<_, Problem>((events, last, room))
+    });
+    let (events, last, room) = kept.await??;
+    let bytes = events.bytes();
+    let make = move || Ok::<_, Problem>(page(events.read()?, last, backwards));
+    room.write(StatusCode::OK, bytes, make).await
+}
+
+fn page(events: Vec<Object>, last: EventId, backwards: bool) -> Value {
     let number = |event: &Object| {
         event
             .get("id")
@@ -59,10 +69,7 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
         _ => None,
     };
     let items = events.into_iter().map(Value::from).collect();
-    Ok(shapes::value(
-        StatusCode::OK,
-        &shapes::page(items, next.map(Value::from)),
-    ))
+    shapes::page(items, next.map(Value::from))
 }
 
 /// Events as they come, until the execution has ended. `Last-Event-ID` says where a reader was.
@@ -76,25 +83,30 @@ async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answ
         }
     };
     let follower = app.node.follow(&Text::from(id), EventId(next)).await?;
+    // Who can't be told what there is already hears why.
+    app.answers.room().hold(follower.at_hand())?;
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    Ok((headers, Body::from_stream(Events::of(follower))).into_response())
+    let events = Events::of(follower, app.answers.clone());
+    Ok((headers, Body::from_stream(events)).into_response())
 }
 
 /// What a follower hears, as the body of an answer: the follower goes with its reader.
 struct Events {
     next: Option<Hearing>,
+    answers: Arc<Answers>,
 }
 
 /// A follower that listens, and what it hears; nothing, if there will be no more.
 type Hearing = Pin<Box<dyn Future<Output = (Follower, Option<Heard>)> + Send>>;
 
 impl Events {
-    fn of(follower: Follower) -> Self {
+    fn of(follower: Follower, answers: Arc<Answers>) -> Self {
         Self {
             next: Some(Box::pin(hear(follower))),
+            answers,
         }
     }
 }
@@ -114,7 +126,14 @@ impl Stream for Events {
         };
         let (follower, heard) = ready!(next.as_mut().poll(context));
         let bytes = match heard {
-            Some(Heard::Events(bytes)) => bytes,
+            Some(Heard::Events(bytes)) => match self.answers.part(bytes) {
+                Ok(bytes) => bytes,
+                // There is no room: who follows it goes on from here later.
+                Err(_) => {
+                    self.next = None;
+                    return Poll::Ready(None);
+                }
+            },
             Some(Heard::Nothing) => Bytes::from_static(b":\n\n"),
             Some(Heard::Ended) => {
                 self.next = None;
@@ -137,8 +156,9 @@ pub async fn state(State(app): State<App>, Path(id): Path<String>, query: Parame
         None => None,
         Some(_) => Some(EventId(query.number("at", 1, 1, u64::MAX)?)),
     };
-    let state = super::aside(&app.node, move |node| node.state_at(&id, at)).await??;
-    Ok(shapes::value(StatusCode::OK, &state))
+    let node = app.node.clone();
+    let make = move || Ok::<_, Problem>(node.state_at(&id, at)?);
+    app.answers.room().write_all(StatusCode::OK, make).await
 }
 
 /// `GET /v1/executions/{id}/steps`
@@ -154,14 +174,14 @@ pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parame
         );
         return Err(Problem::bad(detail));
     }
-    let rows = super::aside(&app.node, move |node| {
+    let node = app.node.clone();
+    let make = move || {
         let mut visits = Visits::new(limit);
         if let Some(status) = status {
             visits = visits.only(&status);
         }
-        node.each_event(&id, |flow, event| visits.see(flow, event))
-            .map(|()| visits.into_rows())
-    })
-    .await?;
-    Ok(shapes::value(StatusCode::OK, &shapes::page(rows?, None)))
+        node.each_event(&id, |flow, event| visits.see(flow, event))?;
+        Ok::<_, Problem>(shapes::page(visits.into_rows(), None))
+    };
+    app.answers.room().write_all(StatusCode::OK, make).await
 }

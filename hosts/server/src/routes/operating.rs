@@ -3,19 +3,21 @@
 use super::executions::not_started;
 use super::flows::bad_name;
 use crate::App;
+use crate::answers::{Found, find};
 use crate::body::Sent;
-use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::Text;
+use starbridge_node::large;
+use starbridge_node::node::LookError;
 use starbridge_machine::{EventId, Signal};
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::Reply;
 
 /// `POST /v1/executions/{id}/stop`
 pub async fn stop(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
-    let body = body.read(&["error", "cause", "rollback"])?;
+    let body = body.read(&["error", "cause", "rollback"]).await?;
     let stop = Signal::Stop {
         error: body.text("error")?.map(|error| error.to_string()),
         cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
@@ -27,7 +29,7 @@ pub async fn stop(State(app): State<App>, Path(id): Path<String>, mut body: Sent
 
 /// `POST /v1/executions/{id}/redrive`
 pub async fn redrive(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
-    let body = body.read(&["input", "version"])?;
+    let body = body.read(&["input", "version"]).await?;
     for member in ["input", "version"] {
         if body.get(member).is_some() {
             let detail = format!("`{member}` can't be changed by a redrive yet: leave it out");
@@ -39,7 +41,7 @@ pub async fn redrive(State(app): State<App>, Path(id): Path<String>, mut body: S
 
 /// `POST /v1/executions/{id}/fork`
 pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
-    let body = body.read(&["event", "name", "input", "version", "definition"])?;
+    let body = body.read(&["event", "name", "input", "version", "definition"]).await?;
     for member in ["input", "version", "definition"] {
         if body.get(member).is_some() {
             let detail = format!("`{member}` can't be changed by a fork yet: leave it out");
@@ -52,29 +54,32 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent
     if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
         return Err(bad_name("an execution", name));
     }
-    let flow = app.node.execution(&id)?.record.flow;
     let named = name.clone();
-    let request = super::aside(&app.node, move |node| node.fork_request(&id, EventId(event), named)).await??;
+    let node = app.node.clone();
+    let reading = large::work(usize::MAX, move || {
+        let record = node.store().record(&id)?.ok_or(LookError::NoSuchExecution)?;
+        let request = node.fork_request(&id, EventId(event), named)?;
+        Ok::<_, LookError>((record.flow, request))
+    });
+    let (flow, request) = reading.await??;
+    let room = app.answers.room_before(0)?;
     let start = app.node.fork(request).await;
     let start = start.map_err(|failure| not_started(&flow, name.as_ref(), failure))?;
-    Ok(shapes::value(StatusCode::CREATED, &shapes::execution(&start.begun)))
+    room.execution(StatusCode::CREATED, Found::Live(start.begun)).await
 }
 
 /// Gives a signal, and answers with the execution as it is then.
 async fn give(app: &App, id: &str, signal: Signal) -> Answer {
-    match app.node.signal(&Text::from(id), signal).await? {
-        Reply::Taken => Ok(shapes::value(
-            StatusCode::OK,
-            &shapes::execution(&app.node.execution(id)?),
-        )),
+    let id = Text::from(id);
+    let status = match app.node.signal(&id, signal).await? {
+        Reply::Taken => StatusCode::OK,
         // Whoever has it finds the word soon.
-        Reply::Left => Ok(shapes::value(
-            StatusCode::ACCEPTED,
-            &shapes::execution(&app.node.execution(id)?),
-        )),
-        Reply::Held => Err(Problem::held()),
-        Reply::SetAside => Err(Problem::set_aside()),
-        Reply::Rejected(rejection) => Err(rejection.into()),
-        _ => Err(Problem::missing("NoSuchExecution", "there is no such execution")),
-    }
+        Reply::Left => StatusCode::ACCEPTED,
+        Reply::Held => return Err(Problem::held()),
+        Reply::SetAside => return Err(Problem::set_aside()),
+        Reply::Rejected(rejection) => return Err(rejection.into()),
+        _ => return Err(Problem::missing("NoSuchExecution", "there is no such execution")),
+    };
+    let (kept, room) = find(app, id, app.answers.room_before(0)?).await?;
+    room.execution(status, Found::Kept(kept)).await
 }

@@ -33,7 +33,7 @@ const HOLD_SEVERAL: &[&str] = &["worker", "queues", "limit", "leaseSeconds", "wa
 
 /// `POST /v1/queues/hold`
 pub async fn hold_several(State(app): State<App>, mut body: Sent) -> Answer {
-    let body = body.read(HOLD_SEVERAL)?;
+    let body = body.read(HOLD_SEVERAL).await?;
     let queues = match body.get("queues") {
         Some(Value::Array(queues)) => names(queues)?,
         _ => return Err(Problem::bad("`queues` must be a list of queues")),
@@ -43,7 +43,7 @@ pub async fn hold_several(State(app): State<App>, mut body: Sent) -> Answer {
 
 /// `POST /v1/queues/{queue}/hold`
 pub async fn hold_one(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
-    let body = body.read(HOLD)?;
+    let body = body.read(HOLD).await?;
     hold(&app, &body, vec![queue_name(&queue)?]).await
 }
 
@@ -109,10 +109,8 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
         patience: Duration::from_secs(patience),
     };
     let tasks = app.node.hold(request).await?;
-    Ok(shapes::json(
-        StatusCode::OK,
-        format!("{{\"tasks\":[{}]}}", tasks.join(",")),
-    ))
+    let tasks = format!("{{\"tasks\":[{}]}}", tasks.join(","));
+    app.answers.written(StatusCode::OK, tasks)
 }
 
 /// `GET /v1/queues`
@@ -129,7 +127,7 @@ pub async fn list(State(app): State<App>, Parameters(given): Parameters<Vec<(Str
         .filter(|_| more)
         .map(|last| Value::from(last.view.name.clone()));
     let items = shown.iter().map(|queue| shape(&app, queue)).collect();
-    Ok(shapes::value(StatusCode::OK, &shapes::page(items, next)))
+    app.answers.value(StatusCode::OK, shapes::page(items, next)).await
 }
 
 /// `GET /v1/queues/{queue}`
@@ -140,13 +138,13 @@ pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
         let detail = format!("nothing is known of a queue `{name}`: it has no task, and nothing is set for it");
         Problem::missing("NoSuchQueue", detail)
     })?;
-    Ok(shapes::value(StatusCode::OK, &shape(&app, &found)))
+    app.answers.value(StatusCode::OK, shape(&app, &found)).await
 }
 
 /// `PUT /v1/queues/{queue}`
 pub async fn put(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
     let name = queue_name(&queue)?;
-    let body = body.read(&QueueSettings::MEMBERS)?;
+    let body = body.read(&QueueSettings::MEMBERS).await?;
     let settings = QueueSettings::read(body.members())
         .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidQueue", error.to_string()))?;
     let kept = settings.clone();
@@ -154,7 +152,7 @@ pub async fn put(State(app): State<App>, Path(queue): Path<String>, mut body: Se
     super::aside(&app.node, move |node| node.set_queue(&kept_name, &kept)).await??;
     let mut shape = settings.write();
     shape.insert("name".into(), name.into());
-    Ok(shapes::value(StatusCode::OK, &shape.into()))
+    app.answers.value(StatusCode::OK, shape.into()).await
 }
 
 fn shape(app: &App, queue: &ShownQueue) -> Value {
@@ -189,7 +187,7 @@ pub async fn dead(
     let tasks = dead_after(&app, name, after, limit).await?;
     let next = tasks.last().filter(|_| tasks.len() == limit).map(written_cursor);
     let items = tasks.iter().map(dead_shape).collect();
-    Ok(shapes::value(StatusCode::OK, &shapes::page(items, next)))
+    app.answers.value(StatusCode::OK, shapes::page(items, next)).await
 }
 
 async fn dead_after(app: &App, queue: Text, after: Option<(Text, EventId)>, limit: usize) -> Answer<Vec<DeadTask>> {
@@ -229,7 +227,7 @@ fn dead_shape(task: &DeadTask) -> Value {
 /// `POST /v1/queues/{queue}/dead`
 pub async fn bury(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
     let name = queue_name(&queue)?;
-    let body = body.read(&["action", "tasks", "cursor", "by"])?;
+    let body = body.read(&["action", "tasks", "cursor", "by"]).await?;
     let after = body.text("cursor")?.map(|text| cursor(&text)).transpose()?;
     let wanted = body.get("tasks").map(wanted).transpose()?;
     let mut tasks = dead_after(&app, name, after, AT_ONCE).await?;
@@ -249,7 +247,7 @@ pub async fn bury(State(app): State<App>, Path(queue): Path<String>, mut body: S
     ]
     .into_iter()
     .collect();
-    Ok(shapes::value(StatusCode::OK, &shape.into()))
+    app.answers.value(StatusCode::OK, shape.into()).await
 }
 
 fn wanted(tasks: &Value) -> Answer<Vec<(Text, EventId)>> {

@@ -12,7 +12,7 @@ use starbridge_node::problem::{Answer, Problem, quoted};
 /// `PUT /v1/schedules/{name}`
 pub async fn put(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {
     const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
-    let body = body.read(MEMBERS)?;
+    let body = body.read(MEMBERS).await?;
     for member in ["flow", "cron", "overlap", "catchUp"] {
         body.text(member)?;
     }
@@ -27,20 +27,20 @@ pub async fn put(State(app): State<App>, Path(name): Path<String>, mut body: Sen
         ),
         ScheduleError::Store(error) => error.into(),
     })?;
-    Ok(shapes::value(StatusCode::OK, &scheduled.to_object().into()))
+    app.answers.value(StatusCode::OK, scheduled.to_object().into()).await
 }
 
 /// `GET /v1/schedules/{name}`
 pub async fn get(State(app): State<App>, Path(name): Path<String>) -> Answer {
     let scheduled = app.node.schedule(&name).ok_or_else(|| missing(&name))?;
-    Ok(shapes::value(StatusCode::OK, &scheduled.to_object().into()))
+    app.answers.value(StatusCode::OK, scheduled.to_object().into()).await
 }
 
 /// `GET /v1/schedules`
 pub async fn list(State(app): State<App>) -> Answer {
     let schedules = app.node.schedules();
     let items = schedules.iter().map(|scheduled| scheduled.to_object().into()).collect();
-    Ok(shapes::value(StatusCode::OK, &shapes::page(items, None)))
+    app.answers.value(StatusCode::OK, shapes::page(items, None)).await
 }
 
 /// `DELETE /v1/schedules/{name}`

@@ -117,9 +117,20 @@ pub(super) async fn connect(port: u16) -> std::io::Result<TcpStream> {
     connect_from(Ipv4Addr::LOCALHOST, port).await
 }
 
+/// A connection whose system takes in no more than so many bytes before they are read.
+pub(super) async fn connect_with(port: u16, receive_buffer: u32) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(receive_buffer)?;
+    dial(socket, port).await
+}
+
 async fn connect_from(from: Ipv4Addr, port: u16) -> std::io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((from, 0).into())?;
+    dial(socket, port).await
+}
+
+async fn dial(socket: TcpSocket, port: u16) -> std::io::Result<TcpStream> {
     let dialled = socket.connect((Ipv4Addr::LOCALHOST, port).into());
     match tokio::time::timeout(PATIENCE, dialled).await {
         Ok(stream) => stream,

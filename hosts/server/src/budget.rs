@@ -1,0 +1,122 @@
+//! Bytes that may be held at once, and who holds how many of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Of a budget, one part in so many is kept for what is small.
+pub const PART: usize = 8;
+
+/// So many bytes.
+#[derive(Debug)]
+pub struct Budget {
+    most: usize,
+    held: AtomicUsize,
+}
+
+/// Bytes that are held until this is dropped.
+#[derive(Debug)]
+pub struct Share {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+/// How much of a budget somebody may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// All there is, and more while nobody else has any: whatever is allowed by itself gets through at some time.
+    Whole,
+    /// What is not kept for others. Who is alone may have all the same.
+    Common,
+    /// No more than there is, even alone.
+    Strict,
+}
+
+impl Budget {
+    /// With nothing held.
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            held: AtomicUsize::new(0),
+        })
+    }
+
+    /// A share of nothing yet.
+    pub fn share(self: &Arc<Self>) -> Share {
+        Share {
+            budget: self.clone(),
+            bytes: 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+impl Share {
+    /// Holds so many bytes in all. False, and nothing has changed, if there is no room for them.
+    pub fn set(&mut self, bytes: usize, due: Due) -> bool {
+        let Some(more) = bytes.checked_sub(self.bytes) else {
+            self.force(bytes);
+            return true;
+        };
+        let Budget { most, held } = &*self.budget;
+        let alone = due != Due::Strict && held.load(Ordering::Relaxed) == self.bytes;
+        let most = match due {
+            _ if alone => usize::MAX,
+            Due::Common => most - most / PART,
+            Due::Whole | Due::Strict => *most,
+        };
+        let grown = |held: usize| held.checked_add(more).filter(|held| *held <= most);
+        let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok();
+        if taken {
+            self.bytes = bytes;
+        }
+        taken
+    }
+
+    /// Holds so many bytes in all, whether there is room or not.
+    pub fn force(&mut self, bytes: usize) {
+        // A count that would be too large for the machine is one of bytes that can't be there.
+        self.budget
+            .held
+            .fetch_add(bytes.wrapping_sub(self.bytes), Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+
+    /// Bytes that are held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.force(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_kept_and_who_is_alone_has_all() {
+        let budget = Budget::new(800);
+        let mut one = budget.share();
+        assert!(one.set(5_000, Due::Common));
+        let mut two = budget.share();
+        assert!(!two.set(1, Due::Common) && !two.set(1, Due::Whole));
+        assert!(one.set(600, Due::Common));
+        assert!(two.set(100, Due::Common) && !two.set(101, Due::Common));
+        assert!(two.set(200, Due::Whole) && !two.set(201, Due::Whole));
+        assert_eq!((two.bytes(), budget.held()), (200, 800));
+        drop(one);
+        assert!(!two.set(801, Due::Strict) && two.set(801, Due::Whole));
+        two.force(5_000);
+        assert_eq!(budget.held(), 5_000);
+        drop(two);
+        assert_eq!(budget.held(), 0);
+    }
+}

@@ -15,7 +15,7 @@ mod random;
 
 use promises::Promises;
 use serde_json::Value;
-use starbridge_machine::{Detail, Event};
+use starbridge_machine::{Event, EventKind};
 use starbridge_tests::conformance::operated;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -76,7 +76,7 @@ fn what_is_redriven_goes_on() {
     for seed in seeds(REDRIVEN) {
         match operated::redriven(&random::test_file(seed, budget()), 3) {
             Ok(events) => {
-                let redriven = |event: &&Event| matches!(event.detail, Detail::ExecutionRedriven { .. });
+                let redriven = |event: &&Event| matches!(event.detail, EventKind::ExecutionRedriven { .. });
                 *seen.entry(events.iter().filter(redriven).count()).or_default() += 1;
             }
             Err(problem) => report(seed, problem, &|file| operated::redriven(file, 3).map(|_| ())),

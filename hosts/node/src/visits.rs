@@ -5,7 +5,7 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{Detail, Event, Path};
+use starbridge_machine::{Event, EventKind, Path};
 use std::collections::{BTreeMap, HashMap};
 
 /// Where a visit may stand.
@@ -74,7 +74,7 @@ impl Visits {
             return true;
         };
         let key = (step.0, place(&event.path));
-        if event.detail == Detail::StepEntered {
+        if event.detail == EventKind::StepEntered {
             if self.wanted.is_none() && self.rows.len() >= self.limit {
                 return false;
             }
@@ -97,7 +97,7 @@ impl Visits {
             return true;
         };
         row.see(event);
-        let over = matches!(event.detail, Detail::StepExited { .. });
+        let over = matches!(event.detail, EventKind::StepExited { .. });
         if over && self.wanted.as_deref().is_some_and(|wanted| wanted != row.status) {
             let number = row.event;
             self.rows.remove(&number);
@@ -121,32 +121,32 @@ impl Row {
     fn see(&mut self, event: &Event) {
         let row = self;
         match &event.detail {
-            Detail::StepStarted { attempt, .. } => {
+            EventKind::StepStarted { attempt, .. } => {
                 row.attempts = *attempt;
                 row.status = "running";
                 row.until = None;
             }
-            Detail::WaitStarted { until } => row.wait("waiting", *until),
-            Detail::RetryScheduled { due, .. } => row.wait("retrying", *due),
-            Detail::PollScheduled { due, .. } => row.wait("polling", *due),
-            Detail::TaskScheduled(_) => {
+            EventKind::WaitStarted { until } => row.wait("waiting", *until),
+            EventKind::RetryScheduled { due, .. } => row.wait("retrying", *due),
+            EventKind::PollScheduled { due, .. } => row.wait("polling", *due),
+            EventKind::TaskScheduled(_) => {
                 row.status = "running";
                 row.until = None;
             }
-            Detail::ManualRequested(_) => row.status = "manual",
-            Detail::StepSucceeded { .. } => row.status = "succeeded",
-            Detail::StepFailed { failure, .. } => {
+            EventKind::ManualRequested(_) => row.status = "manual",
+            EventKind::StepSucceeded { .. } => row.status = "succeeded",
+            EventKind::StepFailed { failure, .. } => {
                 row.status = "failed";
                 row.failure = Some((failure.error.clone(), failure.cause.clone()));
                 row.ended = Some(event.time.to_string());
             }
-            Detail::TaskCancelled { .. } => {
+            EventKind::TaskCancelled { .. } => {
                 row.status = "cancelled";
                 row.ended = Some(event.time.to_string());
             }
-            Detail::RollbackSucceeded => row.status = "rolledBack",
-            Detail::RollbackFailed { .. } => row.status = "rollbackFailed",
-            Detail::StepExited { caught, .. } => {
+            EventKind::RollbackSucceeded => row.status = "rolledBack",
+            EventKind::RollbackFailed { .. } => row.status = "rollbackFailed",
+            EventKind::StepExited { caught, .. } => {
                 if row.status == "failed" || caught.is_some() {
                     row.status = "caught";
                 }

@@ -18,10 +18,10 @@ use axum::response::{IntoResponse, Response};
 use browser::Sent;
 use client_address::client_address;
 use sha2::{Digest, Sha256};
+use starbridge_fdl::hex;
 use starbridge_node::callbacks::{Client, invalid_token};
 use starbridge_node::config::TokenConfig;
 use starbridge_node::problem::Problem;
-use starbridge_fdl::hex;
 use std::net::{IpAddr, SocketAddr};
 
 /// The SHA-256 of a token: all that is kept of it.

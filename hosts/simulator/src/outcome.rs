@@ -2,7 +2,7 @@
 
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{Detail, Event, Failure, State, Status, history};
+use starbridge_machine::{Event, EventKind, Failure, State, Status, history};
 
 /// What came of a rehearsal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ impl Outcome {
                 .map(|step| step.name.to_string())
                 .unwrap_or_default()
         };
-        let named = |wanted: fn(&Detail) -> bool| {
+        let named = |wanted: fn(&EventKind) -> bool| {
             events
                 .iter()
                 .filter(|event| wanted(&event.detail))
@@ -68,8 +68,8 @@ impl Outcome {
                 .and_then(|step| flow.step(step))
                 .map(|step| step.name.clone()),
             refusal: None,
-            steps: named(|detail| matches!(detail, Detail::StepEntered)),
-            rollbacks: named(|detail| matches!(detail, Detail::RollbackStarted { .. })),
+            steps: named(|detail| matches!(detail, EventKind::StepEntered)),
+            rollbacks: named(|detail| matches!(detail, EventKind::RollbackStarted { .. })),
             events: events
                 .iter()
                 .map(|event| history::type_name(&event.detail).to_owned())

@@ -9,7 +9,7 @@ use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{CallToSend, Detail, Event, EventId, Rejection, Signal, Started};
+use starbridge_machine::{CallToSend, Event, EventId, EventKind, Rejection, Signal, Started};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Append, Refusal, Store, StoreError};
 use starbridge_runtime::{
@@ -382,8 +382,8 @@ impl Rehearsal {
     fn cut_off(&mut self, id: &Text, events: &[Event]) {
         for event in events {
             match &event.detail {
-                Detail::TaskCancelled { of, .. } => self.give_up(id, *of),
-                Detail::TaskTimedOut { .. } => self.give_up(id, event.caused_by),
+                EventKind::TaskCancelled { of, .. } => self.give_up(id, *of),
+                EventKind::TaskTimedOut { .. } => self.give_up(id, event.caused_by),
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Deciding: a signal in, the events of one turn out.
 
 use crate::MACHINE_VERSION;
-use crate::event::{CancelReason, Detail, Event, EventId, LateResultCode, Started};
+use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, Started};
 use crate::signal::{Rejection, Signal, Timer};
 use crate::state::{At, FrameId, ROOT, State, Status, TimerFor};
 use crate::turn::{Place, Turn, failure};
@@ -59,7 +59,7 @@ impl State {
                     return Err(Rejection::NothingToDo);
                 }
                 let place = self.flow_place(self.data.last);
-                self.emit(turn, place, Detail::TurnContinued);
+                self.emit(turn, place, EventKind::TurnContinued);
                 Ok(())
             }
             Signal::Redrive { by } => self.take_redrive(turn, by),
@@ -68,7 +68,7 @@ impl State {
                     return Err(Rejection::Unknown);
                 }
                 let place = self.flow_place(self.data.last);
-                let detail = Detail::ExecutionForked {
+                let detail = EventKind::ExecutionForked {
                     execution: of,
                     event,
                     name,
@@ -97,7 +97,7 @@ impl State {
                     rollback,
                     ..self.flow_place(ROOT)
                 };
-                self.emit(turn, place, Detail::ExecutionStopped { failure, by });
+                self.emit(turn, place, EventKind::ExecutionStopped { failure, by });
                 Ok(())
             }
             Signal::Resolve { request, resolution } => {
@@ -106,7 +106,7 @@ impl State {
                     caused_by: request,
                     ..self.place(frame.ok_or(Rejection::Unknown)?)
                 };
-                self.emit(turn, place, Detail::ManualResolved(resolution));
+                self.emit(turn, place, EventKind::ManualResolved(resolution));
                 Ok(())
             }
             report => self.take_report(turn, report),
@@ -140,7 +140,7 @@ impl State {
         started.definition_hash = turn.flow.hash.clone();
         started.machine = MACHINE_VERSION;
         let place = self.flow_place(EventId::default());
-        self.emit(turn, place, Detail::ExecutionStarted(started));
+        self.emit(turn, place, EventKind::ExecutionStarted(started));
         self.make_flow_input(turn);
         Ok(())
     }
@@ -149,7 +149,7 @@ impl State {
         let (from, steps) = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
         let by = Text::from(by.unwrap_or_default());
         let place = self.flow_place(self.data.last);
-        self.emit(turn, place, Detail::ExecutionRedriven { from, steps, by });
+        self.emit(turn, place, EventKind::ExecutionRedriven { from, steps, by });
         if self.data.flow_input.is_none() {
             self.make_flow_input(turn);
         }
@@ -163,16 +163,16 @@ impl State {
         let Some(what) = self.timers.get((timer.due, timer.set_by)) else {
             return Err(Rejection::Unknown);
         };
-        let fired = Detail::TimerFired { of: timer.set_by };
+        let fired = EventKind::TimerFired { of: timer.set_by };
         match what {
             TimerFor::Execution => {
                 let place = self.flow_place(timer.set_by);
-                self.emit(turn, place, Detail::ExecutionTimedOut);
+                self.emit(turn, place, EventKind::ExecutionTimedOut);
             }
             TimerFor::Call => {
                 let error = turn.flow.fault_names.name(&FaultKind::Timeout);
                 let place = self.call_place(timer.set_by).ok_or(Rejection::Unknown)?;
-                self.emit(turn, place, Detail::TaskTimedOut { error, redeliver: None });
+                self.emit(turn, place, EventKind::TaskTimedOut { error, redeliver: None });
             }
             TimerFor::Frame(frame) => {
                 let place = Place {
@@ -200,7 +200,7 @@ impl State {
                 if self.calls.get(call).is_some_and(|call| call.submitted) {
                     return Err(Rejection::AlreadyCompleted);
                 }
-                let detail = Detail::TaskSubmitted {
+                let detail = EventKind::TaskSubmitted {
                     receipt,
                     execution,
                     version,
@@ -214,7 +214,7 @@ impl State {
                 not_sent,
             } => {
                 let failure = failure(&error, &cause);
-                (call, Detail::TaskSubmitFailed { failure, not_sent })
+                (call, EventKind::TaskSubmitFailed { failure, not_sent })
             }
             Signal::Succeeded {
                 call,
@@ -222,7 +222,7 @@ impl State {
                 worker,
                 held_time,
             } => {
-                let detail = Detail::TaskSucceeded {
+                let detail = EventKind::TaskSucceeded {
                     result,
                     worker,
                     held_time,
@@ -236,7 +236,7 @@ impl State {
                 retry_after,
                 not_sent,
             } => {
-                let detail = Detail::TaskFailed {
+                let detail = EventKind::TaskFailed {
                     failure: failure(&error, &cause),
                     retry_after,
                     not_sent,
@@ -258,7 +258,7 @@ impl State {
     }
 
     /// A report on a call that is over: noted once where the call was given up, refused otherwise.
-    fn take_late_report(&mut self, turn: &mut Turn<'_>, call: EventId, detail: &Detail) -> Result<(), Rejection> {
+    fn take_late_report(&mut self, turn: &mut Turn<'_>, call: EventId, detail: &EventKind) -> Result<(), Rejection> {
         if self.data.status.is_ended() {
             return Err(Rejection::Finished);
         }
@@ -271,11 +271,11 @@ impl State {
         if !self.calls.is_abandoned(call) {
             return Err(Rejection::AlreadyCompleted);
         }
-        if matches!(detail, Detail::TaskSubmitted { .. } | Detail::TaskTimedOut { .. }) {
+        if matches!(detail, EventKind::TaskSubmitted { .. } | EventKind::TaskTimedOut { .. }) {
             return Err(Rejection::Superseded);
         }
         let place = self.flow_place(call);
-        let detail = Detail::LateResultIgnored {
+        let detail = EventKind::LateResultIgnored {
             of: call,
             code: LateResultCode::TaskTimedOut,
         };
@@ -313,7 +313,7 @@ impl State {
                     step: Some(*step),
                     ..self.place(id)
                 };
-                self.emit(turn, place, Detail::StepEntered);
+                self.emit(turn, place, EventKind::StepEntered);
             }
             At::In(_) => self.step_visit(turn, id),
             At::Ended if id == ROOT => self.end_flow(turn),
@@ -337,7 +337,7 @@ impl State {
     }
 }
 
-fn timed_out(flow: &Flow, fault: &FaultKind, redeliver: Option<u32>) -> Detail {
+fn timed_out(flow: &Flow, fault: &FaultKind, redeliver: Option<u32>) -> EventKind {
     let error = flow.fault_names.name(fault);
-    Detail::TaskTimedOut { error, redeliver }
+    EventKind::TaskTimedOut { error, redeliver }
 }

@@ -11,7 +11,7 @@ mod step;
 mod timer;
 mod undo;
 
-use crate::event::{Detail, Event, EventId};
+use crate::event::{Event, EventId, EventKind};
 use crate::state::{FrameId, ROOT, State};
 use starbridge_fdl::graph::Flow;
 
@@ -27,7 +27,7 @@ impl State {
             return;
         }
         let dense = event.id == self.data.last.next();
-        let begun = self.data.started.is_some() != matches!(event.detail, Detail::ExecutionStarted(_));
+        let begun = self.data.started.is_some() != matches!(event.detail, EventKind::ExecutionStarted(_));
         if !dense || !begun || self.fold(flow, event, frame).is_none() {
             self.data.broken = Some(event.id);
             return;
@@ -51,21 +51,21 @@ impl State {
             return self.fold_rollback(flow, event, frame);
         }
         match &event.detail {
-            Detail::StepEntered
-            | Detail::StepStarted { .. }
-            | Detail::StepSucceeded { .. }
-            | Detail::StepFailed { .. }
-            | Detail::StepExited { .. }
-            | Detail::ChoiceTaken { .. }
-            | Detail::WaitStarted { .. }
-            | Detail::RetryScheduled { .. }
-            | Detail::ManualRequested(_)
-            | Detail::ManualResolved(_)
-            | Detail::TimerFired { .. } => self.fold_step(flow, event, frame),
-            Detail::BranchEntered { .. }
-            | Detail::BranchExited(_)
-            | Detail::IterationEntered { .. }
-            | Detail::IterationExited(_) => self.fold_child(flow, event, frame),
+            EventKind::StepEntered
+            | EventKind::StepStarted { .. }
+            | EventKind::StepSucceeded { .. }
+            | EventKind::StepFailed { .. }
+            | EventKind::StepExited { .. }
+            | EventKind::ChoiceTaken { .. }
+            | EventKind::WaitStarted { .. }
+            | EventKind::RetryScheduled { .. }
+            | EventKind::ManualRequested(_)
+            | EventKind::ManualResolved(_)
+            | EventKind::TimerFired { .. } => self.fold_step(flow, event, frame),
+            EventKind::BranchEntered { .. }
+            | EventKind::BranchExited(_)
+            | EventKind::IterationEntered { .. }
+            | EventKind::IterationExited(_) => self.fold_child(flow, event, frame),
             _ => self.fold_call(flow, event, frame),
         }
     }
@@ -73,16 +73,16 @@ impl State {
     /// Events about the execution as a whole; `None`: it is none of them.
     fn fold_of_flow(&mut self, flow: &Flow, event: &Event) -> Option<Option<()>> {
         match &event.detail {
-            Detail::ExecutionStarted(started) => Some(self.fold_started(flow, event, started)),
-            Detail::StepStarted { input, .. } if event.step.is_none() => Some(self.fold_flow_input(input)),
-            Detail::ExecutionSucceeded { .. }
-            | Detail::ExecutionFailed { .. }
-            | Detail::ExecutionStopped { .. }
-            | Detail::ExecutionTimedOut => Some(self.fold_end(flow, event)),
-            Detail::LateResultIgnored { of, .. } => Some(self.fold_late_result(*of)),
-            Detail::TurnContinued | Detail::TaskStarted => Some(Some(())),
-            Detail::ExecutionRedriven { .. } => Some(self.fold_redriven(flow, event)),
-            Detail::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
+            EventKind::ExecutionStarted(started) => Some(self.fold_started(flow, event, started)),
+            EventKind::StepStarted { input, .. } if event.step.is_none() => Some(self.fold_flow_input(input)),
+            EventKind::ExecutionSucceeded { .. }
+            | EventKind::ExecutionFailed { .. }
+            | EventKind::ExecutionStopped { .. }
+            | EventKind::ExecutionTimedOut => Some(self.fold_end(flow, event)),
+            EventKind::LateResultIgnored { of, .. } => Some(self.fold_late_result(*of)),
+            EventKind::TurnContinued | EventKind::TaskStarted => Some(Some(())),
+            EventKind::ExecutionRedriven { .. } => Some(self.fold_redriven(flow, event)),
+            EventKind::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
             _ => None,
         }
     }
@@ -96,7 +96,7 @@ impl State {
         if let Some(frame) = self.frames.rollback_at(&event.path) {
             return Some(frame);
         }
-        let Detail::RollbackStarted { of } = event.detail else {
+        let EventKind::RollbackStarted { of } = event.detail else {
             return None;
         };
         if self.data.ending.is_some() {

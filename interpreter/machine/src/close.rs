@@ -3,7 +3,7 @@
 //! Everything inside is suspended first. Then calls in flight are cancelled and children exited, innermost first, one event a
 //! step, so that a turn may be cut anywhere. A rollback in progress is waited for.
 
-use crate::event::{CancelReason, Child, Detail, EventId, Exit, Failure};
+use crate::event::{CancelReason, Child, EventId, EventKind, Exit, Failure};
 use crate::state::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit};
 use crate::turn::{Place, Turn};
 
@@ -98,7 +98,7 @@ impl State {
         match step {
             CloseStep::Blocked | CloseStep::Clear => false,
             CloseStep::Cancel { frame, call } => {
-                let detail = Detail::TaskCancelled { of: call, reason };
+                let detail = EventKind::TaskCancelled { of: call, reason };
                 self.emit(turn, self.place(frame), detail);
                 true
             }
@@ -119,8 +119,8 @@ impl State {
             ..self.place(id)
         };
         let detail = match child {
-            Child::Branch(_) => Detail::BranchExited(exit),
-            _ => Detail::IterationExited(exit),
+            Child::Branch(_) => EventKind::BranchExited(exit),
+            _ => EventKind::IterationExited(exit),
         };
         self.emit(turn, place, detail);
     }

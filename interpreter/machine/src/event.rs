@@ -42,7 +42,7 @@ pub struct Event {
     /// Whether it belongs to a rollback.
     pub rollback: bool,
     /// What happened.
-    pub detail: Detail,
+    pub detail: EventKind,
 }
 
 /// Composites around a step, from outside in; a clone costs one reference count.
@@ -281,7 +281,7 @@ impl Decision {
     reason = "the members are those of the language reference, section \"history\""
 )]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Detail {
+pub enum EventKind {
     /// † The execution began.
     ExecutionStarted(Box<Started>),
     /// A list came to a step.
@@ -403,26 +403,26 @@ impl Event {
         let failure = |failure: &Failure| failure.error.json_len() + failure.cause.json_len();
         ENVELOPE
             + match &self.detail {
-                Detail::ExecutionStarted(started) => started.input.json_len(),
-                Detail::StepStarted { input, .. } => object(input),
-                Detail::StepSucceeded { output, .. } => object(output),
-                Detail::StepExited { caught, .. } => object(caught),
-                Detail::BranchEntered { deps, .. } => object(deps),
-                Detail::IterationEntered { item, .. } => item.json_len(),
-                Detail::TaskScheduled(scheduled) => value(&scheduled.params),
-                Detail::TaskSubmitted { receipt, .. } => value(receipt),
-                Detail::TaskSucceeded { result, .. } => result.json_len(),
-                Detail::RetryScheduled { value: chosen, .. } => value(chosen),
-                Detail::ExecutionSucceeded { output } => output.json_len(),
-                Detail::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
-                Detail::StepFailed { failure: f, .. }
-                | Detail::TaskFailed { failure: f, .. }
-                | Detail::TaskSubmitFailed { failure: f, .. }
-                | Detail::ManualRequested(f)
-                | Detail::ExecutionStopped { failure: f, .. }
-                | Detail::ExecutionFailed { failure: f, .. }
-                | Detail::BranchExited(Exit::Failed(f))
-                | Detail::IterationExited(Exit::Failed(f)) => failure(f),
+                EventKind::ExecutionStarted(started) => started.input.json_len(),
+                EventKind::StepStarted { input, .. } => object(input),
+                EventKind::StepSucceeded { output, .. } => object(output),
+                EventKind::StepExited { caught, .. } => object(caught),
+                EventKind::BranchEntered { deps, .. } => object(deps),
+                EventKind::IterationEntered { item, .. } => item.json_len(),
+                EventKind::TaskScheduled(scheduled) => value(&scheduled.params),
+                EventKind::TaskSubmitted { receipt, .. } => value(receipt),
+                EventKind::TaskSucceeded { result, .. } => result.json_len(),
+                EventKind::RetryScheduled { value: chosen, .. } => value(chosen),
+                EventKind::ExecutionSucceeded { output } => output.json_len(),
+                EventKind::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
+                EventKind::StepFailed { failure: f, .. }
+                | EventKind::TaskFailed { failure: f, .. }
+                | EventKind::TaskSubmitFailed { failure: f, .. }
+                | EventKind::ManualRequested(f)
+                | EventKind::ExecutionStopped { failure: f, .. }
+                | EventKind::ExecutionFailed { failure: f, .. }
+                | EventKind::BranchExited(Exit::Failed(f))
+                | EventKind::IterationExited(Exit::Failed(f)) => failure(f),
                 _ => 0,
             }
     }

@@ -3,7 +3,7 @@
 //! Its history is the old one up to the end of that event's turn, then `ExecutionForked`. Calls in flight there are
 //! outstanding in the fork, under its own keys and tokens.
 
-use crate::event::{Detail, Event, EventId};
+use crate::event::{Event, EventId, EventKind};
 use crate::history::{read_event, write_event};
 use crate::signal::{Rejection, Signal};
 use crate::state::State;
@@ -113,7 +113,7 @@ impl Fork {
     fn copy(&self, flow: &Flow, old_flow: &Flow, event: &Event) -> Option<Event> {
         let written = self.own_tokens(&write_event(old_flow, event).into());
         let mut event = read_event(flow, &written).ok()?;
-        if let Detail::ExecutionStarted(started) = &mut event.detail {
+        if let EventKind::ExecutionStarted(started) = &mut event.detail {
             started.definition_hash = flow.hash.clone();
             started.version = self.version.unwrap_or(started.version);
         }
@@ -151,6 +151,6 @@ impl Fork {
 /// How many events at the beginning of a history stand there because it was forked. What they record was decided by
 /// another execution, so a replay folds them and begins after them.
 pub fn copied(events: &[Event]) -> usize {
-    let forked = |event: &Event| matches!(event.detail, Detail::ExecutionForked { .. });
+    let forked = |event: &Event| matches!(event.detail, EventKind::ExecutionForked { .. });
     events.iter().rposition(forked).unwrap_or(0)
 }

@@ -32,7 +32,7 @@ mod undo;
 
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
-    CancelReason, Child, Decision, Detail, Event, EventId, Exit, Failure, Grant, LateResultCode, Parent, Path,
+    CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent, Path,
     PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
 pub use fork::{Fork, ForkError, Forked, copied};

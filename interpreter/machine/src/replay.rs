@@ -1,6 +1,6 @@
 //! Replay: the recorded signals fed back must give the recorded events.
 
-use crate::event::{Detail, Event, EventId};
+use crate::event::{Event, EventId, EventKind};
 use crate::signal::{Signal, Timer};
 use crate::state::State;
 use starbridge_fdl::graph::{FaultKind, Flow};
@@ -10,20 +10,20 @@ impl Event {
     pub fn begins_turn(&self) -> bool {
         matches!(
             self.detail,
-            Detail::ExecutionStarted(_)
-                | Detail::TaskSubmitted { .. }
-                | Detail::TaskSubmitFailed { .. }
-                | Detail::TaskSucceeded { .. }
-                | Detail::TaskFailed { .. }
-                | Detail::TaskTimedOut { .. }
-                | Detail::TimerFired { .. }
-                | Detail::LateResultIgnored { .. }
-                | Detail::ManualResolved(_)
-                | Detail::ExecutionStopped { .. }
-                | Detail::ExecutionTimedOut
-                | Detail::ExecutionRedriven { .. }
-                | Detail::ExecutionForked { .. }
-                | Detail::TurnContinued
+            EventKind::ExecutionStarted(_)
+                | EventKind::TaskSubmitted { .. }
+                | EventKind::TaskSubmitFailed { .. }
+                | EventKind::TaskSucceeded { .. }
+                | EventKind::TaskFailed { .. }
+                | EventKind::TaskTimedOut { .. }
+                | EventKind::TimerFired { .. }
+                | EventKind::LateResultIgnored { .. }
+                | EventKind::ManualResolved(_)
+                | EventKind::ExecutionStopped { .. }
+                | EventKind::ExecutionTimedOut
+                | EventKind::ExecutionRedriven { .. }
+                | EventKind::ExecutionForked { .. }
+                | EventKind::TurnContinued
         )
     }
 }
@@ -34,27 +34,27 @@ impl State {
     pub fn recorded_signal(&self, flow: &Flow, event: &Event) -> Option<Signal> {
         let call = event.caused_by;
         Some(match &event.detail {
-            Detail::ExecutionStarted(started) => Signal::Start(started.clone()),
-            Detail::TaskTimedOut { error, redeliver } => self.recorded_silence(flow, event, error, *redeliver)?,
-            Detail::ExecutionTimedOut => self.recorded_timer(event, call)?,
-            Detail::TimerFired { of } => self.recorded_timer(event, *of)?,
-            Detail::ManualResolved(resolution) => Signal::Resolve {
+            EventKind::ExecutionStarted(started) => Signal::Start(started.clone()),
+            EventKind::TaskTimedOut { error, redeliver } => self.recorded_silence(flow, event, error, *redeliver)?,
+            EventKind::ExecutionTimedOut => self.recorded_timer(event, call)?,
+            EventKind::TimerFired { of } => self.recorded_timer(event, *of)?,
+            EventKind::ManualResolved(resolution) => Signal::Resolve {
                 request: event.caused_by,
                 resolution: resolution.clone(),
             },
-            Detail::ExecutionStopped { failure, by } => Signal::Stop {
+            EventKind::ExecutionStopped { failure, by } => Signal::Stop {
                 error: Some(failure.error.to_string()),
                 cause: failure.cause.to_string(),
                 by: by.as_ref().map(ToString::to_string),
                 rollback: event.rollback,
             },
-            Detail::TurnContinued => Signal::Continue,
-            Detail::ExecutionForked { execution, event, name } => Signal::Fork {
+            EventKind::TurnContinued => Signal::Continue,
+            EventKind::ExecutionForked { execution, event, name } => Signal::Fork {
                 of: execution.clone(),
                 event: *event,
                 name: name.clone(),
             },
-            Detail::ExecutionRedriven { by, .. } => Signal::Redrive {
+            EventKind::ExecutionRedriven { by, .. } => Signal::Redrive {
                 by: (!by.is_empty()).then(|| by.to_string()),
             },
             _ => return recorded_report(event),
@@ -82,7 +82,7 @@ impl State {
 fn recorded_report(event: &Event) -> Option<Signal> {
     let call = event.caused_by;
     Some(match &event.detail {
-        Detail::TaskSubmitted {
+        EventKind::TaskSubmitted {
             receipt,
             execution,
             version,
@@ -92,13 +92,13 @@ fn recorded_report(event: &Event) -> Option<Signal> {
             execution: execution.clone(),
             version: *version,
         },
-        Detail::TaskSubmitFailed { failure, not_sent } => Signal::SubmitFailed {
+        EventKind::TaskSubmitFailed { failure, not_sent } => Signal::SubmitFailed {
             call,
             error: failure.error.to_string(),
             cause: failure.cause.to_string(),
             not_sent: *not_sent,
         },
-        Detail::TaskSucceeded {
+        EventKind::TaskSucceeded {
             result,
             worker,
             held_time,
@@ -108,7 +108,7 @@ fn recorded_report(event: &Event) -> Option<Signal> {
             worker: worker.clone(),
             held_time: *held_time,
         },
-        Detail::TaskFailed {
+        EventKind::TaskFailed {
             failure,
             retry_after,
             not_sent,
@@ -119,7 +119,7 @@ fn recorded_report(event: &Event) -> Option<Signal> {
             retry_after: *retry_after,
             not_sent: *not_sent,
         },
-        Detail::LateResultIgnored { of, .. } => Signal::Failed {
+        EventKind::LateResultIgnored { of, .. } => Signal::Failed {
             call: *of,
             error: String::new(),
             cause: String::new(),

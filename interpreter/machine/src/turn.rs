@@ -1,6 +1,6 @@
 //! A turn: the events one signal leads to, cut at bounds that every host shares.
 
-use crate::event::{Detail, Event, EventId, Failure, Path};
+use crate::event::{Event, EventId, EventKind, Failure, Path};
 use crate::state::{FrameId, State};
 use starbridge_fdl::graph::{Budget, Fault, FaultKind, Flow, Root, StepId};
 use starbridge_fdl::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
@@ -93,7 +93,7 @@ impl State {
     }
 
     /// Makes the next event, applies it and puts it out.
-    pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: Place, detail: Detail) {
+    pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: Place, detail: EventKind) {
         let event = Event {
             id: self.data.last.next(),
             caused_by: place.caused_by,

@@ -12,7 +12,7 @@
 
 use crate::context::{StepView, View};
 use crate::effect::is_queue;
-use crate::event::{Detail, EventId, Failure, Scheduled};
+use crate::event::{EventId, EventKind, Failure, Scheduled};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
 use crate::turn::{Place, Turn};
@@ -54,7 +54,7 @@ impl State {
                 rollback: true,
             };
             let of = next.call;
-            return self.emit(turn, place, Detail::RollbackStarted { of });
+            return self.emit(turn, place, EventKind::RollbackStarted { of });
         };
         let place = self.undo_place(id, last);
         let attempt = run.attempt.max(1);
@@ -62,8 +62,8 @@ impl State {
             UndoPhase::Entered => self.begin_undo_attempt(turn, id, place),
             UndoPhase::Started => self.schedule_undo(turn, id, place),
             UndoPhase::InFlight { .. } | UndoPhase::Retrying { .. } => {}
-            UndoPhase::Answered => self.emit(turn, place, Detail::RollbackSucceeded),
-            UndoPhase::Faulted { failure, .. } => self.emit(turn, place, Detail::StepFailed { failure, attempt }),
+            UndoPhase::Answered => self.emit(turn, place, EventKind::RollbackSucceeded),
+            UndoPhase::Faulted { failure, .. } => self.emit(turn, place, EventKind::StepFailed { failure, attempt }),
             UndoPhase::Failed { failure, retry_after } => {
                 self.after_undo_failure(turn, id, place, &failure, retry_after)
             }
@@ -103,7 +103,7 @@ impl State {
         match made {
             Ok(made) => {
                 let (input, missing) = made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing));
-                let detail = Detail::StepStarted {
+                let detail = EventKind::StepStarted {
                     attempt,
                     input,
                     missing,
@@ -114,7 +114,7 @@ impl State {
             }
             Err(fault) => {
                 let failure = turn.failure(&fault);
-                self.emit(turn, place, Detail::StepFailed { failure, attempt });
+                self.emit(turn, place, EventKind::StepFailed { failure, attempt });
             }
         }
     }
@@ -174,7 +174,7 @@ impl State {
                 Ok(params) => (call.resource.clone(), call.pattern, params),
                 Err(fault) => {
                     let (failure, attempt) = (turn.failure(&fault), run.attempt);
-                    return self.emit(turn, place, Detail::StepFailed { failure, attempt });
+                    return self.emit(turn, place, EventKind::StepFailed { failure, attempt });
                 }
             },
             Undo::Child => {
@@ -191,7 +191,7 @@ impl State {
             Some(millis) if is_queue(&resource) => (None, Some(millis)),
             timeout => (timeout.map(|millis| turn.now.plus_millis(millis)), None),
         };
-        let detail = Detail::TaskScheduled(Box::new(Scheduled {
+        let detail = EventKind::TaskScheduled(Box::new(Scheduled {
             resource,
             pattern,
             attempt: run.attempt,
@@ -225,7 +225,7 @@ impl State {
         let next = self.next_retry(turn, id, policies.unwrap_or_default(), &tried, &|values| listed(values));
         let detail = match next {
             Some(next) => retry_scheduled(next, run.attempt + 1, turn.now),
-            None => Detail::RollbackFailed {
+            None => EventKind::RollbackFailed {
                 failure: failure.clone(),
                 original: self.unshown_failure(turn, id),
             },

@@ -7,7 +7,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
-use starbridge_machine::{Detail, Event, EventId, Signal, State, Status};
+use starbridge_machine::{Event, EventId, EventKind, Signal, State, Status};
 use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
@@ -50,7 +50,7 @@ fn a_retry_is_due_when_its_delay_says() {
         not_sent: false,
     };
     let events = give(&flow, &mut state, signal, NOW);
-    let Some(Detail::RetryScheduled { due, delay_ms, .. }) = events.last().map(|event| &event.detail) else {
+    let Some(EventKind::RetryScheduled { due, delay_ms, .. }) = events.last().map(|event| &event.detail) else {
         panic!("no retry: {events:?}");
     };
     assert_eq!((*due, *delay_ms), (Timestamp::END, Timestamp::END.millis_since(NOW)));
@@ -75,7 +75,7 @@ fn a_poll_asks_again_at_the_end_of_time() {
     };
     let events = give(&flow, &mut state, signal, NOW);
     let due = events.iter().find_map(|event| match &event.detail {
-        Detail::PollScheduled { due, .. } => Some(*due),
+        EventKind::PollScheduled { due, .. } => Some(*due),
         _ => None,
     });
     assert_eq!(due, Some(Timestamp::END));
@@ -92,7 +92,7 @@ fn a_delay_without_bound_that_was_kept_is_read() {
     let event = read_event(&flow, &kept).unwrap();
     assert!(matches!(
         event.detail,
-        Detail::RetryScheduled {
+        EventKind::RetryScheduled {
             delay_ms: u64::MAX,
             due: Timestamp(0),
             ..

@@ -7,7 +7,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Object;
 use starbridge_machine::history::{read_turn, write_turn};
-use starbridge_machine::{Detail, Event, EventId, Signal, State, Status};
+use starbridge_machine::{Event, EventId, EventKind, Signal, State, Status};
 use std::sync::Arc;
 
 /// A run that writes down each turn, reads it again and replays it.
@@ -139,7 +139,9 @@ fn time_counts_from_when_a_worker_takes_it() {
     assert_eq!((call.timeout_at, call.timeout_ms), (None, Some(5_000)));
     let call = run.call();
     let events = run.give(Signal::TimedOut { call });
-    assert!(matches!(&events[0].detail, Detail::TaskTimedOut { error, redeliver: None } if error == "FnF.TaskTimeout"));
+    assert!(
+        matches!(&events[0].detail, EventKind::TaskTimedOut { error, redeliver: None } if error == "FnF.TaskTimeout")
+    );
     assert_eq!(run.state.failure().unwrap().error, "FnF.TaskTimeout");
 }
 

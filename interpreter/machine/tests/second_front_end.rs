@@ -194,7 +194,7 @@ fn a_states_output_is_the_next_ones_input() {
 
 fn input_of(event: &Event) -> Option<String> {
     match &event.detail {
-        starbridge_machine::Detail::StepStarted { input, .. } => Some(Value::from(input.clone()?).to_json()),
+        starbridge_machine::EventKind::StepStarted { input, .. } => Some(Value::from(input.clone()?).to_json()),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! What holds of every history, however it came about.
 
 use starbridge_fdl::time::Timestamp;
-use starbridge_machine::{Detail, Event, EventId};
+use starbridge_machine::{Event, EventId, EventKind};
 use std::collections::BTreeMap;
 
 /// What a history says about one of its calls.
@@ -18,13 +18,13 @@ pub fn calls(events: &[Event]) -> BTreeMap<EventId, Fate> {
     let mut calls: BTreeMap<EventId, Fate> = BTreeMap::new();
     for event in events {
         let (of, answered) = match &event.detail {
-            Detail::TaskScheduled(_) => {
+            EventKind::TaskScheduled(_) => {
                 calls.insert(event.id, Fate::default());
                 continue;
             }
-            Detail::TaskSucceeded { .. } | Detail::TaskFailed { .. } => (event.caused_by, true),
-            Detail::TaskSubmitFailed { .. } | Detail::TaskTimedOut { .. } => (event.caused_by, false),
-            Detail::TaskCancelled { of, .. } => (*of, false),
+            EventKind::TaskSucceeded { .. } | EventKind::TaskFailed { .. } => (event.caused_by, true),
+            EventKind::TaskSubmitFailed { .. } | EventKind::TaskTimedOut { .. } => (event.caused_by, false),
+            EventKind::TaskCancelled { of, .. } => (*of, false),
             _ => continue,
         };
         // A wrong number shows as a call that never was.
@@ -56,20 +56,20 @@ pub fn broken(execution: &str, events: &[Event]) -> Vec<String> {
         }
         last = event.time;
         match &event.detail {
-            Detail::ExecutionStarted(_) if number != EventId(1) => problem(number, "starts again".to_owned()),
-            Detail::WaitStarted { until: at }
-            | Detail::RetryScheduled { due: at, .. }
-            | Detail::PollScheduled { due: at, .. } => drop(due.insert(event.id, *at)),
-            Detail::TaskScheduled(scheduled) => {
+            EventKind::ExecutionStarted(_) if number != EventId(1) => problem(number, "starts again".to_owned()),
+            EventKind::WaitStarted { until: at }
+            | EventKind::RetryScheduled { due: at, .. }
+            | EventKind::PollScheduled { due: at, .. } => drop(due.insert(event.id, *at)),
+            EventKind::TaskScheduled(scheduled) => {
                 if let Some(at) = scheduled.timeout_at {
                     due.insert(event.id, at);
                 }
             }
-            Detail::TimerFired { of } => match due.get(of) {
+            EventKind::TimerFired { of } => match due.get(of) {
                 Some(at) if event.time < *at => problem(number, format!("fires before {at}")),
                 _ => {}
             },
-            Detail::TaskTimedOut { error, .. } if error.as_str() == "FnF.TaskTimeout" => {
+            EventKind::TaskTimedOut { error, .. } if error.as_str() == "FnF.TaskTimeout" => {
                 match due.get(&event.caused_by) {
                     Some(at) if event.time < *at => problem(number, format!("times out before {at}")),
                     _ => {}

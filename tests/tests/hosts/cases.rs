@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{Detail, Event};
+use starbridge_machine::{Event, EventKind};
 use starbridge_simulator::{Case, Flows, Rehearsal, TestFile};
 use starbridge_tests::{conformance, data};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,7 +109,7 @@ fn calls_of(histories: &BTreeMap<Text, Vec<Event>>, root: &str) -> Calls {
     let mut calls = Calls::new();
     let mut twice = BTreeSet::new();
     for events in histories.values() {
-        let Some(Detail::ExecutionStarted(started)) = events.first().map(|event| &event.detail) else {
+        let Some(EventKind::ExecutionStarted(started)) = events.first().map(|event| &event.detail) else {
             continue;
         };
         let flow = match started.parent {
@@ -117,7 +117,7 @@ fn calls_of(histories: &BTreeMap<Text, Vec<Event>>, root: &str) -> Calls {
             Some(_) => started.flow.to_string(),
         };
         let of_function = |event: &&Event| match &event.detail {
-            Detail::TaskScheduled(scheduled) => !scheduled.resource.starts_with("flow:"),
+            EventKind::TaskScheduled(scheduled) => !scheduled.resource.starts_with("flow:"),
             _ => false,
         };
         let numbers = events.iter().filter(of_function).map(|event| event.id.0).collect();

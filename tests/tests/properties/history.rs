@@ -2,7 +2,7 @@
 
 use starbridge_fdl::graph::{Flow, StepId};
 use starbridge_fdl::time::Timestamp;
-use starbridge_machine::{Child, Detail, Event, EventId, Path, history::type_name};
+use starbridge_machine::{Child, Event, EventId, EventKind, Path, history::type_name};
 use std::collections::BTreeMap;
 
 /// A path that can be a key.
@@ -73,22 +73,22 @@ impl History {
     /// Timers are never early.
     fn take_timer(&mut self, event: &Event) -> Result<(), String> {
         let due = match &event.detail {
-            Detail::WaitStarted { until } => Some(*until),
-            Detail::RetryScheduled { due, delay_ms, .. } => {
+            EventKind::WaitStarted { until } => Some(*until),
+            EventKind::RetryScheduled { due, delay_ms, .. } => {
                 if *due != event.time.plus_millis(*delay_ms) {
                     return Err("a delay is not what is waited".to_owned());
                 }
                 Some(*due)
             }
-            Detail::PollScheduled { due, .. } => Some(*due),
-            Detail::TaskScheduled(scheduled) => scheduled.timeout_at,
+            EventKind::PollScheduled { due, .. } => Some(*due),
+            EventKind::TaskScheduled(scheduled) => scheduled.timeout_at,
             _ => None,
         };
         self.due.extend(due.map(|due| (event.id, due)));
         let fired = match &event.detail {
-            Detail::TimerFired { of } => self.due.get(of),
+            EventKind::TimerFired { of } => self.due.get(of),
             // Without a due time it was a heartbeat that was missed.
-            Detail::TaskTimedOut { error, .. } if error == "FnF.TaskTimeout" => self.due.get(&event.caused_by),
+            EventKind::TaskTimedOut { error, .. } if error == "FnF.TaskTimeout" => self.due.get(&event.caused_by),
             _ => None,
         };
         match fired {
@@ -100,15 +100,15 @@ impl History {
     /// Every call has one end.
     fn take_call(&mut self, event: &Event) -> Result<(), String> {
         let over = match &event.detail {
-            Detail::TaskScheduled(_) => {
+            EventKind::TaskScheduled(_) => {
                 self.calls.insert(event.id, 0);
                 return Ok(());
             }
-            Detail::TaskSucceeded { .. }
-            | Detail::TaskFailed { .. }
-            | Detail::TaskTimedOut { .. }
-            | Detail::TaskSubmitFailed { .. } => event.caused_by,
-            Detail::TaskCancelled { of, .. } => *of,
+            EventKind::TaskSucceeded { .. }
+            | EventKind::TaskFailed { .. }
+            | EventKind::TaskTimedOut { .. }
+            | EventKind::TaskSubmitFailed { .. } => event.caused_by,
+            EventKind::TaskCancelled { of, .. } => *of,
             _ => return Ok(()),
         };
         match self.calls.get_mut(&over) {
@@ -126,7 +126,7 @@ impl History {
         let way = way(&event.path);
         let Some(step) = event.step else { return Ok(()) };
         match &event.detail {
-            Detail::StepEntered => {
+            EventKind::StepEntered => {
                 if let Some(last) = way.last().filter(|(_, child)| !matches!(child, Child::Arm(_)))
                     && !self.begun.contains(&way)
                 {
@@ -136,20 +136,20 @@ impl History {
                     return Err("a step is entered before the one before it is left".to_owned());
                 }
             }
-            Detail::StepExited { .. } => {
+            EventKind::StepExited { .. } => {
                 if self.open.remove(&way) != Some(step) {
                     return Err("a step is left that is not open".to_owned());
                 }
                 self.forget_inside(&way, step);
             }
             // A further attempt of a composite begins afresh.
-            Detail::StepStarted { .. } => {
+            EventKind::StepStarted { .. } => {
                 if self.open.get(&way) != Some(&step) {
                     return Err("an attempt of a step that is not open".to_owned());
                 }
                 self.forget_inside(&way, step);
             }
-            Detail::BranchEntered { .. } | Detail::IterationEntered { .. } => {
+            EventKind::BranchEntered { .. } | EventKind::IterationEntered { .. } => {
                 let mut inside = way;
                 inside.push((step, child(&event.detail)));
                 if self.begun.contains(&inside) {
@@ -157,7 +157,7 @@ impl History {
                 }
                 self.begun.push(inside);
             }
-            Detail::BranchExited(_) | Detail::IterationExited(_) => {
+            EventKind::BranchExited(_) | EventKind::IterationExited(_) => {
                 if !self.begun.contains(&way) {
                     return Err("the end of a child that did not begin".to_owned());
                 }
@@ -165,7 +165,7 @@ impl History {
                 self.open.retain(|open, _| !open.starts_with(&way));
             }
             // `StepFailed` with children that did not end would leave them behind.
-            Detail::StepFailed { .. } | Detail::StepSucceeded { .. } => {
+            EventKind::StepFailed { .. } | EventKind::StepSucceeded { .. } => {
                 let left = self
                     .begun
                     .iter()
@@ -189,10 +189,10 @@ fn way(path: &Path) -> Way {
     path.items().iter().map(|item| (item.step, item.child)).collect()
 }
 
-fn child(detail: &Detail) -> Child {
+fn child(detail: &EventKind) -> Child {
     match detail {
-        Detail::BranchEntered { branch, .. } => Child::Branch(*branch),
-        Detail::IterationEntered { index, .. } => Child::Iteration(*index),
+        EventKind::BranchEntered { branch, .. } => Child::Branch(*branch),
+        EventKind::IterationEntered { index, .. } => Child::Iteration(*index),
         _ => Child::Arm(None),
     }
 }

@@ -3,7 +3,7 @@
 use super::{Coloring, Marks, Status, Way};
 use starbridge_fdl::graph::{Flow, StepId, StepKind};
 use starbridge_fdl::value::Text;
-use starbridge_machine::{Child, Detail, Event, Exit, Path};
+use starbridge_machine::{Child, Event, EventKind, Exit, Path};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -47,8 +47,8 @@ fn around(path: &Path) -> Around {
 impl Fold {
     fn flow(&mut self, event: &Event) {
         match &event.detail {
-            Detail::ExecutionStarted(_) => self.take(Way::Begin),
-            Detail::ExecutionStopped { .. } | Detail::ExecutionTimedOut | Detail::ExecutionFailed { .. } => {
+            EventKind::ExecutionStarted(_) => self.take(Way::Begin),
+            EventKind::ExecutionStopped { .. } | EventKind::ExecutionTimedOut | EventKind::ExecutionFailed { .. } => {
                 self.cancel_inside(&[], None);
             }
             _ => {}
@@ -61,48 +61,50 @@ impl Fold {
             return self.rollback(step, path, &event.detail);
         }
         match &event.detail {
-            Detail::StepEntered => {
+            EventKind::StepEntered => {
                 self.marks(step).visits += 1;
                 *self.place(step, path) = Place {
                     status: Status::Running,
                     ..Place::default()
                 };
             }
-            Detail::StepStarted { .. } => {
+            EventKind::StepStarted { .. } => {
                 self.marks(step).attempts += 1;
                 self.becomes(step, path, Status::Running, None);
             }
-            Detail::StepSucceeded { .. } => self.becomes(step, path, Status::Succeeded, None),
-            Detail::StepFailed { failure, .. } => {
+            EventKind::StepSucceeded { .. } => self.becomes(step, path, Status::Succeeded, None),
+            EventKind::StepFailed { failure, .. } => {
                 self.cancel_inside(&path, Some(step));
                 self.becomes(step, path, Status::Failed, Some(&failure.error));
             }
-            Detail::StepExited { goto, caught, .. } => self.exited(step, path, *goto, caught.is_some()),
-            Detail::ChoiceTaken { arm } => {
+            EventKind::StepExited { goto, caught, .. } => self.exited(step, path, *goto, caught.is_some()),
+            EventKind::ChoiceTaken { arm } => {
                 self.place(step, path).arm = *arm;
                 if let Some(arm) = arm {
                     self.take(Way::Arm(step, *arm));
                 }
             }
-            Detail::BranchEntered { branch, .. } => self.take(Way::Branch(step, *branch)),
-            Detail::BranchExited(exit) | Detail::IterationExited(exit) => self.child_exited(flow, step, &path, exit),
-            Detail::RetryScheduled { .. } => self.waits(step, path, "waiting to retry"),
-            Detail::PollScheduled { .. } => self.waits(step, path, "waiting to poll"),
-            Detail::WaitStarted { .. } => self.waits(step, path, "waiting"),
-            Detail::ManualRequested(_) => self.waits(step, path, "waiting for an operator"),
-            Detail::TimerFired { .. } | Detail::ManualResolved(_) | Detail::TaskScheduled(_) => {
+            EventKind::BranchEntered { branch, .. } => self.take(Way::Branch(step, *branch)),
+            EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => {
+                self.child_exited(flow, step, &path, exit)
+            }
+            EventKind::RetryScheduled { .. } => self.waits(step, path, "waiting to retry"),
+            EventKind::PollScheduled { .. } => self.waits(step, path, "waiting to poll"),
+            EventKind::WaitStarted { .. } => self.waits(step, path, "waiting"),
+            EventKind::ManualRequested(_) => self.waits(step, path, "waiting for an operator"),
+            EventKind::TimerFired { .. } | EventKind::ManualResolved(_) | EventKind::TaskScheduled(_) => {
                 self.becomes(step, path, Status::Running, None);
             }
-            Detail::TaskCancelled { .. } => self.becomes(step, path, Status::Cancelled, None),
+            EventKind::TaskCancelled { .. } => self.becomes(step, path, Status::Cancelled, None),
             _ => {}
         }
     }
 
-    fn rollback(&mut self, step: StepId, path: Around, detail: &Detail) {
+    fn rollback(&mut self, step: StepId, path: Around, detail: &EventKind) {
         match detail {
-            Detail::RollbackStarted { .. } => self.becomes(step, path, Status::Undoing, None),
-            Detail::RollbackSucceeded => self.becomes(step, path, Status::RolledBack, None),
-            Detail::RollbackFailed { failure, .. } => {
+            EventKind::RollbackStarted { .. } => self.becomes(step, path, Status::Undoing, None),
+            EventKind::RollbackSucceeded => self.becomes(step, path, Status::RolledBack, None),
+            EventKind::RollbackFailed { failure, .. } => {
                 self.becomes(step, path, Status::UndoFailed, Some(&failure.error))
             }
             _ => {}

@@ -97,7 +97,7 @@ impl Kept {
         };
         let first = stored_events(self.store.as_ref(), &ran, id, 1)?;
         let begun = first.into_iter().find_map(|event| match event.detail {
-            starbridge_machine::Detail::ExecutionStarted(started) => Some(started.input),
+            starbridge_machine::EventKind::ExecutionStarted(started) => Some(started.input),
             _ => None,
         });
         if begun.as_ref().is_some_and(|begun| begun != input) {

@@ -1,6 +1,6 @@
 //! What a node counts.
 
-use starbridge_machine::{Detail, Status};
+use starbridge_machine::{EventKind, Status};
 use starbridge_runtime::Outgoing;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,10 +49,10 @@ impl Counters {
                 add(&self.events, events.len() as u64);
                 for event in events {
                     match &event.detail {
-                        Detail::StepFailed { .. } => add(&self.failures, 1),
-                        Detail::RetryScheduled { .. } => add(&self.retries, 1),
-                        Detail::LateResultIgnored { .. } => add(&self.late, 1),
-                        Detail::TaskTimedOut { redeliver: Some(_), .. } => add(&self.leases_ended, 1),
+                        EventKind::StepFailed { .. } => add(&self.failures, 1),
+                        EventKind::RetryScheduled { .. } => add(&self.retries, 1),
+                        EventKind::LateResultIgnored { .. } => add(&self.late, 1),
+                        EventKind::TaskTimedOut { redeliver: Some(_), .. } => add(&self.leases_ended, 1),
                         _ => {}
                     }
                 }

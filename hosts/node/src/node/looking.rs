@@ -5,7 +5,7 @@ use crate::described::describe_state;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
-use starbridge_machine::{Detail, Event, EventId, State};
+use starbridge_machine::{Event, EventId, EventKind, State};
 use starbridge_ports::{Query, Record, StoreError, Turn};
 use starbridge_runtime::{ForkRequest, Snapshot, each_stored_event, read_stored, stored_events};
 use std::sync::Arc;
@@ -85,8 +85,8 @@ impl Kept {
             output = None;
             for event in read_stored(&self.flow, &self.execution, turn)? {
                 match event.detail {
-                    Detail::ExecutionStarted(started) if input.is_none() => input = Some(started.input),
-                    Detail::ExecutionSucceeded { output: last } => output = Some(last),
+                    EventKind::ExecutionStarted(started) if input.is_none() => input = Some(started.input),
+                    EventKind::ExecutionSucceeded { output: last } => output = Some(last),
                     _ => {}
                 }
             }

@@ -1,6 +1,6 @@
 //! What a node says of executions in its log. No data of a flow is in it: names, ids and errors' names only.
 
-use starbridge_machine::{Detail, Status};
+use starbridge_machine::{EventKind, Status};
 use starbridge_runtime::{Outgoing, Shard};
 
 /// Writes what leaves to the log.
@@ -24,7 +24,7 @@ pub(super) fn tell(shard: &Shard, outgoing: &Outgoing) {
         }
         Outgoing::Turn { execution, events } if tracing::enabled!(tracing::Level::DEBUG) => {
             for event in events {
-                if let Detail::StepFailed { failure, attempt } = &event.detail {
+                if let EventKind::StepFailed { failure, attempt } = &event.detail {
                     let step = event
                         .step
                         .zip(shard.flow(execution))

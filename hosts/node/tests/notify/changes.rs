@@ -4,7 +4,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
-use starbridge_machine::{Decision, Detail, Event, EventId, Resolution, Signal, Status};
+use starbridge_machine::{Decision, Event, EventId, EventKind, Resolution, Signal, Status};
 use starbridge_node::notify::Notice;
 use starbridge_node::system::birth;
 use starbridge_ports::{Append, KeptNotice};
@@ -75,7 +75,7 @@ fn asked(shard: &mut Shard) -> Vec<EventId> {
         Outgoing::Turn { events, .. } => Some(events),
         _ => None,
     });
-    let asks = |event: &Event| matches!(event.detail, Detail::ManualRequested(_));
+    let asks = |event: &Event| matches!(event.detail, EventKind::ManualRequested(_));
     let asked = turns.flatten().filter(asks).map(|event| event.id);
     asked.collect()
 }

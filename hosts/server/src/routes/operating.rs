@@ -9,9 +9,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use starbridge_fdl::limits::is_name;
 use starbridge_fdl::value::Text;
+use starbridge_machine::{EventId, Signal};
 use starbridge_node::large;
 use starbridge_node::node::LookError;
-use starbridge_machine::{EventId, Signal};
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::Reply;
 

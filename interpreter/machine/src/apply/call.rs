@@ -1,7 +1,7 @@
 //! Calls of resources: scheduled, acknowledged, answered, given up.
 
 use crate::effect::is_queue;
-use crate::event::{Detail, Event, EventId, Failure, Scheduled};
+use crate::event::{Event, EventId, EventKind, Failure, Scheduled};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
 use starbridge_fdl::graph::{Amount, FaultKind, Flow, StepKind};
@@ -11,27 +11,27 @@ use starbridge_fdl::value::{Text, Value};
 impl State {
     pub(super) fn fold_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         match &event.detail {
-            Detail::TaskScheduled(scheduled) => self.fold_scheduled(event.id, id, scheduled)?,
-            Detail::PollScheduled { due, .. } => self.fold_poll(flow, event.id, id, *due)?,
-            Detail::TaskSubmitted { receipt, execution, .. } => {
+            EventKind::TaskScheduled(scheduled) => self.fold_scheduled(event.id, id, scheduled)?,
+            EventKind::PollScheduled { due, .. } => self.fold_poll(flow, event.id, id, *due)?,
+            EventKind::TaskSubmitted { receipt, execution, .. } => {
                 self.fold_submitted(flow, event, id, receipt.as_ref(), execution.as_ref())?;
             }
-            Detail::TaskSucceeded { result, .. } => {
+            EventKind::TaskSucceeded { result, .. } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Answered { result: result.clone() };
                 self.close_call(event.caused_by);
             }
-            Detail::TaskFailed {
+            EventKind::TaskFailed {
                 failure,
                 retry_after,
                 not_sent,
             } => {
                 self.fold_call_failed(id, event.caused_by, failure, retry_after.unwrap_or(0), *not_sent)?;
             }
-            Detail::TaskSubmitFailed { failure, not_sent } => {
+            EventKind::TaskSubmitFailed { failure, not_sent } => {
                 self.fold_call_failed(id, event.caused_by, failure, 0, *not_sent)?;
             }
-            Detail::TaskTimedOut { error, redeliver } => {
+            EventKind::TaskTimedOut { error, redeliver } => {
                 let run = self.task_run_of(id, event.caused_by)?;
                 run.phase = TaskPhase::Faulted {
                     failure: timed_out(flow, error),
@@ -40,7 +40,7 @@ impl State {
                 self.frames.get_mut(id)?.active()?.redeliver = redeliver.unwrap_or(0);
                 self.give_up_call(event.caused_by);
             }
-            Detail::TaskCancelled { of, .. } => {
+            EventKind::TaskCancelled { of, .. } => {
                 self.task_run_of(id, *of)?.phase = TaskPhase::Cancelled;
                 self.give_up_call(*of);
                 if self.data.ending.is_some() {

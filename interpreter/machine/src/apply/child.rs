@@ -1,6 +1,6 @@
 //! Children of composites: branches and iterations.
 
-use crate::event::{Child, Detail, Event, Exit, Failure};
+use crate::event::{Child, Event, EventKind, Exit, Failure};
 use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State};
 use crate::steps::{foreach, parallel};
 use crate::turn::failure;
@@ -9,8 +9,12 @@ use starbridge_fdl::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
 impl State {
     pub(super) fn fold_child(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         match &event.detail {
-            Detail::BranchEntered { .. } | Detail::IterationEntered { .. } => self.fold_child_entered(flow, event, id),
-            Detail::BranchExited(exit) | Detail::IterationExited(exit) => self.fold_child_exited(flow, event, id, exit),
+            EventKind::BranchEntered { .. } | EventKind::IterationEntered { .. } => {
+                self.fold_child_entered(flow, event, id)
+            }
+            EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => {
+                self.fold_child_exited(flow, event, id, exit)
+            }
             _ => None,
         }
     }
@@ -29,11 +33,11 @@ impl State {
         let input = visit.input.clone();
         let children = visit.children_mut()?;
         let (child, list, number) = match (&event.detail, kind) {
-            (Detail::BranchEntered { branch, .. }, StepKind::Parallel(parallel)) => {
+            (EventKind::BranchEntered { branch, .. }, StepKind::Parallel(parallel)) => {
                 let list = parallel.branches.get(*branch as usize)?.list;
                 (Child::Branch(*branch), list, *branch)
             }
-            (Detail::IterationEntered { index, .. }, StepKind::Foreach(foreach)) => {
+            (EventKind::IterationEntered { index, .. }, StepKind::Foreach(foreach)) => {
                 (Child::Iteration(*index), foreach.list, *index)
             }
             _ => return None,
@@ -45,14 +49,14 @@ impl State {
         let collection = children.collection_len();
         let mut inner = Frame::new(flow, list, Some((id, child)), path.inside(step, child), input, event.id);
         match (&event.detail, kind) {
-            (Detail::IterationEntered { index, item }, StepKind::Foreach(foreach)) => {
+            (EventKind::IterationEntered { index, item }, StepKind::Foreach(foreach)) => {
                 inner.input.exempt_also(collection);
                 inner.add_extra(foreach.item.clone(), item.clone());
                 if let Some(key) = &foreach.index {
                     inner.add_extra(key.clone(), (*index).into());
                 }
             }
-            (Detail::BranchEntered { deps: Some(deps), .. }, _) => {
+            (EventKind::BranchEntered { deps: Some(deps), .. }, _) => {
                 inner.add_extra("deps".into(), deps.clone().into());
             }
             _ => {}

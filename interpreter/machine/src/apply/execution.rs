@@ -1,6 +1,6 @@
 //! The beginning and the end of an execution.
 
-use crate::event::{Detail, Event, EventId, Failure, Path, Started};
+use crate::event::{Event, EventId, EventKind, Failure, Path, Started};
 use crate::state::{Ending, Frame, ROOT, State, Status};
 use crate::turn::failure;
 use starbridge_fdl::graph::{FaultKind, Flow, ListId};
@@ -32,24 +32,24 @@ impl State {
 
     pub(super) fn fold_end(&mut self, flow: &Flow, event: &Event) -> Option<()> {
         match &event.detail {
-            Detail::ExecutionSucceeded { output } => {
+            EventKind::ExecutionSucceeded { output } => {
                 self.data.output = Some(output.clone());
                 self.finish(Status::Succeeded);
             }
-            Detail::ExecutionFailed { failure, step } => {
+            EventKind::ExecutionFailed { failure, step } => {
                 self.leave_list(flow, ROOT);
                 self.data.failure = Some(failure.clone());
                 self.data.failed_step = *step;
                 self.finish(Status::Failed);
             }
-            Detail::ExecutionStopped { failure, .. } if self.data.status == Status::Succeeded => {
+            EventKind::ExecutionStopped { failure, .. } if self.data.status == Status::Succeeded => {
                 self.data.status = Status::RollingBack;
                 self.end_from_outside(flow, event.id, Status::RolledBack, failure.clone(), true);
             }
-            Detail::ExecutionStopped { failure, .. } => {
+            EventKind::ExecutionStopped { failure, .. } => {
                 self.end_from_outside(flow, event.id, Status::Stopped, failure.clone(), event.rollback);
             }
-            Detail::ExecutionTimedOut => {
+            EventKind::ExecutionTimedOut => {
                 let name = flow.fault_names.name(&FaultKind::ExecutionTimeout);
                 let seconds = flow.timeout / 1000;
                 let cause = format!("the execution took longer than {seconds} seconds");

@@ -1,7 +1,7 @@
 //! Steps: entered, started, ended, left.
 
 use crate::effect::is_queue;
-use crate::event::{Child, Detail, Event, EventId, Failure};
+use crate::event::{Child, Event, EventId, EventKind, Failure};
 use crate::state::{
     ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit,
     WaitRun,
@@ -14,19 +14,19 @@ impl State {
     pub(super) fn fold_step(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         let step = event.step?;
         match &event.detail {
-            Detail::StepEntered => self.fold_entered(flow, event, id, step)?,
-            Detail::StepStarted { attempt, input, .. } => {
+            EventKind::StepEntered => self.fold_entered(flow, event, id, step)?,
+            EventKind::StepStarted { attempt, input, .. } => {
                 self.fold_step_started(flow, event, id, *attempt, input.clone())?;
             }
-            Detail::StepSucceeded { output, .. } => self.fold_succeeded(flow, event, id, output.clone())?,
-            Detail::StepFailed { failure, attempt } => self.fold_failed(flow, id, step, failure, *attempt)?,
-            Detail::StepExited { goto, caught, .. } => self.fold_exited(flow, id, step, *goto, caught.as_ref())?,
-            Detail::ChoiceTaken { arm } => self.fold_choice(flow, event, id, step, *arm)?,
-            Detail::WaitStarted { until } => self.fold_wait(id, event.id, *until)?,
-            Detail::RetryScheduled { policy, due, .. } => self.fold_retry(id, event.id, *policy, *due)?,
-            Detail::TimerFired { of } => self.fold_timer(flow, id, *of)?,
-            Detail::ManualRequested(failure) => self.fold_manual(id, event.id, failure)?,
-            Detail::ManualResolved(resolution) => self.fold_resolved(id, event.caused_by, resolution)?,
+            EventKind::StepSucceeded { output, .. } => self.fold_succeeded(flow, event, id, output.clone())?,
+            EventKind::StepFailed { failure, attempt } => self.fold_failed(flow, id, step, failure, *attempt)?,
+            EventKind::StepExited { goto, caught, .. } => self.fold_exited(flow, id, step, *goto, caught.as_ref())?,
+            EventKind::ChoiceTaken { arm } => self.fold_choice(flow, event, id, step, *arm)?,
+            EventKind::WaitStarted { until } => self.fold_wait(id, event.id, *until)?,
+            EventKind::RetryScheduled { policy, due, .. } => self.fold_retry(id, event.id, *policy, *due)?,
+            EventKind::TimerFired { of } => self.fold_timer(flow, id, *of)?,
+            EventKind::ManualRequested(failure) => self.fold_manual(id, event.id, failure)?,
+            EventKind::ManualResolved(resolution) => self.fold_resolved(id, event.caused_by, resolution)?,
             _ => return None,
         }
         self.update_ready_queue(flow, id);

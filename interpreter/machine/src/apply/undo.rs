@@ -2,7 +2,7 @@
 
 use super::call::timed_out;
 use super::step::{count_retry, done_of_task};
-use crate::event::{Child, Detail, Event, EventId, Failure};
+use crate::event::{Child, Event, EventId, EventKind, Failure};
 use crate::state::{
     ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase,
     UndoRun, Undoing, Visit,
@@ -13,9 +13,9 @@ use starbridge_fdl::value::Overlay;
 impl State {
     pub(super) fn fold_rollback(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         match &event.detail {
-            Detail::RollbackStarted { of } => self.fold_rollback_started(flow, event.id, id, *of)?,
-            Detail::RollbackSucceeded => self.fold_rollback_succeeded(flow, id)?,
-            Detail::RollbackFailed { original, .. } => {
+            EventKind::RollbackStarted { of } => self.fold_rollback_started(flow, event.id, id, *of)?,
+            EventKind::RollbackSucceeded => self.fold_rollback_succeeded(flow, id)?,
+            EventKind::RollbackFailed { original, .. } => {
                 self.fold_rollback_failed(flow, event.id, id, original.as_ref())?;
             }
             _ => self.fold_rollback_attempt(flow, event, id)?,
@@ -125,7 +125,7 @@ impl State {
     fn fold_rollback_attempt(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         let run = self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?;
         let phase = match &event.detail {
-            Detail::StepStarted { attempt, input, .. } => {
+            EventKind::StepStarted { attempt, input, .. } => {
                 run.attempt = *attempt;
                 run.input = match input {
                     Some(mapped) => Overlay::new(mapped.clone()),
@@ -137,16 +137,16 @@ impl State {
                 };
                 UndoPhase::Started
             }
-            Detail::TaskScheduled(scheduled) => {
+            EventKind::TaskScheduled(scheduled) => {
                 run.phase = UndoPhase::InFlight { call: event.id };
                 self.open_call(event.id, id, true, scheduled);
                 return Some(());
             }
-            Detail::TaskSubmitted { .. } => {
+            EventKind::TaskSubmitted { .. } => {
                 self.calls.acknowledge(event.caused_by)?;
                 return Some(());
             }
-            Detail::StepFailed { failure, attempt } => {
+            EventKind::StepFailed { failure, attempt } => {
                 run.attempt = *attempt;
                 let retry_after = match run.phase {
                     UndoPhase::Faulted { retry_after, .. } => retry_after,
@@ -157,7 +157,7 @@ impl State {
                     retry_after,
                 }
             }
-            Detail::RetryScheduled { policy, due, .. } => {
+            EventKind::RetryScheduled { policy, due, .. } => {
                 count_retry(&mut run.retries, *policy);
                 run.retried += 1;
                 self.timers.set(*due, event.id, TimerFor::Rollback(id));
@@ -166,7 +166,7 @@ impl State {
                     timer: event.id,
                 }
             }
-            Detail::TimerFired { of } => match run.phase {
+            EventKind::TimerFired { of } => match run.phase {
                 UndoPhase::Retrying { due, timer } if timer == *of => {
                     self.timers.cancel([(due, timer)]);
                     UndoPhase::Entered
@@ -175,10 +175,10 @@ impl State {
             },
             _ => {
                 let phase = undo_answer(flow, event)?;
-                if let Detail::TaskTimedOut { redeliver, .. } = event.detail {
+                if let EventKind::TaskTimedOut { redeliver, .. } = event.detail {
                     run.redeliver = redeliver.unwrap_or(0);
                 }
-                if matches!(event.detail, Detail::TaskTimedOut { .. }) {
+                if matches!(event.detail, EventKind::TaskTimedOut { .. }) {
                     self.give_up_call(event.caused_by);
                 }
                 self.close_call(event.caused_by);
@@ -336,12 +336,12 @@ impl State {
 /// What an answer to an undoing call means.
 fn undo_answer(flow: &Flow, event: &Event) -> Option<UndoPhase> {
     let (failure, retry_after) = match &event.detail {
-        Detail::TaskSucceeded { .. } => return Some(UndoPhase::Answered),
-        Detail::TaskFailed {
+        EventKind::TaskSucceeded { .. } => return Some(UndoPhase::Answered),
+        EventKind::TaskFailed {
             failure, retry_after, ..
         } => (failure.clone(), retry_after.unwrap_or(0)),
-        Detail::TaskSubmitFailed { failure, .. } => (failure.clone(), 0),
-        Detail::TaskTimedOut { error, .. } => (timed_out(flow, error), 0),
+        EventKind::TaskSubmitFailed { failure, .. } => (failure.clone(), 0),
+        EventKind::TaskTimedOut { error, .. } => (timed_out(flow, error), 0),
         _ => return None,
     };
     Some(UndoPhase::Faulted { failure, retry_after })

@@ -2,7 +2,7 @@
 
 use super::names::short_key;
 use crate::event::{
-    CancelReason, Child, Decision, Detail, Event, EventId, Exit, Failure, Grant, LateResultCode, Parent, Path,
+    CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent, Path,
     PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
 use starbridge_fdl::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
@@ -262,62 +262,62 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub(super) fn detail(&self, kind: &str) -> Result<Detail, HistoryError> {
+    pub(super) fn detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
-            "StepEntered" => Detail::StepEntered,
-            "StepStarted" => Detail::StepStarted {
+            "StepEntered" => EventKind::StepEntered,
+            "StepStarted" => EventKind::StepStarted {
                 attempt: self.small("attempt")?,
                 input: self.maybe("input", Self::owned_object)?,
                 missing: self.missing()?,
             },
-            "StepSucceeded" => Detail::StepSucceeded {
+            "StepSucceeded" => EventKind::StepSucceeded {
                 output: self.maybe("output", Self::owned_object)?,
                 missing: self.missing()?,
             },
-            "StepFailed" => Detail::StepFailed {
+            "StepFailed" => EventKind::StepFailed {
                 failure: self.failure()?,
                 attempt: self.small("attempt")?,
             },
-            "StepExited" => Detail::StepExited {
+            "StepExited" => EventKind::StepExited {
                 goto: self.maybe("goto", Self::step)?,
                 caught: self.maybe("caught", Self::owned_object)?,
                 missing: self.missing()?,
             },
-            "BranchEntered" => Detail::BranchEntered {
+            "BranchEntered" => EventKind::BranchEntered {
                 branch: self.small("branch")?,
                 deps: self.maybe("deps", Self::owned_object)?,
             },
-            "BranchExited" => Detail::BranchExited(self.exit()?),
-            "IterationEntered" => Detail::IterationEntered {
+            "BranchExited" => EventKind::BranchExited(self.exit()?),
+            "IterationEntered" => EventKind::IterationEntered {
                 index: self.small("index")?,
                 item: self.any("item")?,
             },
-            "IterationExited" => Detail::IterationExited(self.exit()?),
-            "ChoiceTaken" => Detail::ChoiceTaken {
+            "IterationExited" => EventKind::IterationExited(self.exit()?),
+            "ChoiceTaken" => EventKind::ChoiceTaken {
                 arm: match self.value("arm")? {
                     Value::Null => None,
                     Value::String(_) => Some(None),
                     _ => Some(Some(self.small("arm")?)),
                 },
             },
-            "RetryScheduled" => Detail::RetryScheduled {
+            "RetryScheduled" => EventKind::RetryScheduled {
                 policy: self.small("policy")?,
                 attempt: self.small("attempt")?,
                 delay_ms: self.number("delayMs")?,
                 due: self.time("due")?,
                 value: self.maybe("value", Self::any)?,
             },
-            "PollScheduled" => Detail::PollScheduled {
+            "PollScheduled" => EventKind::PollScheduled {
                 call: self.small("call")?,
                 due: self.time("due")?,
             },
-            "WaitStarted" => Detail::WaitStarted {
+            "WaitStarted" => EventKind::WaitStarted {
                 until: self.time("until")?,
             },
-            "TimerFired" => Detail::TimerFired { of: self.event("of")? },
-            "RollbackStarted" => Detail::RollbackStarted { of: self.event("of")? },
-            "RollbackSucceeded" => Detail::RollbackSucceeded,
-            "RollbackFailed" => Detail::RollbackFailed {
+            "TimerFired" => EventKind::TimerFired { of: self.event("of")? },
+            "RollbackStarted" => EventKind::RollbackStarted { of: self.event("of")? },
+            "RollbackSucceeded" => EventKind::RollbackSucceeded,
+            "RollbackFailed" => EventKind::RollbackFailed {
                 failure: self.failure()?,
                 original: self.maybe("original", |m, key| {
                     let original = Members {
@@ -332,9 +332,9 @@ impl<'a> Members<'a> {
         })
     }
 
-    fn call_detail(&self, kind: &str) -> Result<Detail, HistoryError> {
+    fn call_detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
-            "TaskScheduled" => Detail::TaskScheduled(Box::new(Scheduled {
+            "TaskScheduled" => EventKind::TaskScheduled(Box::new(Scheduled {
                 resource: self.text("resource")?,
                 pattern: self.word("pattern", "pattern", Pattern::parse)?,
                 attempt: self.small("attempt")?,
@@ -343,51 +343,51 @@ impl<'a> Members<'a> {
                 timeout_at: self.maybe("timeoutAt", Self::time)?,
                 timeout_ms: self.maybe("timeoutMs", Self::number)?,
             })),
-            "TaskSubmitted" => Detail::TaskSubmitted {
+            "TaskSubmitted" => EventKind::TaskSubmitted {
                 receipt: self.maybe("receipt", Self::any)?,
                 execution: self.maybe("executionId", Self::text)?,
                 version: self.maybe("version", Self::number)?,
             },
             "TaskSubmitFailed" => {
                 let failure = self.failure()?;
-                Detail::TaskSubmitFailed {
+                EventKind::TaskSubmitFailed {
                     not_sent: self.not_sent(&failure)?,
                     failure,
                 }
             }
-            "TaskSucceeded" => Detail::TaskSucceeded {
+            "TaskSucceeded" => EventKind::TaskSucceeded {
                 result: self.any("result")?,
                 worker: self.maybe("worker", Self::text)?,
                 held_time: self.maybe("heldTime", Self::time)?,
             },
             "TaskFailed" => {
                 let failure = self.failure()?;
-                Detail::TaskFailed {
+                EventKind::TaskFailed {
                     retry_after: self.maybe("retryAfter", Self::number)?,
                     not_sent: self.not_sent(&failure)?,
                     failure,
                 }
             }
-            "TaskTimedOut" => Detail::TaskTimedOut {
+            "TaskTimedOut" => EventKind::TaskTimedOut {
                 error: self.text("error")?,
                 redeliver: self.maybe("redeliver", Self::small)?,
             },
-            "TaskCancelled" => Detail::TaskCancelled {
+            "TaskCancelled" => EventKind::TaskCancelled {
                 of: self.event("of")?,
                 reason: self.word("reason", "reason to cancel a call", CancelReason::parse)?,
             },
-            "LateResultIgnored" => Detail::LateResultIgnored {
+            "LateResultIgnored" => EventKind::LateResultIgnored {
                 of: self.event("of")?,
                 code: self.word("code", "code of a late result", LateResultCode::parse)?,
             },
-            "TaskStarted" => Detail::TaskStarted,
+            "TaskStarted" => EventKind::TaskStarted,
             other => return self.execution_detail(other),
         })
     }
 
-    fn execution_detail(&self, kind: &str) -> Result<Detail, HistoryError> {
+    fn execution_detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
-            "ExecutionStarted" => Detail::ExecutionStarted(Box::new(Started {
+            "ExecutionStarted" => EventKind::ExecutionStarted(Box::new(Started {
                 flow: self.text("flow")?,
                 version: self.number("version")?,
                 definition_hash: self.text("definitionHash")?,
@@ -409,37 +409,37 @@ impl<'a> Members<'a> {
                 })?,
                 tokens: self.maybe("tokens", Self::grants)?.unwrap_or_default(),
             })),
-            "ExecutionStopped" => Detail::ExecutionStopped {
+            "ExecutionStopped" => EventKind::ExecutionStopped {
                 failure: self.failure()?,
                 by: self.maybe("by", Self::text)?,
             },
-            "ExecutionTimedOut" => Detail::ExecutionTimedOut,
-            "ExecutionSucceeded" => Detail::ExecutionSucceeded {
+            "ExecutionTimedOut" => EventKind::ExecutionTimedOut,
+            "ExecutionSucceeded" => EventKind::ExecutionSucceeded {
                 output: self.owned_object("output")?,
             },
-            "ExecutionFailed" => Detail::ExecutionFailed {
+            "ExecutionFailed" => EventKind::ExecutionFailed {
                 failure: self.failure()?,
                 step: match self.text("step")?.as_str() {
                     "" => None,
                     name => Some(self.step_named(name)?),
                 },
             },
-            "ManualRequested" => Detail::ManualRequested(self.failure()?),
-            "ManualResolved" => Detail::ManualResolved(Box::new(Resolution {
+            "ManualRequested" => EventKind::ManualRequested(self.failure()?),
+            "ManualResolved" => EventKind::ManualResolved(Box::new(Resolution {
                 decision: self.decision()?,
                 by: self.text("by")?,
             })),
-            "ExecutionRedriven" => Detail::ExecutionRedriven {
+            "ExecutionRedriven" => EventKind::ExecutionRedriven {
                 from: self.event("from")?,
                 steps: self.steps()?,
                 by: self.text("by")?,
             },
-            "ExecutionForked" => Detail::ExecutionForked {
+            "ExecutionForked" => EventKind::ExecutionForked {
                 execution: self.text("execution")?,
                 event: self.event("event")?,
                 name: self.text("name")?,
             },
-            "TurnContinued" => Detail::TurnContinued,
+            "TurnContinued" => EventKind::TurnContinued,
             other => return Err(error(format!("there is no event type `{other}`"))),
         })
     }

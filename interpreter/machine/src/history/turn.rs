@@ -46,7 +46,7 @@ fn write_short(flow: &Flow, event: &Event, text: &mut Vec<u8>) {
     if event.rollback {
         text.extend_from_slice(b",\"r\":true");
     }
-    let mut members = Detail { text, any: false };
+    let mut members = StoredDetail { text, any: false };
     write::detail(&mut members, flow, &event.detail);
     if members.any {
         text.push(b'}');
@@ -72,12 +72,12 @@ fn json(value: &Value, text: &mut Vec<u8>) {
 }
 
 /// A detail being written: opened by its first member.
-struct Detail<'a> {
+struct StoredDetail<'a> {
     text: &'a mut Vec<u8>,
     any: bool,
 }
 
-impl write::Members for Detail<'_> {
+impl write::Members for StoredDetail<'_> {
     fn member(&mut self, key: &'static str, value: Value) {
         self.text
             .extend_from_slice(if self.any { b",\"" } else { b",\"d\":{\"" });

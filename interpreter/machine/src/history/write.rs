@@ -1,7 +1,7 @@
 //! Events to values.
 
 use super::read::not_sent_by_name;
-use crate::event::{Child, Decision, Detail, Event, Exit, Failure, Grant, Path};
+use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, Grant, Path};
 use starbridge_fdl::graph::{Flow, StepId};
 use starbridge_fdl::value::{Array, Object, Text, Value};
 
@@ -28,44 +28,44 @@ pub fn write_event(flow: &Flow, event: &Event) -> Object {
 }
 
 /// The word for an event's type.
-pub fn type_name(detail: &Detail) -> &'static str {
+pub fn type_name(detail: &EventKind) -> &'static str {
     match detail {
-        Detail::ExecutionStarted(_) => "ExecutionStarted",
-        Detail::StepEntered => "StepEntered",
-        Detail::StepStarted { .. } => "StepStarted",
-        Detail::StepSucceeded { .. } => "StepSucceeded",
-        Detail::StepFailed { .. } => "StepFailed",
-        Detail::StepExited { .. } => "StepExited",
-        Detail::BranchEntered { .. } => "BranchEntered",
-        Detail::BranchExited(_) => "BranchExited",
-        Detail::IterationEntered { .. } => "IterationEntered",
-        Detail::IterationExited(_) => "IterationExited",
-        Detail::ChoiceTaken { .. } => "ChoiceTaken",
-        Detail::TaskScheduled(_) => "TaskScheduled",
-        Detail::TaskSubmitted { .. } => "TaskSubmitted",
-        Detail::TaskSubmitFailed { .. } => "TaskSubmitFailed",
-        Detail::TaskSucceeded { .. } => "TaskSucceeded",
-        Detail::TaskFailed { .. } => "TaskFailed",
-        Detail::TaskTimedOut { .. } => "TaskTimedOut",
-        Detail::RetryScheduled { .. } => "RetryScheduled",
-        Detail::PollScheduled { .. } => "PollScheduled",
-        Detail::WaitStarted { .. } => "WaitStarted",
-        Detail::TimerFired { .. } => "TimerFired",
-        Detail::TaskCancelled { .. } => "TaskCancelled",
-        Detail::LateResultIgnored { .. } => "LateResultIgnored",
-        Detail::RollbackStarted { .. } => "RollbackStarted",
-        Detail::RollbackSucceeded => "RollbackSucceeded",
-        Detail::RollbackFailed { .. } => "RollbackFailed",
-        Detail::ManualRequested(_) => "ManualRequested",
-        Detail::ManualResolved(_) => "ManualResolved",
-        Detail::ExecutionStopped { .. } => "ExecutionStopped",
-        Detail::ExecutionTimedOut => "ExecutionTimedOut",
-        Detail::ExecutionSucceeded { .. } => "ExecutionSucceeded",
-        Detail::ExecutionFailed { .. } => "ExecutionFailed",
-        Detail::ExecutionRedriven { .. } => "ExecutionRedriven",
-        Detail::ExecutionForked { .. } => "ExecutionForked",
-        Detail::TurnContinued => "TurnContinued",
-        Detail::TaskStarted => "TaskStarted",
+        EventKind::ExecutionStarted(_) => "ExecutionStarted",
+        EventKind::StepEntered => "StepEntered",
+        EventKind::StepStarted { .. } => "StepStarted",
+        EventKind::StepSucceeded { .. } => "StepSucceeded",
+        EventKind::StepFailed { .. } => "StepFailed",
+        EventKind::StepExited { .. } => "StepExited",
+        EventKind::BranchEntered { .. } => "BranchEntered",
+        EventKind::BranchExited(_) => "BranchExited",
+        EventKind::IterationEntered { .. } => "IterationEntered",
+        EventKind::IterationExited(_) => "IterationExited",
+        EventKind::ChoiceTaken { .. } => "ChoiceTaken",
+        EventKind::TaskScheduled(_) => "TaskScheduled",
+        EventKind::TaskSubmitted { .. } => "TaskSubmitted",
+        EventKind::TaskSubmitFailed { .. } => "TaskSubmitFailed",
+        EventKind::TaskSucceeded { .. } => "TaskSucceeded",
+        EventKind::TaskFailed { .. } => "TaskFailed",
+        EventKind::TaskTimedOut { .. } => "TaskTimedOut",
+        EventKind::RetryScheduled { .. } => "RetryScheduled",
+        EventKind::PollScheduled { .. } => "PollScheduled",
+        EventKind::WaitStarted { .. } => "WaitStarted",
+        EventKind::TimerFired { .. } => "TimerFired",
+        EventKind::TaskCancelled { .. } => "TaskCancelled",
+        EventKind::LateResultIgnored { .. } => "LateResultIgnored",
+        EventKind::RollbackStarted { .. } => "RollbackStarted",
+        EventKind::RollbackSucceeded => "RollbackSucceeded",
+        EventKind::RollbackFailed { .. } => "RollbackFailed",
+        EventKind::ManualRequested(_) => "ManualRequested",
+        EventKind::ManualResolved(_) => "ManualResolved",
+        EventKind::ExecutionStopped { .. } => "ExecutionStopped",
+        EventKind::ExecutionTimedOut => "ExecutionTimedOut",
+        EventKind::ExecutionSucceeded { .. } => "ExecutionSucceeded",
+        EventKind::ExecutionFailed { .. } => "ExecutionFailed",
+        EventKind::ExecutionRedriven { .. } => "ExecutionRedriven",
+        EventKind::ExecutionForked { .. } => "ExecutionForked",
+        EventKind::TurnContinued => "TurnContinued",
+        EventKind::TaskStarted => "TaskStarted",
     }
 }
 
@@ -130,9 +130,9 @@ fn set_missing(object: &mut impl Members, missing: &[Text]) {
     }
 }
 
-pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
+pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
-        Detail::StepStarted {
+        EventKind::StepStarted {
             attempt,
             input,
             missing,
@@ -141,33 +141,33 @@ pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set_some(o, "input", input.clone());
             set_missing(o, missing);
         }
-        Detail::StepSucceeded { output, missing } => {
+        EventKind::StepSucceeded { output, missing } => {
             set_some(o, "output", output.clone());
             set_missing(o, missing);
         }
-        Detail::StepFailed { failure, attempt } => {
+        EventKind::StepFailed { failure, attempt } => {
             set_failure(o, failure);
             set(o, "attempt", *attempt);
         }
-        Detail::StepExited { goto, caught, missing } => {
+        EventKind::StepExited { goto, caught, missing } => {
             set_some(o, "goto", goto.map(|goto| name(flow, goto)));
             set_some(o, "caught", caught.clone());
             set_missing(o, missing);
         }
-        Detail::BranchEntered { branch, deps } => {
+        EventKind::BranchEntered { branch, deps } => {
             set(o, "branch", *branch);
             set_some(o, "deps", deps.clone());
         }
-        Detail::IterationEntered { index, item } => {
+        EventKind::IterationEntered { index, item } => {
             set(o, "index", *index);
             set(o, "item", item.clone());
         }
-        Detail::BranchExited(exit) | Detail::IterationExited(exit) => match exit {
+        EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => match exit {
             Exit::Done => {}
             Exit::Failed(failure) => set_failure(o, failure),
             Exit::Cancelled => set(o, "cancelled", true),
         },
-        Detail::ChoiceTaken { arm } => {
+        EventKind::ChoiceTaken { arm } => {
             let arm = match arm {
                 None => Value::Null,
                 Some(None) => "default".into(),
@@ -180,9 +180,9 @@ pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
 }
 
 /// What waits for a time or an operator, and rollbacks.
-fn later_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
+fn later_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
-        Detail::RetryScheduled {
+        EventKind::RetryScheduled {
             policy,
             attempt,
             delay_ms,
@@ -195,14 +195,14 @@ fn later_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set(o, "due", due.to_string());
             set_some(o, "value", value.clone());
         }
-        Detail::PollScheduled { call, due } => {
+        EventKind::PollScheduled { call, due } => {
             set(o, "call", *call);
             set(o, "due", due.to_string());
         }
-        Detail::WaitStarted { until } => set(o, "until", until.to_string()),
-        Detail::TimerFired { of } | Detail::RollbackStarted { of } => set(o, "of", of.0),
-        Detail::ManualRequested(failure) => set_failure(o, failure),
-        Detail::RollbackFailed { failure, original } => {
+        EventKind::WaitStarted { until } => set(o, "until", until.to_string()),
+        EventKind::TimerFired { of } | EventKind::RollbackStarted { of } => set(o, "of", of.0),
+        EventKind::ManualRequested(failure) => set_failure(o, failure),
+        EventKind::RollbackFailed { failure, original } => {
             set_failure(o, failure);
             set_some(
                 o,
@@ -218,9 +218,9 @@ fn later_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
     }
 }
 
-fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
+fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
-        Detail::TaskScheduled(scheduled) => {
+        EventKind::TaskScheduled(scheduled) => {
             set(o, "resource", scheduled.resource.clone());
             set(o, "pattern", scheduled.pattern.as_str());
             set(o, "attempt", scheduled.attempt);
@@ -229,7 +229,7 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set_some(o, "timeoutAt", scheduled.timeout_at.map(|at| at.to_string()));
             set_some(o, "timeoutMs", scheduled.timeout_ms);
         }
-        Detail::TaskSubmitted {
+        EventKind::TaskSubmitted {
             receipt,
             execution,
             version,
@@ -238,7 +238,7 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set_some(o, "executionId", execution.clone());
             set_some(o, "version", *version);
         }
-        Detail::TaskSucceeded {
+        EventKind::TaskSucceeded {
             result,
             worker,
             held_time,
@@ -247,11 +247,11 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set_some(o, "worker", worker.clone());
             set_some(o, "heldTime", held_time.map(|time| time.to_string()));
         }
-        Detail::TaskSubmitFailed { failure, not_sent } => {
+        EventKind::TaskSubmitFailed { failure, not_sent } => {
             set_failure(o, failure);
             set_not_sent(o, flow, failure, *not_sent);
         }
-        Detail::TaskFailed {
+        EventKind::TaskFailed {
             failure,
             retry_after,
             not_sent,
@@ -260,15 +260,15 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
             set_some(o, "retryAfter", *retry_after);
             set_not_sent(o, flow, failure, *not_sent);
         }
-        Detail::TaskTimedOut { error, redeliver } => {
+        EventKind::TaskTimedOut { error, redeliver } => {
             set(o, "error", error.clone());
             set_some(o, "redeliver", *redeliver);
         }
-        Detail::TaskCancelled { of, reason } => {
+        EventKind::TaskCancelled { of, reason } => {
             set(o, "of", of.0);
             set(o, "reason", reason.as_str());
         }
-        Detail::LateResultIgnored { of, code } => {
+        EventKind::LateResultIgnored { of, code } => {
             set(o, "of", of.0);
             set(o, "code", code.as_str());
         }
@@ -284,9 +284,9 @@ fn written_grant(grant: &Grant) -> Value {
     object.into()
 }
 
-fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
+fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
-        Detail::ExecutionStarted(started) => {
+        EventKind::ExecutionStarted(started) => {
             set(o, "flow", started.flow.clone());
             set(o, "version", started.version);
             set(o, "definitionHash", started.definition_hash.clone());
@@ -306,16 +306,16 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
                 set(o, "tokens", tokens);
             }
         }
-        Detail::ExecutionStopped { failure, by } => {
+        EventKind::ExecutionStopped { failure, by } => {
             set_failure(o, failure);
             set_some(o, "by", by.clone());
         }
-        Detail::ExecutionSucceeded { output } => set(o, "output", output.clone()),
-        Detail::ExecutionFailed { failure, step } => {
+        EventKind::ExecutionSucceeded { output } => set(o, "output", output.clone()),
+        EventKind::ExecutionFailed { failure, step } => {
             set_failure(o, failure);
             set(o, "step", step.map(|step| name(flow, step)).unwrap_or_default());
         }
-        Detail::ManualResolved(resolution) => {
+        EventKind::ManualResolved(resolution) => {
             set(o, "action", resolution.decision.action().as_str());
             set(o, "by", resolution.by.clone());
             match &resolution.decision {
@@ -324,13 +324,13 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &Detail) {
                 Decision::Fail { failure } => failure.iter().for_each(|failure| set_failure(o, failure)),
             }
         }
-        Detail::ExecutionRedriven { from, steps, by } => {
+        EventKind::ExecutionRedriven { from, steps, by } => {
             set(o, "from", from.0);
             let steps: Array = steps.iter().map(|step| Value::from(name(flow, *step))).collect();
             set(o, "steps", steps);
             set(o, "by", by.clone());
         }
-        Detail::ExecutionForked { execution, event, name } => {
+        EventKind::ExecutionForked { execution, event, name } => {
             set(o, "execution", execution.clone());
             set(o, "event", event.0);
             set(o, "name", name.clone());

@@ -1,7 +1,7 @@
 //! An attempt: its input at the beginning, its output at the end.
 
 use crate::context::{StepView, View};
-use crate::event::{Detail, EventId, Failure};
+use crate::event::{EventId, EventKind, Failure};
 use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{
@@ -43,7 +43,7 @@ impl State {
             }
             Ok(made) => {
                 let (input, missing) = made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing));
-                let detail = Detail::StepStarted {
+                let detail = EventKind::StepStarted {
                     attempt,
                     input,
                     missing,
@@ -252,7 +252,7 @@ impl State {
     pub(super) fn complete(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         match self.output_of(turn, id) {
             Ok((output, missing)) => {
-                self.emit(turn, self.place(id), Detail::StepSucceeded { output, missing });
+                self.emit(turn, self.place(id), EventKind::StepSucceeded { output, missing });
             }
             // What is inside is undone before the step is seen to fail; then the step completes once more.
             Err(_) if self.holds_undoable_inside(turn, id) => self.begin_undo(turn, id),
@@ -325,7 +325,7 @@ impl State {
             Some(Phase::Succeeded { goto, .. }) => *goto,
             _ => None,
         };
-        let detail = Detail::StepExited {
+        let detail = EventKind::StepExited {
             goto,
             caught: None,
             missing: Vec::new(),
@@ -349,7 +349,7 @@ impl State {
     pub(super) fn fail_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, failure: Failure, attempt: u32) {
         // Once the history is full nothing may be caught or tried again, so attempt 0 marks each failure.
         let attempt = if self.is_full() { 0 } else { attempt };
-        self.emit(turn, self.place(id), Detail::StepFailed { failure, attempt });
+        self.emit(turn, self.place(id), EventKind::StepFailed { failure, attempt });
     }
 }
 

@@ -6,7 +6,7 @@
 //! | running | its arm's steps; when its time is over, closing and undoing |
 //! | ended | `StepSucceeded` |
 
-use crate::event::Detail;
+use crate::event::EventKind;
 use crate::state::{ArmRun, FrameId, Inside, Phase, State};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{Budget, Choice, Fault, Root};
@@ -25,7 +25,7 @@ impl State {
                 match taken {
                     Ok(taken) => {
                         let arm = taken.map(Some).or(choice.default.as_ref().map(|_| None));
-                        self.emit(turn, self.place(id), Detail::ChoiceTaken { arm });
+                        self.emit(turn, self.place(id), EventKind::ChoiceTaken { arm });
                     }
                     Err(fault) => {
                         let failure = turn.failure(&fault);

@@ -1,7 +1,7 @@
 //! What follows a failure: a retry, a catch, or the failure leaves the list (sections "errors" and "rollback").
 
 use crate::close::CloseStep;
-use crate::event::{Child, Detail, Exit, Failure};
+use crate::event::{Child, EventKind, Exit, Failure};
 use crate::retry::{chance, delay};
 use crate::state::{At, Closing, Frame, FrameId, Phase, ROOT, State};
 use crate::steps::{foreach, parallel};
@@ -72,7 +72,7 @@ impl State {
         });
         match clause.map(|clause| clause.target) {
             Some(CatchTarget::Goto(goto)) => self.catch(turn, id, goto, &failure),
-            Some(CatchTarget::Manual) => self.emit(turn, self.place(id), Detail::ManualRequested(failure)),
+            Some(CatchTarget::Manual) => self.emit(turn, self.place(id), EventKind::ManualRequested(failure)),
             None => self.leave(turn, id),
         }
     }
@@ -126,7 +126,7 @@ impl State {
     fn catch(&mut self, turn: &mut Turn<'_>, id: FrameId, goto: StepId, failure: &Failure) {
         match self.run_failed(turn, id, failure) {
             Ok(made) => {
-                let detail = Detail::StepExited {
+                let detail = EventKind::StepExited {
                     goto: Some(goto),
                     caught: Some(made.value),
                     missing: made.missing,
@@ -182,7 +182,7 @@ impl State {
             None => {
                 let place = self.flow_place(frame.last);
                 let step = Some(origin);
-                self.emit(turn, place, Detail::ExecutionFailed { failure, step });
+                self.emit(turn, place, EventKind::ExecutionFailed { failure, step });
             }
             // What may not be caught inside the arm may be outside of it.
             Some((parent, Child::Arm(_))) => {
@@ -195,7 +195,7 @@ impl State {
                     .and_then(Frame::visit)
                     .map_or(1, |visit| visit.attempt);
                 let attempt = if self.is_full() { 0 } else { attempt };
-                self.emit(turn, place, Detail::StepFailed { failure, attempt });
+                self.emit(turn, place, EventKind::StepFailed { failure, attempt });
             }
             Some(_) => self.exit(turn, id, Exit::Failed(failure)),
         }
@@ -262,14 +262,14 @@ impl State {
                 .map_or(self.data.last, |frame| frame.last),
             rollback: true,
         };
-        self.emit(turn, place, Detail::RollbackStarted { of: first.call });
+        self.emit(turn, place, EventKind::RollbackStarted { of: first.call });
     }
 }
 
 /// The event of a retry. Its delay is what is waited, also where the end of time is nearer than what was asked for.
-pub(crate) fn retry_scheduled(next: NextRetry, attempt: u32, now: Timestamp) -> Detail {
+pub(crate) fn retry_scheduled(next: NextRetry, attempt: u32, now: Timestamp) -> EventKind {
     let due = now.plus_millis(next.delay_ms);
-    Detail::RetryScheduled {
+    EventKind::RetryScheduled {
         policy: next.policy,
         attempt,
         delay_ms: due.millis_since(now),

@@ -1,7 +1,7 @@
 //! The flow itself: its input at the beginning, its output at the end.
 
 use crate::context::View;
-use crate::event::Detail;
+use crate::event::EventKind;
 use crate::state::{ROOT, State};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{Budget, Fault, FaultKind, Root, Scope};
@@ -32,7 +32,7 @@ impl State {
         let place = self.flow_place(ROOT);
         match made {
             Ok(made) => {
-                let detail = Detail::StepStarted {
+                let detail = EventKind::StepStarted {
                     attempt: 1,
                     input: Some(made.value),
                     missing: made.missing,
@@ -41,7 +41,7 @@ impl State {
             }
             Err(fault) => {
                 let failure = turn.failure(&fault);
-                self.emit(turn, place, Detail::ExecutionFailed { failure, step: None });
+                self.emit(turn, place, EventKind::ExecutionFailed { failure, step: None });
             }
         }
     }
@@ -50,14 +50,14 @@ impl State {
     pub(crate) fn end_flow(&mut self, turn: &mut Turn<'_>) {
         let last = self.frame(ROOT).map_or(self.data.last, |frame| frame.last);
         match self.flow_output(turn) {
-            Ok(output) => self.emit(turn, self.flow_place(last), Detail::ExecutionSucceeded { output }),
+            Ok(output) => self.emit(turn, self.flow_place(last), EventKind::ExecutionSucceeded { output }),
             Err(_) if !self.undo_stack(turn.flow, ROOT).is_empty() => self.begin_undo(turn, ROOT),
             Err(fault) => {
                 let failure = turn.failure(&fault);
                 self.emit(
                     turn,
                     self.flow_place(last),
-                    Detail::ExecutionFailed { failure, step: None },
+                    EventKind::ExecutionFailed { failure, step: None },
                 );
             }
         }

@@ -7,7 +7,7 @@
 //! | all over | `StepSucceeded` |
 //! | too many failed, or time over | what runs is closed, undone, `StepFailed` |
 
-use crate::event::Detail;
+use crate::event::EventKind;
 use crate::state::{Children, FrameId, State};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{FaultKind, Foreach, Root, Tolerance};
@@ -54,7 +54,7 @@ impl State {
             return;
         };
         let item = items.values().get(index as usize).cloned().unwrap_or_default();
-        self.emit(turn, self.place(id), Detail::IterationEntered { index, item });
+        self.emit(turn, self.place(id), EventKind::IterationEntered { index, item });
     }
 }
 

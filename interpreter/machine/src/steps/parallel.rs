@@ -6,7 +6,7 @@
 //! | all over, or as many as wanted | what runs is closed, `StepSucceeded` |
 //! | too many failed, or time over | what runs is closed, undone, `StepFailed` |
 
-use crate::event::Detail;
+use crate::event::EventKind;
 use crate::state::{Children, FrameId, Outcome, State};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{Parallel, WaitFor};
@@ -39,7 +39,7 @@ impl State {
             })
             .collect();
         let deps = (!depends_on.is_empty()).then_some(deps);
-        self.emit(turn, self.place(id), Detail::BranchEntered { branch, deps });
+        self.emit(turn, self.place(id), EventKind::BranchEntered { branch, deps });
     }
 }
 

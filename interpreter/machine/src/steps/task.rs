@@ -10,7 +10,7 @@
 //! | sleeping | waits for its timer |
 
 use crate::effect::is_queue;
-use crate::event::{Detail, Scheduled};
+use crate::event::{EventKind, Scheduled};
 use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
@@ -123,7 +123,7 @@ impl State {
                 return self.fail_current(turn, id, failure);
             }
         };
-        let detail = Detail::TaskScheduled(Box::new(Scheduled {
+        let detail = EventKind::TaskScheduled(Box::new(Scheduled {
             resource,
             pattern: task.call.pattern,
             attempt: visit.attempt,
@@ -175,7 +175,7 @@ impl State {
             return self.fail_current(turn, id, failure);
         }
         let pause = pause(poll.interval, poll.max_interval, poll.multiplier, calls);
-        let detail = Detail::PollScheduled {
+        let detail = EventKind::PollScheduled {
             call: calls + 1,
             due: turn.now.plus_millis(pause.max(retry_after.saturating_mul(1000))),
         };

@@ -6,7 +6,7 @@
 //! | waiting | waits for its timer |
 //! | over | `StepSucceeded` |
 
-use crate::event::Detail;
+use crate::event::EventKind;
 use crate::state::{FrameId, State, WaitRun};
 use crate::turn::Turn;
 use starbridge_fdl::graph::{Budget, Fault, FaultKind, Root, Source, Wait};
@@ -38,7 +38,7 @@ impl State {
                 let failure = turn.fault(FaultKind::Limit, cause);
                 self.fail_current(turn, id, failure);
             }
-            Ok(until) => self.emit(turn, self.place(id), Detail::WaitStarted { until }),
+            Ok(until) => self.emit(turn, self.place(id), EventKind::WaitStarted { until }),
         }
     }
 }

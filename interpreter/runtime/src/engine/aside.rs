@@ -7,7 +7,7 @@ use crate::shard::{Outgoing, TRIES, stored_turn};
 use starbridge_fdl::graph::FaultKind;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{Detail, Event, EventId, Failure, Path, Rejection, Signal, Status, history};
+use starbridge_machine::{Event, EventId, EventKind, Failure, Path, Rejection, Signal, Status, history};
 use starbridge_ports::{
     Append, Broken, Buried, Mark, Message, MessageBody, MessageId, Record, RecordedFailure, StoreError, StoredHistory,
 };
@@ -165,7 +165,7 @@ impl Engine {
             step: None,
             path: Path::default(),
             rollback: false,
-            detail: Detail::ExecutionStopped {
+            detail: EventKind::ExecutionStopped {
                 failure,
                 by: stop.by.map(Text::from),
             },

@@ -5,7 +5,7 @@ use super::{Outgoing, Shard};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{CallToSend, Detail, Event, EventId, State, history};
+use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
 
 /// Entries of the list of the idle that are not worth clearing.
@@ -132,8 +132,8 @@ impl Shard {
     fn hold_what_follows(&mut self, id: &Text, append: &Append, events: Vec<Event>) {
         for event in &events {
             let given_up = match &event.detail {
-                Detail::TaskCancelled { of, .. } => *of,
-                Detail::TaskTimedOut { .. } => event.caused_by,
+                EventKind::TaskCancelled { of, .. } => *of,
+                EventKind::TaskTimedOut { .. } => event.caused_by,
                 _ => continue,
             };
             self.held.push(Outgoing::Cancel {

@@ -8,7 +8,7 @@ use crate::references::references_in;
 use starbridge_fdl::graph::{Pattern, Pointer};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{CallPart, CallToSend, Detail, Event, EventId, Grant, Parent, Reference, Signal, Status};
+use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Grant, Parent, Reference, Signal, Status};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
 /// What waits for an execution to take it.
@@ -397,8 +397,8 @@ impl Shard {
         let mut words = Vec::new();
         for event in events {
             let call = match &event.detail {
-                Detail::TaskCancelled { of, .. } => *of,
-                Detail::TaskTimedOut { .. } => event.caused_by,
+                EventKind::TaskCancelled { of, .. } => *of,
+                EventKind::TaskTimedOut { .. } => event.caused_by,
                 _ => continue,
             };
             // From here on nobody waits for how it ends.

@@ -4,7 +4,7 @@ use super::live::Live;
 use super::{Outgoing, Shard};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_machine::{Detail, Event, EventId, Status};
+use starbridge_machine::{Event, EventId, EventKind, Status};
 use starbridge_ports::{Append, KeptNotice, Record, RecordedFailure};
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Shard {
 
 /// What a step asks an operator about.
 fn request(live: &Live, event: &Event) -> Option<RecordedFailure> {
-    let Detail::ManualRequested(failure) = &event.detail else {
+    let EventKind::ManualRequested(failure) = &event.detail else {
         return None;
     };
     let step = event.step.and_then(|step| live.flow.step(step));

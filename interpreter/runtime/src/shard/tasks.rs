@@ -9,7 +9,7 @@ use starbridge_fdl::limits::is_name;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{CallPart, CallToSend, Detail, Event, EventId, Signal, call_type};
+use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, call_type};
 use starbridge_ports::{Append, Buried, DeadTask, Origin, QueuedTask, outside_name};
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl Shard {
     pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
         if events
             .iter()
-            .any(|event| matches!(event.detail, Detail::ExecutionRedriven { .. }))
+            .any(|event| matches!(event.detail, EventKind::ExecutionRedriven { .. }))
         {
             append.buried = Buried::All;
         }
@@ -124,11 +124,11 @@ impl Shard {
         let mut gone = Vec::new();
         for (position, event) in events.iter().enumerate() {
             let call = match &event.detail {
-                Detail::TaskSucceeded { .. }
-                | Detail::TaskFailed { .. }
-                | Detail::TaskSubmitFailed { .. }
-                | Detail::TaskTimedOut { .. } => event.caused_by,
-                Detail::TaskCancelled { of, .. } => *of,
+                EventKind::TaskSucceeded { .. }
+                | EventKind::TaskFailed { .. }
+                | EventKind::TaskSubmitFailed { .. }
+                | EventKind::TaskTimedOut { .. } => event.caused_by,
+                EventKind::TaskCancelled { of, .. } => *of,
                 _ => continue,
             };
             let Some(queue) = live.queued.remove(&call) else {
@@ -185,9 +185,11 @@ fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event
         .filter(|next| next.step == event.step && next.path == event.path)
     {
         match &next.detail {
-            Detail::StepFailed { failure, attempt } => failed = Some((failure.clone(), *attempt)),
-            Detail::RollbackFailed { failure, .. } => failed = Some((failure.clone(), 0)),
-            Detail::RetryScheduled { .. } | Detail::StepExited { .. } | Detail::ManualRequested(_) => return None,
+            EventKind::StepFailed { failure, attempt } => failed = Some((failure.clone(), *attempt)),
+            EventKind::RollbackFailed { failure, .. } => failed = Some((failure.clone(), 0)),
+            EventKind::RetryScheduled { .. } | EventKind::StepExited { .. } | EventKind::ManualRequested(_) => {
+                return None;
+            }
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_machine::{Detail, Event, EventId};
+use starbridge_machine::{Event, EventId, EventKind};
 use starbridge_node::exported::ExportedHistory;
 use starbridge_node::replaying::replay;
 use starbridge_ports::{History, Notices};
@@ -118,7 +118,7 @@ pub(in crate::campaigns) async fn audit(server: &str, started: &Started, witness
 fn triggered(histories: &[ExportedHistory], findings: &mut Findings) {
     let mut instants = BTreeSet::new();
     for history in histories {
-        let Some(Detail::ExecutionStarted(started)) = history.events.first().map(|event| &event.detail) else {
+        let Some(EventKind::ExecutionStarted(started)) = history.events.first().map(|event| &event.detail) else {
             continue;
         };
         let Some(instant) = started.input.get("triggerTime").filter(|_| started.parent.is_none()) else {
@@ -198,13 +198,13 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
     }
     for event in &history.events {
         match &event.detail {
-            Detail::TaskSucceeded { result, .. } if scheduled.contains(&format!("{id}/{}", event.caused_by)) => {
+            EventKind::TaskSucceeded { result, .. } if scheduled.contains(&format!("{id}/{}", event.caused_by)) => {
                 of_its_own(id, event.caused_by, result, findings);
             }
-            Detail::TimerFired { .. } => findings.count("timers fired", 1),
-            Detail::RetryScheduled { .. } => findings.count("retries", 1),
-            Detail::RollbackSucceeded => findings.count("tasks undone", 1),
-            Detail::TaskTimedOut { .. } => findings.count("heartbeats missed", 1),
+            EventKind::TimerFired { .. } => findings.count("timers fired", 1),
+            EventKind::RetryScheduled { .. } => findings.count("retries", 1),
+            EventKind::RollbackSucceeded => findings.count("tasks undone", 1),
+            EventKind::TaskTimedOut { .. } => findings.count("heartbeats missed", 1),
             _ => {}
         }
     }
@@ -219,7 +219,7 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
 
 fn is_for_child(event: &Event) -> bool {
     // What undoes a child names the child's flow, too.
-    matches!(&event.detail, Detail::TaskScheduled(scheduled) if scheduled.resource.starts_with("flow:"))
+    matches!(&event.detail, EventKind::TaskScheduled(scheduled) if scheduled.resource.starts_with("flow:"))
 }
 
 /// A result stands under the call it is a result of: the functions answer with the key they were called with.
@@ -255,7 +255,7 @@ fn reports(history: &ExportedHistory, book: &Book, findings: &mut Findings) {
         let stands = |event: &&Event| {
             let of = format!("{id}/{}", event.caused_by);
             let said = match &event.detail {
-                Detail::TaskSucceeded { result, .. } => result.as_object().and_then(|result| result.get("said")),
+                EventKind::TaskSucceeded { result, .. } => result.as_object().and_then(|result| result.get("said")),
                 _ => None,
             };
             of == *key && said.and_then(Value::as_str) == Some(key)

@@ -7,7 +7,7 @@ use crate::campaigns::{Findings, laws};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
-use starbridge_machine::{Detail, Event};
+use starbridge_machine::{Event, EventKind};
 use starbridge_node::exported::ExportedHistory;
 use starbridge_node::replaying::replay;
 use starbridge_ports::{History, Listing, Query, Record};
@@ -90,7 +90,7 @@ fn one(world: &World, history: &ExportedHistory, record: &Record, known: &mut BT
     for (call, fate) in laws::calls(&history.events) {
         let key = (id.clone(), call);
         let event = usize::try_from(call.0).ok().and_then(|at| history.events.get(at - 1));
-        let child = |event: &Event| matches!(&event.detail, Detail::TaskScheduled(scheduled) if scheduled.resource.starts_with("flow:"));
+        let child = |event: &Event| matches!(&event.detail, EventKind::TaskScheduled(scheduled) if scheduled.resource.starts_with("flow:"));
         if event.is_some_and(child) {
             continue;
         }
@@ -126,7 +126,7 @@ fn seen(world: &World, histories: &BTreeMap<Text, ExportedHistory>, known: &BTre
             .map(|history| &*history.events)
             .unwrap_or_default();
         let said = |event: &&Event| match &event.detail {
-            Detail::TaskSucceeded { result, .. } if event.caused_by == key.1 => {
+            EventKind::TaskSucceeded { result, .. } if event.caused_by == key.1 => {
                 let said = result.as_object().and_then(|result| result.get("said"));
                 said.and_then(Value::as_str) == Some(&*name_of(key))
             }

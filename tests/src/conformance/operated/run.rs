@@ -7,7 +7,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{
-    CallToSend, Decision, Detail, Event, EventId, Failure, Fork, Rejection, Resolution, ResolutionAction, Signal,
+    CallToSend, Decision, Event, EventId, EventKind, Failure, Fork, Rejection, Resolution, ResolutionAction, Signal,
     Started, State, Status, copied, history,
 };
 use starbridge_simulator::{Case, Mock, Mocks, Outcome, Silence, Stop};
@@ -138,7 +138,7 @@ impl Run {
 
     fn resolve(&mut self, resolution: &Value) -> Result<(), Rejection> {
         let text = |key: &str| resolution[key].as_str().map(Text::from);
-        let asked = |event: &&Event| matches!(event.detail, Detail::ManualRequested(_));
+        let asked = |event: &&Event| matches!(event.detail, EventKind::ManualRequested(_));
         let request = self.events.iter().rev().find(asked).map(|event| event.id);
         let decision = match text("action").as_deref().and_then(ResolutionAction::parse) {
             None => return Err(Rejection::Unknown),
@@ -311,7 +311,7 @@ impl Run {
     pub(super) fn redriven_from(&self, from: usize, at: Option<u64>, steps: Option<&[String]>) -> Vec<String> {
         let mut problems = Vec::new();
         let redriven = self.events.get(from).map(|event| &event.detail);
-        let Some(Detail::ExecutionRedriven { from, steps: again, .. }) = redriven else {
+        let Some(EventKind::ExecutionRedriven { from, steps: again, .. }) = redriven else {
             if at.is_some() || steps.is_some() {
                 problems.push("it is not redriven".to_owned());
             }

@@ -3,7 +3,7 @@
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use starbridge_fdl::graph::{Flow, StepId, StepKind};
-use starbridge_machine::{Child, Detail, Event, Exit as ChildExit, Failure, Path};
+use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, Failure, Path};
 use starbridge_node::escaping::escaped;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -79,15 +79,15 @@ impl Progress {
             .iter()
             .any(|item| matches!(item.child, Child::Iteration(_)));
         match &event.detail {
-            Detail::StepEntered => {
+            EventKind::StepEntered => {
                 self.entered.insert(key.clone(), event.time);
                 self.open(&key, &indent, &name, is_foreach(flow, event.step), crowded);
             }
-            Detail::StepExited { caught: None, .. } => {
+            EventKind::StepExited { caught: None, .. } => {
                 let done = self.done_note(&key, event);
                 self.close(&key, &format!("{indent}✓ {name}{done}"), crowded);
             }
-            Detail::StepExited {
+            EventKind::StepExited {
                 caught: Some(_), goto, ..
             } => {
                 let target = goto.and_then(|goto| flow.step(goto)).map(|step| step.name.to_string());
@@ -98,29 +98,29 @@ impl Progress {
                     crowded,
                 );
             }
-            Detail::StepFailed { failure, attempt } => {
+            EventKind::StepFailed { failure, attempt } => {
                 let what = if event.rollback { "undoing " } else { "" };
                 let place = place(flow, &event.path);
                 let failure = shown(failure);
                 self.line(&format!("{indent}✗ {what}{name}{place}, attempt {attempt}: {failure}"));
             }
-            Detail::RetryScheduled { attempt, delay_ms, .. } => {
+            EventKind::RetryScheduled { attempt, delay_ms, .. } => {
                 self.line(&format!(
                     "{indent}↻ {name}: attempt {attempt} in {}",
                     seconds(*delay_ms)
                 ));
             }
-            Detail::WaitStarted { until } if !crowded => self.line(&format!("{indent}… {name} waits until {until}")),
-            Detail::ChoiceTaken { arm } if !crowded => {
+            EventKind::WaitStarted { until } if !crowded => self.line(&format!("{indent}… {name} waits until {until}")),
+            EventKind::ChoiceTaken { arm } if !crowded => {
                 self.line(&format!("{indent}◇ {name}: {}", arm_name(*arm)));
             }
-            Detail::IterationExited(exit) => self.iteration(flow, event, exit, is_main, &indent),
-            Detail::RollbackStarted { .. } => self.line(&format!("{indent}↺ undoing {name}")),
-            Detail::RollbackSucceeded => self.line(&format!("{indent}↺ undone {name}")),
-            Detail::RollbackFailed { failure, .. } => {
+            EventKind::IterationExited(exit) => self.iteration(flow, event, exit, is_main, &indent),
+            EventKind::RollbackStarted { .. } => self.line(&format!("{indent}↺ undoing {name}")),
+            EventKind::RollbackSucceeded => self.line(&format!("{indent}↺ undone {name}")),
+            EventKind::RollbackFailed { failure, .. } => {
                 self.line(&format!("{indent}✗ {name} can't be undone: {}", shown(failure)));
             }
-            Detail::ExecutionTimedOut if is_main => self.line("✗ the execution took too long"),
+            EventKind::ExecutionTimedOut if is_main => self.line("✗ the execution took too long"),
             _ => {}
         }
     }

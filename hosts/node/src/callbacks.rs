@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use starbridge_fdl::value::{Object, Value};
-use starbridge_runtime::{Command, Reply, Report, read_entry, read_report};
+use starbridge_runtime::{Command, Reply, Report, TokenKeys, read_entry, read_report};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -37,11 +37,30 @@ pub trait Reports: Clone + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct Client(pub IpAddr);
 
-impl Reports for mpsc::Sender<Command> {
+/// Hands reports in to one engine.
+#[derive(Clone, Debug)]
+pub struct EngineReports {
+    /// Where the engine takes them.
+    pub commands: mpsc::Sender<Command>,
+    /// What its tokens are signed with.
+    pub tokens: TokenKeys,
+}
+
+impl Reports for EngineReports {
     async fn hand_in(&self, token: String, report: Report) -> HandedIn {
         let (reply, answer) = oneshot::channel();
-        let command = Command::Report { token, report, reply };
-        self.send(command).await.map_err(|_| NotTaken::Stopping)?;
+        let Ok((execution, call)) = self.tokens.verify(&token) else {
+            // The receiver is still here.
+            let _ = reply.send(Reply::InvalidToken);
+            return Ok(answer);
+        };
+        let command = Command::Report {
+            execution: execution.into(),
+            call,
+            report,
+            reply,
+        };
+        self.commands.send(command).await.map_err(|_| NotTaken::Stopping)?;
         Ok(answer)
     }
 }
@@ -74,14 +93,10 @@ impl Listener {
 }
 
 /// Listens for reports and hands them to an engine.
-pub async fn listen(
-    address: SocketAddr,
-    commands: mpsc::Sender<Command>,
-    body_limit: usize,
-) -> std::io::Result<Listener> {
+pub async fn listen(address: SocketAddr, reports: EngineReports, body_limit: usize) -> std::io::Result<Listener> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
-    let router = Router::new().nest("/v1", routes(commands, body_limit));
+    let router = Router::new().nest("/v1", routes(reports, body_limit));
     let (end, ended) = oneshot::channel();
     let serving = tokio::spawn(async move {
         let serving = axum::serve(listener, router).with_graceful_shutdown(async move {

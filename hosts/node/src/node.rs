@@ -270,7 +270,13 @@ impl Node {
             let _ = reply.send(Reply::Taken);
             return Ok(answer);
         }
-        let command = Command::Report { token, report, reply };
+        let execution = Text::from(execution);
+        let command = Command::Report {
+            execution: execution.clone(),
+            call,
+            report,
+            reply,
+        };
         self.owners.owner_of(&execution, command)?;
         Ok(answer)
     }

@@ -16,7 +16,7 @@ use progress::Progress;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{Signal, State, Status};
-use starbridge_node::callbacks::Listener;
+use starbridge_node::callbacks::{EngineReports, Listener};
 use starbridge_node::config::Config;
 use starbridge_node::exported::export_event;
 use starbridge_node::further::Further;
@@ -302,7 +302,11 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
 }
 
 async fn listen(options: &Options, output: Output, run: &LocalRun) -> Result<Listener, Exit> {
-    let listener = starbridge_node::callbacks::listen(options.callback_listen, run.commands(), 1 << 20).await;
+    let reports = EngineReports {
+        commands: run.commands(),
+        tokens: run.tokens().clone(),
+    };
+    let listener = starbridge_node::callbacks::listen(options.callback_listen, reports, 1 << 20).await;
     listener.map_err(|error| {
         let message = format!("can't listen for callbacks on {}: {error}", options.callback_listen);
         fault(output, &message, "choose another address with `--callback-listen`")

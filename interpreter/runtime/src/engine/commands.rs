@@ -38,8 +38,10 @@ pub enum Command {
     },
     /// A report with a task token.
     Report {
-        /// The token.
-        token: String,
+        /// The execution its token was signed for.
+        execution: Text,
+        /// The call, likewise.
+        call: EventId,
         /// What it reports.
         report: Report,
         /// Who is told what became of it.
@@ -210,8 +212,13 @@ impl Engine {
                     self.answers.await_end(execution, reply);
                 }
             }
-            Command::Report { token, report, reply } => {
-                let answer = self.take_report(&token, report, now)?;
+            Command::Report {
+                execution,
+                call,
+                report,
+                reply,
+            } => {
+                let answer = self.take_report(&execution, call, report, now)?;
                 self.answer_when_durable(reply, answer);
             }
             Command::Signal {
@@ -294,24 +301,27 @@ impl Engine {
         })
     }
 
-    fn take_report(&mut self, token: &str, report: Report, now: Timestamp) -> Result<Reply, StoreError> {
-        let Ok((execution, call)) = self.world.tokens.verify(token) else {
-            return Ok(Reply::InvalidToken);
-        };
-        match self.bring(&execution) {
-            Err(StoreError::Held(_)) if self.shard.is_set_aside(&execution) => return Ok(Reply::SetAside),
-            Err(StoreError::Held(_)) => return self.leave_report(&execution, call, report),
+    fn take_report(
+        &mut self,
+        execution: &Text,
+        call: EventId,
+        report: Report,
+        now: Timestamp,
+    ) -> Result<Reply, StoreError> {
+        match self.bring(execution) {
+            Err(StoreError::Held(_)) if self.shard.is_set_aside(execution) => return Ok(Reply::SetAside),
+            Err(StoreError::Held(_)) => return self.leave_report(execution, call, report),
             Err(error) => return Err(error),
             Ok(false) => return Ok(Reply::InvalidToken),
             Ok(true) => {}
         }
         let report = report.redacted(&self.world.vault);
         Ok(match report {
-            Report::Heartbeat => self.take_heartbeat(&execution, call, now),
+            Report::Heartbeat => self.take_heartbeat(execution, call, now),
             Report::Succeed(output) => {
                 let result = Value::Object(output);
                 let holder = self.world.queues.as_ref();
-                let holder = holder.and_then(|queues| queues.holder(&Text::from(execution.as_str()), call));
+                let holder = holder.and_then(|queues| queues.holder(execution, call));
                 let (worker, held_time) = holder.unzip();
                 let named = |worker: Text| self.world.vault.redacted_text(&worker).map_or(worker, Text::from);
                 let worker = worker.map(named);
@@ -321,11 +331,11 @@ impl Engine {
                     worker,
                     held_time,
                 };
-                self.take_result(&execution, call, signal, now)
+                self.take_result(execution, call, signal, now)
             }
             Report::Fail { error, cause } => {
-                let signal = self.shard.reported_failed(&execution, call, &error, cause);
-                self.take_result(&execution, call, signal, now)
+                let signal = self.shard.reported_failed(execution, call, &error, cause);
+                self.take_result(execution, call, signal, now)
             }
         })
     }

@@ -78,7 +78,7 @@ pub fn add_resources(map: &mut ResourceMap, entries: &[String], output: Output) 
 /// The resource map of a server's configuration.
 pub fn resources_of(file: &Path, output: Output) -> Result<ResourceMap, Exit> {
     let wrong = |what: String| bad(output, &format!("`{}`: {what}", file.display()), "");
-    let text = fs::read_to_string(file).map_err(|error| wrong(format!("can't be read: {}", reason(&error))))?;
+    let text = read_text(file, output)?;
     let config = Config::read(&text, std::iter::empty()).map_err(|error| wrong(error.trim_end().to_owned()))?;
     config.resource_map().map_err(wrong)
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use anstream::AutoStream;
-use starbridge_node::escaping::{escaped_json, escaped_lines};
+use starbridge_node::escaping::{escaped_but_colours, escaped_json, escaped_lines};
 use starbridge_node::system::reason;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -43,8 +43,10 @@ impl Output {
         }
     }
 
-    /// Writes a result for people to stdout; colours only where they are shown and not refused.
+    /// Writes a result for people to stdout; colours only where they are shown and not refused, and nothing else a terminal
+    /// would obey.
     pub fn print(self, text: &str) -> Result<(), Exit> {
+        let text = &escaped_but_colours(text);
         let choice = AutoStream::choice(&std::io::stdout());
         match choice {
             anstream::ColorChoice::Never => self.result(&anstream::adapter::strip_str(text).to_string()),
@@ -62,7 +64,7 @@ impl Output {
     /// Writes text to stderr; colours only where they are shown and not refused (`NO_COLOR`).
     pub fn say(self, text: &str) {
         // Nobody is left to tell that nobody listens.
-        let _ = AutoStream::auto(std::io::stderr().lock()).write_all(text.as_bytes());
+        let _ = AutoStream::auto(std::io::stderr().lock()).write_all(escaped_but_colours(text).as_bytes());
     }
 
     /// Says what went wrong, and maybe what to do, and gives back the exit it is to lead to.

@@ -60,6 +60,48 @@ impl<W: Write> Write for JsonLines<W> {
     }
 }
 
+/// A text with colours that may have several lines: whatever else a terminal would obey is written out.
+pub fn escaped_but_colours(text: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| is_control(c) && c != '\n' && c != '\t';
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut written = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(at) = rest.find(is_bad) {
+        let (before, from) = rest.split_at(at);
+        written.push_str(before);
+        let taken = match colour(from) {
+            0 => from.chars().next().map_or(0, |c| {
+                written.extend(c.escape_default());
+                c.len_utf8()
+            }),
+            bytes => {
+                written.push_str(from.get(..bytes).unwrap_or_default());
+                bytes
+            }
+        };
+        rest = from.get(taken..).unwrap_or_default();
+    }
+    written.push_str(rest);
+    Cow::Owned(written)
+}
+
+/// Bytes of the sequence for colours (`ESC [ … m`) at the beginning of a text; 0 where there is none.
+fn colour(text: &str) -> usize {
+    let Some(parameters) = text.strip_prefix("\x1b[") else {
+        return 0;
+    };
+    let digits = parameters
+        .bytes()
+        .take_while(|byte| matches!(byte, b'0'..=b'9' | b';'))
+        .count();
+    match parameters.as_bytes().get(digits) {
+        Some(b'm') => "\x1b[".len() + digits + 1,
+        _ => 0,
+    }
+}
+
 /// A JSON text with `\u…` in place of controls that JSON leaves as they are. Between its values only line ends are controls.
 pub fn escaped_json(text: &str) -> Cow<'_, str> {
     let is_bad = |c: char| is_control(c) && c != '\n';
@@ -104,6 +146,23 @@ mod tests {
             assert_eq!(escaped(text), expected);
         }
         assert_eq!(escaped_lines("a\n\x1bb"), "a\n\\u{1b}b");
+    }
+
+    #[test]
+    fn of_what_a_terminal_obeys_only_colours_are_left() {
+        for (text, expected) in [
+            (
+                "\x1b[1m\x1b[38;5;9merror\x1b[0m:\tx\n",
+                "\x1b[1m\x1b[38;5;9merror\x1b[0m:\tx\n",
+            ),
+            ("\x1b[2J\x1b[1mx\x1b]0;t\x07", "\\u{1b}[2J\x1b[1mx\\u{1b}]0;t\\u{7}"),
+            (
+                "\u{9b}31m\u{85}\u{202e}\r\x1b[",
+                "\\u{9b}31m\\u{85}\\u{202e}\\r\\u{1b}[",
+            ),
+        ] {
+            assert_eq!(escaped_but_colours(text), expected);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod memory;
 mod signals;
 
 use crate::arguments::read_address;
+use crate::definitions::read_text;
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
 use crate::supervising::{keep_to_itself, own_supervisor};
@@ -83,16 +84,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
     let (text, place) = match &options.config {
         None => (String::new(), "the environment".to_owned()),
-        Some(file) => {
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                bad(
-                    output,
-                    &format!("can't read `{}`: {}", file.display(), reason(&error)),
-                    "",
-                )
-            })?;
-            (text, format!("`{}`", file.display()))
-        }
+        Some(file) => (read_text(file, output)?, format!("`{}`", file.display())),
     };
     let mut config = Config::read(&text, std::env::vars()).map_err(|error| {
         let help = "`starbridge serve --print-config` shows every setting with its default";

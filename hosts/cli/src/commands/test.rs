@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::syntax::Source;
+use starbridge_node::escaping::escaped;
 use starbridge_node::system::reason;
 use starbridge_simulator::{FlowSource, Flows, Rehearsal, TestFile, compare};
 use std::collections::BTreeMap;
@@ -81,7 +82,11 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
             text.push_str(&format!("{}\n", case.file));
             last = &case.file;
         }
-        text.push_str(&format!("  {} {}\n", if case.ok { "ok  " } else { "FAIL" }, case.name));
+        text.push_str(&format!(
+            "  {} {}\n",
+            if case.ok { "ok  " } else { "FAIL" },
+            escaped(&case.name)
+        ));
         for problem in &case.problems {
             text.push_str(&format!("       {}\n", problem.replace('\n', "\n       ")));
         }

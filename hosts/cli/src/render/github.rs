@@ -1,6 +1,7 @@
 //! Workflow commands: GitHub Actions shows each beside the line it is about.
 
 use super::Report;
+use starbridge_node::escaping::escaped;
 use std::fmt::Write;
 
 /// One command a line.
@@ -28,7 +29,8 @@ pub fn github(reports: &[Report]) -> String {
 
 /// The text after a command's `::`, where line breaks would end it.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    escaped(&text).into_owned()
 }
 
 /// The value of a property, where a comma and a colon would end it too.

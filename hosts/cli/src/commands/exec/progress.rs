@@ -4,7 +4,7 @@ use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use starbridge_fdl::graph::{Flow, StepId, StepKind};
 use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, Failure, Path};
-use starbridge_node::escaping::escaped;
+use starbridge_node::escaping::{escaped, escaped_but_colours};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -42,8 +42,9 @@ impl Progress {
         }
     }
 
-    /// Shows a line of its own.
+    /// Shows a line of its own; of what a terminal would obey only colours.
     pub(super) fn line(&self, line: &str) {
+        let line = &*escaped_but_colours(line);
         match &self.live {
             Some(live) => {
                 let _ = live.println(line);
@@ -67,7 +68,7 @@ impl Progress {
         let name = event
             .step
             .and_then(|step| flow.step(step))
-            .map(|step| step.name.to_string())
+            .map(|step| escaped(&step.name).into_owned())
             .unwrap_or_default();
         let key = format!("{is_main}{name}{:?}", event.path.items());
         let depth = event.path.items().len() + usize::from(!is_main);
@@ -90,7 +91,9 @@ impl Progress {
             EventKind::StepExited {
                 caught: Some(_), goto, ..
             } => {
-                let target = goto.and_then(|goto| flow.step(goto)).map(|step| step.name.to_string());
+                let target = goto
+                    .and_then(|goto| flow.step(goto))
+                    .map(|step| escaped(&step.name).into_owned());
                 self.entered.remove(&key);
                 self.close(
                     &key,
@@ -140,7 +143,7 @@ impl Progress {
         let name = event
             .step
             .and_then(|step| flow.step(step))
-            .map(|step| step.name.to_string());
+            .map(|step| escaped(&step.name).into_owned());
         let key = format!("{is_main}{}{outer:?}", name.clone().unwrap_or_default());
         let (done, failed) = self.iterations.entry(key.clone()).or_insert((0, 0));
         *done += 1;
@@ -230,7 +233,8 @@ fn place(flow: &Flow, path: &Path) -> String {
         .items()
         .iter()
         .filter_map(|item| {
-            let name = flow.step(item.step)?.name.clone();
+            let step = flow.step(item.step)?;
+            let name = escaped(&step.name);
             match item.child {
                 Child::Branch(number) | Child::Iteration(number) => Some(format!("{name}[{number}]")),
                 Child::Arm(_) => None,

@@ -17,7 +17,7 @@ pub use fault::{Fault, FaultKind, FaultNames, Matcher};
 pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List};
 pub use program::{CONTEXT_MEMBERS, Context, Guard, Output, Program, Root, Scope};
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
-pub use schema::{Misfit, Schema, SchemaError};
+pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use step::{
     Amount, Arm, Backoff, Branch, Call, Catch, CatchTarget, Choice, Enter, Fail, Foreach, Leave, Parallel, Passing,
     Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,

@@ -4,9 +4,9 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory,
-    Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Store, StoreError, StoredHistory,
+    TaskLease, Turn,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -198,7 +198,7 @@ impl<S: Store> Queueing for Faulty<S> {
         self.run(|store| store.next_tasks(queue, limit))
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         self.run(|store| store.leased_tasks())
     }
 
@@ -242,7 +242,7 @@ impl<S: Store> Notices for Faulty<S> {
     }
 }
 
-impl<S: Store> Shelf for Faulty<S> {
+impl<S: Store> KeyValue for Faulty<S> {
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         self.run(|store| store.keep(kind, name, text))
     }

@@ -11,8 +11,8 @@ use starbridge_memory::MemoryStore;
 use starbridge_node::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_ports::{Broken, Connector, Mark, OutcomeFuture, Query, Record, Request, Store};
 use starbridge_runtime::{
-    Command, Connectors, Engine, EngineSettings, FlowTable, Reply, ResourceMap, SecretUse, Shard, StartRequest,
-    TokenKeys, Vault, World, Writer, note_end, note_start,
+    Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Reply, ResourceMap, SecretUse, Shard,
+    StartRequest, TokenKeys, Vault, Writer, note_end, note_start,
 };
 use starbridge_sqlite::SqliteStore;
 use std::path::Path;
@@ -102,7 +102,7 @@ impl Running {
             |request: &StartRequest, _: Timestamp| birth(request),
         );
         let history: Arc<dyn starbridge_ports::History> = store.clone();
-        let world = World {
+        let world = EngineDeps {
             queues: None,
             leases: None,
             history: history.clone(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use starbridge_fdl::limits::Limits;
-use starbridge_node::exported::{export_event, export_head};
+use starbridge_node::export::{export_event, export_head};
 use starbridge_simulator::{Rehearsal, TestFile};
 use starbridge_tests::conformance::{self, operated};
 use starbridge_tests::data;

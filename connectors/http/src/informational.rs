@@ -1,16 +1,12 @@
 //! Informational answers (`100 Continue`, `103 Early Hints`) that come before an answer: counted for each request, since a
 //! peer may send them without end.
 
+use crate::excess::{ANSWERS, BYTES, TooMany};
 use crate::stream::Cut;
 use http::{Extensions, HeaderMap};
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Informational answers to one request.
-const ANSWERS: usize = 1000;
-/// Bytes of the headers of all of them.
-const BYTES: usize = 64 * 1024;
 
 /// What came before the answer to one request.
 #[derive(Default)]
@@ -18,22 +14,6 @@ pub(crate) struct Informed {
     answers: AtomicUsize,
     bytes: AtomicUsize,
 }
-
-/// More came than may.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TooMany;
-
-impl std::fmt::Display for TooMany {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "more than {ANSWERS} informational answers (1xx), or {} KiB of them, came before the answer",
-            BYTES / 1024
-        )
-    }
-}
-
-impl std::error::Error for TooMany {}
 
 impl Informed {
     /// Whether no more came than may.

@@ -24,6 +24,7 @@ mod carried;
 mod client;
 mod compose;
 mod dialer;
+mod excess;
 mod failure;
 mod guard;
 mod informational;

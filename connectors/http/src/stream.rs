@@ -1,6 +1,6 @@
 //! A connection that can be cut off by who understands what is read from it.
 
-use crate::informational::TooMany;
+use crate::excess::TooMany;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::{Connected, Connection};

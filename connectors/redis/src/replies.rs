@@ -28,11 +28,11 @@ pub struct RedisReplies {
     /// Blocked while it waits, so others don't go through it.
     reading: Link,
     writing: Link,
-    place: Mutex<Place>,
+    place: Mutex<ReadCursor>,
 }
 
 /// Where the reading stands.
-struct Place {
+struct ReadCursor {
     /// The last entry seen of those handed out and not acknowledged; nothing: all have been seen.
     pending: Option<String>,
     /// Where the next claim begins.
@@ -49,7 +49,7 @@ impl RedisReplies {
             patience: settings.patience,
             reading: Link::new(settings),
             writing: Link::new(settings),
-            place: Mutex::new(Place {
+            place: Mutex::new(ReadCursor {
                 pending: Some(FIRST.to_owned()),
                 claim: FIRST.to_owned(),
                 claim_at: Instant::now(),
@@ -105,7 +105,7 @@ impl RedisReplies {
         Ok(entry::of_reading(&answer))
     }
 
-    async fn claim(&self, place: &mut Place) -> Result<Vec<ReplyMessage>, Failure> {
+    async fn claim(&self, place: &mut ReadCursor) -> Result<Vec<ReplyMessage>, Failure> {
         let plan = &self.plan;
         let mut command = cmd("XAUTOCLAIM");
         command.arg(&plan.stream).arg(&plan.group).arg(&plan.consumer);
@@ -176,7 +176,7 @@ impl RedisReplies {
         Ok(())
     }
 
-    async fn bury(&self, message: &ReplyMessage, reason: &str) -> Result<(), Failure> {
+    async fn dead_letter(&self, message: &ReplyMessage, reason: &str) -> Result<(), Failure> {
         let ids = [message.handle.clone()];
         let mut add = cmd("XADD");
         add.arg(self.dead()).arg("*").arg("id").arg(&message.handle);
@@ -215,6 +215,10 @@ impl ReplySource for RedisReplies {
     }
 
     fn reject(&self, message: ReplyMessage, reason: String) -> ReplyFuture<'_, ()> {
-        Box::pin(async move { self.bury(&message, &reason).await.map_err(|failure| told(&failure)) })
+        Box::pin(async move {
+            self.dead_letter(&message, &reason)
+                .await
+                .map_err(|failure| told(&failure))
+        })
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Letter<'a> {
 }
 
 /// Puts a letter into a queue.
-pub(crate) async fn bury(clients: &Clients, queue: &Queue, url: &str, letter: Letter<'_>) -> Result<(), Fault> {
+pub(crate) async fn dead_letter(clients: &Clients, queue: &Queue, url: &str, letter: Letter<'_>) -> Result<(), Fault> {
     let client = clients.of_region(queue.region.as_deref()).await?;
     let mut request = client.send_message().queue_url(url).message_body(letter.body);
     let reason: String = legal(letter.reason).chars().take(REASON).collect();

@@ -1,11 +1,11 @@
 //! A queue of our own, through which processes that come and go leave each other word.
 
 use crate::clients::Clients;
-use crate::letters::{Letter, bury};
+use crate::letters::{Letter, dead_letter};
 use crate::queue::Queue;
 use crate::{failure, lane};
 use starbridge_aws::{Aws, Fault, FaultKind};
-use starbridge_ports::{Onward, Outcome, ReplyError, ReplyFuture};
+use starbridge_ports::{ContinuationQueue, Outcome, ReplyError, ReplyFuture};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,15 +61,15 @@ impl SqsOnward {
     }
 }
 
-impl Onward for SqsOnward {
+impl ContinuationQueue for SqsOnward {
     fn put(&self, body: String, delay: Duration) -> ReplyFuture<'_, ()> {
         let shared = self.shared.clone();
         self.carry(async move { shared.put(body, delay).await })
     }
 
-    fn bury(&self, body: String, reason: String) -> ReplyFuture<'_, ()> {
+    fn dead_letter(&self, body: String, reason: String) -> ReplyFuture<'_, ()> {
         let shared = self.shared.clone();
-        self.carry(async move { shared.bury(&body, &reason).await })
+        self.carry(async move { shared.dead_letter(&body, &reason).await })
     }
 }
 
@@ -85,7 +85,7 @@ impl Shared {
         sent.map(drop).map_err(|error| Fault::of(&error))
     }
 
-    async fn bury(&self, body: &str, reason: &str) -> Result<(), Fault> {
+    async fn dead_letter(&self, body: &str, reason: &str) -> Result<(), Fault> {
         let nowhere = || {
             Fault::new(
                 FaultKind::Other("DeadLetters".to_owned()),
@@ -100,6 +100,6 @@ impl Shared {
             body,
             reason,
         };
-        bury(&self.clients, queue, &url, letter).await
+        dead_letter(&self.clients, queue, &url, letter).await
     }
 }

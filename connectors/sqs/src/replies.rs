@@ -3,7 +3,7 @@
 use crate::clients::Clients;
 use crate::failure;
 use crate::lane::{self, incomplete};
-use crate::letters::{Letter, bury, of_dead_letters};
+use crate::letters::{Letter, dead_letter, of_dead_letters};
 use crate::queue::Queue;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, QueueAttributeName};
@@ -208,7 +208,7 @@ impl Shared {
                     body: &message.body,
                     reason,
                 };
-                let buried = bury(&self.clients, &queue, &url, letter).await;
+                let buried = dead_letter(&self.clients, &queue, &url, letter).await;
                 if let Err(fault) = buried {
                     return Err(self.forgetting(fault).await);
                 }

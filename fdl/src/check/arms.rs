@@ -3,7 +3,7 @@
 use super::Checker;
 use super::fields;
 use super::outline::Slot;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Arm, Choice, Guard, ListId, StepId, StepKind};
 use crate::syntax::Span;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl Checker<'_> {
     /// A choice's own fields.
-    pub(super) fn choice(&self, spot: &Spot<'_>, id: StepId, list: ListId) -> Option<StepKind> {
+    pub(super) fn choice(&self, spot: &Cursor<'_>, id: StepId, list: ListId) -> Option<StepKind> {
         let default = spot
             .member("default")
             .filter(|default| self.shaped(default, &fields::DEFAULT, &[]))
@@ -45,7 +45,7 @@ impl Checker<'_> {
         Some(StepKind::Choice(Choice { arms, default }))
     }
 
-    fn arm(&self, spot: &Spot<'_>, id: StepId, slot: Slot, list: ListId) -> Arm {
+    fn arm(&self, spot: &Cursor<'_>, id: StepId, slot: Slot, list: ListId) -> Arm {
         Arm {
             condition: None,
             text: Text::default(),
@@ -54,7 +54,7 @@ impl Checker<'_> {
         }
     }
 
-    fn arm_condition(&self, spot: &Spot<'_>, arm: &mut Arm, seen: &mut FxHashMap<Text, Span>, last: bool) {
+    fn arm_condition(&self, spot: &Cursor<'_>, arm: &mut Arm, seen: &mut FxHashMap<Text, Span>, last: bool) {
         let Some(text) = self.text(spot) else { return };
         let Some(condition) = self.condition(spot, &text) else {
             return;
@@ -85,7 +85,7 @@ impl Checker<'_> {
     }
 
     /// The list under `steps`, if there is one.
-    pub(super) fn steps(&self, owner: &Spot<'_>, id: StepId, slot: Slot) -> Option<ListId> {
+    pub(super) fn steps(&self, owner: &Cursor<'_>, id: StepId, slot: Slot) -> Option<ListId> {
         let spot = owner.member("steps")?;
         if !self.is_list(&spot, "steps") {
             return None;

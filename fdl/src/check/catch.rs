@@ -3,13 +3,13 @@
 use super::Checker;
 use super::errors::Taken;
 use super::fields;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Catch, CatchTarget, ListId, StepId};
 
 impl Checker<'_> {
     /// The catch clauses of a step in `list`. `fixed` says that no step has the execution's own errors here.
-    pub(super) fn catches(&self, owner: &Spot<'_>, list: ListId, fixed: bool) -> Vec<Catch> {
+    pub(super) fn catches(&self, owner: &Cursor<'_>, list: ListId, fixed: bool) -> Vec<Catch> {
         let Some(spot) = owner.member("catch") else {
             return Vec::new();
         };
@@ -23,7 +23,7 @@ impl Checker<'_> {
             .collect()
     }
 
-    fn catch(&self, spot: &Spot<'_>, list: ListId, taken: &mut Taken, fixed: bool) -> Option<Catch> {
+    fn catch(&self, spot: &Cursor<'_>, list: ListId, taken: &mut Taken, fixed: bool) -> Option<Catch> {
         if !self.shaped(spot, &fields::CATCH, &["steps"]) {
             return None;
         }
@@ -47,7 +47,7 @@ impl Checker<'_> {
     }
 
     /// The step a `goto` leads to from `list`.
-    pub(super) fn goto(&self, spot: &Spot<'_>, list: ListId) -> Option<StepId> {
+    pub(super) fn goto(&self, spot: &Cursor<'_>, list: ListId) -> Option<StepId> {
         let name = self.filled(spot)?;
         let outline = &self.outline;
         if let Some(id) = outline.sibling(list, &name) {

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::parallel::branch_number;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::value::Text;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,7 +12,7 @@ pub(super) type Dependencies = (Option<Text>, Vec<u32>);
 
 impl Checker<'_> {
     /// Names and dependencies of all branches, one entry a branch.
-    pub(super) fn depends(&self, branches: &Spot<'_>) -> Vec<Dependencies> {
+    pub(super) fn depends(&self, branches: &Cursor<'_>) -> Vec<Dependencies> {
         let mut names: FxHashMap<Text, usize> = FxHashMap::default();
         let mut all: Vec<Dependencies> = Vec::new();
         for (index, branch) in branches.items().enumerate() {
@@ -35,10 +35,10 @@ impl Checker<'_> {
 
     fn branch_name(
         &self,
-        spot: &Spot<'_>,
+        spot: &Cursor<'_>,
         index: usize,
         names: &mut FxHashMap<Text, usize>,
-        branches: &Spot<'_>,
+        branches: &Cursor<'_>,
     ) -> Option<Text> {
         let name = self.filled(spot)?;
         self.check_identifier(spot, &name);
@@ -54,7 +54,7 @@ impl Checker<'_> {
         Some(name)
     }
 
-    fn depends_on(&self, spot: &Spot<'_>, own: usize, names: &FxHashMap<Text, usize>) -> Vec<u32> {
+    fn depends_on(&self, spot: &Cursor<'_>, own: usize, names: &FxHashMap<Text, usize>) -> Vec<u32> {
         if !self.is_list(spot, "branch names") {
             return Vec::new();
         }
@@ -83,7 +83,7 @@ impl Checker<'_> {
         on
     }
 
-    fn unknown_dependency(&self, spot: &Spot<'_>, name: &str, names: &FxHashMap<Text, usize>) {
+    fn unknown_dependency(&self, spot: &Cursor<'_>, name: &str, names: &FxHashMap<Text, usize>) {
         let found = spot.problem(Code::UnknownDependency, format!("there is no branch named `{name}`"));
         let near = self.near(name, names.len(), || {
             // Sorted, because a hash map's order must not show.
@@ -97,7 +97,7 @@ impl Checker<'_> {
         });
     }
 
-    fn check_cycles(&self, branches: &Spot<'_>, all: &[Dependencies]) {
+    fn check_cycles(&self, branches: &Cursor<'_>, all: &[Dependencies]) {
         for cycle in cycles(all) {
             let names: Vec<&str> = cycle
                 .iter()

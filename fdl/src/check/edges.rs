@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 /// Where a step leads, as positions in its list.
 #[derive(Default)]
-struct Ways {
+struct Successors {
     /// The next step in the list, or the end of the list after the last one.
     falls: bool,
     /// The end of the list.
@@ -30,7 +30,7 @@ impl Checker<'_> {
             let Some(list) = self.outline.lists.get(index) else {
                 continue;
             };
-            let ways: Vec<Ways> = list
+            let ways: Vec<Successors> = list
                 .steps
                 .iter()
                 .filter_map(|&id| self.outline.entry(id))
@@ -54,8 +54,8 @@ impl Checker<'_> {
         }
     }
 
-    fn ways(&self, entry: &Entry<'_>, completes: &[bool]) -> Ways {
-        let mut ways = Ways::default();
+    fn ways(&self, entry: &Entry<'_>, completes: &[bool]) -> Successors {
+        let mut ways = Successors::default();
         let completes = |list: Option<ListId>| {
             list.and_then(|list| completes.get(list.0 as usize))
                 .is_none_or(|completes| *completes)
@@ -92,7 +92,12 @@ impl Checker<'_> {
     }
 
     /// The gotos of a choice; whether it can also go on behind itself.
-    fn choice_ways(&self, entry: &Entry<'_>, completes: &impl Fn(Option<ListId>) -> bool, ways: &mut Ways) -> bool {
+    fn choice_ways(
+        &self,
+        entry: &Entry<'_>,
+        completes: &impl Fn(Option<ListId>) -> bool,
+        ways: &mut Successors,
+    ) -> bool {
         let mut goes_on = false;
         let mut sure = false;
         for (slot, arm) in arms(entry) {
@@ -135,7 +140,7 @@ impl Checker<'_> {
     }
 
     /// A handler is what a catch leads forward to, past other steps, and no choice does.
-    fn check_handlers(&self, list: &Listing, ways: &[Ways], reached: &[bool]) {
+    fn check_handlers(&self, list: &Listing, ways: &[Successors], reached: &[bool]) {
         // Steps to which a choice leads, too, and then those already told of.
         let mut meant: FxHashSet<u32> = ways.iter().flat_map(|way| way.gotos.iter().copied()).collect();
         for (position, way) in ways.iter().enumerate() {
@@ -178,7 +183,7 @@ impl Checker<'_> {
 }
 
 /// Which positions of a list something leads to, from the first.
-fn reached(ways: &[Ways]) -> Vec<bool> {
+fn reached(ways: &[Successors]) -> Vec<bool> {
     let mut reached = vec![false; ways.len()];
     let mut open: Vec<usize> = vec![0];
     while let Some(position) = open.pop() {

@@ -1,7 +1,7 @@
 //! `errors` of retry policies and catches.
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{FaultKind, FaultNames, Matcher};
 use crate::syntax::Span;
@@ -23,7 +23,7 @@ pub(super) struct Taken {
 impl Checker<'_> {
     /// The `errors` of a policy or catch, which comes after what is `taken`; `unused` is the code for one that can't be
     /// reached. `fixed` says that no step has the execution's own errors here.
-    pub(super) fn errors(&self, owner: &Spot<'_>, taken: &mut Taken, unused: Code, fixed: bool) -> Vec<Matcher> {
+    pub(super) fn errors(&self, owner: &Cursor<'_>, taken: &mut Taken, unused: Code, fixed: bool) -> Vec<Matcher> {
         let Some(spot) = owner.member("errors") else {
             return Vec::new();
         };
@@ -54,7 +54,7 @@ impl Checker<'_> {
         here.into_iter().map(|(name, _)| matcher(name)).collect()
     }
 
-    fn check_error(&self, spot: &Spot<'_>, name: &str, fixed: bool) {
+    fn check_error(&self, spot: &Cursor<'_>, name: &str, fixed: bool) {
         let kind = FaultNames::FDL.kind(name);
         if fixed && matches!(kind, FaultKind::ExecutionTimeout | FaultKind::Stopped) {
             let found = spot.problem(Code::Uncatchable, format!("no step fails with `{name}` here"));
@@ -84,7 +84,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_all_alone(&self, spot: &Spot<'_>, here: &[(Text, Span)]) {
+    fn check_all_alone(&self, spot: &Cursor<'_>, here: &[(Text, Span)]) {
         if here.len() > 1 && here.iter().any(|(name, _)| *name == ALL) {
             let message = format!("`{ALL}` matches every error, the others beside it say nothing");
             self.report(
@@ -94,7 +94,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_taken(&self, spot: &Spot<'_>, here: &[(Text, Span)], taken: &mut Taken, unused: Code) {
+    fn check_taken(&self, spot: &Cursor<'_>, here: &[(Text, Span)], taken: &mut Taken, unused: Code) {
         let what = if unused == Code::UnreachableCatch {
             "catch"
         } else {

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::kind::Kind;
 use super::read::in_words;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 
 /// The fields of one kind of object.
@@ -163,7 +163,7 @@ impl Shape {
 impl Checker<'_> {
     /// Whether it is an object; reports the fields it must not have and those it lacks. `told` are fields about which
     /// the caller has something better to say.
-    pub(super) fn shaped(&self, spot: &Spot<'_>, shape: &Shape, told: &[&str]) -> bool {
+    pub(super) fn shaped(&self, spot: &Cursor<'_>, shape: &Shape, told: &[&str]) -> bool {
         if !self.is_object(spot) {
             return false;
         }
@@ -193,7 +193,7 @@ impl Checker<'_> {
     }
 
     /// Reports it, and says which field was probably meant.
-    fn unknown_field(&self, member: &Spot<'_>, name: &str, shape: &Shape, there: &[&str]) -> Option<&'static str> {
+    fn unknown_field(&self, member: &Cursor<'_>, name: &str, shape: &Shape, there: &[&str]) -> Option<&'static str> {
         let places: Vec<&str> = SHAPES
             .iter()
             .filter(|other| other.has(name))
@@ -230,10 +230,10 @@ impl Checker<'_> {
     /// Which of several fields that exclude each other is there. More than one, or (where `needed`) none, is reported.
     pub(super) fn one_of<'b>(
         &self,
-        spot: &'b Spot<'_>,
+        spot: &'b Cursor<'_>,
         fields: &[&'static str],
         needed: bool,
-    ) -> Option<(&'static str, Spot<'b>)> {
+    ) -> Option<(&'static str, Cursor<'b>)> {
         let mut there = fields
             .iter()
             .filter_map(|&field| spot.member(field).map(|member| (field, member)));

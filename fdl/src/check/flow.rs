@@ -3,9 +3,9 @@
 use super::Checker;
 use super::compile::Header;
 use super::fields;
-use super::local::Whose;
+use super::local::MappingContext;
 use super::outline::number;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::{Path, Query};
 use crate::graph::{ConcurrencyKey, FlowParts, Source, StepId};
@@ -14,7 +14,7 @@ use crate::syntax::NodeKind;
 
 /// Reads a whole definition. The parts are complete if nothing but warnings was reported.
 pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
-    let root = Spot::root(checker.outline.root);
+    let root = Cursor::root(checker.outline.root);
     if !checker.shaped(&root, &fields::FLOW, &[]) {
         return None;
     }
@@ -39,7 +39,7 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
 }
 
 impl Checker<'_> {
-    fn header(&self, root: &Spot<'_>) -> Header {
+    fn header(&self, root: &Cursor<'_>) -> Header {
         self.check_version(root);
         for field in ["$schema", "description"].iter().filter_map(|field| root.member(field)) {
             self.text(&field);
@@ -49,8 +49,8 @@ impl Checker<'_> {
         let schema = |field: &str| root.member(field).and_then(|field| self.schema(&field));
         Header {
             name,
-            enter: self.mappings(root, "inputMappings", Whose::FlowInput),
-            leave: self.mappings(root, "outputMappings", Whose::FlowOutput),
+            enter: self.mappings(root, "inputMappings", MappingContext::FlowInput),
+            leave: self.mappings(root, "outputMappings", MappingContext::FlowOutput),
             timeout: timeout.unwrap_or(EXECUTION_SECONDS * 1000),
             input_schema: schema("inputSchema"),
             output_schema: schema("outputSchema"),
@@ -58,7 +58,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_version(&self, root: &Spot<'_>) {
+    fn check_version(&self, root: &Cursor<'_>) {
         if let Some(field) = root.member("version")
             && let Some(version) = self.text(&field)
             && !matches!(&*version, "v1" | "v1beta1")
@@ -86,7 +86,7 @@ impl Checker<'_> {
         }
     }
 
-    fn concurrency_keys(&self, root: &Spot<'_>) -> Vec<ConcurrencyKey> {
+    fn concurrency_keys(&self, root: &Cursor<'_>) -> Vec<ConcurrencyKey> {
         let Some(spot) = root.member("concurrency") else {
             return Vec::new();
         };
@@ -109,7 +109,7 @@ impl Checker<'_> {
     }
 
     /// A constant, or a path on the execution's input: `$input.a` or `$.a`.
-    fn concurrency_key(&self, spot: &Spot<'_>) -> Option<Source> {
+    fn concurrency_key(&self, spot: &Cursor<'_>) -> Option<Source> {
         let text = match &spot.node.kind {
             NodeKind::String(_) => self.filled(spot)?,
             NodeKind::Number(_) | NodeKind::Bool(_) => {

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::fields;
 use super::outline::Slot;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::Query;
 use crate::graph::{Foreach, StepId, StepKind, Tolerance};
@@ -14,7 +14,7 @@ const CONCURRENCY: u32 = 100;
 
 impl Checker<'_> {
     /// A foreach's own fields.
-    pub(super) fn foreach(&self, spot: &Spot<'_>, id: StepId) -> Option<StepKind> {
+    pub(super) fn foreach(&self, spot: &Cursor<'_>, id: StepId) -> Option<StepKind> {
         let mapping = spot.member("iterationMapping").and_then(|field| self.iteration(&field));
         let concurrency = spot.member("concurrency").and_then(|field| self.concurrency(&field));
         let tolerance = spot.member("tolerance").and_then(|field| self.tolerance(&field));
@@ -30,7 +30,7 @@ impl Checker<'_> {
         }))
     }
 
-    fn iteration(&self, spot: &Spot<'_>) -> Option<(Query, Text, Option<Text>)> {
+    fn iteration(&self, spot: &Cursor<'_>) -> Option<(Query, Text, Option<Text>)> {
         if !self.shaped(spot, &fields::ITERATION, &[]) {
             return None;
         }
@@ -50,7 +50,7 @@ impl Checker<'_> {
         Some((collection?, item?, index))
     }
 
-    fn tolerance(&self, spot: &Spot<'_>) -> Option<Tolerance> {
+    fn tolerance(&self, spot: &Cursor<'_>) -> Option<Tolerance> {
         if !self.shaped(spot, &fields::TOLERANCE, &[]) {
             return None;
         }

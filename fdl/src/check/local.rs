@@ -3,12 +3,12 @@
 use super::Checker;
 use super::kind::Kind;
 use super::paths::first_name;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 
 /// A place where mappings stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum MappingContext {
     /// `inputMappings` of the flow: there is no `$local`.
     FlowInput,
     /// `outputMappings` of the flow.
@@ -23,7 +23,7 @@ pub(super) enum Whose {
     Rollback,
 }
 
-impl Whose {
+impl MappingContext {
     /// Whether what is made here is an output.
     pub(super) fn is_output(self) -> bool {
         matches!(self, Self::FlowOutput | Self::StepOutput(_) | Self::Errors)
@@ -32,28 +32,28 @@ impl Whose {
 
 impl Checker<'_> {
     /// Says where a `$local` path can find nothing. `offset` is where it stands in the string at `spot`.
-    pub(super) fn check_local(&self, spot: &Spot<'_>, path: &str, offset: usize, whose: Whose) {
+    pub(super) fn check_local(&self, spot: &Cursor<'_>, path: &str, offset: usize, whose: MappingContext) {
         let Some(rest) = path.strip_prefix("$local") else {
             return;
         };
         let name = first_name(rest);
         let problem = match (whose, name) {
-            (Whose::FlowInput, _) => Some((
+            (MappingContext::FlowInput, _) => Some((
                 Code::NoLocalHere,
                 "a flow has no `$local` before its steps ran".to_owned(),
                 "`$input` is the execution's input",
             )),
-            (Whose::StepOutput(Kind::Parallel | Kind::Foreach), Some(_)) => Some((
+            (MappingContext::StepOutput(Kind::Parallel | Kind::Foreach), Some(_)) => Some((
                 Code::LocalIsList,
                 format!("`{path}` finds nothing: `$local` is a list here"),
                 "write `$local[0]…` for one item or `$local[*]…` for all",
             )),
-            (Whose::StepOutput(Kind::Pass | Kind::Wait | Kind::Succeed | Kind::Fail), Some(_)) => Some((
+            (MappingContext::StepOutput(Kind::Pass | Kind::Wait | Kind::Succeed | Kind::Fail), Some(_)) => Some((
                 Code::LocalIsEmpty,
                 format!("`{path}` finds nothing: this step's own `$local` is `{{}}`"),
                 "`$input` is the step's own input, which has what earlier steps left",
             )),
-            (Whose::Errors, Some(name)) if !matches!(name, "error" | "cause") => Some((
+            (MappingContext::Errors, Some(name)) if !matches!(name, "error" | "cause") => Some((
                 Code::UnknownErrorMember,
                 format!("`{path}` finds nothing: `$local` is the error here"),
                 "it has `$local.error` and `$local.cause`",

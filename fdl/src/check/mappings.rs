@@ -2,9 +2,9 @@
 
 use super::Checker;
 use super::fields;
-use super::local::Whose;
+use super::local::MappingContext;
 use super::paths::helped;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::{Mapping, MappingSource, Mappings, Path, Template};
 use crate::graph::{FaultKind, Program};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 impl Checker<'_> {
     /// The mappings in a member of `owner`; `None` where it has none, which is not the same as an empty list.
-    pub(super) fn mappings(&self, owner: &Spot<'_>, field: &str, whose: Whose) -> Option<Arc<dyn Program>> {
+    pub(super) fn mappings(&self, owner: &Cursor<'_>, field: &str, whose: MappingContext) -> Option<Arc<dyn Program>> {
         let spot = owner.member(field)?;
         if !self.is_list(&spot, "mappings") {
             return None;
@@ -33,7 +33,12 @@ impl Checker<'_> {
         Some(Arc::new(Mappings { list, fault }))
     }
 
-    fn mapping(&self, spot: &Spot<'_>, whose: Whose, targets: &mut FxHashMap<Text, Span>) -> Option<Mapping> {
+    fn mapping(
+        &self,
+        spot: &Cursor<'_>,
+        whose: MappingContext,
+        targets: &mut FxHashMap<Text, Span>,
+    ) -> Option<Mapping> {
         if !self.shaped(spot, &fields::MAPPING, &[]) {
             return None;
         }
@@ -55,7 +60,7 @@ impl Checker<'_> {
         })
     }
 
-    fn target(&self, spot: &Spot<'_>, targets: &mut FxHashMap<Text, Span>) -> Option<Text> {
+    fn target(&self, spot: &Cursor<'_>, targets: &mut FxHashMap<Text, Span>) -> Option<Text> {
         let target = self.filled(spot)?;
         if let Some(first) = targets.insert(target.clone(), spot.node.span) {
             self.report(
@@ -71,7 +76,7 @@ impl Checker<'_> {
         Some(target)
     }
 
-    fn source(&self, spot: &Spot<'_>, whose: Whose) -> Option<MappingSource> {
+    fn source(&self, spot: &Cursor<'_>, whose: MappingContext) -> Option<MappingSource> {
         match spot.str() {
             Some(text) if Path::is_path(text) => {
                 self.check_local(spot, text, 0, whose);
@@ -85,7 +90,7 @@ impl Checker<'_> {
         }
     }
 
-    fn template(&self, spot: &Spot<'_>, whose: Whose) -> Option<Template> {
+    fn template(&self, spot: &Cursor<'_>, whose: MappingContext) -> Option<Template> {
         let text = self.text(spot)?;
         match Template::parse(&text) {
             Ok(template) => {
@@ -108,7 +113,7 @@ impl Checker<'_> {
     }
 
     /// Warns of strings in a constant that look like paths or secrets: they are not resolved. The depth was checked.
-    fn check_constants(&self, spot: &Spot<'_>) {
+    fn check_constants(&self, spot: &Cursor<'_>) {
         match &spot.node.kind {
             _ if !self.has_room_for_warnings() => {}
             NodeKind::String(text) if text.starts_with("secret://") => self.report(
@@ -127,7 +132,7 @@ impl Checker<'_> {
     }
 
     /// Whether data is not nested deeper than allowed.
-    pub(super) fn check_data(&self, spot: &Spot<'_>) -> Option<()> {
+    pub(super) fn check_data(&self, spot: &Cursor<'_>) -> Option<()> {
         let most = self.limits.data_depth;
         if fits(spot.node, most) {
             return Some(());

@@ -1,7 +1,7 @@
 //! Names: of steps, unique in the whole definition; of branches, queues and child flows.
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::graph::StepId;
 use crate::limits::{NAME_CHARS, is_name};
@@ -50,7 +50,7 @@ impl Checker<'_> {
         let Some(entry) = outline.entry(id) else {
             return;
         };
-        let step = Spot::step(entry.node, outline, id);
+        let step = Cursor::step(entry.node, outline, id);
         // What is no object, and a missing name, are told where the step is read.
         let Some(spot) = step.member("name") else {
             return;
@@ -75,7 +75,7 @@ impl Checker<'_> {
     }
 
     /// A name of a branch.
-    pub(super) fn check_identifier(&self, spot: &Spot<'_>, name: &str) {
+    pub(super) fn check_identifier(&self, spot: &Cursor<'_>, name: &str) {
         if !is_name(name) {
             self.report(
                 spot.problem(Code::BadName, format!("`{name}` is not a name"))

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::fields;
 use super::outline::{Slot, number};
-use super::spot::Spot;
+use super::spot::Cursor;
 use super::task::PRIORITY;
 use crate::diagnostics::Code;
 use crate::graph::{Branch, ListId, Parallel, StepId, StepKind, WaitFor};
@@ -11,7 +11,7 @@ use crate::syntax::NodeKind;
 
 impl Checker<'_> {
     /// A parallel's own fields.
-    pub(super) fn parallel(&self, spot: &Spot<'_>, id: StepId) -> Option<StepKind> {
+    pub(super) fn parallel(&self, spot: &Cursor<'_>, id: StepId) -> Option<StepKind> {
         let concurrency = spot.member("concurrency").and_then(|field| self.concurrency(&field));
         let branches = spot.member("branches")?;
         if !self.is_list(&branches, "branches") {
@@ -43,12 +43,12 @@ impl Checker<'_> {
     }
 
     /// How many may run at once.
-    pub(super) fn concurrency(&self, spot: &Spot<'_>) -> Option<u32> {
+    pub(super) fn concurrency(&self, spot: &Cursor<'_>) -> Option<u32> {
         self.whole(spot, 1..=u32::MAX.into())
             .and_then(|count| u32::try_from(count).ok())
     }
 
-    fn check_branch_count(&self, branches: &Spot<'_>, count: usize) {
+    fn check_branch_count(&self, branches: &Cursor<'_>, count: usize) {
         if count == 0 {
             let found = branches.problem(Code::NoBranches, "`branches` is empty");
             self.report(found.help("a parallel needs at least one `{steps}`"));
@@ -63,7 +63,7 @@ impl Checker<'_> {
         }
     }
 
-    fn wait_for(&self, spot: &Spot<'_>, branches: usize) -> Option<WaitFor> {
+    fn wait_for(&self, spot: &Cursor<'_>, branches: usize) -> Option<WaitFor> {
         match &spot.node.kind {
             NodeKind::String(_) => match &*self.word(spot, &["all", "any"])? {
                 "any" => Some(WaitFor::Count(1)),

@@ -1,7 +1,7 @@
 //! Paths in their places: where they must start and what can be found there.
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::expression::{Path, Query};
 use crate::graph::CONTEXT_MEMBERS;
@@ -11,13 +11,20 @@ const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
 
 impl Checker<'_> {
     /// A diagnostic about a part of the string at `spot`.
-    pub(super) fn inside(&self, spot: &Spot<'_>, code: Code, offset: usize, len: usize, message: String) -> Diagnostic {
+    pub(super) fn inside(
+        &self,
+        spot: &Cursor<'_>,
+        code: Code,
+        offset: usize,
+        len: usize,
+        message: String,
+    ) -> Diagnostic {
         let span = self.seeker.in_string(spot.node.span, offset, len);
         Diagnostic::new(code, span, spot.pointer(), message)
     }
 
     /// A path after `$input`, `$local` or `$context`.
-    pub(super) fn path(&self, spot: &Spot<'_>, text: &str) -> Option<Path> {
+    pub(super) fn path(&self, spot: &Cursor<'_>, text: &str) -> Option<Path> {
         self.check_context(spot, text, 0);
         match Path::parse(text) {
             Ok(path) => Some(path),
@@ -30,7 +37,7 @@ impl Checker<'_> {
     }
 
     /// A path that starts at `$`, into the step's own input.
-    pub(super) fn query(&self, spot: &Spot<'_>, text: &str) -> Option<Query> {
+    pub(super) fn query(&self, spot: &Cursor<'_>, text: &str) -> Option<Query> {
         if !text.starts_with('$') || Path::is_path(text) {
             let message = format!("{} must be a path that starts at `$`, not `{text}`", spot.called());
             let found = spot.problem(Code::PathExpected, message);
@@ -59,7 +66,7 @@ impl Checker<'_> {
     }
 
     /// Warns of a member `$context` does not have. `offset` is where `path` stands in the string at `spot`.
-    pub(super) fn check_context(&self, spot: &Spot<'_>, path: &str, offset: usize) {
+    pub(super) fn check_context(&self, spot: &Cursor<'_>, path: &str, offset: usize) {
         let Some(member) = path.strip_prefix("$context").and_then(first_name) else {
             return;
         };
@@ -78,7 +85,7 @@ impl Checker<'_> {
     }
 
     /// Warns of a constant that looks as if it were meant as a path. `known` is the help for what is one elsewhere.
-    pub(super) fn check_constant(&self, spot: &Spot<'_>, text: &str, known: &str) {
+    pub(super) fn check_constant(&self, spot: &Cursor<'_>, text: &str, known: &str) {
         let mut after = text.chars();
         let dollar = after.next() == Some('$');
         if !dollar

@@ -4,7 +4,7 @@ use super::Checker;
 use super::fields;
 use super::paths::helped;
 use super::resource::Reach;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::Condition;
 use crate::graph::{Call, Guard, Pattern, Poll};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Checker<'_> {
     /// A task's `poll`.
-    pub(super) fn poll(&self, spot: &Spot<'_>, call: Option<&Call>) -> Option<Poll> {
+    pub(super) fn poll(&self, spot: &Cursor<'_>, call: Option<&Call>) -> Option<Poll> {
         if !self.shaped(spot, &fields::POLL, &[]) {
             return None;
         }
@@ -48,7 +48,7 @@ impl Checker<'_> {
     }
 
     /// A condition over the value at `$`.
-    pub(super) fn condition(&self, spot: &Spot<'_>, text: &str) -> Option<Condition> {
+    pub(super) fn condition(&self, spot: &Cursor<'_>, text: &str) -> Option<Condition> {
         match Condition::parse(text) {
             Ok(condition) => Some(condition),
             Err(error) => {
@@ -60,7 +60,7 @@ impl Checker<'_> {
     }
 
     /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, with defaults.
-    pub(super) fn intervals(&self, spot: &Spot<'_>, interval: u64, most: u64) -> (u64, u64) {
+    pub(super) fn intervals(&self, spot: &Cursor<'_>, interval: u64, most: u64) -> (u64, u64) {
         let given = spot.member("intervalSeconds").and_then(|field| self.pause(&field));
         let bound = spot.member("maxIntervalSeconds").and_then(|field| self.pause(&field));
         let (interval, most) = (given.unwrap_or(interval), bound.unwrap_or(most));
@@ -80,7 +80,7 @@ impl Checker<'_> {
     }
 
     /// What a pause grows by: any number from 0.
-    pub(super) fn multiplier(&self, spot: &Spot<'_>) -> Option<f64> {
+    pub(super) fn multiplier(&self, spot: &Cursor<'_>) -> Option<f64> {
         self.number(spot, 0.0..=f64::MAX)
     }
 }

@@ -1,7 +1,7 @@
 //! Values of the right type and range, or a diagnostic.
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::limits::EXECUTION_SECONDS;
 use crate::syntax::NodeKind;
@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 impl Checker<'_> {
     /// Says that a value has the wrong type; offers to mend quotes where that is all.
-    pub(super) fn wrong_type(&self, spot: &Spot<'_>, expected: &str) {
+    pub(super) fn wrong_type(&self, spot: &Cursor<'_>, expected: &str) {
         let message = format!("{} must be {expected}, not {}", spot.called(), spot.node.kind_name());
         let found = spot.problem(Code::WrongType, message);
         let text = self.source.text();
@@ -42,7 +42,7 @@ impl Checker<'_> {
     }
 
     /// Whether it is an object.
-    pub(super) fn is_object(&self, spot: &Spot<'_>) -> bool {
+    pub(super) fn is_object(&self, spot: &Cursor<'_>) -> bool {
         let good = matches!(spot.node.kind, NodeKind::Object(_));
         if !good {
             self.wrong_type(spot, "an object");
@@ -51,7 +51,7 @@ impl Checker<'_> {
     }
 
     /// Whether it is a list; `of` says of what.
-    pub(super) fn is_list(&self, spot: &Spot<'_>, of: &str) -> bool {
+    pub(super) fn is_list(&self, spot: &Cursor<'_>, of: &str) -> bool {
         let good = matches!(spot.node.kind, NodeKind::Array(_));
         if !good {
             self.wrong_type(spot, &format!("a list of {of}"));
@@ -60,7 +60,7 @@ impl Checker<'_> {
     }
 
     /// A string.
-    pub(super) fn text(&self, spot: &Spot<'_>) -> Option<Text> {
+    pub(super) fn text(&self, spot: &Cursor<'_>) -> Option<Text> {
         if let NodeKind::String(text) = &spot.node.kind {
             return Some(text.clone());
         }
@@ -69,7 +69,7 @@ impl Checker<'_> {
     }
 
     /// A string that is not empty.
-    pub(super) fn filled(&self, spot: &Spot<'_>) -> Option<Text> {
+    pub(super) fn filled(&self, spot: &Cursor<'_>) -> Option<Text> {
         let text = self.text(spot)?;
         if text.is_empty() {
             self.report(spot.problem(Code::EmptyText, format!("{} must not be empty", spot.called())));
@@ -79,7 +79,7 @@ impl Checker<'_> {
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&self, spot: &Spot<'_>) -> Option<bool> {
+    pub(super) fn flag(&self, spot: &Cursor<'_>) -> Option<bool> {
         if let NodeKind::Bool(value) = spot.node.kind {
             return Some(value);
         }
@@ -88,7 +88,7 @@ impl Checker<'_> {
     }
 
     /// One of some words.
-    pub(super) fn word(&self, spot: &Spot<'_>, words: &[&str]) -> Option<Text> {
+    pub(super) fn word(&self, spot: &Cursor<'_>, words: &[&str]) -> Option<Text> {
         let text = self.text(spot)?;
         if words.contains(&&*text) {
             return Some(text);
@@ -98,7 +98,7 @@ impl Checker<'_> {
     }
 
     /// Says that a word is none of those possible.
-    pub(super) fn unknown_word(&self, spot: &Spot<'_>, code: Code, word: &str, words: &[&str]) {
+    pub(super) fn unknown_word(&self, spot: &Cursor<'_>, code: Code, word: &str, words: &[&str]) {
         let found = spot.problem(code, format!("{} can't be `{word}`", spot.called()));
         self.report(match self.near_word(word, words) {
             Some(near) => self.did_you_mean(found, spot, near),
@@ -107,7 +107,7 @@ impl Checker<'_> {
     }
 
     /// A whole number in a range.
-    pub(super) fn whole(&self, spot: &Spot<'_>, range: RangeInclusive<u64>) -> Option<u64> {
+    pub(super) fn whole(&self, spot: &Cursor<'_>, range: RangeInclusive<u64>) -> Option<u64> {
         let NodeKind::Number(number) = &spot.node.kind else {
             self.wrong_type(spot, "a whole number");
             return None;
@@ -131,7 +131,7 @@ impl Checker<'_> {
     }
 
     /// Any number in a range.
-    pub(super) fn number(&self, spot: &Spot<'_>, range: RangeInclusive<f64>) -> Option<f64> {
+    pub(super) fn number(&self, spot: &Cursor<'_>, range: RangeInclusive<f64>) -> Option<f64> {
         let NodeKind::Number(number) = &spot.node.kind else {
             self.wrong_type(spot, "a number");
             return None;
@@ -145,7 +145,7 @@ impl Checker<'_> {
         }
     }
 
-    fn out_of_range(&self, spot: &Spot<'_>, number: &Number, least: f64, most: f64) {
+    fn out_of_range(&self, spot: &Cursor<'_>, number: &Number, least: f64, most: f64) {
         let range = if most >= u32::MAX.into() {
             format!("at least {least}")
         } else {
@@ -156,7 +156,7 @@ impl Checker<'_> {
     }
 
     /// A pause in seconds, parts of one allowed; in milliseconds, rounded up.
-    pub(super) fn pause(&self, spot: &Spot<'_>) -> Option<u64> {
+    pub(super) fn pause(&self, spot: &Cursor<'_>) -> Option<u64> {
         let seconds = self.number(spot, 0.0..=f64::MAX)?;
         self.bounded(spot, seconds)?;
         // Within a year of milliseconds the product is far below 2⁵³; the first rounding takes off what binary adds.
@@ -164,13 +164,13 @@ impl Checker<'_> {
     }
 
     /// A bound in whole seconds, at least 1; in milliseconds.
-    pub(super) fn timeout(&self, spot: &Spot<'_>) -> Option<u64> {
+    pub(super) fn timeout(&self, spot: &Cursor<'_>) -> Option<u64> {
         let seconds = self.whole(spot, 1..=u64::MAX)?;
         self.bounded(spot, seconds as f64)?;
         Some(seconds * 1000)
     }
 
-    fn bounded(&self, spot: &Spot<'_>, seconds: f64) -> Option<()> {
+    fn bounded(&self, spot: &Cursor<'_>, seconds: f64) -> Option<()> {
         if seconds <= EXECUTION_SECONDS as f64 {
             return Some(());
         }

@@ -1,7 +1,7 @@
 //! What a task calls: the forms of `resourceArn` and `action` (section "tasks").
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::Params;
 use crate::graph::{Call, Pattern};
@@ -47,7 +47,7 @@ impl Reach {
 
 impl Checker<'_> {
     /// Resource, pattern and parameters of a task or rollback.
-    pub(super) fn call(&self, spot: &Spot<'_>, whose: &str) -> Option<Call> {
+    pub(super) fn call(&self, spot: &Cursor<'_>, whose: &str) -> Option<Call> {
         let pattern = spot.member("pattern").and_then(|pattern| {
             let word = self.word(&pattern, &["requestResponse", "sync", "waitForCallback"])?;
             Pattern::parse(&word)
@@ -60,7 +60,7 @@ impl Checker<'_> {
         })
     }
 
-    fn resource(&self, spot: &Spot<'_>, whose: &str) -> Option<Text> {
+    fn resource(&self, spot: &Cursor<'_>, whose: &str) -> Option<Text> {
         let Some((_, field)) = self.one_of(spot, &["resourceArn", "resource", "action"], false) else {
             let found = spot.problem_of_whole(Code::NoResource, format!("the {whose} does not say what it calls"));
             self.report(found.help("give it a `resourceArn`, such as `http://…` or `queue:NAME`, or an `action`"));
@@ -85,7 +85,7 @@ impl Checker<'_> {
         Some(resource)
     }
 
-    fn params(&self, spot: &Spot<'_>) -> Option<Params> {
+    fn params(&self, spot: &Cursor<'_>) -> Option<Params> {
         if !self.is_object(spot) {
             return None;
         }
@@ -103,7 +103,7 @@ impl Checker<'_> {
     }
 
     /// Warns of text that names a secret and more: it is sent as it stands. The depth was checked.
-    fn check_secrets(&self, spot: &Spot<'_>) {
+    fn check_secrets(&self, spot: &Cursor<'_>) {
         match &spot.node.kind {
             NodeKind::String(text) if text.find("secret://").is_some_and(|at| at > 0) => self.report(
                 spot.problem(Code::SecretNotResolved, "a secret in a longer text is not resolved")
@@ -116,7 +116,7 @@ impl Checker<'_> {
     }
 
     /// The node at `pointer` below `spot`, reported. The walk is as long as the pointer, which data depth bounds.
-    fn bad_param(&self, spot: &Spot<'_>, pointer: &str, error: crate::expression::PathError) {
+    fn bad_param(&self, spot: &Cursor<'_>, pointer: &str, error: crate::expression::PathError) {
         let Some(rest) = pointer.strip_prefix('/') else {
             let found = self.inside(spot, Code::BadParam, error.offset, error.len, error.message);
             self.report(super::paths::helped(found, error.help));

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::errors::Taken;
 use super::fields;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::Path;
 use crate::graph::{Backoff, Retry, Values};
@@ -22,7 +22,7 @@ pub(super) enum Policies {
 
 impl Checker<'_> {
     /// The retry policies of a step or rollback.
-    pub(super) fn retry(&self, owner: &Spot<'_>, whose: Policies) -> Vec<Retry> {
+    pub(super) fn retry(&self, owner: &Cursor<'_>, whose: Policies) -> Vec<Retry> {
         let Some(spot) = owner.member("retry") else {
             return Vec::new();
         };
@@ -37,7 +37,13 @@ impl Checker<'_> {
             .collect()
     }
 
-    fn policy(&self, spot: &Spot<'_>, whose: Policies, taken: &mut Taken, values: &mut Option<Span>) -> Option<Retry> {
+    fn policy(
+        &self,
+        spot: &Cursor<'_>,
+        whose: Policies,
+        taken: &mut Taken,
+        values: &mut Option<Span>,
+    ) -> Option<Retry> {
         if !self.shaped(spot, &fields::RETRY, &[]) {
             return None;
         }
@@ -65,7 +71,7 @@ impl Checker<'_> {
         })
     }
 
-    fn backoff(&self, spot: &Spot<'_>) -> Option<Backoff> {
+    fn backoff(&self, spot: &Cursor<'_>) -> Option<Backoff> {
         match &*self.word(spot, &["exponential", "fixed", "polynomial"])? {
             "fixed" => Some(Backoff::Fixed),
             "polynomial" => Some(Backoff::Polynomial),
@@ -74,7 +80,7 @@ impl Checker<'_> {
     }
 
     /// Fields which this backoff does not use.
-    fn check_ignored(&self, spot: &Spot<'_>, backoff: Backoff) {
+    fn check_ignored(&self, spot: &Cursor<'_>, backoff: Backoff) {
         let (word, ignored): (_, &[&str]) = match backoff {
             Backoff::Exponential => return,
             Backoff::Fixed => ("fixed", &["multiplier"]),
@@ -86,7 +92,7 @@ impl Checker<'_> {
         }
     }
 
-    fn values(&self, spot: &Spot<'_>, earlier: &mut Option<Span>) -> Option<Values> {
+    fn values(&self, spot: &Cursor<'_>, earlier: &mut Option<Span>) -> Option<Values> {
         if let Some(first) = *earlier {
             let found = spot.problem_of_key(Code::ValuesTwice, "another policy of this step has `values`, too");
             self.report(

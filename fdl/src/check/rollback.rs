@@ -2,16 +2,16 @@
 
 use super::Checker;
 use super::fields;
-use super::local::Whose;
+use super::local::MappingContext;
 use super::resource::Reach;
 use super::retry::Policies;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Call, Pattern, Rollback, Undo};
 
 impl Checker<'_> {
     /// A task's `rollback`.
-    pub(super) fn rollback(&self, spot: &Spot<'_>, call: Option<&Call>) -> Option<Rollback> {
+    pub(super) fn rollback(&self, spot: &Cursor<'_>, call: Option<&Call>) -> Option<Rollback> {
         if !self.shaped(spot, &fields::ROLLBACK, &[]) {
             return None;
         }
@@ -22,7 +22,7 @@ impl Checker<'_> {
             }
             None => self.call(spot, "rollback").map(Undo::Call),
         };
-        let enter = self.mappings(spot, "inputMappings", Whose::Rollback);
+        let enter = self.mappings(spot, "inputMappings", MappingContext::Rollback);
         let timeout = spot.member("timeoutSeconds").and_then(|field| self.timeout(&field));
         let retry = self.retry(spot, Policies::Rollback);
         Some(Rollback {
@@ -33,7 +33,7 @@ impl Checker<'_> {
         })
     }
 
-    fn check_child(&self, spot: &Spot<'_>, child: &Spot<'_>, call: Option<&Call>) {
+    fn check_child(&self, spot: &Cursor<'_>, child: &Cursor<'_>, call: Option<&Call>) {
         if self.flag(child) == Some(false) {
             let found = child.problem(Code::OutOfRange, "`child` can only be true");
             self.report(found.help("leave it out and say what undoes the task"));

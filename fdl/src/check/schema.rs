@@ -1,7 +1,7 @@
 //! `inputSchema` and `outputSchema`: JSON Schemas that need nothing from elsewhere.
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Schema, SchemaError};
 use crate::syntax::{Node, NodeKind};
@@ -14,7 +14,7 @@ const REASON_CHARS: usize = 300;
 
 impl Checker<'_> {
     /// A schema, compiled.
-    pub(super) fn schema(&self, spot: &Spot<'_>) -> Option<Schema> {
+    pub(super) fn schema(&self, spot: &Cursor<'_>) -> Option<Schema> {
         if !matches!(spot.node.kind, NodeKind::Object(_) | NodeKind::Bool(_)) {
             self.wrong_type(spot, "an object or a boolean");
             return None;
@@ -43,7 +43,7 @@ impl Checker<'_> {
     }
 
     /// Reports references to other documents, and says how many. The depth was checked.
-    fn remote_references(&self, spot: &Spot<'_>, ids: &FxHashSet<&str>) -> usize {
+    fn remote_references(&self, spot: &Cursor<'_>, ids: &FxHashSet<&str>) -> usize {
         let mut count = 0;
         for item in spot.items() {
             count += self.remote_references(&item, ids);

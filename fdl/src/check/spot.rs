@@ -7,11 +7,11 @@ use crate::syntax::{Node, Span, pointer_of};
 
 /// A value of the definition and how to get there.
 #[derive(Clone, Copy)]
-pub(super) struct Spot<'a> {
+pub(super) struct Cursor<'a> {
     pub(super) node: &'a Node,
     key: Key<'a>,
     key_span: Option<Span>,
-    parent: Option<&'a Spot<'a>>,
+    parent: Option<&'a Cursor<'a>>,
 }
 
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ enum Key<'a> {
     Index(usize),
 }
 
-impl<'a> Spot<'a> {
+impl<'a> Cursor<'a> {
     /// The whole definition.
     pub(super) fn root(node: &'a Node) -> Self {
         Self::new(node, Key::Root)
@@ -43,9 +43,9 @@ impl<'a> Spot<'a> {
     }
 
     /// The member of that name.
-    pub(super) fn member<'b>(&'b self, name: &str) -> Option<Spot<'b>> {
+    pub(super) fn member<'b>(&'b self, name: &str) -> Option<Cursor<'b>> {
         let member = self.node.member(name)?;
-        Some(Spot {
+        Some(Cursor {
             node: &member.value,
             key: Key::Name(&member.key),
             key_span: Some(member.key_span),
@@ -54,9 +54,9 @@ impl<'a> Spot<'a> {
     }
 
     /// All members.
-    pub(super) fn members<'b>(&'b self) -> impl Iterator<Item = (&'b str, Spot<'b>)> {
+    pub(super) fn members<'b>(&'b self) -> impl Iterator<Item = (&'b str, Cursor<'b>)> {
         self.node.members().iter().map(move |member| {
-            let spot = Spot {
+            let spot = Cursor {
                 node: &member.value,
                 key: Key::Name(&member.key),
                 key_span: Some(member.key_span),
@@ -67,8 +67,8 @@ impl<'a> Spot<'a> {
     }
 
     /// All items.
-    pub(super) fn items<'b>(&'b self) -> impl Iterator<Item = Spot<'b>> {
-        self.node.items().iter().enumerate().map(move |(index, node)| Spot {
+    pub(super) fn items<'b>(&'b self) -> impl Iterator<Item = Cursor<'b>> {
+        self.node.items().iter().enumerate().map(move |(index, node)| Cursor {
             node,
             key: Key::Index(index),
             key_span: None,
@@ -83,7 +83,7 @@ impl<'a> Spot<'a> {
 
     /// The JSON pointer.
     pub(super) fn pointer(&self) -> String {
-        let parent = || self.parent.map(Spot::pointer).unwrap_or_default();
+        let parent = || self.parent.map(Cursor::pointer).unwrap_or_default();
         match self.key {
             Key::Root => String::new(),
             Key::Step(outline, id) => outline.pointer(id),

@@ -3,11 +3,11 @@
 use super::Checker;
 use super::fields;
 use super::kind::Kind;
-use super::local::Whose;
+use super::local::MappingContext;
 use super::outline::{Entry, Slot};
 use super::resource::Reach;
 use super::retry::Policies;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Amount, Enter, Leave, Step, StepId, StepKind};
 
@@ -15,7 +15,7 @@ impl Checker<'_> {
     /// Reads one step; `None` where too much of it is missing (which is then reported).
     pub(super) fn step(&self, id: StepId) -> Option<Step> {
         let entry = self.outline.entry(id)?;
-        let spot = Spot::step(entry.node, &self.outline, id);
+        let spot = Cursor::step(entry.node, &self.outline, id);
         if !self.is_object(&spot) {
             return None;
         }
@@ -30,8 +30,8 @@ impl Checker<'_> {
         if let Some(description) = spot.member("description") {
             self.text(&description);
         }
-        let enter = self.mappings(&spot, "inputMappings", Whose::StepInput);
-        let leave = self.mappings(&spot, "outputMappings", Whose::StepOutput(kind));
+        let enter = self.mappings(&spot, "inputMappings", MappingContext::StepInput);
+        let leave = self.mappings(&spot, "outputMappings", MappingContext::StepOutput(kind));
         let own = self.own_fields(&spot, id, kind, entry);
         let mut step = Step {
             name: entry.name.cloned().unwrap_or_default(),
@@ -53,7 +53,7 @@ impl Checker<'_> {
         Some(step)
     }
 
-    fn own_fields(&self, spot: &Spot<'_>, id: StepId, kind: Kind, entry: &Entry<'_>) -> Option<StepKind> {
+    fn own_fields(&self, spot: &Cursor<'_>, id: StepId, kind: Kind, entry: &Entry<'_>) -> Option<StepKind> {
         match kind {
             Kind::Task => self.task(spot),
             Kind::Pass => Some(StepKind::Pass),
@@ -67,7 +67,7 @@ impl Checker<'_> {
     }
 
     /// `retry`, `catch`, `errorMappings` and `timeoutSeconds`.
-    fn failures(&self, spot: &Spot<'_>, step: &mut Step, kind: Kind, own: Option<&StepKind>) {
+    fn failures(&self, spot: &Cursor<'_>, step: &mut Step, kind: Kind, own: Option<&StepKind>) {
         // What is inside a composite, or can't be read, may well call child flows.
         let child = match own {
             Some(StepKind::Task(task)) => Reach::of(&task.call.resource).may_be(Reach::Child),
@@ -76,7 +76,7 @@ impl Checker<'_> {
         let whose = if child { Policies::ChildTask } else { Policies::Step };
         step.retry = self.retry(spot, whose);
         step.catch = self.catches(spot, step.list, !child);
-        step.failed = self.mappings(spot, "errorMappings", Whose::Errors);
+        step.failed = self.mappings(spot, "errorMappings", MappingContext::Errors);
         step.timeout = spot
             .member("timeoutSeconds")
             .and_then(|field| self.timeout(&field))
@@ -91,7 +91,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_end(&self, spot: &Spot<'_>, kind: Kind, ends: bool) {
+    fn check_end(&self, spot: &Cursor<'_>, kind: Kind, ends: bool) {
         let Some(end) = spot.member("end") else {
             return;
         };
@@ -103,7 +103,7 @@ impl Checker<'_> {
         }
     }
 
-    fn unknown_kind(&self, spot: &Spot<'_>) {
+    fn unknown_kind(&self, spot: &Cursor<'_>) {
         for field in ["type", "name"] {
             if spot.node.get(field).is_none() {
                 let message = format!("a step needs `{field}`");
@@ -136,7 +136,7 @@ impl Checker<'_> {
     }
 
     /// The steps of the flow itself, or a diagnostic about them.
-    pub(super) fn check_top_list(&self, root: &Spot<'_>) {
+    pub(super) fn check_top_list(&self, root: &Cursor<'_>) {
         let Some(steps) = root.member("steps") else {
             return;
         };

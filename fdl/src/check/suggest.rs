@@ -1,7 +1,7 @@
 //! "Did you mean", within a budget: a text full of mistakes must not take long to check.
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::{Diagnostic, nearest};
 
 /// How many words are compared in one check before suggestions end.
@@ -30,7 +30,7 @@ impl Checker<'_> {
     }
 
     /// Offers to write `near` in place of the text at `spot`.
-    pub(super) fn did_you_mean(&self, found: Diagnostic, spot: &Spot<'_>, near: &str) -> Diagnostic {
+    pub(super) fn did_you_mean(&self, found: Diagnostic, spot: &Cursor<'_>, near: &str) -> Diagnostic {
         found.help(format!("did you mean `{near}`?")).fix(
             format!("change it to `{near}`"),
             spot.node.span,

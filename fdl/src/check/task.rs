@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::resource::Reach;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Call, Pattern, StepKind, Task};
 
@@ -11,7 +11,7 @@ pub(super) const PRIORITY: u8 = 5;
 
 impl Checker<'_> {
     /// A task's own fields.
-    pub(super) fn task(&self, spot: &Spot<'_>) -> Option<StepKind> {
+    pub(super) fn task(&self, spot: &Cursor<'_>) -> Option<StepKind> {
         let call = self.call(spot, "task");
         let poll = spot.member("poll").and_then(|poll| self.poll(&poll, call.as_ref()));
         let rollback = spot
@@ -36,11 +36,11 @@ impl Checker<'_> {
         })))
     }
 
-    fn priority(&self, spot: &Spot<'_>) -> Option<u8> {
+    fn priority(&self, spot: &Cursor<'_>) -> Option<u8> {
         self.whole(spot, 0..=9).and_then(|priority| u8::try_from(priority).ok())
     }
 
-    fn check_heartbeat(&self, spot: &Spot<'_>, call: Option<&Call>) {
+    fn check_heartbeat(&self, spot: &Cursor<'_>, call: Option<&Call>) {
         let Some(call) = call else { return };
         if call.pattern != Pattern::WaitForCallback && !Reach::of(&call.resource).may_be(Reach::Queue) {
             let message = "nothing sends heartbeats to this task";
@@ -51,7 +51,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_wait_seconds(&self, spot: &Spot<'_>, call: Option<&Call>) {
+    fn check_wait_seconds(&self, spot: &Cursor<'_>, call: Option<&Call>) {
         let Some(call) = call else { return };
         if !Reach::of(&call.resource).may_be(Reach::Queue) {
             let message = "this task does not wait in a queue";

@@ -1,7 +1,7 @@
 //! `wait` and `fail` steps.
 
 use super::Checker;
-use super::spot::Spot;
+use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::expression::{Path, Query};
 use crate::graph::{Fail, Source, StepKind, Wait};
@@ -13,7 +13,7 @@ const DAY_SECONDS: f64 = 86_400.0;
 
 impl Checker<'_> {
     /// A wait's own fields.
-    pub(super) fn wait(&self, spot: &Spot<'_>) -> Option<StepKind> {
+    pub(super) fn wait(&self, spot: &Cursor<'_>) -> Option<StepKind> {
         let (field, value) = self.one_of(spot, &["duration", "timestamp"], true)?;
         let wait = match field {
             "duration" => Wait::Duration(self.duration(&value)?),
@@ -22,7 +22,7 @@ impl Checker<'_> {
         Some(StepKind::Wait(wait))
     }
 
-    fn duration(&self, spot: &Spot<'_>) -> Option<Source> {
+    fn duration(&self, spot: &Cursor<'_>) -> Option<Source> {
         let seconds = match &spot.node.kind {
             NodeKind::Number(number) => number.as_f64(),
             NodeKind::String(text) if text.starts_with('$') => {
@@ -50,7 +50,7 @@ impl Checker<'_> {
         Some(Source::Constant(spot.node.to_value()))
     }
 
-    fn timestamp(&self, spot: &Spot<'_>) -> Option<Source> {
+    fn timestamp(&self, spot: &Cursor<'_>) -> Option<Source> {
         let text = self.text(spot)?;
         if text.starts_with('$') {
             return self.query(spot, &text).map(Source::Query);
@@ -64,7 +64,7 @@ impl Checker<'_> {
     }
 
     /// A fail's own fields.
-    pub(super) fn fail(&self, spot: &Spot<'_>) -> Option<StepKind> {
+    pub(super) fn fail(&self, spot: &Cursor<'_>) -> Option<StepKind> {
         let said = |field: &str, most: usize| {
             let field = spot.member(field)?;
             self.said(&field, most)
@@ -76,7 +76,7 @@ impl Checker<'_> {
     }
 
     /// A text, or a path into the step's own input.
-    fn said(&self, spot: &Spot<'_>, most: usize) -> Option<Source> {
+    fn said(&self, spot: &Cursor<'_>, most: usize) -> Option<Source> {
         let text = self.text(spot)?;
         if let Some(rest) = text.strip_prefix("$input").filter(|_| Path::is_path(&text)) {
             self.path(spot, &text)?;
@@ -92,7 +92,7 @@ impl Checker<'_> {
     }
 }
 
-fn bad_duration(spot: &Spot<'_>, text: &str) -> Diagnostic {
+fn bad_duration(spot: &Cursor<'_>, text: &str) -> Diagnostic {
     let found = spot.problem(Code::BadDuration, format!("`{text}` is not a number of seconds"));
     if Timestamp::parse(text).is_some() {
         return found.help("a point in time goes into `timestamp`");

@@ -18,7 +18,7 @@ pub struct Schema {
 
 /// A place where a value does not fit its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct SchemaViolation {
     /// JSON pointer into the value.
     pub pointer: String,
     /// What is wrong there.
@@ -67,7 +67,7 @@ impl Schema {
     }
 
     /// Where the value does not fit; nothing where it does. What takes too many steps is not begun.
-    pub fn misfits(&self, value: &Value, budget: &Budget) -> Result<Vec<Misfit>, Exhausted> {
+    pub fn violations(&self, value: &Value, budget: &Budget) -> Result<Vec<SchemaViolation>, Exhausted> {
         let cost = cost::of(&self.outline, value, budget)?;
         budget.take(cost.whether)?;
         let value = serde_json::Value::from(value);
@@ -75,14 +75,14 @@ impl Schema {
             return Ok(Vec::new());
         }
         if budget.take(cost.where_not).is_err() {
-            return Ok(vec![Misfit {
+            return Ok(vec![SchemaViolation {
                 pointer: String::new(),
                 message: "does not fit; to say where takes too many steps".to_owned(),
             }]);
         }
         let errors = self.validator.iter_errors(&value).take(Self::MISFITS);
         Ok(errors
-            .map(|error| Misfit {
+            .map(|error| SchemaViolation {
                 pointer: error.instance_path().to_string(),
                 message: error.to_string(),
             })

@@ -43,8 +43,12 @@ pub fn flow_name(source: &Source) -> String {
 
 /// Checks a definition, also for resources that nothing answers to where that is known.
 pub fn checked(source: &Source, reach: Option<&Reach>) -> Checked {
-    let why_not = |resource: &str| reach.and_then(|reach| reach.why_not(resource));
-    check_where(source, &Limits::default(), reach.is_some().then_some(&why_not))
+    let unsupported_reason = |resource: &str| reach.and_then(|reach| reach.unsupported_reason(resource));
+    check_where(
+        source,
+        &Limits::default(),
+        reach.is_some().then_some(&unsupported_reason),
+    )
 }
 
 /// Refuses to run a flow with resources that nothing answers to, and says which.

@@ -9,9 +9,9 @@ pub mod definitions;
 pub mod exit;
 pub mod output;
 pub mod render;
-mod shown;
 mod supervising;
 mod table;
+mod views;
 
 use arguments::Arguments;
 use clap::FromArgMatches;

@@ -203,7 +203,7 @@ async fn is_settled(running: &Running, record: &Record<'_>, trouble: Trouble) ->
     let Some(letters) = letters.filter(|_| bad && record.received >= running.settings.tries) else {
         return false;
     };
-    match letters.bury(record.body.to_owned(), reason).await {
+    match letters.dead_letter(record.body.to_owned(), reason).await {
         Ok(()) => true,
         Err(failure) => {
             tracing::error!(message = record.id, "{}", failure.words);

@@ -3,13 +3,13 @@
 use crate::Failure;
 use crate::api::Api;
 use crate::figures::Figures;
-use crate::onward::GoOn;
+use crate::onward::Continuations;
 use starbridge_fdl::time::Timestamp;
 use starbridge_node::config::LambdaConfig;
 use starbridge_node::node::Node;
 use starbridge_node::system::SystemClock;
-use starbridge_ports::{Clock, Leases};
-use starbridge_runtime::{Express, Resting};
+use starbridge_ports::{Clock, ExecutionLeases};
+use starbridge_runtime::{Express, SuspendedExecution};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ pub(crate) struct Running {
     pub(crate) settings: Arc<LambdaConfig>,
     pub(crate) retention_days: u64,
     /// Where what goes on later is put; there is one where there is a table.
-    pub(crate) onward: Option<GoOn>,
+    pub(crate) onward: Option<Continuations>,
     pub(crate) figures: Arc<Figures>,
-    pub(crate) leases: Option<Arc<dyn Leases>>,
+    pub(crate) leases: Option<Arc<dyn ExecutionLeases>>,
     pub(crate) express: Option<Arc<Express>>,
 }
 
@@ -67,7 +67,7 @@ impl Running {
 
     /// Waits until nothing is left to do for now, or time is over; what goes on later is put where it comes back from. Answers
     /// what was given back.
-    pub(crate) async fn rest(&self, until: Timestamp) -> Result<Vec<Resting>, Failure> {
+    pub(crate) async fn rest(&self, until: Timestamp) -> Result<Vec<SuspendedExecution>, Failure> {
         let linger = match self.onward {
             Some(_) => Duration::from_millis(self.settings.linger_ms),
             None => FOR_EVER,
@@ -82,7 +82,7 @@ impl Running {
     }
 
     /// Who gives executions to us, where others have some of them.
-    pub(crate) fn leases(&self) -> Option<&Arc<dyn Leases>> {
+    pub(crate) fn leases(&self) -> Option<&Arc<dyn ExecutionLeases>> {
         self.leases.as_ref()
     }
 

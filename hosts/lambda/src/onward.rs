@@ -3,15 +3,15 @@
 use crate::Failure;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
-use starbridge_ports::Onward;
-use starbridge_runtime::Resting;
+use starbridge_ports::ContinuationQueue;
+use starbridge_runtime::SuspendedExecution;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The queue the function itself reads.
 #[derive(Clone)]
-pub(crate) struct GoOn {
-    queue: Arc<dyn Onward>,
+pub(crate) struct Continuations {
+    queue: Arc<dyn ContinuationQueue>,
     /// Whether letters nobody can deal with have a queue of their own.
     pub(crate) buries: bool,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Continuation {
     pub(crate) at: Timestamp,
 }
 
-impl GoOn {
+impl Continuations {
     pub(crate) fn through(queue: &str, dead_letters: &str) -> Result<Self, String> {
         let letters = Some(dead_letters).filter(|queue| !queue.is_empty());
         Ok(Self {
@@ -35,7 +35,7 @@ impl GoOn {
     }
 
     /// Leaves word that an execution is to be gone on with, if it is.
-    pub(crate) async fn go_on(&self, rest: &Resting, now: Timestamp) -> Result<(), Failure> {
+    pub(crate) async fn go_on(&self, rest: &SuspendedExecution, now: Timestamp) -> Result<(), Failure> {
         for at in rest.again.iter().copied() {
             let execution = rest.execution.clone();
             self.put(&Continuation { execution, at }, now).await?;
@@ -56,8 +56,8 @@ impl GoOn {
     }
 
     /// Puts a message that nobody can deal with where people look for those.
-    pub(crate) async fn bury(&self, body: String, reason: String) -> Result<(), Failure> {
-        let buried = self.queue.bury(body, reason).await;
+    pub(crate) async fn dead_letter(&self, body: String, reason: String) -> Result<(), Failure> {
+        let buried = self.queue.dead_letter(body, reason).await;
         buried.map_err(|error| Failure::new("QueueFailed", error.to_string()))
     }
 }

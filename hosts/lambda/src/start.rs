@@ -2,7 +2,7 @@
 
 use crate::api::Api;
 use crate::environment::Running;
-use crate::onward::GoOn;
+use crate::onward::Continuations;
 use crate::{Failure, direct, settings};
 use starbridge_node::config::Config;
 use starbridge_node::node::Node;
@@ -40,7 +40,7 @@ impl Running {
         node.worker_queues = false;
         let onward = match settings.queue.as_str() {
             "" => None,
-            queue => Some(GoOn::through(queue, &settings.dead_letters).map_err(bad)?),
+            queue => Some(Continuations::through(queue, &settings.dead_letters).map_err(bad)?),
         };
         let node = Arc::new(Node::start(node)?);
         let api = Api::of(&node, config).map_err(bad)?;

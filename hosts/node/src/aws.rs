@@ -1,7 +1,7 @@
 //! AWS: its queues and functions, where this program is built with the feature `aws`.
 
-use crate::further::Further;
-use starbridge_ports::{Onward, ReplySource};
+use crate::optional_connectors::OptionalConnectors;
+use starbridge_ports::{ContinuationQueue, ReplySource};
 use std::sync::Arc;
 
 #[cfg(not(feature = "aws"))]
@@ -18,7 +18,7 @@ pub(crate) fn way() -> starbridge_aws::Aws {
 /// Adds what sends to queues of SQS and calls functions of Lambda, or why nothing does. All runtimes share connections,
 /// credentials and batches. Nothing is read and nothing started before the first call.
 #[cfg(feature = "aws")]
-pub fn add_to(further: &mut Further) {
+pub fn add_to(further: &mut OptionalConnectors) {
     use starbridge_ports::Connector;
     let way = way();
     let sqs: Arc<dyn Connector> = Arc::new(starbridge_connector_sqs::SqsConnector::new(way.clone()));
@@ -29,7 +29,7 @@ pub fn add_to(further: &mut Further) {
 
 /// Says why nothing does.
 #[cfg(not(feature = "aws"))]
-pub fn add_to(further: &mut Further) {
+pub fn add_to(further: &mut OptionalConnectors) {
     further.lack("sqs", WITHOUT);
     further.lack("lambda", WITHOUT);
 }
@@ -54,7 +54,7 @@ pub fn replies(_: &str, _: Option<&str>) -> Result<Arc<dyn ReplySource>, String>
 /// The queue through which processes that come and go leave each other word, and the one for messages nobody can deal with;
 /// each by name, URL or ARN. The error says what is wrong with a name.
 #[cfg(feature = "aws")]
-pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn Onward>, String> {
+pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
     Ok(Arc::new(starbridge_connector_sqs::SqsOnward::new(
         way(),
         queue,
@@ -64,7 +64,7 @@ pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn Onward>
 
 /// There is none.
 #[cfg(not(feature = "aws"))]
-pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn Onward>, String> {
+pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
     Err(WITHOUT.to_owned())
 }
 
@@ -89,7 +89,7 @@ pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
 mod tests {
     #[test]
     fn without_the_feature_it_is_named() {
-        let mut further = crate::further::Further::default();
+        let mut further = crate::optional_connectors::OptionalConnectors::default();
         super::add_to(&mut further);
         let lacking: Vec<&str> = further.lacking().map(|(scheme, _)| scheme).collect();
         assert_eq!(lacking, ["sqs", "lambda"]);

@@ -15,9 +15,9 @@ pub use sqs::SqsConfig;
 pub use starbridge_connector_http::Network;
 
 use crate::aws;
-use crate::further::Further;
 use crate::node::NodeSettings;
 use crate::notify::TargetConfig;
+use crate::optional_connectors::OptionalConnectors;
 use crate::programs::{CommandSettings, Programs};
 use crate::system::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -380,15 +380,15 @@ impl Config {
     }
 
     /// The connectors there are because something is configured.
-    fn further(&self) -> Result<Further, String> {
-        let mut further = Further::default();
+    fn further(&self) -> Result<OptionalConnectors, String> {
+        let mut further = OptionalConnectors::default();
         self.redis.add_to(&mut further, &*self.secrets())?;
         aws::add_to(&mut further);
         Ok(further)
     }
 
     /// The same for a run in this process, which has no configuration but the environment.
-    pub fn further_of(environment: impl Iterator<Item = (String, String)>) -> Result<Further, String> {
+    pub fn further_of(environment: impl Iterator<Item = (String, String)>) -> Result<OptionalConnectors, String> {
         let environment = environment.filter(|(variable, _)| variable.starts_with("STARBRIDGE_REDIS_"));
         Self::read("", environment)?.further()
     }

@@ -12,8 +12,8 @@ use starbridge_machine::{EventId, State};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::{
-    Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, ResourceMap, SecretUse, Shard, StartError,
-    StartRequest, TokenKeys, Vault, World,
+    Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Outgoing, ResourceMap, SecretUse, Shard,
+    StartError, StartRequest, TokenKeys, Vault,
 };
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -32,7 +32,7 @@ pub struct LocalSettings {
     /// How local programs are run, where they may be called.
     pub commands: Option<CommandSettings>,
     /// Connectors there are only when they are configured.
-    pub further: crate::further::Further,
+    pub further: crate::optional_connectors::OptionalConnectors,
     /// Where the run is kept; nothing: in memory, as long as it lasts.
     pub store: Option<Arc<dyn Store>>,
     /// States are kept every so many events; nothing: as usual.
@@ -148,7 +148,7 @@ impl LocalRun {
             connectors.insert("cmd", Arc::new(CommandConnector::new(commands)));
         }
         settings.further.insert_into(&mut connectors);
-        let world = World {
+        let world = EngineDeps {
             queues: None,
             leases: None,
             history: match &kept {

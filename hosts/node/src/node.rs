@@ -3,37 +3,37 @@
 mod chunks;
 mod counters;
 mod error;
+mod event_log;
 mod flows;
-mod following;
+mod followers;
 mod keys;
-mod looking;
+mod leased;
 mod notifying;
 mod owners;
 mod places;
+mod queries;
 mod queue_thread;
 mod queues;
 mod replies;
+mod retention;
 mod schedules;
 mod task_message;
-mod telling;
 mod threads;
-mod tidying;
-mod visiting;
-mod watching;
+mod watchers;
 
 pub use counters::{Counters, TotalsByStatus};
 pub use error::NodeError;
 pub use flows::{PutError, PutFlow};
-pub use following::{FollowError, Follower, Heard};
+pub use followers::{FollowError, Follower, Heard};
 pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use keys::{read_keys, token_keys};
-pub use looking::{Kept, KeptEvents, LookError, Looked};
+pub use leased::Visit;
 pub use notifying::ShownTarget;
 pub use places::{NoPlace, Place};
-pub use queues::{Buried, ShownQueue};
+pub use queries::{Kept, KeptEvents, LookError, Looked};
+pub use queues::{BulkOutcome, ShownQueue};
 pub use schedules::{ScheduleError, Scheduled};
-pub use visiting::Visit;
-pub use watching::{Watch, Watchers};
+pub use watchers::{Watch, Watchers};
 
 use crate::flow_loading;
 use crate::notify::Target;
@@ -49,7 +49,7 @@ use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
-    Command, FlowTable, ForkRequest, QueueCommand, QueueDoor, Reply, Report, ResourceMap, SecretUse, Snapshot,
+    Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report, ResourceMap, SecretUse, Snapshot,
     StartFailure, StartRequest, TokenKeys, Vault,
 };
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub struct NodeSettings {
     /// How local programs are run, where they may be called.
     pub commands: Option<CommandSettings>,
     /// Connectors there are only when they are configured.
-    pub further: crate::further::Further,
+    pub further: crate::optional_connectors::OptionalConnectors,
     /// Who is told of changes of executions' statuses.
     pub notifications: Vec<Target>,
     /// Where secrets come from.
@@ -112,7 +112,7 @@ pub struct Node {
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
-    queues: QueueDoor,
+    queues: QueueHandle,
     notifications: Option<notifying::Notifications>,
     vault: Arc<Vault>,
     reach: Reach,
@@ -208,7 +208,7 @@ impl Node {
             watchers,
             waiters,
             followers,
-            reads: Arc::new(Semaphore::new(following::READS)),
+            reads: Arc::new(Semaphore::new(followers::READS)),
             counters,
             schedules: schedules::Schedules::default(),
             queues: door,

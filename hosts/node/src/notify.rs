@@ -9,22 +9,22 @@
 //! in the log and counted.
 
 mod backoff;
-mod carrier;
+mod delivery;
 mod notice;
 mod notifier;
-mod outlet;
 mod settings;
 mod signature;
 mod stored;
 mod target;
+mod target_worker;
 
 pub use notice::Notice;
 pub use notifier::Notifier;
-pub use outlet::Told;
-pub use settings::{NotifierSettings, NotifyWorld};
+pub use settings::{NotifierDeps, NotifierSettings};
 pub use signature::signature;
 pub use stored::StoredNotices;
 pub use target::{Target, TargetConfig};
+pub use target_worker::Told;
 
 use starbridge_fdl::time::Timestamp;
 use starbridge_ports::StoreError;

@@ -26,7 +26,7 @@ impl Reach {
     }
 
     /// Why nothing answers to a resource as a flow writes it; nothing, where something does.
-    pub fn why_not(&self, resource: &str) -> Option<String> {
+    pub fn unsupported_reason(&self, resource: &str) -> Option<String> {
         let Some(resolved) = self.map.resolve(resource) else {
             return Some(format!(
                 "nothing answers to `{resource}`: the resource map leads it nowhere"
@@ -62,14 +62,14 @@ mod tests {
             "acs:fc:a:b:services/s/functions/f",
             "fnf:StartExecution",
         ] {
-            assert_eq!(reach.why_not(resource), None, "{resource}");
+            assert_eq!(reach.unsupported_reason(resource), None, "{resource}");
         }
         for (resource, word) in [
             ("acs:mns:x", "leads it nowhere"),
             ("redis:orders", "no Redis"),
             ("old:orders", "that is `redis:orders`"),
         ] {
-            assert!(reach.why_not(resource).unwrap().contains(word), "{resource}");
+            assert!(reach.unsupported_reason(resource).unwrap().contains(word), "{resource}");
         }
     }
 }

@@ -10,13 +10,13 @@ pub use crate::clock::{SystemClock, wall_time};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Clock, Secret, Secrets};
-use starbridge_runtime::{Birth, StartRequest, TokenKeys, child_id};
+use starbridge_runtime::{ExecutionSeed, StartRequest, TokenKeys, child_id};
 use std::sync::Mutex;
 use uuid::{ContextV7, Uuid};
 
 /// A new id and a new seed. The id is a UUID (version 7), for a child one made of the call that starts it.
-pub fn birth(request: &StartRequest) -> Birth {
-    Birth {
+pub fn birth(request: &StartRequest) -> ExecutionSeed {
+    ExecutionSeed {
         id: match &request.parent {
             None => Text::from(new_id(SystemClock.now()).to_string()),
             Some(parent) => child_id(parent),

@@ -439,7 +439,7 @@ pub const ROUTES: &[Route] = &[
         query: &[],
         body: Some("Bury"),
         answers: &[(200, "for how many it was done", Some("Buried"))],
-        handler: Some(|| post(queues::bury)),
+        handler: Some(|| post(queues::discard_dead)),
     },
     Route {
         method: "GET",

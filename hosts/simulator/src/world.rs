@@ -13,7 +13,7 @@ use starbridge_machine::{CallToSend, Event, EventId, EventKind, Rejection, Signa
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Append, Refusal, Store, StoreError};
 use starbridge_runtime::{
-    Birth, FlowTable, Outgoing, ResourceMap, Shard, ShardStep, StartError, StartRequest, load, stored_events,
+    ExecutionSeed, FlowTable, Outgoing, PumpResult, ResourceMap, Shard, StartError, StartRequest, load, stored_events,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -249,7 +249,7 @@ impl Rehearsal {
     fn settle(&mut self) -> Result<(), RehearsalError> {
         loop {
             match self.shard.pump(self.now) {
-                ShardStep::Idle => {
+                PumpResult::Idle => {
                     self.unsure.clear();
                     let outgoing = self.shard.take_outgoing();
                     if outgoing.is_empty() {
@@ -259,12 +259,12 @@ impl Rehearsal {
                         self.crash()?;
                     }
                 }
-                ShardStep::Missing(execution) => {
+                PumpResult::Missing(execution) => {
                     if !self.load(&execution)? {
                         self.shard.absent(execution);
                     }
                 }
-                ShardStep::Decided => {
+                PumpResult::Decided => {
                     if self.append()? {
                         self.crash()?;
                     }
@@ -518,7 +518,7 @@ fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
         table.put(name, flow.clone());
     }
     // Ids follow from what is started, so that a rehearsal which is interrupted gives the same ones.
-    let births = |request: &StartRequest, _: Timestamp| Birth {
+    let births = |request: &StartRequest, _: Timestamp| ExecutionSeed {
         id: match &request.parent {
             None => Text::from(EXECUTION),
             Some(parent) => Text::from(format!("{}.{}", parent.execution, parent.event)),

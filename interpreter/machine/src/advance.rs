@@ -4,8 +4,8 @@ use crate::MACHINE_VERSION;
 use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, Started};
 use crate::signal::{Rejection, Signal, Timer};
 use crate::state::{At, FrameId, ROOT, State, Status, TimerFor};
-use crate::turn::{Place, Turn, failure};
-use starbridge_fdl::graph::{Budget, FaultKind, Flow, Misfit};
+use crate::turn::{EventAddress, Turn, failure};
+use starbridge_fdl::graph::{Budget, FaultKind, Flow, SchemaViolation};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 
@@ -93,7 +93,7 @@ impl State {
                 let stopped = turn.flow.fault_names.name(&FaultKind::Stopped);
                 let failure = failure(error.as_deref().unwrap_or(&stopped), &cause);
                 let by = by.map(Text::from);
-                let place = Place {
+                let place = EventAddress {
                     rollback,
                     ..self.flow_place(ROOT)
                 };
@@ -102,7 +102,7 @@ impl State {
             }
             Signal::Resolve { request, resolution } => {
                 let frame = self.data.manual.get(&request).copied();
-                let place = Place {
+                let place = EventAddress {
                     caused_by: request,
                     ..self.place(frame.ok_or(Rejection::Unknown)?)
                 };
@@ -125,16 +125,16 @@ impl State {
         }
         if let Some(schema) = &turn.flow.input_schema {
             let budget = Budget::new(&self.limits, bytes);
-            let found = schema.misfits(&started.input.clone().into(), &budget);
+            let found = schema.violations(&started.input.clone().into(), &budget);
             turn.spend(&budget);
-            let misfits = budget.within("inputSchema", found).unwrap_or_else(|fault| {
-                vec![Misfit {
+            let violations = budget.within("inputSchema", found).unwrap_or_else(|fault| {
+                vec![SchemaViolation {
                     pointer: String::new(),
                     message: fault.cause,
                 }]
             });
-            if !misfits.is_empty() {
-                return Err(Rejection::InvalidInput(misfits));
+            if !violations.is_empty() {
+                return Err(Rejection::InvalidInput(violations));
             }
         }
         started.definition_hash = turn.flow.hash.clone();
@@ -175,7 +175,7 @@ impl State {
                 self.emit(turn, place, EventKind::TaskTimedOut { error, redeliver: None });
             }
             TimerFor::Frame(frame) => {
-                let place = Place {
+                let place = EventAddress {
                     caused_by: timer.set_by,
                     ..self.place(frame)
                 };
@@ -284,12 +284,12 @@ impl State {
     }
 
     /// The place of a call that is not over.
-    fn call_place(&self, call: EventId) -> Option<Place> {
+    fn call_place(&self, call: EventId) -> Option<EventAddress> {
         let in_flight = self.calls.get(call)?;
         Some(if in_flight.rollback {
             self.undo_place(in_flight.frame, call)
         } else {
-            Place {
+            EventAddress {
                 caused_by: call,
                 ..self.place(in_flight.frame)
             }
@@ -309,7 +309,7 @@ impl State {
         }
         match &frame.at {
             At::Before(step) => {
-                let place = Place {
+                let place = EventAddress {
                     step: Some(*step),
                     ..self.place(id)
                 };

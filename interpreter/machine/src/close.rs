@@ -5,7 +5,7 @@
 
 use crate::event::{CancelReason, Child, EventId, EventKind, Exit, Failure};
 use crate::state::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit};
-use crate::turn::{Place, Turn};
+use crate::turn::{EventAddress, Turn};
 
 /// What comes next in closing.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +114,7 @@ impl State {
         let Some((parent, child)) = self.frames.get(id).and_then(|frame| frame.parent) else {
             return;
         };
-        let place = Place {
+        let place = EventAddress {
             step: self.place(parent).step,
             ..self.place(id)
         };

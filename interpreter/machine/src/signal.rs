@@ -1,7 +1,7 @@
 //! Signals: what arrives from outside.
 
 use crate::event::{EventId, Resolution, Started};
-use starbridge_fdl::graph::Misfit;
+use starbridge_fdl::graph::SchemaViolation;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 
@@ -132,7 +132,7 @@ pub enum Rejection {
     /// It has ended.
     Finished,
     /// The input does not fit the flow's `inputSchema`.
-    InvalidInput(Vec<Misfit>),
+    InvalidInput(Vec<SchemaViolation>),
     /// Too many containers stand inside each other in the input.
     InputTooDeep {
         /// The limit in levels.
@@ -168,9 +168,9 @@ impl std::fmt::Display for Rejection {
             Self::AlreadyStarted => f.write_str("the execution has begun already"),
             Self::NotStarted => f.write_str("the execution has not begun"),
             Self::Finished => f.write_str("the execution has ended"),
-            Self::InvalidInput(misfits) => {
+            Self::InvalidInput(violations) => {
                 f.write_str("the input does not fit the flow's inputSchema")?;
-                for misfit in misfits {
+                for misfit in violations {
                     let pointer = if misfit.pointer.is_empty() {
                         "the whole"
                     } else {

@@ -6,6 +6,7 @@ mod children;
 mod frames;
 mod invariants;
 mod outstanding;
+mod pairs;
 mod readiness;
 mod removal;
 mod timers;

@@ -77,7 +77,7 @@ fn cut(text: &str, chars: usize) -> Text {
 }
 
 /// Whose event it is.
-pub(crate) struct Place {
+pub(crate) struct EventAddress {
     pub(crate) frame: FrameId,
     pub(crate) step: Option<StepId>,
     pub(crate) path: Path,
@@ -93,7 +93,7 @@ impl State {
     }
 
     /// Makes the next event, applies it and puts it out.
-    pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: Place, detail: EventKind) {
+    pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: EventAddress, detail: EventKind) {
         let event = Event {
             id: self.data.last.next(),
             caused_by: place.caused_by,
@@ -110,9 +110,9 @@ impl State {
     }
 
     /// The place of the step a frame is in, following on the frame's last event.
-    pub(crate) fn place(&self, id: FrameId) -> Place {
+    pub(crate) fn place(&self, id: FrameId) -> EventAddress {
         let frame = self.frames.get(id);
-        Place {
+        EventAddress {
             frame: id,
             step: frame.and_then(|frame| frame.visit()).map(|visit| visit.step),
             path: frame.map(|frame| frame.path.clone()).unwrap_or_default(),
@@ -122,8 +122,8 @@ impl State {
     }
 
     /// The place of the flow itself.
-    pub(crate) fn flow_place(&self, caused_by: EventId) -> Place {
-        Place {
+    pub(crate) fn flow_place(&self, caused_by: EventId) -> EventAddress {
+        EventAddress {
             frame: crate::state::ROOT,
             step: None,
             path: Path::default(),

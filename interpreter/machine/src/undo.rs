@@ -15,15 +15,15 @@ use crate::effect::is_queue;
 use crate::event::{EventId, EventKind, Failure, Scheduled};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
-use crate::turn::{Place, Turn};
+use crate::turn::{EventAddress, Turn};
 use starbridge_fdl::graph::{Pattern, Rollback, Root, Scope, StepKind, Undo, Values};
 use starbridge_fdl::value::{Object, Value};
 
 impl State {
     /// The place of the rollback that goes on in a frame.
-    pub(crate) fn undo_place(&self, id: FrameId, caused_by: EventId) -> Place {
+    pub(crate) fn undo_place(&self, id: FrameId, caused_by: EventId) -> EventAddress {
         let run = self.undo_run(id);
-        Place {
+        EventAddress {
             frame: id,
             step: run.map(|run| run.done.step),
             path: run.map(|run| run.done.path.clone()).unwrap_or_default(),
@@ -46,7 +46,7 @@ impl State {
             let Some(next) = undoing.queue.last() else {
                 return;
             };
-            let place = Place {
+            let place = EventAddress {
                 frame: id,
                 step: Some(next.step),
                 path: next.path.clone(),
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    fn begin_undo_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, place: Place) {
+    fn begin_undo_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, place: EventAddress) {
         let Some(run) = self.undo_run(id) else {
             return;
         };
@@ -162,7 +162,7 @@ impl State {
         Some(turn.failure(&fault))
     }
 
-    fn schedule_undo(&mut self, turn: &mut Turn<'_>, id: FrameId, place: Place) {
+    fn schedule_undo(&mut self, turn: &mut Turn<'_>, id: FrameId, place: EventAddress) {
         let Some(run) = self.undo_run(id) else {
             return;
         };
@@ -207,7 +207,7 @@ impl State {
         &mut self,
         turn: &mut Turn<'_>,
         id: FrameId,
-        place: Place,
+        place: EventAddress,
         failure: &Failure,
         retry_after: u64,
     ) {

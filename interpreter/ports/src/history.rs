@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
-use crate::queueing::{DeadTask, LeaseChange, QueuedTask};
+use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
@@ -33,17 +33,17 @@ pub struct Append {
     /// Tasks of this execution that failed for good.
     pub dead: Vec<DeadTask>,
     /// Calls of this execution that are dead no longer; all of them, where it goes on.
-    pub buried: Buried,
+    pub buried: DeadTasksCleared,
     /// What targets are to be told of this turn; what is kept for a target and an event already stays as it is.
     pub notices: Vec<KeptNotice>,
     /// Tasks taken or given back, of whatever executions; a task that is gone is passed over. An append that is nothing else
     /// names no execution.
-    pub leases: Vec<LeaseChange>,
+    pub leases: Vec<TaskLeaseChange>,
 }
 
 /// Which dead tasks of an execution are no longer listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Buried {
+pub enum DeadTasksCleared {
     /// None.
     #[default]
     None,
@@ -55,7 +55,7 @@ pub enum Buried {
 
 impl Append {
     /// An append that only takes tasks or gives them back.
-    pub fn of_leases(leases: Vec<LeaseChange>) -> Self {
+    pub fn of_leases(leases: Vec<TaskLeaseChange>) -> Self {
         Self {
             leases,
             ..Self::default()

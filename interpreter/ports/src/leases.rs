@@ -23,7 +23,7 @@ pub struct Beat {
 /// [`StoreError::Held`]. An append that starts an execution takes it too, and one whose record says that the execution sleeps or
 /// has ended gives it back, unless there is mail its holder has not seen. What a holder appends after its lease was taken over
 /// is refused as a conflict.
-pub trait Leases: Send + Sync {
+pub trait ExecutionLeases: Send + Sync {
     /// Until when what is taken from now on is held: when the process that takes it is gone at the latest.
     fn hold_until(&self, until: Timestamp);
     /// Gives an execution back. Answers whether it is free: it is not where there is mail its holder has not seen. One that is

@@ -7,13 +7,13 @@ mod call_metadata;
 mod catalogue;
 mod clock;
 mod connector;
+mod continuation;
 mod error;
 mod history;
 mod leases;
 mod listing;
 mod message;
 mod notices;
-mod onward;
 mod outside;
 mod params;
 mod queueing;
@@ -26,19 +26,19 @@ pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
 pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};
+pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
-    Append, Broken, Buried, CULPRIT, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT, StoredHistory,
-    Turn, code_of,
+    Append, Broken, CULPRIT, DeadTasksCleared, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT,
+    StoredHistory, Turn, code_of,
 };
-pub use leases::{Beat, Leases};
-pub use listing::{Listed, Listing, Page, Query, Retention, Shelf, Store};
+pub use leases::{Beat, ExecutionLeases};
+pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
-pub use onward::Onward;
 pub use outside::{Origin, outside_name, outside_wait, outside_wait_of};
 pub use params::{ParamsTable, ReadParam, param_names, step_key};
-pub use queueing::{DeadTask, Depth, Lease, LeaseChange, QueuedTask, Queueing};
+pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
 pub use secrets::{Secret, Secrets};
 pub use shards::{SHARDS, owner_index, shard_of};

@@ -95,7 +95,7 @@ pub trait Retention: Send + Sync {
 }
 
 /// Small things kept by name: schedules, keys, settings of the store itself.
-pub trait Shelf: Send + Sync {
+pub trait KeyValue: Send + Sync {
     /// Keeps a text under a kind and a name.
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
     /// What is kept there.
@@ -108,11 +108,11 @@ pub trait Shelf: Send + Sync {
 
 /// All that a durable runtime asks of a store.
 pub trait Store:
-    crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + Shelf
+    crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + KeyValue
 {
 }
 
 impl<S> Store for S where
-    S: crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + Shelf
+    S: crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + KeyValue
 {
 }

@@ -139,7 +139,7 @@ mod tests {
 
     fn cause(outcome: Outcome) -> String {
         match outcome {
-            Outcome::Failed { cause, .. } => cause,
+            Outcome::NotSent { cause, .. } => cause,
             other => panic!("{other:?}"),
         }
     }

@@ -45,7 +45,7 @@ impl QueuedTask {
 
 /// A worker has a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct TaskLease {
     /// Who.
     pub worker: Text,
     /// Since when.
@@ -56,13 +56,13 @@ pub struct Lease {
 
 /// A task is taken, or given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseChange {
+pub struct TaskLeaseChange {
     /// The execution.
     pub execution: Text,
     /// The call.
     pub call: EventId,
     /// The lease; nothing, if it is given back.
-    pub lease: Option<Lease>,
+    pub lease: Option<TaskLease>,
 }
 
 /// A task that failed for good: no retry was left, and nothing caught it.
@@ -123,7 +123,7 @@ pub trait Queueing: Send + Sync {
     /// Tasks of a queue that nobody has, at most so many, in the order of [`QueuedTask::order_key`].
     fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
     /// All tasks that somebody has.
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError>;
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError>;
     /// How much waits in each queue, by queue and priority.
     fn depths(&self) -> Result<Vec<Depth>, StoreError>;
     /// Tasks that nobody has and that have waited too long at that time, the earliest first, at most so many.

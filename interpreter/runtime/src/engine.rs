@@ -11,23 +11,23 @@ mod sleepers;
 pub(crate) mod writer;
 
 pub use commands::{Command, Reply, Report, Snapshot, Start, StartFailure};
-pub use resting::Resting;
+pub use resting::SuspendedExecution;
 pub use writer::Writer;
 
 use crate::alone::Alone;
-use crate::queues::QueueDoor;
+use crate::queues::QueueHandle;
 use crate::secrets::Vault;
 use crate::shard::{Outgoing, Shard, Step};
 use crate::tokens::TokenKeys;
 use answers::Answers;
 use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
-use resting::{Rest, Visiting};
+use resting::{LeasedMode, Rest};
 use sleepers::Sleepers;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Connector, History, Leases, Refusal, StoreError};
+use starbridge_ports::{Clock, Connector, ExecutionLeases, History, Refusal, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub type Connectors = BTreeMap<&'static str, Arc<dyn Connector>>;
 
 /// What an engine meets the world with.
 #[derive(Clone)]
-pub struct World {
+pub struct EngineDeps {
     /// Where histories are kept.
     pub history: Arc<dyn History>,
     /// How calls leave.
@@ -51,9 +51,9 @@ pub struct World {
     /// What tokens are signed with.
     pub tokens: TokenKeys,
     /// Where tasks for workers go, if there are queues.
-    pub queues: Option<QueueDoor>,
+    pub queues: Option<QueueHandle>,
     /// Where executions are given to an engine for a time only, if they are: it then takes up none that nobody asks for.
-    pub leases: Option<Arc<dyn Leases>>,
+    pub leases: Option<Arc<dyn ExecutionLeases>>,
 }
 
 /// How an engine goes about it.
@@ -88,7 +88,7 @@ pub struct Engine {
     shard: Shard,
     /// How suspects are taken up.
     alone: Arc<Alone>,
-    world: World,
+    world: EngineDeps,
     settings: EngineSettings,
     /// How far time was jumped ahead, in milliseconds.
     ahead: u64,
@@ -97,7 +97,7 @@ pub struct Engine {
     calls: Calls,
     heartbeats: Heartbeats,
     sleepers: Sleepers,
-    visiting: Option<Visiting>,
+    visiting: Option<LeasedMode>,
     resting: Option<Rest>,
     /// What is decided is made durable, and nothing more.
     still: bool,
@@ -117,7 +117,7 @@ impl Engine {
     /// An engine over a shard that appends by itself. `observer` sees everything that leaves, in order, after it is durable.
     pub fn new(
         mut shard: Shard,
-        world: World,
+        world: EngineDeps,
         settings: EngineSettings,
         commands: mpsc::Receiver<Command>,
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
@@ -131,7 +131,7 @@ impl Engine {
             shard,
             alone,
             writing: Writing::here(world.history.clone()),
-            visiting: world.leases.clone().map(Visiting::new),
+            visiting: world.leases.clone().map(LeasedMode::new),
             resting: None,
             still: false,
             world,

@@ -7,7 +7,9 @@
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Beat, History, Leases, Mark, Message, Record, Refusal, StoreError, StoredHistory};
+use starbridge_ports::{
+    Append, Beat, ExecutionLeases, History, Mark, Message, Record, Refusal, StoreError, StoredHistory,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +19,7 @@ const KEPT_BACK: usize = 1 << 20;
 /// Stands before a store that gives executions for a time, and keeps back what express executions append.
 pub struct Express {
     history: Arc<dyn History>,
-    leases: Arc<dyn Leases>,
+    leases: Arc<dyn ExecutionLeases>,
     is_express: Box<dyn Fn(&Record) -> bool + Send + Sync>,
     kept_back: Mutex<KeptBack>,
 }
@@ -41,7 +43,7 @@ impl Express {
     /// Before this store; `is_express` says of which executions appends are kept back.
     pub fn new(
         history: Arc<dyn History>,
-        leases: Arc<dyn Leases>,
+        leases: Arc<dyn ExecutionLeases>,
         is_express: impl Fn(&Record) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self {
@@ -171,7 +173,7 @@ impl History for Express {
     }
 }
 
-impl Leases for Express {
+impl ExecutionLeases for Express {
     fn hold_until(&self, until: Timestamp) {
         self.leases.hold_until(until);
     }

@@ -20,13 +20,15 @@ mod stored_events;
 mod tokens;
 
 pub use engine::{
-    Command, Connectors, Engine, EngineSettings, Reply, Report, Resting, Snapshot, Start, StartFailure, World, Writer,
+    Command, Connectors, Engine, EngineDeps, EngineSettings, Reply, Report, Snapshot, Start, StartFailure,
+    SuspendedExecution, Writer,
 };
 pub use express::Express;
 pub use flows::FlowTable;
 pub use queues::{
-    Grant, HeldTask, HoldRequest, Order, Pumped, QueueCommand, QueueDoor, QueueEngine, QueuePoll, QueueSettings,
-    QueueSettingsError, QueueView, QueueWorld, Queues, QueuesViewed, Rounds, TaskKey, Ticks, Verdict,
+    FairQueue, Grant, HeldTask, HoldRequest, PollOutcome, PollRequest, QueueCommand, QueueEngine, QueueEngineDeps,
+    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, Queues, QueuesViewed, TaskExpiry, TaskKey,
+    Ticks,
 };
 pub use quoted::quoted;
 pub use references::{Revealing, read_references, references_in};
@@ -34,8 +36,8 @@ pub use report::{read_entry, read_report};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use secrets::{SecretUse, Vault};
 pub use shard::{
-    Birth, ForkFailure, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, StatusChange,
-    Step as ShardStep, child_id, load,
+    ExecutionSeed, ForkFailure, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, StatusChange,
+    Step as PumpResult, child_id, load,
 };
 pub use starts::{note_end, note_start};
 pub use stored_events::{each_stored_event, read_stored, stored_events};

@@ -4,20 +4,20 @@
 //! execution is a signal that its owner takes. [`QueueEngine`] drives them in real time, as an engine does a shard.
 
 mod command;
-mod door;
 mod engine;
+mod fair_queue;
+mod handle;
 mod holding;
-mod many;
 mod queue;
-mod rounds;
+mod scheduler;
 mod settings;
 mod waiting;
 
 pub use command::{HeldTask, HoldRequest, QueueCommand, QueueView, QueuesViewed};
-pub use door::{QueueDoor, QueuePoll};
-pub use engine::{QueueEngine, QueueWorld};
-pub use many::{Grant, Order, Pumped, Queues, Verdict};
-pub use rounds::Rounds;
+pub use engine::{QueueEngine, QueueEngineDeps};
+pub use fair_queue::FairQueue;
+pub use handle::{QueueHandle, QueuePoll};
+pub use scheduler::{Grant, PollOutcome, PollRequest, Queues, TaskExpiry};
 pub use settings::{QueueSettings, QueueSettingsError};
 
 use starbridge_fdl::value::Text;

@@ -10,10 +10,10 @@
 
 mod aside;
 mod batch;
-mod births;
 mod children;
+mod execution_ids;
 mod forks;
-mod live;
+mod loaded;
 mod notices;
 mod recover;
 mod tasks;
@@ -22,7 +22,7 @@ mod tests;
 
 pub(crate) use aside::TRIES;
 pub(crate) use batch::stored_turn;
-pub use births::{Birth, child_id};
+pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
 pub use notices::StatusChange;
 pub(crate) use recover::fold_up;
@@ -30,12 +30,12 @@ pub use recover::{Loaded, load};
 
 use crate::alone::Alone;
 use crate::flows::FlowTable;
-use crate::queues::Rounds;
+use crate::queues::FairQueue;
 use crate::resources::ResourceMap;
-use births::Births;
 use children::Post;
-use live::Live;
-use starbridge_fdl::graph::{Flow, Misfit};
+use execution_ids::IdSource;
+use loaded::LoadedExecution;
+use starbridge_fdl::graph::{Flow, SchemaViolation};
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
@@ -52,9 +52,9 @@ pub struct Shard {
     flows: FlowTable,
     resources: ResourceMap,
     limits: Arc<Limits>,
-    births: Births,
+    births: IdSource,
     /// Where tasks of queues get their rounds, if there are queues.
-    rounds: Option<Arc<Rounds>>,
+    rounds: Option<Arc<FairQueue>>,
     /// Calls of child flows that are answered from outside all the same.
     outside: Option<Outside>,
     /// Who is to be told of changes, if anybody is.
@@ -62,7 +62,7 @@ pub struct Shard {
     checkpoint_events: u64,
     /// Silence of who works on a call is noticed by others too.
     heartbeats_elsewhere: bool,
-    executions: BTreeMap<Text, Live>,
+    executions: BTreeMap<Text, LoadedExecution>,
     /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
     /// Calls that wait for a child to have undone itself, by the child.
@@ -72,7 +72,7 @@ pub struct Shard {
     wakeups: BTreeSet<(Timestamp, Text)>,
     pending: Vec<Append>,
     held: Vec<Outgoing>,
-    flights: VecDeque<batch::Flight>,
+    flights: VecDeque<batch::InFlightBatch>,
     outgoing: VecDeque<Outgoing>,
     /// Executions that were seen to have nothing to do but wait, the longest ago first.
     idle: VecDeque<Text>,
@@ -199,7 +199,7 @@ pub enum StartError {
     /// There is no such flow or version.
     NoSuchFlow,
     /// The input does not fit the flow's schema.
-    InvalidInput(Vec<Misfit>),
+    InvalidInput(Vec<SchemaViolation>),
     /// The machine refuses it for another reason.
     Refused(Rejection),
     /// Its first turn panicked, and nothing of it was kept.
@@ -210,7 +210,7 @@ impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoSuchFlow => f.write_str("there is no such flow"),
-            Self::InvalidInput(misfits) => Rejection::InvalidInput(misfits.clone()).fmt(f),
+            Self::InvalidInput(violations) => Rejection::InvalidInput(violations.clone()).fmt(f),
             Self::Refused(rejection) => rejection.fmt(f),
             Self::Panicked(cause) => write!(f, "its first turn panicked, and nothing of it was kept: {cause}"),
         }
@@ -225,7 +225,7 @@ impl Shard {
         flows: FlowTable,
         resources: ResourceMap,
         limits: Arc<Limits>,
-        births: impl FnMut(&StartRequest, Timestamp) -> Birth + Send + 'static,
+        births: impl FnMut(&StartRequest, Timestamp) -> ExecutionSeed + Send + 'static,
     ) -> Self {
         Self {
             flows,
@@ -235,7 +235,7 @@ impl Shard {
             rounds: None,
             outside: None,
             tell: None,
-            checkpoint_events: live::CHECKPOINT_EVENTS,
+            checkpoint_events: loaded::CHECKPOINT_EVENTS,
             heartbeats_elsewhere: false,
             executions: BTreeMap::new(),
             sync_calls: BTreeSet::new(),
@@ -300,7 +300,7 @@ impl Shard {
             parent: request.parent,
             tokens: request.tokens,
         };
-        let mut live = Live::new(flow, State::new(id.clone(), self.limits.clone()), origin);
+        let mut live = LoadedExecution::new(flow, State::new(id.clone(), self.limits.clone()), origin);
         live.queues = self.rounds.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
         self.executions.insert(id.clone(), live);
@@ -312,7 +312,7 @@ impl Shard {
                     return Err(StartError::Panicked(cause));
                 }
                 Err(match rejection {
-                    Rejection::InvalidInput(misfits) => StartError::InvalidInput(misfits),
+                    Rejection::InvalidInput(violations) => StartError::InvalidInput(violations),
                     other => StartError::Refused(other),
                 })
             }
@@ -354,7 +354,7 @@ impl Shard {
         Ok(())
     }
 
-    fn live_mut(&mut self, execution: &str) -> Option<(Text, &mut Live)> {
+    fn live_mut(&mut self, execution: &str) -> Option<(Text, &mut LoadedExecution)> {
         let id = self.executions.get_key_value(execution)?.0.clone();
         let live = self.executions.get_mut(&id)?;
         Some((id, live))

@@ -9,7 +9,7 @@ use crate::wire::{Ask, Written};
 use aws_sdk_dynamodb::types::AttributeValue;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Catalogue, KeptFlow, Shelf, StoreError};
+use starbridge_ports::{Catalogue, KeptFlow, KeyValue, StoreError};
 
 fn partition(flow: &str) -> String {
     format!("F#{flow}")
@@ -112,7 +112,7 @@ fn place(kind: &str, name: &str) -> (String, String) {
     (format!("K#{kind}"), format!("N{name}"))
 }
 
-impl Shelf for DynamoStore {
+impl KeyValue for DynamoStore {
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         let write = self.write_id();
         let mut item = keys(&place(kind, name));

@@ -27,7 +27,7 @@ pub(crate) struct Head {
 }
 
 /// Who an execution belongs to, for somebody who wants it.
-pub(crate) enum Standing {
+pub(crate) enum Ownership {
     /// Nobody: it can be taken.
     Free,
     /// This process.
@@ -55,12 +55,12 @@ impl Head {
         })
     }
 
-    pub(crate) fn standing(&self, owner: &str, now: Timestamp) -> Standing {
+    pub(crate) fn standing(&self, owner: &str, now: Timestamp) -> Ownership {
         match &self.hold {
-            None => Standing::Free,
-            Some(hold) if hold.until <= now => Standing::Expired,
-            Some(hold) if hold.owner == owner => Standing::Ours,
-            Some(hold) => Standing::Held(hold.until),
+            None => Ownership::Free,
+            Some(hold) if hold.until <= now => Ownership::Expired,
+            Some(hold) if hold.owner == owner => Ownership::Ours,
+            Some(hold) => Ownership::Held(hold.until),
         }
     }
 
@@ -115,9 +115,9 @@ impl DynamoStore {
             return Ok(Attached::Nowhere);
         };
         let held = match head.standing(&self.settings.owner, self.now()) {
-            Standing::Held(_) => return Ok(Attached::Elsewhere),
-            Standing::Ours => true,
-            Standing::Free | Standing::Expired => false,
+            Ownership::Held(_) => return Ok(Attached::Elsewhere),
+            Ownership::Ours => true,
+            Ownership::Free | Ownership::Expired => false,
         };
         let pk = table::execution(execution);
         for rest in self.wire.all(&Ask::partition(&pk, Some((BEGINS, "R#"))))? {

@@ -1,7 +1,7 @@
 //! Executions given to one process at a time.
 
 use crate::DynamoStore;
-use crate::head::{Head, Standing};
+use crate::head::{Head, Ownership};
 use crate::item::{Item, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::record::{Hold, id_of};
@@ -10,7 +10,7 @@ use crate::table::{self, DUE, DUE_INDEX, HEAD};
 use crate::wire::{Ask, BEGINS, Written};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Beat, Leases, Message, StoreError};
+use starbridge_ports::{Beat, ExecutionLeases, Message, StoreError};
 use std::sync::PoisonError;
 
 /// How long an execution is held where nobody said until when: the longest a function of AWS Lambda runs.
@@ -68,11 +68,11 @@ impl DynamoStore {
     /// Whether somebody else has an execution now.
     fn is_elsewhere(&self, execution: &str) -> Result<bool, StoreError> {
         let head = self.head(execution)?;
-        Ok(head.is_some_and(|head| matches!(head.standing(&self.settings.owner, self.now()), Standing::Held(_))))
+        Ok(head.is_some_and(|head| matches!(head.standing(&self.settings.owner, self.now()), Ownership::Held(_))))
     }
 }
 
-impl Leases for DynamoStore {
+impl ExecutionLeases for DynamoStore {
     fn hold_until(&self, until: Timestamp) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }

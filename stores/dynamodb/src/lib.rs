@@ -1,6 +1,6 @@
 //! A store in one table of Amazon DynamoDB, which many processes use at once. An execution is given to one of them at a time.
 //!
-//! It keeps no figures, wakes nobody and runs nothing: whoever uses it asks [`Leases::stranded`] for what nobody goes on with.
+//! It keeps no figures, wakes nobody and runs nothing: whoever uses it asks [`ExecutionLeases::stranded`] for what nobody goes on with.
 //! What is listed, counted, due or to be cleared is found by indexes, which know what was written a moment later only.
 //! Batches are whole by execution, not over several: after an error some executions of a batch may have gone on.
 
@@ -29,7 +29,7 @@ mod write;
 pub use wire::{Counted, FaultHook};
 
 #[cfg(doc)]
-use starbridge_ports::Leases;
+use starbridge_ports::ExecutionLeases;
 
 use item::text_of;
 use session::Sessions;
@@ -43,7 +43,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wire::{Ask, Wire, random};
+use wire::{Ask, DynamoClient, random};
 
 /// What a store in DynamoDB is told.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ pub struct DynamoSettings {
 /// A store in one table of DynamoDB.
 pub struct DynamoStore {
     settings: DynamoSettings,
-    wire: Wire,
+    wire: DynamoClient,
     sessions: Sessions,
     /// Until when what is taken is held.
     until: Mutex<Option<Timestamp>>,
@@ -98,7 +98,7 @@ impl DynamoStore {
     /// A store in that table, reached that way. Nothing is read before the first call.
     pub fn new(aws: Aws, settings: DynamoSettings) -> Self {
         Self {
-            wire: Wire::new(aws, settings.table.clone()),
+            wire: DynamoClient::new(aws, settings.table.clone()),
             settings,
             sessions: Sessions::default(),
             until: Mutex::default(),

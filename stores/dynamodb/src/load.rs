@@ -1,7 +1,7 @@
 //! Loading executions, and taking them.
 
 use crate::DynamoStore;
-use crate::head::{Attached, Head, Standing, place_of, turn_item};
+use crate::head::{Attached, Head, Ownership, place_of, turn_item};
 use crate::item::{Item, number_of, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload;
@@ -126,9 +126,9 @@ impl DynamoStore {
                 return Ok(Some(history));
             }
             let expired = match partition.head.standing(&self.settings.owner, self.now()) {
-                Standing::Held(until) => return Err(StoreError::Held(until)),
-                Standing::Expired => true,
-                Standing::Free | Standing::Ours => false,
+                Ownership::Held(until) => return Err(StoreError::Held(until)),
+                Ownership::Expired => true,
+                Ownership::Free | Ownership::Ours => false,
             };
             let mut items = partition.items.iter();
             let last = items.rfind(|item| Self::is_turn(item, &partition.head.life));

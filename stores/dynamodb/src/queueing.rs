@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{DeadTask, Depth, Lease, LeaseChange, QueuedTask, Queueing, StoreError};
+use starbridge_ports::{DeadTask, Depth, QueuedTask, Queueing, StoreError, TaskLease, TaskLeaseChange};
 use std::collections::BTreeMap;
 
 /// What the range keys of an execution's tasks begin with.
@@ -108,9 +108,9 @@ fn dead_of(json: &Value) -> DeadTask {
     }
 }
 
-fn lease_of(item: &Item) -> Option<Lease> {
+fn lease_of(item: &Item) -> Option<TaskLease> {
     let json: Value = serde_json::from_str(text_of(item, "lease")?).ok()?;
-    Some(Lease {
+    Some(TaskLease {
         worker: word(&json, "worker"),
         held: time(&json, "held").unwrap_or_default(),
         millis: whole(&json, "millis"),
@@ -121,7 +121,7 @@ fn lease_of(item: &Item) -> Option<Lease> {
 type Order = (String, EventId);
 
 impl DynamoStore {
-    fn queued(&self) -> Result<Vec<(Order, QueuedTask, Option<Lease>)>, StoreError> {
+    fn queued(&self) -> Result<Vec<(Order, QueuedTask, Option<TaskLease>)>, StoreError> {
         let items = self.wire.all(&Ask::partition(TASKS, None))?;
         let mut tasks = Vec::with_capacity(items.len());
         for item in &items {
@@ -152,7 +152,7 @@ impl DynamoStore {
     }
 
     /// Tasks taken and given back; those that are gone are passed over.
-    pub(crate) fn change_leases(&self, changes: &[LeaseChange]) -> Result<(), StoreError> {
+    pub(crate) fn change_leases(&self, changes: &[TaskLeaseChange]) -> Result<(), StoreError> {
         for change in changes {
             let key = (TASKS.to_owned(), place(&change.execution, change.call));
             let op = match &change.lease {
@@ -191,7 +191,7 @@ impl Queueing for DynamoStore {
         Ok(found.into_iter().take(limit).map(|(_, task)| task).collect())
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         let queued = self.queued()?.into_iter();
         Ok(queued.filter_map(|(_, task, lease)| Some((task, lease?))).collect())
     }

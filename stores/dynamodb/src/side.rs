@@ -11,7 +11,7 @@ use crate::wire::{Ask, BEGINS, Written};
 use serde_json::{Value, json};
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Buried, Message, MessageBody, MessageId, StoreError};
+use starbridge_ports::{Append, DeadTasksCleared, Message, MessageBody, MessageId, StoreError};
 use std::collections::BTreeMap;
 
 /// Operations in one transaction of what is written afterwards, and their bytes.
@@ -188,9 +188,9 @@ impl DynamoStore {
             side.add_new(queueing::task_item(task, life), Vec::new());
         }
         match &append.buried {
-            Buried::None => {}
-            Buried::Calls(calls) => calls.iter().for_each(|call| side.delete(of(table::DEAD, *call))),
-            Buried::All => {
+            DeadTasksCleared::None => {}
+            DeadTasksCleared::Calls(calls) => calls.iter().for_each(|call| side.delete(of(table::DEAD, *call))),
+            DeadTasksCleared::All => {
                 let of_it = queueing::places(&append.execution);
                 let ask = Ask::partition(table::DEAD, Some((BEGINS, &of_it)));
                 let mut dead: Vec<Key> = self.wire.all(&ask)?.iter().map(key_of).collect();

@@ -54,7 +54,7 @@ impl DynamoStore {
         let mut add = self.addition(&base, &life, EventId(0), appends)?;
         let record = add.record.take().unwrap_or_else(|| base.clone());
         self.know_flow(&record.flow)?;
-        self.put_aside(execution, &life, 0, &mut add);
+        self.defer_overflow(execution, &life, 0, &mut add);
         let checkpoint = self.checkpoint_op(execution, &life, 1, &mut add);
         let hold = (!rests(&record)).then(|| self.new_hold());
         let mail = add.side.mail.remove(execution.as_str()).unwrap_or_default();

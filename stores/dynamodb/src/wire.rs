@@ -98,7 +98,7 @@ enum Trouble {
 }
 
 /// The way to one table.
-pub(crate) struct Wire {
+pub(crate) struct DynamoClient {
     aws: Aws,
     table: String,
     client: OnceLock<Client>,
@@ -106,7 +106,7 @@ pub(crate) struct Wire {
     pub(crate) hook: Option<FaultHook>,
 }
 
-impl Wire {
+impl DynamoClient {
     pub(crate) fn new(aws: Aws, table: String) -> Self {
         Self {
             aws,

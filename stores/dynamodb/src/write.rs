@@ -81,7 +81,7 @@ impl DynamoStore {
     }
 
     /// Writes down what a transaction does not hold besides.
-    pub(crate) fn put_aside(&self, execution: &str, life: &str, number: u64, add: &mut Addition) {
+    pub(crate) fn defer_overflow(&self, execution: &str, life: &str, number: u64, add: &mut Addition) {
         if add.side.ops(self.now()).len() <= MOST_OPS && add.side.size(self.now()) <= MOST_BYTES {
             return;
         }
@@ -122,7 +122,7 @@ impl DynamoStore {
         if add.turns.is_empty() && add.record.is_none() && add.checkpoint.is_none() && add.side.is_empty() {
             return Ok(true);
         }
-        self.put_aside(execution, &session.life, session.next, &mut add);
+        self.defer_overflow(execution, &session.life, session.next, &mut add);
         let (item, parts) = turn_item(execution, &session, &add.turns, add.last, &add.write);
         let fence = if add.turns.is_empty() {
             Op::check(key_of(&item)).when(ABSENT)

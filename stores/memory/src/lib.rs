@@ -9,8 +9,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -241,7 +241,7 @@ impl Queueing for MemoryStore {
         Ok(self.lock().next_tasks(queue, limit))
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         Ok(self.lock().leased_tasks())
     }
 
@@ -286,7 +286,7 @@ impl Notices for MemoryStore {
     }
 }
 
-impl Shelf for MemoryStore {
+impl KeyValue for MemoryStore {
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         let place = (kind.to_owned(), name.to_owned());
         self.lock().shelf.insert(place, text.to_owned());

@@ -4,13 +4,13 @@ use crate::Kept;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Buried, DeadTask, Depth, Lease, LeaseChange, QueuedTask};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 use std::collections::BTreeMap;
 
 /// Tasks by the number of their execution and their call.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
-    queued: BTreeMap<(u64, EventId), (QueuedTask, Option<Lease>)>,
+    queued: BTreeMap<(u64, EventId), (QueuedTask, Option<TaskLease>)>,
     dead: BTreeMap<(u64, EventId), DeadTask>,
 }
 
@@ -35,11 +35,11 @@ impl Kept {
                 entry.or_insert_with(|| (task.clone(), None));
             }
             match &append.buried {
-                Buried::None => {}
-                Buried::Calls(calls) => tasks
+                DeadTasksCleared::None => {}
+                DeadTasksCleared::Calls(calls) => tasks
                     .dead
                     .retain(|(of, call), _| *of != number || !calls.contains(call)),
-                Buried::All => tasks.dead.retain(|(of, _), _| *of != number),
+                DeadTasksCleared::All => tasks.dead.retain(|(of, _), _| *of != number),
             }
             for dead in &append.dead {
                 tasks.dead.insert((number, dead.call), dead.clone());
@@ -50,7 +50,7 @@ impl Kept {
         }
     }
 
-    fn lease(&mut self, change: &LeaseChange) {
+    fn lease(&mut self, change: &TaskLeaseChange) {
         let number = self.numbers.get(&change.execution);
         let kept = number.and_then(|number| self.tasks.queued.get_mut(&(*number, change.call)));
         if let Some((_, lease)) = kept {
@@ -69,7 +69,7 @@ impl Kept {
         found.into_iter().take(limit).map(|(_, task)| task.clone()).collect()
     }
 
-    pub(crate) fn leased_tasks(&self) -> Vec<(QueuedTask, Lease)> {
+    pub(crate) fn leased_tasks(&self) -> Vec<(QueuedTask, TaskLease)> {
         let queued = self.tasks.queued.values();
         queued
             .filter_map(|(task, lease)| Some((task.clone(), lease.clone()?)))

@@ -34,8 +34,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, StoreError, StoredHistory, Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -196,7 +196,7 @@ impl Queueing for SqliteStore {
         self.read(|connection| queueing::next(connection, queue, limit))
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         self.read(queueing::leased)
     }
 
@@ -242,7 +242,7 @@ impl Notices for SqliteStore {
     }
 }
 
-impl Shelf for SqliteStore {
+impl KeyValue for SqliteStore {
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         self.writer()
             .transaction(|work| shelf::keep(work.connection, kind, name, text))

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Buried, DeadTask, Depth, Lease, LeaseChange, QueuedTask};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 
 /// What an append says of tasks of its execution.
 pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> rusqlite::Result<()> {
@@ -19,15 +19,15 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
         queue(connection, head.number, task)?;
     }
     match &append.buried {
-        Buried::None => {}
-        Buried::Calls(calls) => {
+        DeadTasksCleared::None => {}
+        DeadTasksCleared::Calls(calls) => {
             for call in calls {
                 connection
                     .prepare_cached("DELETE FROM dead_tasks WHERE place = ?1")?
                     .execute([place(head.number, call.0)])?;
             }
         }
-        Buried::All => bury_all(connection, head.number)?,
+        DeadTasksCleared::All => bury_all(connection, head.number)?,
     }
     for dead in &append.dead {
         connection
@@ -82,7 +82,7 @@ fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::R
 }
 
 /// Takes tasks or gives them back. What is gone meanwhile is passed over.
-pub(crate) fn lease(work: &mut Work<'_>, changes: &[LeaseChange]) -> rusqlite::Result<()> {
+pub(crate) fn lease(work: &mut Work<'_>, changes: &[TaskLeaseChange]) -> rusqlite::Result<()> {
     for change in changes {
         let Some(head) = work.heads.get(work.connection, &change.execution)? else {
             continue;
@@ -136,14 +136,14 @@ pub(crate) fn next(connection: &Connection, queue: &str, limit: usize) -> rusqli
         .collect()
 }
 
-pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTask, Lease)>> {
+pub(crate) fn leased(connection: &Connection) -> rusqlite::Result<Vec<(QueuedTask, TaskLease)>> {
     connection
         .prepare_cached(&format!(
             "SELECT {TASK}, t.worker, t.held, t.lease_ms FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
              WHERE t.worker IS NOT NULL ORDER BY t.place"
         ))?
         .query_map([], |row| {
-            let lease = Lease {
+            let lease = TaskLease {
                 worker: text(row, 11)?,
                 held: Timestamp(row.get(12)?),
                 millis: row.get(13)?,

@@ -5,7 +5,7 @@ mod set_up;
 use set_up::start;
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, History, Listing, Record, Retention, Shelf, StoreError, Turn};
+use starbridge_ports::{Append, History, KeyValue, Listing, Record, Retention, StoreError, Turn};
 use starbridge_sqlite::{Flush, MOST_EVENTS, OpenError, Options, SqliteStore};
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use super::{Findings, laws};
 use crate::faulty::{Fault, Faulty, Plan};
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_node::config::Config;
-use starbridge_node::exported::ExportedHistory;
+use starbridge_node::export::ExportedHistory;
 use starbridge_node::node::Node;
 use starbridge_ports::{Listing, Query, Record, Store};
 use starbridge_runtime::StartRequest;

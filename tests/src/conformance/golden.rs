@@ -6,7 +6,7 @@ use crate::data;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_machine::Event;
-use starbridge_node::exported::{ExportedHistory, export_event, export_head};
+use starbridge_node::export::{ExportedHistory, export_event, export_head};
 use starbridge_simulator::{Case, Flows, Rehearsal};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::{Case, Tried, more, start};
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Buried, DeadTask, Depth, Lease, LeaseChange, QueuedTask};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 
 pub(super) const CASES: &[Case] = &[
     ("tasks come in order", tasks_come_in_order),
@@ -52,11 +52,11 @@ fn named(tasks: &[(&str, u64)]) -> Vec<(String, u64)> {
     tasks.iter().map(|(id, call)| ((*id).to_owned(), *call)).collect()
 }
 
-pub(super) fn lease(execution: &str, call: u64, worker: Option<&str>) -> LeaseChange {
-    LeaseChange {
+pub(super) fn lease(execution: &str, call: u64, worker: Option<&str>) -> TaskLeaseChange {
+    TaskLeaseChange {
         execution: execution.into(),
         call: EventId(call),
-        lease: worker.map(|worker| Lease {
+        lease: worker.map(|worker| TaskLease {
             worker: worker.into(),
             held: Timestamp(500),
             millis: 30_000,
@@ -147,7 +147,7 @@ fn leases_are_kept(tried: &mut Tried<'_>) {
     assert_eq!(next(tried, "q", 9), named(&[("a", 3)]));
     assert_eq!(tried.store().depths().unwrap()[0].waiting, 1);
     let held = tried.store().leased_tasks().unwrap();
-    let given = Lease {
+    let given = TaskLease {
         worker: "v".into(),
         held: Timestamp(500),
         millis: 30_000,
@@ -213,14 +213,14 @@ fn the_dead_are_listed(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().dead_tasks("q", None, 1).unwrap(), [dead("q", "a", 1)]);
     assert_eq!(tried.store().dead_counts().unwrap(), [("q".into(), 3)]);
     let one = Append {
-        buried: Buried::Calls(vec![EventId(2), EventId(5)]),
+        buried: DeadTasksCleared::Calls(vec![EventId(2), EventId(5)]),
         turn: None,
         ..more("a", 2, 1)
     };
     tried.append(&[one]);
     assert_eq!(listed(tried, None, 9), named(&[("a", 1), ("b", 1)]));
     let goes_on = Append {
-        buried: Buried::All,
+        buried: DeadTasksCleared::All,
         ..more("a", 2, 1)
     };
     tried.append(&[goes_on]);

@@ -6,7 +6,7 @@ use crate::chance::Chance;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, Buried, Message, Query, Record, RecordedFailure, Store};
+use starbridge_ports::{Append, DeadTasksCleared, Message, Query, Record, RecordedFailure, Store};
 use std::collections::BTreeMap;
 
 /// Executions there are. Names are taken from among their ids too.
@@ -174,8 +174,8 @@ impl Run {
                 .push(queueing::dead(self.chance.pick(&["q", "r"]), id, call(self)));
         }
         match self.chance.below(20) {
-            0 => append.buried = Buried::All,
-            1 => append.buried = Buried::Calls(vec![EventId(call(self))]),
+            0 => append.buried = DeadTasksCleared::All,
+            1 => append.buried = DeadTasksCleared::Calls(vec![EventId(call(self))]),
             _ => {}
         }
         if self.chance.of(20) {

@@ -5,7 +5,7 @@ use crate::on_both;
 use crate::stand::Stand;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Catalogue, History, Leases, Message, MessageBody, Shelf, Turn};
+use starbridge_ports::{Append, Catalogue, ExecutionLeases, History, KeyValue, Message, MessageBody, Turn};
 use starbridge_tests::stores::{message, more, start, turn};
 
 on_both!(

@@ -68,7 +68,7 @@ fn usual_schemas_take_steps_as_the_value_grows() {
     let schema = compiled(&tree).unwrap();
     for value in [deep(90), json!({"a": 1, "x": deep(3), "z": deep(3)})] {
         let budget = Budget::new(&Limits::default(), 0);
-        assert_eq!(schema.misfits(&Value::from(&value), &budget), Ok(Vec::new()));
+        assert_eq!(schema.violations(&Value::from(&value), &budget), Ok(Vec::new()));
     }
     let standard = json!({"$ref": "https://json-schema.org/draft/2020-12/schema"});
     assert!(compiled(&standard).is_ok());
@@ -83,10 +83,10 @@ fn what_multiplies_with_the_value_is_refused_before_it_is_begun() {
     let doubling = json!({"allOf": [{"additionalProperties": again}, {"properties": {"a": again}}]});
     let schema = compiled(&doubling).unwrap();
     let budget = Budget::new(&Limits::default(), 1000);
-    assert_eq!(schema.misfits(&Value::from(&deep(10)), &budget), Ok(Vec::new()));
+    assert_eq!(schema.violations(&Value::from(&deep(10)), &budget), Ok(Vec::new()));
     let spent = budget.spent();
     assert!(spent > 1 << 11, "{spent}");
-    assert_eq!(schema.misfits(&Value::from(&deep(40)), &budget), Err(Exhausted));
+    assert_eq!(schema.violations(&Value::from(&deep(40)), &budget), Err(Exhausted));
     assert_eq!(budget.spent(), spent, "nothing was begun");
 
     let chain = (0..100).fold(
@@ -94,9 +94,9 @@ fn what_multiplies_with_the_value_is_refused_before_it_is_begun() {
         |inner, _| json!({"allOf": [inner]}),
     );
     let schema = compiled(&chain).unwrap();
-    assert_eq!(schema.misfits(&Value::from(&deep(4)), &budget), Ok(Vec::new()));
+    assert_eq!(schema.violations(&Value::from(&deep(4)), &budget), Ok(Vec::new()));
     assert_eq!(
-        schema.misfits(&Value::from(&deep(90)), &budget),
+        schema.violations(&Value::from(&deep(90)), &budget),
         Err(Exhausted),
         "too deep"
     );
@@ -154,9 +154,9 @@ fn a_pattern_that_looks_ahead_from_anywhere_takes_a_walk_for_each_place() {
     }
     let schema = compiled(&json!({"pattern": "(?=.*[0-9])(?=.*[a-z])"})).unwrap();
     let budget = |bytes| Budget::new(&Limits::default(), bytes);
-    let misfits = |bytes: usize| schema.misfits(&Value::from("a".repeat(bytes)), &budget(bytes));
-    assert!(misfits(500).is_ok_and(|misfits| misfits.len() == 1));
-    assert_eq!(misfits(20_000), Err(Exhausted));
+    let violations = |bytes: usize| schema.violations(&Value::from("a".repeat(bytes)), &budget(bytes));
+    assert!(violations(500).is_ok_and(|violations| violations.len() == 1));
+    assert_eq!(violations(20_000), Err(Exhausted));
 }
 
 #[test]
@@ -176,12 +176,12 @@ fn where_a_value_does_not_fit_is_told_as_far_as_steps_reach() {
     let schema = (0..9).fold(json!({"type": "object"}), |inner, _| json!({"anyOf": [inner, inner]}));
     let schema = compiled(&schema).unwrap();
     let value = Value::from(1_u64);
-    let told = schema.misfits(&value, &Budget::new(&Limits::default(), 0)).unwrap();
+    let told = schema.violations(&value, &Budget::new(&Limits::default(), 0)).unwrap();
     assert!(told[0].message.contains("anyOf"), "{}", told[0].message);
     let few = Limits {
         evaluation_steps: cost::of(&schema.outline, &value, &Budget::unlimited()).unwrap().whether,
         ..Limits::default()
     };
-    let told = schema.misfits(&value, &Budget::new(&few, 0)).unwrap();
+    let told = schema.violations(&value, &Budget::new(&few, 0)).unwrap();
     assert_eq!(told[0].message, "does not fit; to say where takes too many steps");
 }

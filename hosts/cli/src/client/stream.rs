@@ -26,7 +26,7 @@ enum Piece {
 type Followed<'a> = dyn FnMut(&str, &Object) -> Result<(), Exit> + 'a;
 
 /// How far a follower has come.
-struct Place {
+struct StreamCursor {
     next: u64,
     /// Whether the server has answered at all.
     met: bool,
@@ -76,7 +76,7 @@ impl Away {
 
 /// Follows the history of an execution from an event on until it has ended, whatever becomes of the connection meanwhile.
 pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_>) -> Result<(), Exit> {
-    let mut place = Place {
+    let mut place = StreamCursor {
         next: from.max(1),
         met: false,
     };
@@ -115,7 +115,7 @@ fn unreachable(client: &Client, why: &str) -> Exit {
 }
 
 /// One connection.
-async fn listen(client: &Client, execution: &str, place: &mut Place, see: &mut Followed<'_>) -> Broken {
+async fn listen(client: &Client, execution: &str, place: &mut StreamCursor, see: &mut Followed<'_>) -> Broken {
     let request = match client.request(Method::GET, &["executions", execution, "history"], &[]) {
         Ok(request) => request,
         Err(exit) => return Broken::Stopped(exit),

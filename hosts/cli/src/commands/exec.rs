@@ -18,9 +18,9 @@ use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{Signal, State, Status};
 use starbridge_node::callbacks::{EngineReports, Listener};
 use starbridge_node::config::Config;
-use starbridge_node::exported::export_event;
-use starbridge_node::further::Further;
+use starbridge_node::export::export_event;
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings};
+use starbridge_node::optional_connectors::OptionalConnectors;
 use starbridge_node::programs::CommandSettings;
 use starbridge_node::reach::Reach;
 use starbridge_node::stores::open_store;
@@ -86,7 +86,7 @@ pub struct Options {
 }
 
 /// What answers in a run of this process.
-fn reach(options: &Options, resources: &ResourceMap, further: &Further) -> Reach {
+fn reach(options: &Options, resources: &ResourceMap, further: &OptionalConnectors) -> Reach {
     let mut reach = Reach::of(resources.clone()).without("queue", "worker queues need a server (`starbridge serve`)");
     for (scheme, why) in further.lacking() {
         reach = reach.without(scheme, why);
@@ -129,7 +129,7 @@ struct Prepared {
     children: BTreeMap<String, Arc<starbridge_fdl::graph::Flow>>,
     input: Option<Object>,
     resources: ResourceMap,
-    further: Further,
+    further: OptionalConnectors,
 }
 
 fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {

@@ -3,7 +3,7 @@
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, finish};
-use crate::shown::{id_of, plain};
+use crate::views::{id_of, plain};
 use clap::Args;
 use starbridge_fdl::value::Object;
 

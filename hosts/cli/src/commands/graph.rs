@@ -6,7 +6,7 @@ use crate::output::{Output, bad, finish};
 use clap::{Args, ValueEnum};
 use starbridge_diagram::{Coloring, dot, mermaid, svg};
 use starbridge_fdl::graph::Flow;
-use starbridge_node::exported::ExportedHistory;
+use starbridge_node::export::ExportedHistory;
 use starbridge_node::system::reason;
 use std::path::{Path, PathBuf};
 

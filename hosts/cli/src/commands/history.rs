@@ -3,11 +3,11 @@
 use crate::client::{Client, ServerOptions, follow};
 use crate::exit::Exit;
 use crate::output::{Output, bad};
-use crate::shown::{self, event_line, id_of, plain, text};
+use crate::views::{self, event_line, id_of, plain, text};
 use clap::{Args, ValueEnum};
 use starbridge_fdl::syntax::{Format, Source};
 use starbridge_fdl::value::{Object, Value};
-use starbridge_node::exported::export_head;
+use starbridge_node::export::export_head;
 use starbridge_node::system::reason;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -115,7 +115,7 @@ fn pages(
 /// Writes the history as `exec --history` does.
 fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
     let output = client.output();
-    let execution = shown::execution(client, meant)?.object();
+    let execution = views::execution(client, meant)?.object();
     let id = plain(&execution, "id");
     let head = head(client, &execution, &id)?;
     let failed = |error: &std::io::Error| {

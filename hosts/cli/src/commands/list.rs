@@ -5,8 +5,8 @@ use crate::client::lists::{Most, Paged};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::shown::{failure, plain, text, waiting};
 use crate::table::{NOTHING, time};
+use crate::views::{failure, plain, text, waiting};
 use clap::Args;
 use starbridge_fdl::value::Object;
 

@@ -6,8 +6,8 @@ use crate::client::lists::whole;
 use crate::client::{Answer, Body, Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
-use crate::shown::plain;
 use crate::table::{NOTHING, listing};
+use crate::views::plain;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use starbridge_fdl::value::{Object, Value};
@@ -81,8 +81,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Action::Pause { name } => change(&client, name, [("paused", true.into())].to_vec()),
         Action::Resume { name } => change(&client, name, [("paused", false.into())].to_vec()),
         Action::Dead(list_options) => dead::list(&client, list_options),
-        Action::Requeue(bury_options) => dead::bury(&client, "requeue", bury_options),
-        Action::Drop(bury_options) => dead::bury(&client, "drop", bury_options),
+        Action::Requeue(bury_options) => dead::discard_dead(&client, "requeue", bury_options),
+        Action::Drop(bury_options) => dead::discard_dead(&client, "drop", bury_options),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::shown::{id_of, show};
+use crate::views::{id_of, show};
 use clap::Args;
 use starbridge_fdl::value::Object;
 

@@ -8,8 +8,8 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_machine::EventId;
 use starbridge_node::described::describe_state;
-use starbridge_node::exported::ExportedHistory;
-use starbridge_node::replaying::{Parting, Replayed, fold, replay};
+use starbridge_node::export::ExportedHistory;
+use starbridge_node::replay::{Parting, Replayed, fold, replay};
 use starbridge_node::stores::open_store;
 use std::path::{Path, PathBuf};
 

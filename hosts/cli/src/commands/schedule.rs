@@ -5,8 +5,8 @@ use crate::client::{Answer, Client, ServerOptions};
 use crate::definitions::read_json;
 use crate::exit::Exit;
 use crate::output::{Output, finish};
-use crate::shown::{plain, text};
 use crate::table::{NOTHING, listing, time};
+use crate::views::{plain, text};
 use clap::{Args, Subcommand, ValueEnum};
 use starbridge_fdl::value::{Object, Value};
 

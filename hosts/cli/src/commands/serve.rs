@@ -16,7 +16,6 @@ use signals::Signals;
 use starbridge_node::config::Config;
 use starbridge_node::node::{Node, NodeError, discard_token_keys, rotate_token_keys};
 use starbridge_node::stores::{in_memory, open_to_serve};
-use starbridge_node::system::reason;
 use starbridge_ports::{Store, StoreError};
 use starbridge_server::{
     AnswerSettings, BindError, BodySettings, ConnectionSettings, Drain, Server, ServerSettings, access_of,

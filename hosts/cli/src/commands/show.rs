@@ -3,8 +3,8 @@
 use crate::client::{Client, ServerOptions, follow};
 use crate::exit::Exit;
 use crate::output::{Output, finish};
-use crate::shown::{self, event_line, failure, id_of, outcome, place, plain, text};
 use crate::table::{NOTHING, table, time, took};
+use crate::views::{self, event_line, failure, id_of, outcome, place, plain, text};
 use clap::Args;
 use starbridge_fdl::value::Object;
 
@@ -36,9 +36,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     if options.steps {
         return steps(&client, &options.execution);
     }
-    let answer = shown::execution(&client, &options.execution)?;
+    let answer = views::execution(&client, &options.execution)?;
     if !options.follow {
-        return shown::show(&client, &answer);
+        return views::show(&client, &answer);
     }
     let id = plain(&answer.object(), "id");
     follow(&client, &id, 1, &mut |_, event| {
@@ -46,7 +46,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Ok(())
     })?;
     let answer = client.get(&["executions", &id], &[])?;
-    shown::show(&client, &answer)?;
+    views::show(&client, &answer)?;
     outcome(&answer.object()).unwrap_or(Ok(()))
 }
 

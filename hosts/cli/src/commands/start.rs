@@ -4,7 +4,7 @@ use crate::client::{Client, ServerOptions};
 use crate::definitions::read_input;
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
-use crate::shown::{outcome, plain, text};
+use crate::views::{outcome, plain, text};
 use clap::Args;
 use starbridge_fdl::value::{Object, Value};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! `validate`: checks definitions.
 
-mod mend;
+mod fixes;
 
 use crate::definitions::{self, STDIN};
 use crate::exit::Exit;
@@ -121,7 +121,7 @@ fn files(options: &Options, output: Output) -> (Vec<PathBuf>, Result<(), Exit>) 
 fn check(file: &Path, fix: bool, reach: Option<&Reach>, output: Output) -> Result<Report, Exit> {
     let source = definitions::read(file, output)?;
     let source = match fix {
-        true => mend::mend(file, source, output)?,
+        true => fixes::mend(file, source, output)?,
         false => source,
     };
     let diagnostics = definitions::checked(&source, reach).diagnostics;

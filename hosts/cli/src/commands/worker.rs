@@ -2,21 +2,21 @@
 
 mod held;
 mod outbox;
-mod said;
-mod shift;
+mod reporter;
 mod signals;
 mod task;
+mod worker_loop;
 
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
 use crate::supervising::{keep_to_itself, own_supervisor};
 use clap::Args;
-use shift::Shift;
 use starbridge_node::programs::{CommandConnector, CommandSettings};
 use starbridge_node::system::reason;
 use std::path::Path;
 use std::time::Duration;
+use worker_loop::WorkerLoop;
 
 /// Most tasks at a time: what a server hands out at once.
 const MOST: u64 = 1_000;
@@ -73,7 +73,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         supervisor: own_supervisor(),
         ..CommandSettings::in_folder(folder)
     });
-    client.block_on(async { Shift::new(options, &client, programs)?.work().await })
+    client.block_on(async { WorkerLoop::new(options, &client, programs)?.work().await })
 }
 
 /// A program that is not there would fail every task.

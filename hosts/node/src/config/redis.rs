@@ -1,6 +1,6 @@
 //! Which Redis `redis:` streams are of.
 
-use crate::further::Further;
+use crate::optional_connectors::OptionalConnectors;
 use serde::{Deserialize, Serialize};
 use starbridge_ports::{ReplySource, Secrets};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl RedisConfig {
 
     /// Adds what calls `redis:` streams, or says why nothing does.
     #[cfg(feature = "redis")]
-    pub(super) fn add_to(&self, further: &mut Further, secrets: &dyn Secrets) -> Result<(), String> {
+    pub(super) fn add_to(&self, further: &mut OptionalConnectors, secrets: &dyn Secrets) -> Result<(), String> {
         match self.settings(secrets)? {
             None => further.lack("redis", "no Redis is configured (`redis.url`, or STARBRIDGE_REDIS_URL)"),
             Some(settings) => further.add("redis", move || {
@@ -77,7 +77,7 @@ impl RedisConfig {
     }
 
     #[cfg(not(feature = "redis"))]
-    pub(super) fn add_to(&self, further: &mut Further, _: &dyn Secrets) -> Result<(), String> {
+    pub(super) fn add_to(&self, further: &mut OptionalConnectors, _: &dyn Secrets) -> Result<(), String> {
         further.lack("redis", "this program was built without the feature `redis`");
         self.check()
     }

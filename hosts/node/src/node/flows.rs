@@ -50,7 +50,7 @@ impl Node {
         }
         let format = format.unwrap_or_else(|| format_of(&definition));
         let source = Source::new(name, definition).with_format(format);
-        let answers = |resource: &str| self.reach.why_not(resource);
+        let answers = |resource: &str| self.reach.unsupported_reason(resource);
         let checked = starbridge_fdl::check_where(&source, &self.limits, Some(&answers));
         let Some(flow) = checked.flow else {
             return Err(PutError::Bad {

@@ -2,7 +2,7 @@
 
 use super::threads::{End, note, runtime, spawn, unless_it_panics};
 use super::{Node, NodeError, NodeSettings};
-use crate::notify::{Notice, Notifier, NotifierSettings, NotifyWorld, StoredNotices, Target};
+use crate::notify::{Notice, Notifier, NotifierDeps, NotifierSettings, StoredNotices, Target};
 use starbridge_connector_http::HttpConnector;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_ports::{KeptNotice, Store, StoreError};
@@ -25,7 +25,7 @@ pub(super) struct Notifications {
 }
 
 /// The thread that tells. It ends when this is dropped.
-pub(super) struct Telling {
+pub(super) struct NotifierThread {
     stop: watch::Sender<bool>,
     over: watch::Receiver<bool>,
 }
@@ -57,7 +57,7 @@ impl Notifications {
         let mut connectors = Connectors::new();
         settings.further.insert_into(&mut connectors);
         connectors.insert("http", Arc::new(HttpConnector::new(settings.http.clone())));
-        let world = NotifyWorld {
+        let world = NotifierDeps {
             notices: stored.clone(),
             connectors,
             secrets: settings.secrets.clone(),
@@ -84,7 +84,7 @@ impl Notifications {
     }
 
     /// Tells on a thread of its own. A store that fails there ends the node.
-    pub(super) fn start(&self, end: &watch::Sender<End>) -> Result<Telling, NodeError> {
+    pub(super) fn start(&self, end: &watch::Sender<End>) -> Result<NotifierThread, NodeError> {
         let (own, end) = (self.clone(), end.clone());
         let (stop, stopped) = watch::channel(false);
         let (ended, over) = watch::channel(false);
@@ -95,7 +95,7 @@ impl Notifications {
             }
             ended.send_replace(true);
         })?;
-        Ok(Telling { stop, over })
+        Ok(NotifierThread { stop, over })
     }
 
     fn tell(&self, mut stop: watch::Receiver<bool>) -> Result<(), NodeError> {
@@ -113,7 +113,7 @@ impl Notifications {
     }
 }
 
-impl Telling {
+impl NotifierThread {
     /// Stops telling. What was told is taken down, if the store is not at a standstill.
     pub(super) async fn stop(&self) {
         self.stop.send_replace(true);

@@ -1,8 +1,8 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
 
-use super::notifying::{Notifications, Telling};
+use super::event_log::tell;
+use super::notifying::{Notifications, NotifierThread};
 use super::queue_thread::Shared;
-use super::telling::tell;
 use super::threads::{End, block_on, no_thread, note, runtime, spawn, unless_it_panics};
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
 use crate::system::birth;
@@ -13,8 +13,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{History, StoreError, owner_index, shard_of};
 use starbridge_runtime::{
-    Birth, Command, Connectors, Engine, EngineSettings, FlowTable, Outgoing, QueueCommand, QueueDoor, Shard,
-    StartRequest, TokenKeys, Vault, World, Writer,
+    Command, Connectors, Engine, EngineDeps, EngineSettings, ExecutionSeed, FlowTable, Outgoing, QueueCommand,
+    QueueHandle, Shard, StartRequest, TokenKeys, Vault, Writer,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ pub(super) struct Owners {
     ended: watch::Receiver<End>,
     queues_over: watch::Receiver<bool>,
     writer: Writer,
-    telling: Option<Telling>,
+    telling: Option<NotifierThread>,
 }
 
 impl Owners {
@@ -118,7 +118,7 @@ impl Owners {
     }
 
     /// Owners come to their end first, then the queues: workers are answered until then. Others are told last.
-    pub(super) async fn drain(&self, until: Timestamp, queues: &QueueDoor) -> Result<(), NodeError> {
+    pub(super) async fn drain(&self, until: Timestamp, queues: &QueueHandle) -> Result<(), NodeError> {
         for inbox in &self.inboxes {
             // An owner that is gone is drained.
             let _ = inbox.send(Command::Drain { until }).await;
@@ -138,7 +138,7 @@ impl Owners {
 /// What a thread needs to own a share of the executions.
 struct Owner {
     shard: Shard,
-    world: World,
+    world: EngineDeps,
     http: HttpSettings,
     settings: EngineSettings,
     watchers: Watchers,
@@ -168,7 +168,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
     }
     Owner {
         shard,
-        world: World {
+        world: EngineDeps {
             history: history(settings),
             connectors,
             clock: settings.clock.clone(),
@@ -199,7 +199,7 @@ fn history(settings: &NodeSettings) -> Arc<dyn History> {
 }
 
 /// A new execution belongs to who starts it; a child belongs with its parent anyway.
-fn of_share(mut birth: Birth, (which, of): (u8, u8)) -> Birth {
+fn of_share(mut birth: ExecutionSeed, (which, of): (u8, u8)) -> ExecutionSeed {
     let shard = shard_of(&birth.id);
     if shard % of != which && birth.id.len() == 36 {
         let near = u16::from(shard - shard % of) + u16::from(which);

@@ -4,7 +4,8 @@ use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Store, StoreError, owner_index};
 use starbridge_runtime::{
-    Command, QueueCommand, QueueDoor, QueueEngine, QueueSettings, QueueWorld, Queues, Rounds, Verdict, Writer,
+    Command, FairQueue, QueueCommand, QueueEngine, QueueEngineDeps, QueueHandle, QueueSettings, Queues, TaskExpiry,
+    Writer,
 };
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -14,14 +15,14 @@ pub(super) const KIND: &str = "queue";
 
 /// What owners and queues of a node share.
 pub(super) struct Shared {
-    pub(super) door: QueueDoor,
-    pub(super) rounds: Arc<Rounds>,
+    pub(super) door: QueueHandle,
+    pub(super) rounds: Arc<FairQueue>,
     inbox: mpsc::UnboundedReceiver<QueueCommand>,
 }
 
 impl Shared {
     pub(super) fn new() -> Self {
-        let (door, inbox) = QueueDoor::new();
+        let (door, inbox) = QueueHandle::new();
         Self {
             door,
             rounds: Arc::default(),
@@ -41,7 +42,7 @@ impl Shared {
         for (name, settings) in kept_settings(store.as_ref())? {
             queues.configure(&name, settings, 0);
         }
-        let world = QueueWorld {
+        let world = QueueEngineDeps {
             store: store.clone(),
             clock,
             tell: Box::new(move |verdict| tell(&owners, verdict)),
@@ -51,13 +52,13 @@ impl Shared {
 }
 
 /// Tells the owner of an execution what became of its task. False: it has no room just now.
-fn tell(owners: &[mpsc::Sender<Command>], verdict: &Verdict) -> bool {
+fn tell(owners: &[mpsc::Sender<Command>], verdict: &TaskExpiry) -> bool {
     let ((execution, call), signal) = match verdict {
-        Verdict::LeaseEnded { key, redeliver } => {
+        TaskExpiry::LeaseEnded { key, redeliver } => {
             let (call, redeliver) = (key.1, *redeliver);
             (key, Signal::LeaseEnded { call, redeliver })
         }
-        Verdict::TimedOut { key } => (key, Signal::TimedOut { call: key.1 }),
+        TaskExpiry::TimedOut { key } => (key, Signal::TimedOut { call: key.1 }),
     };
     tracing::debug!(%execution, call = call.0, ?signal, "a task's time is over");
     let command = Command::Signal {

@@ -28,7 +28,7 @@ impl From<QueueView> for ShownQueue {
 
 /// What came of re-queueing or dropping dead tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Buried {
+pub struct BulkOutcome {
     /// Those for which it was done.
     pub done: u64,
     /// Those for which it could not be: their execution goes on already, or is gone.
@@ -102,8 +102,8 @@ impl Node {
     }
 
     /// The executions of these dead tasks go on from where they failed: their tasks are queued anew.
-    pub async fn requeue(&self, tasks: &[DeadTask], by: Option<&str>) -> Result<Buried, NotTaken> {
-        let mut buried = Buried::default();
+    pub async fn requeue(&self, tasks: &[DeadTask], by: Option<&str>) -> Result<BulkOutcome, NotTaken> {
+        let mut buried = BulkOutcome::default();
         let mut again: Vec<(Text, bool)> = Vec::new();
         for task in tasks {
             let known = again.iter().find(|(execution, _)| *execution == task.execution);
@@ -124,15 +124,15 @@ impl Node {
     }
 
     /// These dead tasks are listed no longer; their executions stay as they are.
-    pub async fn drop_dead(&self, tasks: &[DeadTask]) -> Result<Buried, NotTaken> {
-        let mut buried = Buried::default();
+    pub async fn drop_dead(&self, tasks: &[DeadTask]) -> Result<BulkOutcome, NotTaken> {
+        let mut buried = BulkOutcome::default();
         let mut rest = tasks;
         while let Some(first) = rest.first() {
             let own = rest.iter().take_while(|task| task.execution == first.execution).count();
             let (own, others) = rest.split_at(own);
             let (reply, answer) = oneshot::channel();
             let calls: Vec<EventId> = own.iter().map(|task| task.call).collect();
-            let command = Command::Bury {
+            let command = Command::DiscardDead {
                 execution: first.execution.clone(),
                 calls,
                 reply,
@@ -146,7 +146,7 @@ impl Node {
     }
 }
 
-impl Buried {
+impl BulkOutcome {
     fn count(&mut self, done: bool) {
         match done {
             true => self.done += 1,

@@ -53,9 +53,9 @@ impl Node {
         let mut done = Vec::new();
         for (message, outcome) in under_way {
             match Self::verdict(outcome).await {
-                Verdict::Done => done.push(message),
-                Verdict::Bad(reason) => self.reject(source, message, reason).await,
-                Verdict::Again => {}
+                ReplyOutcome::Done => done.push(message),
+                ReplyOutcome::Bad(reason) => self.reject(source, message, reason).await,
+                ReplyOutcome::Again => {}
             }
         }
         self.counters.replies.fetch_add(done.len() as u64, Ordering::Relaxed);
@@ -75,19 +75,19 @@ impl Node {
         }
     }
 
-    async fn verdict(outcome: Outcome) -> Verdict {
+    async fn verdict(outcome: Outcome) -> ReplyOutcome {
         match outcome {
-            Err(reason) => Verdict::Bad(reason),
+            Err(reason) => ReplyOutcome::Bad(reason),
             Ok(answer) => match answer.await {
                 // One that comes twice or too late changes nothing, however often it comes.
-                Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => Verdict::Done,
+                Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => ReplyOutcome::Done,
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
-                    Verdict::Bad("the token is not one of ours, or its execution is gone".to_owned())
+                    ReplyOutcome::Bad("the token is not one of ours, or its execution is gone".to_owned())
                 }
                 // It is kept with those that can't be dealt with, from where it can be sent again.
-                Ok(Reply::SetAside) => Verdict::Bad(SET_ASIDE.to_owned()),
-                Ok(Reply::Left) => Verdict::Done,
-                Ok(Reply::Held) | Err(_) => Verdict::Again,
+                Ok(Reply::SetAside) => ReplyOutcome::Bad(SET_ASIDE.to_owned()),
+                Ok(Reply::Left) => ReplyOutcome::Done,
+                Ok(Reply::Held) | Err(_) => ReplyOutcome::Again,
             },
         }
     }
@@ -104,7 +104,7 @@ impl Node {
 /// What is wrong with a message, or where the answer to its report comes.
 type Outcome = Result<oneshot::Receiver<Reply>, String>;
 
-enum Verdict {
+enum ReplyOutcome {
     /// It counts, or can change nothing.
     Done,
     /// Nobody can ever deal with it.

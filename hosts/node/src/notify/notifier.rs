@@ -1,8 +1,8 @@
 //! All targets at once.
 
 use super::Target;
-use super::outlet::{Outlet, Told};
-use super::settings::{NotifierSettings, NotifyWorld};
+use super::settings::{NotifierDeps, NotifierSettings};
+use super::target_worker::{TargetWorker, Told};
 use starbridge_machine::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -11,14 +11,14 @@ use tokio::task::JoinSet;
 
 /// Tells targets what is to be told.
 pub struct Notifier {
-    outlets: Vec<Arc<Outlet>>,
+    outlets: Vec<Arc<TargetWorker>>,
 }
 
 impl Notifier {
     /// A notifier of these targets.
-    pub fn new(targets: Vec<Target>, world: &NotifyWorld, settings: &NotifierSettings) -> Self {
+    pub fn new(targets: Vec<Target>, world: &NotifierDeps, settings: &NotifierSettings) -> Self {
         let outlets = targets.into_iter().map(|target| {
-            Arc::new(Outlet {
+            Arc::new(TargetWorker {
                 target,
                 world: world.clone(),
                 settings: settings.clone(),

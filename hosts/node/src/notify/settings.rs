@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What a notifier meets the world through.
 #[derive(Clone)]
-pub struct NotifyWorld {
+pub struct NotifierDeps {
     /// What is to be told.
     pub notices: Arc<dyn NextNotifications>,
     /// `http`, `sqs`, `redis`: used on the runtime [`super::Notifier::run`] is on, and by nobody on another.

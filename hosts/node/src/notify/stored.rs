@@ -24,7 +24,7 @@ const OLDEST: Duration = Duration::from_millis(100);
 const BREATH: Duration = Duration::from_millis(5);
 
 /// Target, execution and event of a notice.
-type Place = (Text, Text, EventId);
+type NoticePosition = (Text, Text, EventId);
 /// When a notice is to be told again, and how often it could not be; nothing, if never.
 type Again = Option<(Timestamp, u32)>;
 
@@ -41,7 +41,7 @@ pub struct StoredNotices {
 struct Desk {
     targets: BTreeMap<Text, Outbox>,
     /// What became of notices and is not written yet.
-    unwritten: BTreeMap<Place, Again>,
+    unwritten: BTreeMap<NoticePosition, Again>,
     /// Since when there is something unwritten.
     since: Option<Instant>,
     /// When the store was last asked for what is new.
@@ -69,7 +69,7 @@ impl Default for Outbox {
 }
 
 impl Desk {
-    fn settled(&mut self, place: Place, again: Again) {
+    fn settled(&mut self, place: NoticePosition, again: Again) {
         self.unwritten.insert(place, again);
         self.since.get_or_insert_with(Instant::now);
     }
@@ -132,7 +132,7 @@ impl StoredNotices {
 
     /// Reads what is due for a target.
     fn read(&self, desk: &mut Desk, target: &Text, now: Timestamp) -> Result<(), StoreError> {
-        let of = |place: &&Place| place.0 == *target;
+        let of = |place: &&NoticePosition| place.0 == *target;
         let limit = READ + desk.unwritten.keys().filter(of).count();
         let read = self.seen(self.store.next_notices(target, limit))?;
         let mut outbox = Outbox {
@@ -245,7 +245,7 @@ fn parts(id: &str) -> Option<(&str, EventId)> {
     Some((execution, EventId(event.parse().ok()?)))
 }
 
-fn change(((target, execution, event), again): (&Place, &Again)) -> NoticeChange {
+fn change(((target, execution, event), again): (&NoticePosition, &Again)) -> NoticeChange {
     NoticeChange {
         target: target.clone(),
         execution: execution.clone(),

@@ -2,7 +2,7 @@
 
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_node::notify::{Due, NextNotifications, Notice, NotifyWorld, Pending, Target, TargetConfig};
+use starbridge_node::notify::{Due, NextNotifications, Notice, NotifierDeps, Pending, Target, TargetConfig};
 use starbridge_ports::{Clock, Connector, Outcome, OutcomeFuture, Request, Secret, Secrets, StoreError};
 use starbridge_runtime::Connectors;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -242,8 +242,8 @@ pub fn world(
     scheme: &'static str,
     connector: Arc<dyn Connector>,
     clock: Arc<dyn Clock>,
-) -> NotifyWorld {
-    NotifyWorld {
+) -> NotifierDeps {
+    NotifierDeps {
         notices: kept.clone(),
         connectors: Connectors::from([(scheme, connector)]),
         secrets: Arc::new(OneSecret),

@@ -142,7 +142,7 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
 pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Problem {
     match failure {
         StartFailure::Refused(error @ StartError::NoSuchFlow) => Problem::missing("NoSuchFlow", error.to_string()),
-        StartFailure::Refused(StartError::InvalidInput(misfits)) => Rejection::InvalidInput(misfits).into(),
+        StartFailure::Refused(StartError::InvalidInput(violations)) => Rejection::InvalidInput(violations).into(),
         StartFailure::Refused(StartError::Refused(rejection)) => rejection.into(),
         StartFailure::Refused(error @ StartError::Panicked(_)) => {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Panicked", error.to_string())

@@ -225,7 +225,7 @@ fn dead_shape(task: &DeadTask) -> Value {
 }
 
 /// `POST /v1/queues/{queue}/dead`
-pub async fn bury(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
+pub async fn discard_dead(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
     let name = queue_name(&queue)?;
     let body = body.read(&["action", "tasks", "cursor", "by"]).await?;
     let after = body.text("cursor")?.map(|text| cursor(&text)).transpose()?;

@@ -76,7 +76,7 @@ async fn large_values_hold_up_nobody() {
 }
 
 #[tokio::test]
-async fn answers_have_a_budget_together() {
+pub async fn answers_have_a_budget_together() {
     const LARGE: usize = 20_000_000;
     let server = within(LARGE + LARGE / 2).await;
     let start = |name: &str| json!({"name": name, "input": {"a": "x".repeat(LARGE)}});

@@ -4,9 +4,9 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, Lease, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Shelf, Store, StoreError, StoredHistory,
-    Turn,
+    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
+    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Store, StoreError, StoredHistory,
+    TaskLease, Turn,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -167,7 +167,7 @@ impl Queueing for Held {
         self.store.next_tasks(queue, limit)
     }
 
-    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, Lease)>, StoreError> {
+    fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError> {
         self.store.leased_tasks()
     }
 
@@ -214,7 +214,7 @@ impl Notices for Held {
     }
 }
 
-impl Shelf for Held {
+impl KeyValue for Held {
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         self.store.keep(kind, name, text)
     }

@@ -4,7 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues, reports, waiters,
+    access, answers, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues, reports,
+    waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -13,7 +14,7 @@ use starbridge_fdl::value::Text;
 use starbridge_node::node::{NodeSettings, Visit};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{
-    Append, Beat, Broken, History, Leases, Mark, Message, Refusal, Store, StoreError, StoredHistory,
+    Append, Beat, Broken, ExecutionLeases, History, Mark, Message, Refusal, Store, StoreError, StoredHistory,
 };
 use starbridge_server::Access;
 use std::collections::BTreeSet;
@@ -73,7 +74,7 @@ async fn a_request_that_panics_is_answered() {
 }
 
 #[tokio::test]
-async fn a_report_to_an_execution_that_is_set_aside_comes_again_later() {
+async fn a_report_to_an_execution_that_is_set_aside_is_refused() {
     let store = in_memory();
     let (server, id, report) = with_task(&store).await;
     server.node.drain(Duration::from_secs(5)).await.unwrap();
@@ -85,7 +86,7 @@ async fn a_report_to_an_execution_that_is_set_aside_comes_again_later() {
     let server = on(store, |_| {}).await;
     assert_eq!(
         server.post(&report, json!({"output": {}})).await.code(),
-        (503, "ExecutionBusy")
+        (409, "ExecutionSetAside")
     );
 }
 
@@ -141,7 +142,7 @@ impl History for Elsewhere {
     }
 }
 
-impl Leases for Elsewhere {
+impl ExecutionLeases for Elsewhere {
     fn hold_until(&self, _until: Timestamp) {}
 
     fn release(&self, _execution: &str) -> Result<bool, StoreError> {
@@ -238,6 +239,7 @@ const FAULTS: [(&str, &str); 3] = [
 /// Tests whose requests together meet all the document names.
 const TESTS: &[fn()] = &[
     access::who_fails_too_often_is_turned_away,
+    answers::answers_have_a_budget_together,
     bodies::bodies_have_a_budget_together,
     bodies::a_body_of_too_many_small_values_is_refused,
     browsers::no_route_answers_under_another_name,
@@ -274,7 +276,7 @@ const TESTS: &[fn()] = &[
     waiters::so_many_wait_and_no_more,
     store_errors_are_told_without_what_the_store_says,
     a_request_that_panics_is_answered,
-    a_report_to_an_execution_that_is_set_aside_comes_again_later,
+    a_report_to_an_execution_that_is_set_aside_is_refused,
     a_node_that_has_ended_says_so,
     what_somebody_else_works_on_is_told_to_them,
     whatever_else_the_document_names_is_answered,

@@ -239,7 +239,9 @@ pub async fn dead_tasks_are_queued_anew_or_dropped() {
     assert_eq!(done.body, json!({"done": 1, "notDone": 0, "next": null}));
     assert_eq!(server.get("/v1/queues/jobs/dead").await.body["items"], json!([]));
     assert_eq!(shown(&server, "f", "two").await["status"], "Failed");
-    let wrong = server.post("/v1/queues/jobs/dead", json!({"action": "bury"})).await;
+    let wrong = server
+        .post("/v1/queues/jobs/dead", json!({"action": "discard_dead"}))
+        .await;
     assert_eq!(wrong.status, 400);
 }
 

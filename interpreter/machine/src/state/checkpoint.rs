@@ -268,27 +268,3 @@ mod sorted {
         Vec::<(K, V)>::deserialize(deserializer).map(|entries| Cow::Owned(entries.into_iter().collect()))
     }
 }
-
-/// A map whose keys are no strings, written as a list of pairs.
-pub(super) mod pairs {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use std::collections::BTreeMap;
-
-    pub(in super::super) fn serialize<K, V, S>(map: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
-    where
-        K: Serialize,
-        V: Serialize,
-        S: Serializer,
-    {
-        serializer.collect_seq(map)
-    }
-
-    pub(in super::super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
-    where
-        K: Ord + Deserialize<'de>,
-        V: Deserialize<'de>,
-        D: Deserializer<'de>,
-    {
-        Vec::<(K, V)>::deserialize(deserializer).map(|entries| entries.into_iter().collect())
-    }
-}

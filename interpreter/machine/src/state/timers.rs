@@ -1,6 +1,6 @@
 //! The points in time an execution waits for.
 
-use super::{FrameId, checkpoint};
+use super::{FrameId, pairs};
 use crate::event::EventId;
 use serde::{Deserialize, Serialize};
 use starbridge_fdl::time::Timestamp;
@@ -26,7 +26,7 @@ pub(crate) enum TimerFor {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Timers {
-    #[serde(with = "checkpoint::pairs")]
+    #[serde(with = "pairs")]
     by_due: BTreeMap<TimerKey, TimerFor>,
 }
 

@@ -5,7 +5,7 @@ use crate::event::{Child, EventKind, Exit, Failure};
 use crate::retry::{chance, delay};
 use crate::state::{At, Closing, Frame, FrameId, Phase, ROOT, State};
 use crate::steps::{foreach, parallel};
-use crate::turn::{Place, Turn};
+use crate::turn::{EventAddress, Turn};
 use starbridge_fdl::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Value};
@@ -186,7 +186,7 @@ impl State {
             }
             // What may not be caught inside the arm may be outside of it.
             Some((parent, Child::Arm(_))) => {
-                let place = Place {
+                let place = EventAddress {
                     caused_by: frame.last,
                     ..self.place(parent)
                 };
@@ -253,7 +253,7 @@ impl State {
         let Some(first) = stack.pop() else {
             return;
         };
-        let place = Place {
+        let place = EventAddress {
             frame: id,
             step: Some(first.step),
             path: first.path,

@@ -99,11 +99,11 @@ impl State {
         }
         if let Some(schema) = &turn.flow.output_schema {
             let budget = Budget::new(&self.limits, output.json_len());
-            let found = schema.misfits(&output.clone().into(), &budget);
+            let found = schema.violations(&output.clone().into(), &budget);
             turn.spend(&budget);
-            let misfits = budget.within("outputSchema", found)?;
-            if !misfits.is_empty() {
-                let list: Vec<String> = misfits
+            let violations = budget.within("outputSchema", found)?;
+            if !violations.is_empty() {
+                let list: Vec<String> = violations
                     .iter()
                     .map(|misfit| format!("{}: {}", misfit.pointer, misfit.message))
                     .collect();

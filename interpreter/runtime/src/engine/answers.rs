@@ -100,7 +100,7 @@ impl Engine {
         let Some(starter) = self.answers.starts.remove(execution) else {
             return;
         };
-        let Some(begun) = self.glimpse(execution, Some(status)) else {
+        let Some(begun) = self.snapshot_of(execution, Some(status)) else {
             return;
         };
         let end = (starter.wait && !status.is_ended()).then(|| {
@@ -118,7 +118,7 @@ impl Engine {
         if ends.is_empty() {
             return;
         }
-        if let Some(begun) = self.glimpse(execution, None) {
+        if let Some(begun) = self.snapshot_of(execution, None) {
             for reply in ends {
                 let _ = reply.send(begun.clone());
             }
@@ -126,7 +126,7 @@ impl Engine {
     }
 
     /// What is to be said of an execution that is here; of one that has only begun, no more than that.
-    fn glimpse(&self, execution: &Text, only: Option<Status>) -> Option<Snapshot> {
+    fn snapshot_of(&self, execution: &Text, only: Option<Status>) -> Option<Snapshot> {
         let mut record = self.shard.record(execution)?;
         let state = self.shard.state(execution)?;
         let mut output = state.output().cloned();

@@ -9,7 +9,8 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{Event, EventId, EventKind, Failure, Path, Rejection, Signal, Status, history};
 use starbridge_ports::{
-    Append, Broken, Buried, Mark, Message, MessageBody, MessageId, Record, RecordedFailure, StoreError, StoredHistory,
+    Append, Broken, DeadTasksCleared, Mark, Message, MessageBody, MessageId, Record, RecordedFailure, StoreError,
+    StoredHistory,
 };
 
 /// What a stop says.
@@ -182,9 +183,9 @@ impl Engine {
             execution: id.clone(),
             expected: last,
             turn: Some(stored_turn(&flow, last, std::slice::from_ref(&event))),
-            sent: word_to_parent(id, event.id, &record).into_iter().collect(),
+            sent: parent_message(id, event.id, &record).into_iter().collect(),
             record: Some(record),
-            buried: Buried::None,
+            buried: DeadTasksCleared::None,
             ..Append::default()
         };
         let outgoing = vec![
@@ -211,7 +212,7 @@ impl Engine {
 }
 
 /// What the parent is told that waits for an execution that was stopped.
-fn word_to_parent(id: &Text, event: EventId, record: &Record) -> Option<Message> {
+fn parent_message(id: &Text, event: EventId, record: &Record) -> Option<Message> {
     let parent = record.parent.as_ref().filter(|_| record.awaited)?;
     let failure = record.failure.as_ref()?;
     Some(Message {

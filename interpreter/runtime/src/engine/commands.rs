@@ -1,7 +1,7 @@
 //! What somebody asks of a running engine.
 
 use super::Engine;
-use super::resting::{Rest, Resting};
+use super::resting::{Rest, SuspendedExecution};
 use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, StartError, StartRequest};
 use starbridge_fdl::time::Timestamp;
@@ -57,7 +57,7 @@ pub enum Command {
         reply: Option<oneshot::Sender<Reply>>,
     },
     /// These tasks are listed as dead no longer.
-    Bury {
+    DiscardDead {
         /// The execution.
         execution: Text,
         /// Their calls.
@@ -83,7 +83,7 @@ pub enum Command {
         /// Timers due in so many milliseconds are waited for.
         linger: u64,
         /// Who is told what was given back.
-        reply: oneshot::Sender<Vec<Resting>>,
+        reply: oneshot::Sender<Vec<SuspendedExecution>>,
     },
     /// No more commands are taken; calls in flight are waited for until then.
     Drain {
@@ -231,20 +231,12 @@ impl Engine {
                     self.answer_when_durable(reply, answer);
                 }
             }
-            Command::Bury {
+            Command::DiscardDead {
                 execution,
                 calls,
                 reply,
             } => {
-                let answer = match self.bring(&execution) {
-                    Err(StoreError::Held(_)) => Reply::Held,
-                    Err(error) => return Err(error),
-                    Ok(false) => Reply::NoSuchExecution,
-                    Ok(true) => {
-                        self.shard.bury(&execution, calls);
-                        Reply::Taken
-                    }
-                };
+                let answer = self.discard_dead(&execution, calls)?;
                 self.answer_when_durable(reply, answer);
             }
             Command::TakeUp { execution, reply } => {
@@ -266,6 +258,19 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// No longer lists dead tasks of an execution.
+    fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>) -> Result<Reply, StoreError> {
+        Ok(match self.bring(execution) {
+            Err(StoreError::Held(_)) => Reply::Held,
+            Err(error) => return Err(error),
+            Ok(false) => Reply::NoSuchExecution,
+            Ok(true) => {
+                self.shard.discard_dead(execution, calls);
+                Reply::Taken
+            }
+        })
     }
 
     /// Whether an execution is there that has not ended.

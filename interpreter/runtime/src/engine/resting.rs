@@ -5,7 +5,7 @@ use super::Engine;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Beat, Leases, Message, MessageId, StoreError};
+use starbridge_ports::{Beat, ExecutionLeases, Message, MessageId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -19,7 +19,7 @@ const IN_THE_WAY_MS: u64 = 5_000;
 
 /// An execution that was given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resting {
+pub struct SuspendedExecution {
     /// The execution.
     pub execution: Text,
     /// Where it stands.
@@ -32,12 +32,12 @@ pub struct Resting {
 pub(super) struct Rest {
     pub(super) until: Timestamp,
     pub(super) linger: u64,
-    pub(super) reply: oneshot::Sender<Vec<Resting>>,
+    pub(super) reply: oneshot::Sender<Vec<SuspendedExecution>>,
 }
 
 /// What an engine knows of executions that are its own for a time only.
-pub(super) struct Visiting {
-    leases: Arc<dyn Leases>,
+pub(super) struct LeasedMode {
+    leases: Arc<dyn ExecutionLeases>,
     /// Messages that were delivered here.
     seen: BTreeSet<MessageId>,
     /// When executions that slept were to be woken.
@@ -49,8 +49,8 @@ pub(super) struct Visiting {
     told: BTreeMap<(Text, EventId), Timestamp>,
 }
 
-impl Visiting {
-    pub(super) fn new(leases: Arc<dyn Leases>) -> Self {
+impl LeasedMode {
+    pub(super) fn new(leases: Arc<dyn ExecutionLeases>) -> Self {
         Self {
             leases,
             seen: BTreeSet::new(),
@@ -153,7 +153,7 @@ impl Engine {
         Ok(any)
     }
 
-    fn give_back(&mut self, over: bool) -> Result<Vec<Resting>, StoreError> {
+    fn give_back(&mut self, over: bool) -> Result<Vec<SuspendedExecution>, StoreError> {
         let now = self.now();
         let mut resting = Vec::new();
         let executions: Vec<Text> = self.shard.executions().cloned().collect();
@@ -166,14 +166,14 @@ impl Engine {
                 let again = match (record.status.is_ended(), record.awake) {
                     (true, _) => Vec::new(),
                     (false, false) if free => {
-                        let silence = self.leave_word_of_silence(&execution)?;
+                        let silence = self.record_heartbeat_deadlines(&execution)?;
                         record.wake_at.into_iter().chain(silence).collect()
                     }
                     (false, _) if over || !free => vec![now],
                     (false, _) => vec![now.plus_millis(IN_THE_WAY_MS)],
                 };
                 let known = self.visiting.as_ref().and_then(|visiting| visiting.slept(&execution));
-                resting.push(Resting {
+                resting.push(SuspendedExecution {
                     execution: execution.clone(),
                     status: record.status,
                     // Word for what was known before is out already, unless that time has come.
@@ -189,7 +189,7 @@ impl Engine {
         }
         for execution in self.shard.forget_aside() {
             self.let_go(&execution)?;
-            resting.push(Resting {
+            resting.push(SuspendedExecution {
                 execution,
                 status: Status::Running,
                 again: vec![now.plus_millis(IN_THE_WAY_MS)],
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// Takes down when calls of an execution were heard of last. Answers the ends of silence nobody will look at yet.
-    fn leave_word_of_silence(&mut self, execution: &Text) -> Result<Vec<Timestamp>, StoreError> {
+    fn record_heartbeat_deadlines(&mut self, execution: &Text) -> Result<Vec<Timestamp>, StoreError> {
         let Some(visiting) = &self.visiting else {
             return Ok(Vec::new());
         };

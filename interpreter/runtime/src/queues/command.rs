@@ -4,7 +4,7 @@ use super::TaskKey;
 use super::settings::QueueSettings;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Lease, QueuedTask};
+use starbridge_ports::{QueuedTask, TaskLease};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -29,7 +29,7 @@ pub struct HeldTask {
     /// The task.
     pub task: QueuedTask,
     /// Since when, and how often the worker must be heard of.
-    pub lease: Lease,
+    pub lease: TaskLease,
 }
 
 /// How a queue stands.

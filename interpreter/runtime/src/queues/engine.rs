@@ -1,13 +1,13 @@
 //! Drives queues in real time, with a store, and answers workers.
 
 use super::command::{HeldTask, HoldRequest, QueueCommand, QueueView, QueuesViewed};
-use super::door::{Holders, QueueDoor};
-use super::many::{Grant, Order, Queues, Verdict};
+use super::handle::{Holders, QueueHandle};
+use super::scheduler::{Grant, PollRequest, Queues, TaskExpiry};
 use super::{TaskKey, Ticks};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, Clock, LeaseChange, Queueing, StoreError};
+use starbridge_ports::{Append, Clock, Queueing, StoreError, TaskLeaseChange};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,19 +26,19 @@ const TELL_AGAIN_MS: u64 = 20;
 const REFILLS: usize = 4;
 
 /// What queues meet the world with.
-pub struct QueueWorld {
+pub struct QueueEngineDeps {
     /// Where tasks are kept.
     pub store: Arc<dyn Queueing>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Tells the owner of an execution; false, where it has no room just now.
-    pub tell: Box<dyn Fn(&Verdict) -> bool + Send>,
+    pub tell: Box<dyn Fn(&TaskExpiry) -> bool + Send>,
 }
 
 /// Drives queues in real time.
 pub struct QueueEngine {
     queues: Queues,
-    world: QueueWorld,
+    world: QueueEngineDeps,
     inbox: mpsc::UnboundedReceiver<QueueCommand>,
     holders: Holders,
     writing: Writing,
@@ -48,7 +48,7 @@ pub struct QueueEngine {
     under_way: VecDeque<Decided>,
     workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
     /// Owners to be told, or told again.
-    untold: VecDeque<Verdict>,
+    untold: VecDeque<TaskExpiry>,
     began: Timestamp,
     look_again: Ticks,
     draining: bool,
@@ -67,14 +67,14 @@ impl Decided {
         self.grants.is_empty() && self.returned.is_empty()
     }
 
-    fn changes(&self) -> Vec<LeaseChange> {
+    fn changes(&self) -> Vec<TaskLeaseChange> {
         let granted = self.grants.iter().flat_map(|grant| &grant.tasks);
-        let granted = granted.map(|(task, lease)| LeaseChange {
+        let granted = granted.map(|(task, lease)| TaskLeaseChange {
             execution: task.execution.clone(),
             call: task.call,
             lease: Some(lease.clone()),
         });
-        let returned = self.returned.iter().map(|(execution, call)| LeaseChange {
+        let returned = self.returned.iter().map(|(execution, call)| TaskLeaseChange {
             execution: execution.clone(),
             call: *call,
             lease: None,
@@ -87,8 +87,8 @@ impl QueueEngine {
     /// An engine of queues that go on where the store is.
     pub fn new(
         mut queues: Queues,
-        world: QueueWorld,
-        door: &QueueDoor,
+        world: QueueEngineDeps,
+        door: &QueueHandle,
         inbox: mpsc::UnboundedReceiver<QueueCommand>,
         writer: &Writer,
     ) -> Result<Self, StoreError> {
@@ -337,7 +337,7 @@ impl QueueEngine {
         }
         let patience = u64::try_from(request.patience.as_millis()).unwrap_or(Ticks::MAX);
         self.workers.insert(id, reply);
-        self.queues.order(Order {
+        self.queues.order(PollRequest {
             id,
             worker: request.worker,
             queues: request.queues,

@@ -3,7 +3,7 @@
 use super::{TaskKey, Ticks};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Lease, QueuedTask};
+use starbridge_ports::{QueuedTask, TaskLease};
 use std::collections::{BTreeSet, HashMap};
 
 /// How far a task that is not waiting has come.
@@ -38,7 +38,7 @@ pub(super) struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The worker was not heard of.
-    Lease,
+    TaskLease,
     /// The worker had it long enough.
     Timeout,
 }
@@ -97,7 +97,7 @@ impl Holding {
 
     /// The worker had gone before it was told: nothing ends until the task is given back. False, if it is under another
     /// lease by now, or its time is over.
-    pub(super) fn unbegin(&mut self, task: &QueuedTask, lease: &Lease) -> bool {
+    pub(super) fn unbegin(&mut self, task: &QueuedTask, lease: &TaskLease) -> bool {
         let key = (task.execution.clone(), task.call);
         let same =
             |held: &&mut Held| held.phase == Phase::Held && held.worker == lease.worker && held.since == lease.held;
@@ -155,7 +155,14 @@ impl Holding {
                 continue;
             }
             held.phase = Phase::Over;
-            ended.push((key, if times_out.is_some() { End::Timeout } else { End::Lease }));
+            ended.push((
+                key,
+                if times_out.is_some() {
+                    End::Timeout
+                } else {
+                    End::TaskLease
+                },
+            ));
         }
         ended
     }
@@ -195,7 +202,7 @@ mod tests {
         let (mut holding, key) = held(None);
         assert_eq!(holding.next(), Some(LEASE + 1));
         assert!(holding.ended(LEASE).is_empty());
-        assert_eq!(holding.ended(LEASE + 1), [(key, End::Lease)]);
+        assert_eq!(holding.ended(LEASE + 1), [(key, End::TaskLease)]);
         assert!(holding.ended(Ticks::MAX).is_empty(), "once");
     }
 
@@ -207,7 +214,7 @@ mod tests {
             assert!(holding.ended(now + LEASE).is_empty());
         }
         assert_eq!(holding.beat(&key, 2_801), None, "over, though nobody has looked");
-        assert_eq!(holding.ended(2_801), [(key.clone(), End::Lease)]);
+        assert_eq!(holding.ended(2_801), [(key.clone(), End::TaskLease)]);
         assert_eq!(holding.beat(&key, 2_802), None);
     }
 
@@ -229,6 +236,6 @@ mod tests {
         assert_eq!(holding.beat(&key, 0), None, "nobody has it yet");
         holding.begin(&key, 5_000);
         assert!(holding.ended(5_000 + LEASE).is_empty());
-        assert_eq!(holding.ended(5_001 + LEASE), [(key, End::Lease)]);
+        assert_eq!(holding.ended(5_001 + LEASE), [(key, End::TaskLease)]);
     }
 }

@@ -13,9 +13,9 @@ const MOST: usize = 4 * PAGE;
 const MOST_BYTES: usize = 8 << 20;
 
 /// The task's order key, then its own key: the smaller is taken first.
-type Place = ((Reverse<u8>, u64, Timestamp), TaskKey);
+type QueuePosition = ((Reverse<u8>, u64, Timestamp), TaskKey);
 
-fn place(task: &QueuedTask) -> Place {
+fn place(task: &QueuedTask) -> QueuePosition {
     let key = (task.execution.clone(), task.call);
     (task.order_key(), key)
 }
@@ -23,8 +23,8 @@ fn place(task: &QueuedTask) -> Place {
 /// The tasks that nobody has.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    tasks: BTreeMap<Place, QueuedTask>,
-    places: HashMap<TaskKey, Place>,
+    tasks: BTreeMap<QueuePosition, QueuedTask>,
+    places: HashMap<TaskKey, QueuePosition>,
     bytes: usize,
     /// Whether the store may have tasks that come after those here.
     more: bool,
@@ -65,7 +65,7 @@ impl Waiting {
         }
     }
 
-    fn put(&mut self, place: Place, task: QueuedTask) {
+    fn put(&mut self, place: QueuePosition, task: QueuedTask) {
         let bytes = task.message.len();
         if self.places.insert(place.1.clone(), place.clone()).is_none() {
             self.bytes += bytes;

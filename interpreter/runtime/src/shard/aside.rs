@@ -2,7 +2,7 @@
 //! with all that was not appended; the store has what counts.
 
 use super::children::Post;
-use super::{Shard, live::Live};
+use super::{Shard, loaded::LoadedExecution};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::Signal;
@@ -69,7 +69,7 @@ impl Shard {
 
     /// Nothing of a state that may be half changed is looked at.
     fn drop_state(&mut self, id: &Text) {
-        if let Some(Live { wakeup: Some(at), .. }) = self.executions.remove(id) {
+        if let Some(LoadedExecution { wakeup: Some(at), .. }) = self.executions.remove(id) {
             self.wakeups.remove(&(at, id.clone()));
         }
         self.sync_calls.retain(|(of, _)| of != id);

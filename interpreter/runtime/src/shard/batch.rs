@@ -1,6 +1,6 @@
 //! Batches: what is decided and not yet durable, and what waits for it.
 
-use super::live::Live;
+use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::time::Timestamp;
@@ -13,14 +13,14 @@ const LISTED: usize = 1024;
 
 /// A batch on its way to the store.
 #[derive(Default)]
-pub(super) struct Flight {
+pub(super) struct InFlightBatch {
     /// Whose appends it has, in order.
     executions: Vec<Text>,
     /// What leaves once it is durable.
     held: Vec<Outgoing>,
 }
 
-impl Flight {
+impl InFlightBatch {
     pub(super) fn is_of(&self, id: &Text) -> bool {
         self.executions.contains(id)
     }
@@ -71,7 +71,7 @@ impl Shard {
             expected: before,
             record: changed.then(|| live.record(standing)),
             checkpoint,
-            sent: live.word_to_parent(ended).into_iter().collect(),
+            sent: live.parent_message(ended).into_iter().collect(),
             received: message.into_iter().collect(),
             turn: Some(turn),
             queued,
@@ -79,7 +79,7 @@ impl Shard {
         };
         self.end_tasks(id, &events, &mut append);
         self.tell(id, told, &events, &mut append);
-        append.sent.extend(self.words_to_children(id, &events));
+        append.sent.extend(self.child_cancellations(id, &events));
         self.hold_what_follows(id, &append, events);
         self.hold_calls(id, calls);
         if ended {
@@ -190,7 +190,7 @@ impl Shard {
     /// The turns decided and not yet on their way. They must be said to be [`Shard::committed`] in the order they were taken.
     pub fn take_batch(&mut self) -> Vec<Append> {
         let batch = std::mem::take(&mut self.pending);
-        self.flights.push_back(Flight {
+        self.flights.push_back(InFlightBatch {
             executions: batch.iter().map(|append| append.execution.clone()).collect(),
             held: std::mem::take(&mut self.held),
         });
@@ -305,7 +305,7 @@ impl Shard {
     /// are here. Answers those that are to be woken, and when.
     pub fn trim(&mut self, at_most: usize) -> Vec<(Timestamp, Text)> {
         for id in std::mem::take(&mut self.ended) {
-            let over = |live: &Live| live.is_idle() && live.state.status().is_ended();
+            let over = |live: &LoadedExecution| live.is_idle() && live.state.status().is_ended();
             if self.executions.get(&id).is_some_and(over) {
                 self.forget(&id);
             }
@@ -333,9 +333,9 @@ impl Shard {
     }
 }
 
-impl Live {
+impl LoadedExecution {
     /// What the parent that waits for this execution is told when it has ended.
-    fn word_to_parent(&self, ended: bool) -> Option<Message> {
+    fn parent_message(&self, ended: bool) -> Option<Message> {
         let started = self.state.started().filter(|_| ended && self.origin.awaited)?;
         let parent = started.parent.as_ref()?;
         let call = parent.event;

@@ -1,8 +1,8 @@
 //! Child flows: executions that a task of another one starts (section "tasks", `flow:`), and what parents and children say
 //! to each other. A family belongs to one shard; what must not be lost stands in the store until it is dealt with.
 
-use super::births::parent_of;
-use super::live::Origin;
+use super::execution_ids::parent_of;
+use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
 use crate::references::references_in;
 use starbridge_fdl::graph::{Pattern, Pointer};
@@ -155,7 +155,7 @@ impl Shard {
             return;
         }
         if here {
-            if let Some((parent, signal)) = self.word_of_start(child) {
+            if let Some((parent, signal)) = self.started_signal(child) {
                 let _ = self.signal(&parent, signal, now);
             }
             return;
@@ -290,7 +290,7 @@ impl Shard {
 
     /// A child has begun: the call that started it goes on, or begins to wait.
     pub(super) fn tell_started(&mut self, child: &Text) {
-        if let Some((parent, signal)) = self.word_of_start(child) {
+        if let Some((parent, signal)) = self.started_signal(child) {
             self.post(parent, signal);
         }
     }
@@ -303,7 +303,7 @@ impl Shard {
     }
 
     /// The parent of a child, and what tells it that the child has begun.
-    fn word_of_start(&self, child: &Text) -> Option<(Text, Signal)> {
+    fn started_signal(&self, child: &Text) -> Option<(Text, Signal)> {
         let started = self.state(child)?.started()?;
         let parent = started.parent.clone()?;
         let call = parent.event;
@@ -393,7 +393,7 @@ impl Shard {
     }
 
     /// Calls given up in this turn stop the children they waited for; those that did not wait leave them alone.
-    pub(super) fn words_to_children(&mut self, id: &Text, events: &[Event]) -> Vec<Message> {
+    pub(super) fn child_cancellations(&mut self, id: &Text, events: &[Event]) -> Vec<Message> {
         let mut words = Vec::new();
         for event in events {
             let call = match &event.detail {

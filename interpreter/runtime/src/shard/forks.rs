@@ -1,7 +1,7 @@
 //! Forks: an execution that begins in the middle of another one's history (section "operating executions").
 
 use super::batch::stored_turn;
-use super::live::{Live, Origin};
+use super::loaded::{LoadedExecution, Origin};
 use super::{Outgoing, Shard, StartRequest};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::time::Timestamp;
@@ -60,7 +60,7 @@ impl Shard {
             family: vec![id.clone()],
             ..Origin::default()
         };
-        let mut live = Live::new(flow.clone(), forked.state, origin);
+        let mut live = LoadedExecution::new(flow.clone(), forked.state, origin);
         live.queues = self.rounds.is_some();
         let standing = live.standing();
         live.kept = Some(standing);

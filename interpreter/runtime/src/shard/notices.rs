@@ -1,6 +1,6 @@
 //! Changes of status that others are to be told of (section "history", notifications): kept with the turn that made them.
 
-use super::live::Live;
+use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
@@ -60,7 +60,7 @@ impl Shard {
 }
 
 /// What a step asks an operator about.
-fn request(live: &Live, event: &Event) -> Option<RecordedFailure> {
+fn request(live: &LoadedExecution, event: &Event) -> Option<RecordedFailure> {
     let EventKind::ManualRequested(failure) = &event.detail else {
         return None;
     };

@@ -1,6 +1,6 @@
 //! Recovery: an execution taken up again from its history.
 
-use super::live::{Live, Origin, Standing};
+use super::loaded::{LoadedExecution, Origin, StoredStatus};
 use super::{Outgoing, Shard};
 use crate::flows::FlowTable;
 use starbridge_fdl::graph::Flow;
@@ -125,12 +125,12 @@ impl Shard {
         let given_up: Vec<_> = state.given_up().collect();
         let since = state.last_time();
         let taken_up = state.last_event();
-        let mut live = Live::new(flow, state, origin);
+        let mut live = LoadedExecution::new(flow, state, origin);
         live.attempts = record.attempts;
         live.taken_up = taken_up;
         live.queues = self.rounds.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
-        live.kept = Some(Standing {
+        live.kept = Some(StoredStatus {
             status: record.status,
             awake: record.awake,
             wake_at: record.wake_at,

@@ -2,7 +2,7 @@
 //! leaves with the turn that ends it. Nobody sends it: workers come for it.
 
 use super::{Outgoing, Shard};
-use crate::queues::Rounds;
+use crate::queues::FairQueue;
 use crate::references::{references_in, write_references};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::is_name;
@@ -10,12 +10,12 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, call_type};
-use starbridge_ports::{Append, Buried, DeadTask, Origin, QueuedTask, outside_name};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Origin, QueuedTask, outside_name};
 use std::sync::Arc;
 
 impl Shard {
     /// Puts calls to `queue:NAME` into queues; without, they leave like any other call.
-    pub fn queue_tasks(&mut self, rounds: Arc<Rounds>) {
+    pub fn queue_tasks(&mut self, rounds: Arc<FairQueue>) {
         self.rounds = Some(rounds);
     }
 
@@ -116,7 +116,7 @@ impl Shard {
             .iter()
             .any(|event| matches!(event.detail, EventKind::ExecutionRedriven { .. }))
         {
-            append.buried = Buried::All;
+            append.buried = DeadTasksCleared::All;
         }
         let Some(live) = self.executions.get_mut(id).filter(|live| !live.queued.is_empty()) else {
             return;
@@ -153,7 +153,7 @@ impl Shard {
     }
 
     /// These tasks are listed as dead no longer. The execution must be here.
-    pub fn bury(&mut self, execution: &Text, calls: Vec<EventId>) {
+    pub fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>) {
         let Some(live) = self.executions.get_mut(execution) else {
             return;
         };
@@ -161,7 +161,7 @@ impl Shard {
         self.pending.push(Append {
             execution: execution.clone(),
             expected: live.state.last_event(),
-            buried: Buried::Calls(calls),
+            buried: DeadTasksCleared::Calls(calls),
             ..Append::default()
         });
     }

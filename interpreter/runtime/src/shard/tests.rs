@@ -16,7 +16,7 @@ fn shard(steps: &str) -> Shard {
     let mut born = 0;
     Shard::new(flows, ResourceMap::default(), Arc::default(), move |_, _| {
         born += 1;
-        Birth {
+        ExecutionSeed {
             id: format!("e{born}").into(),
             seed: born,
         }

@@ -4,15 +4,15 @@ use super::bug::Bug;
 use super::disk::{Disk, Word, Write};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Append, LeaseChange, QueuedTask, Queueing};
-use starbridge_runtime::{Grant, QueueSettings, Queues, Rounds, TaskKey, Verdict};
+use starbridge_ports::{Append, QueuedTask, Queueing, TaskLeaseChange};
+use starbridge_runtime::{FairQueue, Grant, QueueSettings, Queues, TaskExpiry, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The queues of a process.
 pub(super) struct Desk {
     pub(super) queues: Queues,
-    pub(super) rounds: Arc<Rounds>,
+    pub(super) rounds: Arc<FairQueue>,
     /// When the process was started: its clock begins at 0 then.
     pub(super) began: u64,
     look_again: u64,
@@ -22,7 +22,7 @@ pub(super) struct Desk {
 /// What a look at the queues brought.
 #[derive(Default)]
 pub(super) struct Settled {
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) verdicts: Vec<TaskExpiry>,
     pub(super) empty: Vec<u64>,
     pub(super) grants: Vec<Grant>,
 }
@@ -33,7 +33,7 @@ const RENEWED: u64 = 30_000;
 impl Desk {
     /// A process starts.
     pub(super) fn start(disk: &Disk, settings: &BTreeMap<Text, QueueSettings>, now: u64, planted: Option<Bug>) -> Self {
-        let rounds: Arc<Rounds> = Arc::default();
+        let rounds: Arc<FairQueue> = Arc::default();
         let mut queues = Queues::new(rounds.clone());
         for (name, settings) in settings {
             queues.configure(name, settings.clone(), 0);
@@ -105,12 +105,12 @@ pub(super) fn leases(grants: Vec<Grant>, returned: Vec<TaskKey>) -> Write {
     let changes = granted.chain(returned.iter().map(|key| change(key, None))).collect();
     Write {
         append: Append::of_leases(changes),
-        word: Word::Leases(grants, returned),
+        word: Word::ExecutionLeases(grants, returned),
     }
 }
 
-fn change(key: &TaskKey, lease: Option<starbridge_ports::Lease>) -> LeaseChange {
-    LeaseChange {
+fn change(key: &TaskKey, lease: Option<starbridge_ports::TaskLease>) -> TaskLeaseChange {
+    TaskLeaseChange {
         execution: key.0.clone(),
         call: key.1,
         lease,

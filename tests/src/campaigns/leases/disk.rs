@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// What follows once a write is durable.
 pub(super) enum Word {
     /// Workers are told, and tasks wait again.
-    Leases(Vec<Grant>, Vec<TaskKey>),
+    ExecutionLeases(Vec<Grant>, Vec<TaskKey>),
     /// Tasks have left, and tasks have come.
     Turn(Vec<(Text, TaskKey)>, Vec<QueuedTask>),
 }

@@ -9,7 +9,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::QueuedTask;
-use starbridge_runtime::{Grant, Order, QueueSettings, TaskKey, Verdict};
+use starbridge_runtime::{Grant, PollRequest, QueueSettings, TaskExpiry, TaskKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When faults stop, in milliseconds; what is open by then must be done soon.
@@ -24,7 +24,7 @@ enum Happening {
     Commit,
     /// A worker asks; it believes to have asked then.
     Ask(u32),
-    Asked(Order, u64, u32),
+    Asked(PollRequest, u64, u32),
     /// Tasks reach a worker.
     Told(u32, Grant, u64),
     /// A worker sends a sign of life, which arrives, and whose answer does.
@@ -32,7 +32,7 @@ enum Happening {
     BeatArrives(u32, Task, EventId, u64),
     BeatAnswered(u32, Task, EventId, u64, Option<u64>),
     Report(u32, Task, EventId),
-    VerdictArrives(Verdict),
+    VerdictArrives(TaskExpiry),
     /// What was set for a queue is set no longer.
     Unset(Text),
     /// Something is to be done by the clock of the queues.
@@ -189,7 +189,7 @@ impl World {
                 if self.lives.get(&worker) == Some(&life) {
                     self.orders.insert(order.id, (worker, sent));
                     let until = self.ticks() + 20_000;
-                    self.desk.queues.order(Order { until, ..order });
+                    self.desk.queues.order(PollRequest { until, ..order });
                 }
             }
             Happening::Told(worker, grant, sent) => self.get_tasks(worker, grant, sent),
@@ -271,7 +271,7 @@ impl World {
                 gone.iter().for_each(|(queue, key)| self.desk.queues.gone(queue, key));
                 come.into_iter().for_each(|task| self.desk.queues.come(task));
             }
-            Word::Leases(grants, returned) => {
+            Word::ExecutionLeases(grants, returned) => {
                 let lost = self.planted == Some(Bug::ReturnsLost);
                 let returned = returned.iter().filter(|_| !lost);
                 returned.for_each(|key| self.desk.queues.give_back(key));
@@ -324,7 +324,7 @@ impl World {
         } else {
             self.chance.from(1, 10)
         };
-        let order = Order {
+        let order = PollRequest {
             id: self.next_order,
             worker: Text::from(worker.to_string()),
             queues,
@@ -413,8 +413,8 @@ impl World {
     }
 
     /// The owner hears that a task's time is over: it is tried again.
-    fn take_verdict(&mut self, verdict: &Verdict) {
-        let (Verdict::LeaseEnded { key, .. } | Verdict::TimedOut { key }) = verdict;
+    fn take_verdict(&mut self, verdict: &TaskExpiry) {
+        let (TaskExpiry::LeaseEnded { key, .. } | TaskExpiry::TimedOut { key }) = verdict;
         if let Some(task) = self.disk.owner.task_of(key) {
             let queue = self.queue_of(key);
             self.queue_task(&key.0, task, Some((queue, key.1)));
@@ -430,9 +430,9 @@ impl World {
         } = self.desk.settle(&self.disk, self.now, time);
         for verdict in verdicts {
             let kind = match &verdict {
-                Verdict::LeaseEnded { .. } => "leases that ended",
-                Verdict::TimedOut { key } if self.told.contains(key) => "tasks that took too long",
-                Verdict::TimedOut { .. } => "tasks that waited too long",
+                TaskExpiry::LeaseEnded { .. } => "leases that ended",
+                TaskExpiry::TimedOut { key } if self.told.contains(key) => "tasks that took too long",
+                TaskExpiry::TimedOut { .. } => "tasks that waited too long",
             };
             self.findings.count(kind, 1);
             let after = u64::from(self.chance.from(1, 50));
@@ -544,6 +544,6 @@ impl World {
     }
 }
 
-fn worker_of(order: &Order) -> u32 {
+fn worker_of(order: &PollRequest) -> u32 {
     order.worker.as_str().parse().unwrap_or(0)
 }

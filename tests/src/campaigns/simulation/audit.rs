@@ -8,8 +8,8 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Text, Value};
 use starbridge_machine::{Event, EventKind};
-use starbridge_node::exported::ExportedHistory;
-use starbridge_node::replaying::replay;
+use starbridge_node::export::ExportedHistory;
+use starbridge_node::replay::replay;
 use starbridge_ports::{History, Listing, Query, Record};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,7 @@ use starbridge_fdl::limits::Limits;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
 use starbridge_ports::{Append, History, StoreError, shard_of};
-use starbridge_runtime::{Birth, FlowTable, ResourceMap, Shard, StartRequest, child_id, load};
+use starbridge_runtime::{ExecutionSeed, FlowTable, ResourceMap, Shard, StartRequest, child_id, load};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn new(flows: &FlowTable, limits: &Arc<Limits>, seat: u8, births: &Arc<AtomicU64>) -> Self {
         let births = Arc::clone(births);
-        let birth = move |request: &StartRequest, _: Timestamp| Birth {
+        let birth = move |request: &StartRequest, _: Timestamp| ExecutionSeed {
             id: match &request.parent {
                 Some(parent) => child_id(parent),
                 None => id_of(births.fetch_add(1, Ordering::Relaxed), seat),

@@ -15,7 +15,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::Signal;
 use starbridge_ports::{Append, Refusal};
-use starbridge_runtime::{FlowTable, ShardStep, StartRequest};
+use starbridge_runtime::{FlowTable, PumpResult, StartRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -252,7 +252,7 @@ impl World {
                 return;
             };
             match process.shard.pump(now) {
-                ShardStep::Missing(execution) => match process.load(&execution, &self.store) {
+                PumpResult::Missing(execution) => match process.load(&execution, &self.store) {
                     Ok(true) => {}
                     Ok(false) => process.shard.absent(execution),
                     Err(problem) => {
@@ -260,10 +260,10 @@ impl World {
                         self.findings.problem(problem);
                     }
                 },
-                ShardStep::Decided if process.under_way >= UNDER_WAY => break,
-                ShardStep::Decided => self.send_batch(seat),
-                ShardStep::Idle if !self.carry_out(seat) => break,
-                ShardStep::Idle => {}
+                PumpResult::Decided if process.under_way >= UNDER_WAY => break,
+                PumpResult::Decided => self.send_batch(seat),
+                PumpResult::Idle if !self.carry_out(seat) => break,
+                PumpResult::Idle => {}
             }
             self.carry_out(seat);
         }

@@ -4,7 +4,7 @@ use super::{LoadedFlow, Watch};
 use crate::exit::Exit;
 use crate::output::{Output, fault};
 use starbridge_fdl::graph::Flow;
-use starbridge_node::exported::{export_event, export_head};
+use starbridge_node::export::{export_event, export_head};
 use starbridge_node::local::{Begun, LocalRun};
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -7,7 +7,7 @@ use crate::output::{Output, bad, fault, finish};
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Value};
-use starbridge_node::exported::{export_event, export_head};
+use starbridge_node::export::{export_event, export_head};
 use starbridge_runtime::Outgoing;
 use starbridge_simulator::{Flows, Outcome, Rehearsal, TestFile};
 use std::collections::BTreeMap;

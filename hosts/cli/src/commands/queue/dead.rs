@@ -4,8 +4,8 @@ use crate::client::Client;
 use crate::client::lists::{Most, Paged};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
-use crate::shown::{failure, plain, text};
 use crate::table::time;
+use crate::views::{failure, plain, text};
 use clap::Args;
 use starbridge_fdl::value::{Object, Value};
 
@@ -57,7 +57,7 @@ fn row(task: &Object) -> Vec<String> {
 }
 
 /// Queues them anew, or lists them no longer, a page at a time.
-pub fn bury(client: &Client, action: &str, options: &BuryOptions) -> Result<(), Exit> {
+pub fn discard_dead(client: &Client, action: &str, options: &BuryOptions) -> Result<(), Exit> {
     let output = client.output();
     let wanted = options.tasks.iter().map(|task| wanted(task, output));
     let wanted = wanted.collect::<Result<Vec<Value>, Exit>>()?;

@@ -83,23 +83,25 @@ impl Task {
     }
 
     /// Runs its program. Given up before, the program is killed with all it started.
-    pub async fn run(&self, programs: &CommandConnector) -> Verdict {
+    pub async fn run(&self, programs: &CommandConnector) -> TaskResult {
         match programs.run(&self.request, &self.input).await {
-            Outcome::Result(Value::Object(output)) => Verdict::Done(output),
+            Outcome::Result(Value::Object(output)) => TaskResult::Done(output),
             Outcome::Result(other) => {
                 let cause = format!("what the program printed must be an object, not {}", other.kind());
-                Verdict::failed("FnF.InvalidLocal", cause)
+                TaskResult::failed("FnF.InvalidLocal", cause)
             }
-            Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => Verdict::failed(&error, cause),
+            Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => {
+                TaskResult::failed(&error, cause)
+            }
             // Programs are asked for results alone.
-            Outcome::Accepted { .. } => Verdict::Done(Object::new()),
+            Outcome::Accepted { .. } => TaskResult::Done(Object::new()),
         }
     }
 }
 
 /// What came of a program.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum TaskResult {
     /// Its output.
     Done(Object),
     /// The error it stands for.
@@ -111,7 +113,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl TaskResult {
     /// A failure under the name the server keeps it by.
     pub fn failed(error: &str, cause: String) -> Self {
         let error = outside_name(Origin::Worker, error).into_owned();
@@ -144,7 +146,7 @@ mod tests {
         Task::read(&told, &command).unwrap()
     }
 
-    async fn verdict(input: &str, script: &str) -> Verdict {
+    async fn verdict(input: &str, script: &str) -> TaskResult {
         let told = format!(r#"{{"token": "t-1", "key": "e-1/4", "step": "s", "input": {input}}}"#);
         let folder = tempfile::tempdir().unwrap();
         let programs = CommandConnector::new(CommandSettings::in_folder(folder.path().to_path_buf()));
@@ -167,22 +169,22 @@ mod tests {
     async fn programs_see_their_task_and_no_other_secret() {
         let done = verdict(r#"{"n": 1}"#, r#"printf '{"sent": %s, "token": "%s", "key": "%s", "other": "%s"}' "$(cat)" "$STARBRIDGE_TASK_TOKEN" "$STARBRIDGE_IDEMPOTENCY_KEY" "$STARBRIDGE_TOKEN""#).await;
         let expected = r#"{"sent": {"n": 1}, "token": "t-1", "key": "e-1/4", "other": ""}"#;
-        assert_eq!(done, Verdict::Done(serde_json::from_str(expected).unwrap()));
+        assert_eq!(done, TaskResult::Done(serde_json::from_str(expected).unwrap()));
         let list = verdict("[1, 2]", r#"printf '{"sent": %s}' "$(cat)""#).await;
         assert_eq!(
             list,
-            Verdict::Done(serde_json::from_str(r#"{"sent": [1, 2]}"#).unwrap())
+            TaskResult::Done(serde_json::from_str(r#"{"sent": [1, 2]}"#).unwrap())
         );
     }
 
     #[tokio::test]
     async fn what_is_no_object_is_no_output() {
-        let Verdict::Failed { error, cause } = verdict("{}", "echo '[1]'").await else {
+        let TaskResult::Failed { error, cause } = verdict("{}", "echo '[1]'").await else {
             panic!("a list is taken for an output");
         };
         assert_eq!(error, "Worker.FnF.InvalidLocal");
         assert!(cause.contains("must be an object, not"), "{cause}");
-        let Verdict::Failed { error, cause } = verdict("{}", "echo no disk >&2; exit 3").await else {
+        let TaskResult::Failed { error, cause } = verdict("{}", "echo no disk >&2; exit 3").await else {
             panic!("an exit code is not seen");
         };
         assert_eq!((&*error, &*cause), ("CMD.3", "no disk"));

@@ -8,11 +8,11 @@ use starbridge_fdl::value::Text;
 use starbridge_machine::{EventId, Parent};
 
 /// Gives ids and seeds.
-pub(super) type Births = Box<dyn FnMut(&StartRequest, Timestamp) -> Birth + Send>;
+pub(super) type IdSource = Box<dyn FnMut(&StartRequest, Timestamp) -> ExecutionSeed + Send>;
 
 /// What the outside gives a new execution.
 #[derive(Clone, Debug)]
-pub struct Birth {
+pub struct ExecutionSeed {
     /// Its id, unlike any other. That of a child must follow from its parent's call, so that a call sent again starts the
     /// same child ([`child_id`]).
     pub id: Text,

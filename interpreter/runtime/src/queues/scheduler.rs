@@ -1,14 +1,14 @@
 //! All queues together: who asks for tasks, who gets which.
 
+use super::fair_queue::FairQueue;
 use super::holding::{End, Holding, Phase};
 use super::queue::Queue;
-use super::rounds::Rounds;
 use super::settings::QueueSettings;
 use super::waiting::PAGE;
 use super::{TaskKey, Ticks};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{Depth, Lease, QueuedTask};
+use starbridge_ports::{Depth, QueuedTask, TaskLease};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const TOLD_BYTES: usize = 4 << 20;
 
 /// A worker asks for tasks.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct PollRequest {
     /// Its number; larger than those before.
     pub id: u64,
     /// Who.
@@ -41,12 +41,12 @@ pub struct Grant {
     /// The number of its order.
     pub order: u64,
     /// The tasks, and the leases they are given under.
-    pub tasks: Vec<(QueuedTask, Lease)>,
+    pub tasks: Vec<(QueuedTask, TaskLease)>,
 }
 
 /// What an execution is to be told of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TaskExpiry {
     /// Its worker fell silent.
     LeaseEnded {
         /// The task.
@@ -63,13 +63,13 @@ pub enum Verdict {
 
 /// What is to be done now.
 #[derive(Debug, Default)]
-pub struct Pumped {
+pub struct PollOutcome {
     /// Who gets what.
     pub grants: Vec<Grant>,
     /// Orders that waited in vain, or of somebody who has gone.
     pub empty: Vec<u64>,
     /// What executions are to be told.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<TaskExpiry>,
     /// Queues of which the store is to be asked for so many tasks: [`Queues::refill`].
     pub short: Vec<(Text, usize)>,
 }
@@ -77,13 +77,13 @@ pub struct Pumped {
 /// The queues of a node.
 #[derive(Debug, Default)]
 pub struct Queues {
-    rounds: Arc<Rounds>,
+    rounds: Arc<FairQueue>,
     queues: BTreeMap<Text, Queue>,
     /// Those that have a rate.
     rated: BTreeSet<Text>,
     holding: Holding,
     /// Who waits, the longest ago first.
-    orders: BTreeMap<u64, Order>,
+    orders: BTreeMap<u64, PollRequest>,
     /// Until when each does.
     patience: BTreeSet<(Ticks, u64)>,
     /// The same by queue.
@@ -98,7 +98,7 @@ pub struct Queues {
 
 impl Queues {
     /// No tasks yet.
-    pub fn new(rounds: Arc<Rounds>) -> Self {
+    pub fn new(rounds: Arc<FairQueue>) -> Self {
         Self {
             rounds,
             ..Self::default()
@@ -107,7 +107,7 @@ impl Queues {
 
     /// Goes on where a store is. Who had a task keeps it for a whole lease and a whole timeout: nobody knows when it was last
     /// heard of, and the wall's clock may have jumped, so that both end rather late than early.
-    pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, Lease)>, now: Ticks) {
+    pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, TaskLease)>, now: Ticks) {
         self.rounds.resume(depths);
         for depth in depths {
             self.queue(&depth.queue).waiting.resume(depth.waiting);
@@ -188,7 +188,7 @@ impl Queues {
     }
 
     /// A worker asks for tasks; the next [`Queues::pump`] answers if it can.
-    pub fn order(&mut self, order: Order) {
+    pub fn order(&mut self, order: PollRequest) {
         for queue in &order.queues {
             self.waiting_for.entry(queue.clone()).or_default().insert(order.id);
             self.stirred.insert(queue.clone());
@@ -226,7 +226,7 @@ impl Queues {
 
     /// Who was answered had gone before it could hear of this task. Answers whether the task is still under that lease: then
     /// it is to be given back, once that is durable.
-    pub fn unconfirm(&mut self, task: &QueuedTask, lease: &Lease) -> bool {
+    pub fn unconfirm(&mut self, task: &QueuedTask, lease: &TaskLease) -> bool {
         self.holding.unbegin(task, lease)
     }
 
@@ -271,13 +271,13 @@ impl Queues {
 
     /// Gives tasks to those who wait, and sees what has ended. `time` is the wall's; `there` says whether who made an order
     /// is still there.
-    pub fn pump(&mut self, now: Ticks, time: Timestamp, there: &dyn Fn(u64) -> bool) -> Pumped {
-        let mut done = Pumped::default();
+    pub fn pump(&mut self, now: Ticks, time: Timestamp, there: &dyn Fn(u64) -> bool) -> PollOutcome {
+        let mut done = PollOutcome::default();
         for (key, end) in self.holding.ended(now) {
             let redeliver = self.redeliver_of(&key);
             done.verdicts.push(match end {
-                End::Lease => Verdict::LeaseEnded { key, redeliver },
-                End::Timeout => Verdict::TimedOut { key },
+                End::TaskLease => TaskExpiry::LeaseEnded { key, redeliver },
+                End::Timeout => TaskExpiry::TimedOut { key },
             });
         }
         self.end_waits(time, &mut done);
@@ -293,7 +293,7 @@ impl Queues {
     }
 
     /// Who has waited long enough is told that there is nothing, unless the store is still to be asked.
-    fn end_patience(&mut self, now: Ticks, done: &mut Pumped) {
+    fn end_patience(&mut self, now: Ticks, done: &mut PollOutcome) {
         let late = self.patience.iter().take_while(|(until, _)| *until <= now);
         let asked = |id: &u64| {
             let order = self.orders.get(id);
@@ -308,13 +308,13 @@ impl Queues {
     }
 
     /// Tasks that have waited too long are given to nobody any more.
-    fn end_waits(&mut self, time: Timestamp, done: &mut Pumped) {
+    fn end_waits(&mut self, time: Timestamp, done: &mut PollOutcome) {
         while let Some((_, key)) = self.overdue.first().filter(|(until, _)| *until <= time).cloned() {
             if let Some(queue) = self.forget_overdue(&key) {
                 self.queue(&queue).waiting.leave(&key);
                 self.forget_if_over(&queue);
                 self.holding.overdue(&queue, &key);
-                done.verdicts.push(Verdict::TimedOut { key });
+                done.verdicts.push(TaskExpiry::TimedOut { key });
             }
         }
     }
@@ -339,7 +339,13 @@ impl Queues {
     }
 
     /// Serves those who wait for a queue, the longest waiting first, until it has nothing more to give.
-    fn serve(&mut self, name: &Text, (now, time): (Ticks, Timestamp), there: &dyn Fn(u64) -> bool, done: &mut Pumped) {
+    fn serve(
+        &mut self,
+        name: &Text,
+        (now, time): (Ticks, Timestamp),
+        there: &dyn Fn(u64) -> bool,
+        done: &mut PollOutcome,
+    ) {
         loop {
             let first = self.waiting_for.get(name).and_then(BTreeSet::first).copied();
             let (Some(first), Some(queue)) = (first, self.queues.get(name)) else {
@@ -373,7 +379,7 @@ impl Queues {
         }
     }
 
-    fn take(&mut self, order: &Order, now: Ticks, time: Timestamp) -> Vec<(QueuedTask, Lease)> {
+    fn take(&mut self, order: &PollRequest, now: Ticks, time: Timestamp) -> Vec<(QueuedTask, TaskLease)> {
         let mut taken = Vec::new();
         let mut bytes = 0;
         for name in &order.queues {
@@ -397,7 +403,7 @@ impl Queues {
                     self.overdue.remove(&(until, key));
                 }
                 let asked = task.heartbeat_ms.unwrap_or(LEASE_MS);
-                let lease = Lease {
+                let lease = TaskLease {
                     worker: order.worker.clone(),
                     held: time,
                     millis: order.lease_ms.map_or(asked, |wanted| wanted.min(asked)),
@@ -486,8 +492,8 @@ mod tests {
         }
     }
 
-    fn order(id: u64, queues: &[&str]) -> Order {
-        Order {
+    fn order(id: u64, queues: &[&str]) -> PollRequest {
+        PollRequest {
             id,
             worker: Text::from(format!("w{id}")),
             queues: queues.iter().map(|name| Text::from(*name)).collect(),
@@ -497,7 +503,7 @@ mod tests {
         }
     }
 
-    fn pump(queues: &mut Queues, there: &dyn Fn(u64) -> bool) -> Pumped {
+    fn pump(queues: &mut Queues, there: &dyn Fn(u64) -> bool) -> PollOutcome {
         queues.pump(0, Timestamp::default(), there)
     }
 

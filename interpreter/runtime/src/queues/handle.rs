@@ -15,14 +15,14 @@ pub(super) type Holders = Arc<Mutex<HashMap<TaskKey, (Text, Timestamp)>>>;
 
 /// The way to the queues.
 #[derive(Clone, Debug)]
-pub struct QueueDoor {
+pub struct QueueHandle {
     commands: mpsc::UnboundedSender<QueueCommand>,
     pub(super) holders: Holders,
     /// Orders that were made.
     orders: Arc<AtomicU64>,
 }
 
-impl QueueDoor {
+impl QueueHandle {
     /// A door, and what comes in by it.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<QueueCommand>) {
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -63,7 +63,7 @@ impl QueueDoor {
 /// meanwhile goes to others, as if it had never been given.
 #[derive(Debug)]
 pub struct QueuePoll {
-    door: QueueDoor,
+    door: QueueHandle,
     order: u64,
     answer: oneshot::Receiver<Vec<HeldTask>>,
     over: bool,
@@ -95,7 +95,7 @@ impl Drop for QueuePoll {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_ports::{Lease, QueuedTask};
+    use starbridge_ports::{QueuedTask, TaskLease};
     use std::time::Duration;
 
     fn request() -> HoldRequest {
@@ -111,7 +111,7 @@ mod tests {
     fn held() -> HeldTask {
         HeldTask {
             task: QueuedTask::default(),
-            lease: Lease {
+            lease: TaskLease {
                 worker: Text::from("w"),
                 held: Timestamp::default(),
                 millis: 1,
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_goes_says_so() {
-        let (door, mut inbox) = QueueDoor::new();
+        let (door, mut inbox) = QueueHandle::new();
         let mut polls: Vec<QueuePoll> = (0..3).map(|_| door.hold(request())).collect();
         let mut replies = Vec::new();
         for number in 0..3 {

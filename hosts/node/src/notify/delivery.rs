@@ -1,6 +1,6 @@
 //! How a notice reaches a target: as a call of that target's connector.
 
-use super::{Notice, NotifyWorld, Target, signature};
+use super::{Notice, NotifierDeps, Target, signature};
 use starbridge_fdl::graph::Pattern;
 use starbridge_fdl::value::{Object, Value};
 use starbridge_ports::{Keys, Outcome, Request, Via};
@@ -22,7 +22,7 @@ pub(super) struct Untold {
 
 /// Tells a target, in that time.
 pub(super) async fn carry(
-    world: &NotifyWorld,
+    world: &NotifierDeps,
     target: &Target,
     notice: &Notice,
     failures: u32,
@@ -59,7 +59,7 @@ pub(super) async fn carry(
 
 /// The call; the name of a secret that is not there otherwise.
 fn request(
-    world: &NotifyWorld,
+    world: &NotifierDeps,
     target: &Target,
     notice: &Notice,
     failures: u32,

@@ -1,6 +1,6 @@
 //! What a worker says: of each task only where that is wanted, of what was lost always.
 
-use super::task::Verdict;
+use super::task::TaskResult;
 use crate::client::Problem;
 use crate::output::Output;
 use starbridge_node::escaping::escaped;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const CAUSE: usize = 200;
 
 /// The voice of a worker.
-pub struct Voice {
+pub struct Reporter {
     output: Output,
     verbose: bool,
     server: String,
@@ -18,7 +18,7 @@ pub struct Voice {
     there: bool,
 }
 
-impl Voice {
+impl Reporter {
     /// A voice; `verbose` says every task's start and end.
     pub fn new(output: Output, verbose: bool, server: &str) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl Voice {
     }
 
     /// A program ended.
-    pub fn ended(&self, label: &str, verdict: &Verdict, took: Duration) {
+    pub fn ended(&self, label: &str, verdict: &TaskResult, took: Duration) {
         if !self.verbose {
             return;
         }
         let took = format!("in {:.1} s", took.as_secs_f64());
         match verdict {
-            Verdict::Done(_) => self.note(&format!("{label}: done {took}")),
-            Verdict::Failed { error, cause } => {
+            TaskResult::Done(_) => self.note(&format!("{label}: done {took}")),
+            TaskResult::Failed { error, cause } => {
                 let cause: String = cause.chars().take(CAUSE).collect();
                 let cause = cause.replace(['\n', '\r'], " ");
                 self.note(&format!("{label}: failed {took}: {error}: {cause}"));

@@ -2,7 +2,7 @@
 
 use super::chunks::Chunk;
 use super::places::{NoPlace, Place};
-use super::watching::{Edge, Watch};
+use super::watchers::{Edge, Watch};
 use super::{LookError, Looked, Node};
 use crate::large;
 use axum::body::Bytes;

@@ -4,8 +4,8 @@ use super::{Node, NotTaken};
 use crate::flow_loading;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Text;
-use starbridge_ports::{History, Leases, StoreError};
-use starbridge_runtime::{Command, Reply, Resting};
+use starbridge_ports::{ExecutionLeases, History, StoreError};
+use starbridge_runtime::{Command, Reply, SuspendedExecution};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 #[derive(Clone)]
 pub struct Visit {
     /// Who gives them.
-    pub leases: Arc<dyn Leases>,
+    pub leases: Arc<dyn ExecutionLeases>,
     /// Where histories are appended and taken from: what gives executions, or what stands before it.
     pub history: Arc<dyn History>,
 }
@@ -38,7 +38,7 @@ impl Node {
 
     /// Waits until nothing is left to do here for now, at most until that time, and gives executions back; timers due within
     /// `linger` are waited for. Answers what was given back, and when each is to be gone on with. For nodes with one owner.
-    pub async fn rest(&self, until: Timestamp, linger: Duration) -> Result<Vec<Resting>, NotTaken> {
+    pub async fn rest(&self, until: Timestamp, linger: Duration) -> Result<Vec<SuspendedExecution>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let linger = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
         self.owners.anyone(Command::Rest { until, linger, reply })?;

@@ -3,9 +3,9 @@
 use super::Options;
 use super::held::{Entry, Held, Over, Stage};
 use super::outbox::{NextTry, Outbox, Report};
-use super::said::{Voice, words};
+use super::reporter::{Reporter, words};
 use super::signals::Signals;
-use super::task::{Task, Verdict};
+use super::task::{Task, TaskResult};
 use crate::client::{Answer, Client, Problem, Remote};
 use crate::exit::Exit;
 use starbridge_fdl::value::{Object, Value};
@@ -55,17 +55,17 @@ struct Leaving {
 }
 
 /// A worker at work.
-pub struct Shift<'a> {
+pub struct WorkerLoop<'a> {
     options: &'a Options,
     client: &'a Client,
     remote: Remote,
     worker: String,
     connector: Arc<CommandConnector>,
-    voice: Voice,
+    voice: Reporter,
     signals: Signals,
     held: Held,
     outbox: Outbox,
-    programs: JoinSet<(String, Verdict)>,
+    programs: JoinSet<(String, TaskResult)>,
     under_way: JoinSet<Answered>,
     holding: Option<AbortHandle>,
     reporting: bool,
@@ -77,14 +77,14 @@ pub struct Shift<'a> {
     leaving: Option<Leaving>,
 }
 
-impl<'a> Shift<'a> {
+impl<'a> WorkerLoop<'a> {
     /// A worker that has nothing to do yet.
     pub fn new(options: &'a Options, client: &'a Client, connector: CommandConnector) -> Result<Self, Exit> {
         let output = client.output();
         let remote = client.remote().clone();
         let verbose = options.verbose || output.is_live();
         Ok(Self {
-            voice: Voice::new(output, verbose, remote.address()),
+            voice: Reporter::new(output, verbose, remote.address()),
             signals: Signals::new(output)?,
             worker: options.worker(),
             connector: Arc::new(connector),
@@ -356,7 +356,7 @@ impl<'a> Shift<'a> {
         }));
     }
 
-    fn take_end(&mut self, ended: Result<(String, Verdict), JoinError>) {
+    fn take_end(&mut self, ended: Result<(String, TaskResult), JoinError>) {
         let (token, verdict) = match ended {
             Ok(ended) => ended,
             Err(stopped) => return resume(stopped),
@@ -483,7 +483,7 @@ impl<'a> Shift<'a> {
         }
         for mut report in reports {
             let cause = "what the program printed is more than the server takes";
-            let verdict = Verdict::failed("FnF.PayloadTooLarge", cause.to_owned());
+            let verdict = TaskResult::failed("FnF.PayloadTooLarge", cause.to_owned());
             report.body = verdict.report(&report.token);
             self.outbox.put(report);
         }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The rounds of all queues, shared by those who put tasks in and those who take them out.
 #[derive(Debug, Default)]
-pub struct Rounds {
+pub struct FairQueue {
     lanes: Mutex<BTreeMap<(Text, u8), Lane>>,
 }
 
@@ -29,7 +29,7 @@ struct Lane {
 /// Executions remembered before any is dropped.
 const REMEMBERED: usize = 10_000;
 
-impl Rounds {
+impl FairQueue {
     /// Goes on where the queues of a store are.
     pub fn resume(&self, depths: &[Depth]) {
         for depth in depths {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn one_task_does_not_wait_for_many() {
-        let rounds = Rounds::default();
+        let rounds = FairQueue::default();
         let (queue, many, few) = (Text::from("q"), Text::from("many"), Text::from("few"));
         let given: Vec<u64> = (0..5).map(|_| rounds.give(&queue, 5, &many)).collect();
         assert_eq!(given, [0, 1, 2, 3, 4]);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn who_has_waited_is_not_overtaken_after_a_restart() {
-        let rounds = Rounds::default();
+        let rounds = FairQueue::default();
         let queue = Text::from("q");
         rounds.resume(&[Depth {
             queue: queue.clone(),
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn those_that_have_had_their_turn_are_forgotten() {
-        let rounds = Rounds::default();
+        let rounds = FairQueue::default();
         let queue = Text::from("q");
         for number in 0..3 * REMEMBERED {
             rounds.give(&queue, 5, &Text::from(format!("e{number}")));

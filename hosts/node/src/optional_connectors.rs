@@ -9,9 +9,9 @@ type Make = Arc<dyn Fn() -> Arc<dyn Connector> + Send + Sync>;
 /// How connectors are made, by the word before the colon of what they can call. What a connector opens lives on the runtime
 /// it is used on, so each runtime gets its own.
 #[derive(Clone, Default)]
-pub struct Further(Vec<(&'static str, Make)>, Vec<(&'static str, &'static str)>);
+pub struct OptionalConnectors(Vec<(&'static str, Make)>, Vec<(&'static str, &'static str)>);
 
-impl Further {
+impl OptionalConnectors {
     /// Adds one, by how it is made.
     pub fn add(&mut self, scheme: &'static str, make: impl Fn() -> Arc<dyn Connector> + Send + Sync + 'static) {
         self.0.push((scheme, Arc::new(make)));

@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// as it had.
 pub(super) const CHECKPOINT_EVENTS: u64 = 256;
 
-pub(super) struct Live {
+pub(super) struct LoadedExecution {
     pub(super) flow: Arc<Flow>,
     pub(super) state: State,
     pub(super) wakeup: Option<Timestamp>,
     pub(super) origin: Origin,
     /// What the store has been told of where it stands.
-    pub(super) kept: Option<Standing>,
+    pub(super) kept: Option<StoredStatus>,
     /// Appends that are not durable yet.
     pub(super) unsettled: u32,
     /// Whether calls to queues go into them.
@@ -40,7 +40,7 @@ pub(super) struct Live {
 
 /// Where an execution stands, as far as a store keeps it apart from the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct StoredStatus {
     /// Its status.
     pub(super) status: Status,
     /// Whether it has something to do or a call is out.
@@ -63,7 +63,7 @@ pub(super) struct Origin {
     pub(super) awaited: bool,
 }
 
-impl Live {
+impl LoadedExecution {
     pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Self {
         let expects = |kind: &StepKind| matches!(kind, StepKind::Task(task) if task.heartbeat.is_some());
         Self {
@@ -86,7 +86,7 @@ impl Live {
     }
 
     /// Where it stands now. Heartbeats are known only in memory, so who waits for one stays awake.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> StoredStatus {
         let status = self.state.status();
         let expects = |call| {
             let call = self.state.call_to_send(&self.flow, call);
@@ -94,7 +94,7 @@ impl Live {
         };
         let awake = !status.is_ended()
             && !(self.state.is_asleep(self.queues) && !(self.heartbeats && self.state.calls_in_flight().any(expects)));
-        Standing {
+        StoredStatus {
             status,
             awake,
             wake_at: self.state.next_wakeup().filter(|_| !awake && !status.is_ended()),
@@ -107,7 +107,7 @@ impl Live {
     }
 
     /// What the store keeps of it apart from the history.
-    pub(super) fn record(&self, standing: Standing) -> Record {
+    pub(super) fn record(&self, standing: StoredStatus) -> Record {
         let Some(started) = self.state.started() else {
             return Record::default();
         };

@@ -1,7 +1,7 @@
 //! One target's loop: takes what is due, tells it, a bounded number at once.
 
-use super::carrier::{Untold, carry};
-use super::{Due, Notice, NotifierSettings, NotifyWorld, Pending, Target, backoff};
+use super::delivery::{Untold, carry};
+use super::{Due, Notice, NotifierDeps, NotifierSettings, Pending, Target, backoff};
 use starbridge_fdl::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::collections::BTreeMap;
@@ -26,9 +26,9 @@ pub struct Told {
 }
 
 /// A target, and what it takes to tell it.
-pub(super) struct Outlet {
+pub(super) struct TargetWorker {
     pub target: Target,
-    pub world: NotifyWorld,
+    pub world: NotifierDeps,
     pub settings: NotifierSettings,
     pub told: Told,
     /// Tries that failed one after the other, up to now.
@@ -46,7 +46,7 @@ const SLOWEST: Duration = Duration::from_secs(1);
 /// How a try ended.
 type Tried = Result<(), Untold>;
 
-impl Outlet {
+impl TargetWorker {
     /// Tells until it is dropped. What is out then is told again at the next start.
     pub(super) async fn run(self: Arc<Self>) {
         let mut out = JoinSet::new();

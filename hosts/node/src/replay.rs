@@ -1,6 +1,6 @@
 //! Replaying histories: the recorded signals are fed back, and what comes is compared with what was recorded.
 
-use crate::exported::ExportedHistory;
+use crate::export::ExportedHistory;
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
 use starbridge_fdl::value::{Object, Text, Value};

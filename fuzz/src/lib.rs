@@ -2,3 +2,5 @@
 
 #[path = "../../tests/src/fuzzing.rs"]
 pub mod fuzzing;
+#[path = "../../tests/src/outstanding.rs"]
+pub mod outstanding;

@@ -68,7 +68,7 @@ pub(super) const TRIES: &[Try] = &[
             Box::pin(evaluates(ground, json!([step]), json!({"s": "x".repeat(200_000)})))
         },
     ),
-    Try::quick(
+    Try::slow(
         "evaluation/templates",
         "1,000 templates with 3 times a text of 200 KB each",
         BOUND,

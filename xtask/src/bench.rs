@@ -24,7 +24,7 @@ pub fn command(arguments: &[&str]) -> Result<bool, String> {
             ));
         }
     };
-    let mut stages = Run::new(true);
+    let mut stages = Run::new(true, &[]);
     for (package, folder) in PACKAGES {
         if process::root().join(folder).join("benches").is_dir() {
             stages.stage(package, |_| {

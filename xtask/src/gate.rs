@@ -10,9 +10,9 @@ use crate::tools;
 /// Seconds of fuzzing for each target.
 const FUZZING: u64 = 15;
 
-/// Runs it all and tells whether all is well.
-pub fn run(keep_going: bool) -> bool {
-    let mut stages = Run::new(keep_going);
+/// Runs it all, or only the stages named, and tells whether all is well.
+pub fn run(keep_going: bool, only: &[&str]) -> bool {
+    let mut stages = Run::new(keep_going, only);
     stages.stage("formatting", |_| formatting());
     stages.stage("clippy", |_| clippy());
     stages.stage("tests", |tally| tests(keep_going, tally));
@@ -27,7 +27,11 @@ pub fn run(keep_going: bool) -> bool {
     }
     let well = stages.finish();
     let Tally { passed, failed } = stages.tally();
-    println!("{passed} passed, {failed} failed");
+    let skipped = stages.skipped();
+    match skipped.is_empty() {
+        true => println!("{passed} passed, {failed} failed"),
+        false => println!("{passed} passed, {failed} failed, skipped: {}", skipped.join(", ")),
+    }
     well
 }
 

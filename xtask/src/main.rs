@@ -15,7 +15,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [--keep-going]               everything that is checked: stops at the first stage that fails, or goes on
+  test [--keep-going] [--only STAGE]…
+                                    everything that is checked, or these stages: stops at the first that fails, or goes on
   fuzz [TARGET]… [--seconds N]      fuzzes these targets, or all, for 60 or N seconds each
   bench [-- ARGUMENT…]              all benchmarks; the arguments go to each (`--quick`)
   lambda [--arm64] [--s3]           the package of the function of AWS Lambda: deploy/bootstrap.zip
@@ -65,11 +66,16 @@ fn main() -> ExitCode {
 }
 
 fn test(arguments: &[&str]) -> Result<bool, String> {
-    match arguments {
-        [] => Ok(gate::run(false)),
-        ["--keep-going"] => Ok(gate::run(true)),
-        [other, ..] => Err(format!("`test` has no argument `{other}`")),
+    let (mut keep_going, mut only) = (false, Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match *argument {
+            "--keep-going" => keep_going = true,
+            "--only" => only.push(*arguments.next().ok_or("`--only` wants the name of a stage")?),
+            other => return Err(format!("`test` has no argument `{other}`")),
+        }
     }
+    Ok(gate::run(keep_going, &only))
 }
 
 /// Writes the generated files; the test that checks that they are fresh does it.

@@ -57,16 +57,19 @@ impl Tally {
 #[derive(Debug)]
 pub struct Run {
     keep_going: bool,
+    only: Vec<String>,
     begun: Instant,
     stages: Vec<(&'static str, Duration, Outcome)>,
     tally: Tally,
 }
 
 impl Run {
-    /// None yet. With `keep_going` a stage that fails does not keep the next ones from being run.
-    pub fn new(keep_going: bool) -> Self {
+    /// None yet. With `keep_going` a stage that fails does not keep the next ones from being run. With names in `only` no others
+    /// are run.
+    pub fn new(keep_going: bool, only: &[&str]) -> Self {
         Self {
             keep_going,
+            only: only.iter().map(|&name| name.to_owned()).collect(),
             begun: Instant::now(),
             stages: Vec::new(),
             tally: Tally::default(),
@@ -75,7 +78,8 @@ impl Run {
 
     /// Runs a stage, unless one before it failed.
     pub fn stage(&mut self, name: &'static str, work: impl FnOnce(&mut Tally) -> Outcome) {
-        if self.failed() && !self.keep_going {
+        let is_wanted = self.only.is_empty() || self.only.iter().any(|wanted| wanted == name);
+        if !is_wanted || self.failed() && !self.keep_going {
             return;
         }
         println!("\n== {name}");
@@ -102,8 +106,21 @@ impl Run {
         self.tally
     }
 
+    /// The names of stages that were skipped.
+    pub fn skipped(&self) -> Vec<&'static str> {
+        let stages = self.stages.iter();
+        stages
+            .filter(|(_, _, outcome)| matches!(outcome, Outcome::Skipped(_)))
+            .map(|(name, _, _)| *name)
+            .collect()
+    }
+
     /// Prints what came of it all, with the total time, and tells whether it was well.
     pub fn finish(&self) -> bool {
+        if self.stages.is_empty() {
+            println!("no stage is called `{}`", self.only.join("` or `"));
+            return false;
+        }
         println!();
         for (name, took, outcome) in &self.stages {
             println!("{}", summary(name, *took, outcome));
@@ -156,7 +173,7 @@ mod tests {
     #[test]
     fn a_stage_that_fails_stops_the_run_unless_it_keeps_going() {
         for (keep_going, expected) in [(false, 2), (true, 3)] {
-            let mut run = Run::new(keep_going);
+            let mut run = Run::new(keep_going, &[]);
             run.stage("a", |_| Outcome::Skipped("not here".to_owned()));
             run.stage("b", |_| Outcome::Failed("broken".to_owned()));
             run.stage("c", |tally| {

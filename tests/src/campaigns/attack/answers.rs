@@ -42,7 +42,7 @@ pub(super) const TRIES: &[Try] = &[
         OTHERS,
         |ground| Box::pin(numbers(ground, Asked::All)),
     ),
-    Try::quick(
+    Try::slow(
         "answers/untaken",
         "120 ask for 3 MB each and take 64 bytes every 2 s",
         "memory grows by less than 340 MB, small requests within 1 s, all closed within 15 s",

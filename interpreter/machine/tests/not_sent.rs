@@ -1,12 +1,13 @@
 //! Whether a failed task is undone is said by a member of the event, never by the name of the error.
 
+mod set_up;
+
 use starbridge_fdl::graph::Flow;
 use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
 use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_fdl::value::Value;
 use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
-use starbridge_machine::{CancelReason, Event, EventId, Signal, Started, State, Status};
+use starbridge_machine::{CancelReason, Event, EventId, Signal, State, Status};
 use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
@@ -20,26 +21,15 @@ struct Run {
 
 impl Run {
     fn new(more: &str) -> Self {
-        let text = format!(
-            r#"{{"version": "v1", "type": "flow", "steps": [{{"type": "task", "name": "t", "resourceArn": "http://x/",
-               "rollback": {{"resourceArn": "http://x/undo"}} {more}}}]}}"#
+        let step = format!(
+            r#"{{"type": "task", "name": "t", "resourceArn": "http://x/",
+               "rollback": {{"resourceArn": "http://x/undo"}} {more}}}"#
         );
-        let checked = starbridge_fdl::check(&Source::new("flow.json", text), &Limits::default());
-        let flow = checked.flow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
-        let state = State::new("e", Arc::new(Limits::default()));
-        let mut run = Self { flow, state };
-        run.give(Signal::Start(Box::new(Started {
-            flow: "f".into(),
-            version: 1,
-            definition_hash: "".into(),
-            machine: 0,
-            name: "n".into(),
-            input: Object::new(),
-            seed: 1,
-            labels: None,
-            parent: None,
-            tokens: Vec::new(),
-        })));
+        let mut run = Self {
+            flow: set_up::flow(&step),
+            state: State::new("e", Arc::new(Limits::default())),
+        };
+        run.give(set_up::start());
         run
     }
 

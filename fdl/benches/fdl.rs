@@ -5,8 +5,8 @@
 mod figures;
 
 use figures::{Figures, Unit};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Source, parse_within};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::{Source, parse_within};
 use std::fmt::Write;
 
 /// A definition of so many steps of mixed types, each mapping its data.
@@ -103,7 +103,7 @@ fn main() {
         Unit::Millis,
         None,
         || (),
-        |()| serde_json::from_str::<starbridge_fdl::value::Value>(&text),
+        |()| serde_json::from_str::<starbridge_flow::value::Value>(&text),
     );
     figures.print();
 }

@@ -8,15 +8,9 @@
 )]
 
 pub mod check;
-pub mod diagnostics;
 pub mod expression;
-pub mod fnv;
-pub mod graph;
-pub mod hex;
-pub mod limits;
-mod span;
-pub mod syntax;
-pub mod time;
-pub mod value;
+
+// What every language shares keeps its names inside of this one.
+use starbridge_flow::{diagnostics, graph, hex, limits, params, path, quoted, syntax, time, value};
 
 pub use check::{Answers, Checked, check, check_where};

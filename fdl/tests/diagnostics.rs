@@ -7,10 +7,10 @@
     reason = "a test reads its data, and writes it anew when told to"
 )]
 
-use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Severity};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
 use starbridge_fdl::{check, check_where};
+use starbridge_flow::diagnostics::{Code, Diagnostic, Fix, Severity};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -401,7 +401,7 @@ fn the_schema_for_editors_agrees() {
         .with_draft(jsonschema::Draft::Draft202012)
         .build(&schema)
         .unwrap();
-    let value = |source: &Source| starbridge_fdl::syntax::parse(source).root.map(|root| root.to_value());
+    let value = |source: &Source| starbridge_flow::syntax::parse(source).root.map(|root| root.to_value());
     let mut wrong = String::new();
     let mut good: Vec<(String, Source)> = conformance_flows()
         .into_iter()

@@ -5,10 +5,10 @@ pub mod operated;
 
 use crate::data;
 use crate::outstanding::Outstanding;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
+use starbridge_flow::value::Text;
 use starbridge_machine::{Event, State, history};
 use starbridge_simulator::{
     Case, Crash, FlowSource, Flows, Interruption, Moment, Outcome, Rehearsal, TestFile, compare,

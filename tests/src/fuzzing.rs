@@ -2,13 +2,14 @@
 //! corpora call the same functions; each panics where a promise is broken.
 
 use crate::outstanding::Outstanding;
-use starbridge_fdl::diagnostics::{Code, Diagnostic, Severity};
-use starbridge_fdl::expression::{Condition, Path, Query, Template};
-use starbridge_fdl::graph::{Budget, Context, Exhausted, Flow, Guard, Root, Scope};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Node, Source, Span, parse};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_fdl::expression::{Condition, Template};
+use starbridge_flow::diagnostics::{Code, Diagnostic, Severity};
+use starbridge_flow::graph::{Budget, Context, Exhausted, Flow, Guard, Root, Scope};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::path::{Path, Query};
+use starbridge_flow::syntax::{Node, Source, Span, parse};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
 use starbridge_machine::{Event, EventId, Signal, Started, State};
 use std::sync::{Arc, LazyLock};

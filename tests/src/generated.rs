@@ -1,6 +1,6 @@
 //! Files that are made from the code.
 
-use starbridge_fdl::diagnostics::Code;
+use starbridge_flow::diagnostics::Code;
 
 /// Each generated file: its path from the root, and its text.
 pub fn files() -> Vec<(String, String)> {

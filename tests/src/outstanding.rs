@@ -1,7 +1,7 @@
 //! What a state asks of whoever runs it, in the words the runtime uses.
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{CallToSend, EventId, State, Timer};
 
 /// Everything that is outstanding.

@@ -6,7 +6,7 @@ mod notices;
 mod queueing;
 pub mod random;
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, Record, Refusal, Store, Turn};
 

@@ -1,11 +1,11 @@
 //! Executions that can't be gone on with: they are set aside, and the others go on.
 
 use starbridge_fdl::check;
-use starbridge_fdl::graph::{Fault, Flow, FlowParts, Leave, Output, Program, Scope};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Format, Source};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Fault, Flow, FlowParts, Leave, Output, Program, Scope};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::{Format, Source};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{Signal, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_node::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};

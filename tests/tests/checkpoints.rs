@@ -2,10 +2,10 @@
 //!
 //! `UPDATE=1` writes the files that are missing. One that is there never changes: another form has another number.
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
+use starbridge_flow::value::Value;
 use starbridge_machine::State;
 use starbridge_machine::history::read_event;
 use starbridge_tests::data;

@@ -1,7 +1,7 @@
 //! The examples: their flows are without fault, their tests pass, their folders are whole.
 
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
 use starbridge_simulator::{Rehearsal, TestFile, compare};
 use starbridge_tests::{conformance, data};
 use std::path::PathBuf;

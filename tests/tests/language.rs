@@ -7,9 +7,9 @@
 mod snippets;
 
 use snippets::{Fence, Page};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
-use starbridge_fdl::value::Value;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
+use starbridge_flow::value::Value;
 use starbridge_machine::history;
 use starbridge_simulator::{Outcome, Rehearsal, TestFile, compare};
 use starbridge_tests::{conformance, data};
@@ -300,7 +300,7 @@ fn every_code_named_is_one() {
     for page in pages("language") {
         for (at, _) in page.text.match_indices("FDL0") {
             let code: String = page.text[at..].chars().take(7).collect();
-            let known = starbridge_fdl::diagnostics::Code::parse(&code).is_some();
+            let known = starbridge_flow::diagnostics::Code::parse(&code).is_some();
             assert!(known, "{}: {code}", page.path.display());
         }
     }

@@ -1,7 +1,7 @@
 //! The JSON Schemas of test files and exported histories say what there is.
 
 use serde_json::Value;
-use starbridge_fdl::limits::Limits;
+use starbridge_flow::limits::Limits;
 use starbridge_node::export::{export_event, export_head};
 use starbridge_simulator::{Rehearsal, TestFile};
 use starbridge_tests::conformance::{self, operated};

@@ -34,8 +34,8 @@ pub use supervisor::supervise;
 
 use fence::Folder;
 use program::Program;
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 
 /// Runs local programs.

@@ -1,8 +1,8 @@
 //! What a program printed and how it ended becomes an outcome.
 
 use crate::task::End;
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Origin, Outcome, outside_name};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! `serviceParams` as programs understand them.
 
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names};
 
 /// What `serviceParams` say about a run.

@@ -7,7 +7,7 @@ use crate::params;
 use crate::running::Running;
 use crate::streams::{Reading, TooMuch};
 use crate::task::{End, Task};
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_ports::{CallMetadata, Outcome, Request};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

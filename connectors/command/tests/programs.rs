@@ -1,8 +1,8 @@
 //! Programs that every machine has, run and given up.
 
 use starbridge_connector_command::{CommandConnector, CommandSettings, Programs, Supervisor};
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
 use std::path::Path;
 use tempfile::TempDir;
@@ -191,7 +191,7 @@ async fn programs_and_folders_are_relative_to_the_flow() {
         let params = Value::from(
             [("cwd".into(), cwd.into())]
                 .into_iter()
-                .collect::<starbridge_fdl::value::Object>(),
+                .collect::<starbridge_flow::value::Object>(),
         );
         let (error, cause) = failure(run(folder.path(), request("cmd:cat", Some(params))).await);
         assert_eq!(error, "FnF.NoSuchResource", "{cwd}");

@@ -3,7 +3,7 @@
 use crate::client::Response;
 use http::header::CONTENT_ENCODING;
 use hyper::body::{Body, Bytes, Incoming};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use std::future::poll_fn;
 use std::pin::Pin;
 

@@ -10,7 +10,7 @@ use http::header::{
 };
 use http::{Method, Uri};
 use percent_encoding::percent_decode_str;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, Request};
 use url::Url;
 

@@ -42,7 +42,7 @@ pub use settings::HttpSettings;
 pub use target::is_refused;
 
 use client::Clients;
-use starbridge_fdl::graph::Pattern;
+use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 
 /// Calls HTTP functions.

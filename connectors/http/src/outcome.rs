@@ -7,8 +7,8 @@ use crate::retry_after;
 use crate::target::shown;
 use http::StatusCode;
 use http::header::LOCATION;
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Clock, Origin, Outcome, Request, Via, outside_name};
 use url::Url;
 

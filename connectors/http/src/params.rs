@@ -1,7 +1,7 @@
 //! `serviceParams` as HTTP understands them.
 
 use http::Method;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 
 /// What `serviceParams` say about a request.

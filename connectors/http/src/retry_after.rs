@@ -37,7 +37,7 @@ fn in_form(form: &str, text: &str) -> Option<jiff::Timestamp> {
 mod tests {
     use super::*;
     use http::header::HeaderValue;
-    use starbridge_fdl::time::Timestamp;
+    use starbridge_flow::time::Timestamp;
 
     struct Fixed(i64);
     impl Clock for Fixed {

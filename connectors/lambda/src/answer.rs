@@ -1,8 +1,8 @@
 //! What a function's answer means for the call.
 
 use starbridge_aws::{Fault, FaultKind};
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Origin, Outcome, Request, Via, outside_name};
 
 /// Characters of an answer that are repeated in a message.

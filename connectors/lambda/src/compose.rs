@@ -2,7 +2,7 @@
 
 use aws_sdk_lambda::types::InvocationType;
 use starbridge_aws::base64;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{CallField, CallMetadata, Outcome, ParamsTable, ReadParam, Request, param_names, step_key};
 
 /// Bytes of a payload whose answer is waited for.

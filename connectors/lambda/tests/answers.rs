@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings, base64};
 use starbridge_connector_lambda::LambdaConnector;
-use starbridge_fdl::graph::Pattern;
+use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Answering, Heard, Said};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ fn request(target: &str, params: &Value) -> Request {
         target: target.to_owned(),
         via: Via::Direct,
         pattern: Pattern::RequestResponse,
-        input: starbridge_fdl::value::Object::new(),
+        input: starbridge_flow::value::Object::new(),
         params: Some(serde_json::from_value(params.clone()).unwrap()),
         keys: Keys {
             idempotency: "exec/3".to_owned(),

@@ -39,8 +39,8 @@ pub use settings::{RedisSettings, ReplyStream};
 
 use link::{Asked, Link};
 use redis::FromRedisValue;
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::Object;
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::Object;
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::params;
 use redis::Cmd;
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_ports::{CallMetadata, Outcome, Request};
 
 /// An entry to be, and the stream it is for.

@@ -1,6 +1,6 @@
 //! `serviceParams` as Redis streams understand them.
 
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 
 /// What `serviceParams` say about a message.

@@ -20,7 +20,7 @@ use clients::Clients;
 use lane::{Lane, Receipt};
 use queue::Queue;
 use starbridge_aws::{Aws, Fault};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers, Via};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

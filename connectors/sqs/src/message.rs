@@ -5,8 +5,8 @@
 use crate::params::{self, Params};
 use crate::queue::Queue;
 use sha2::{Digest, Sha256};
-use starbridge_fdl::hex;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::hex;
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{CallField, CallMetadata, Outcome, Request};
 
 /// Bytes of a message, its attributes included; of all messages of one request, too.

@@ -1,6 +1,6 @@
 //! `serviceParams` as queues understand them.
 
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, Request, Via, param_names, step_key};
 
 /// A member that flows written for Message Service have; a queue has no such thing, and it changes nothing.

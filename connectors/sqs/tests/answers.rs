@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings};
 use starbridge_connector_sqs::SqsConnector;
-use starbridge_fdl::graph::Pattern;
+use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Answering, Heard, Said};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ fn request(target: &str, body: &str) -> Request {
         target: target.to_owned(),
         via: Via::Direct,
         pattern: Pattern::RequestResponse,
-        input: starbridge_fdl::value::Object::new(),
+        input: starbridge_flow::value::Object::new(),
         params: Some(serde_json::from_value(json!({"MessageBody": body})).unwrap()),
         keys: Keys {
             idempotency: format!("exec/{body}"),

@@ -7,9 +7,9 @@ use super::local::MappingContext;
 use super::outline::number;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::expression::{Path, Query};
 use crate::graph::{ConcurrencyKey, FlowParts, Source, StepId};
 use crate::limits::EXECUTION_SECONDS;
+use crate::path::{Path, Query};
 use crate::syntax::NodeKind;
 
 /// Reads a whole definition. The parts are complete if nothing but warnings was reported.

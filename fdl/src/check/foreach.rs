@@ -5,8 +5,8 @@ use super::fields;
 use super::outline::Slot;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::expression::Query;
 use crate::graph::{Foreach, StepId, StepKind, Tolerance};
+use crate::path::Query;
 use crate::value::Text;
 
 /// How many iterations run at once where the flow does not say.

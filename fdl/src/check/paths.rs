@@ -3,8 +3,8 @@
 use super::Checker;
 use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::expression::{Path, Query};
 use crate::graph::CONTEXT_MEMBERS;
+use crate::path::{Path, Query};
 
 /// What a path of a mapping starts with.
 const ROOTS: [&str; 3] = ["$input", "$local", "$context"];

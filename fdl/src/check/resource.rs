@@ -3,9 +3,9 @@
 use super::Checker;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::expression::Params;
 use crate::graph::{Call, Pattern};
 use crate::limits::is_name;
+use crate::params::Params;
 use crate::syntax::NodeKind;
 use crate::value::Text;
 
@@ -116,7 +116,7 @@ impl Checker<'_> {
     }
 
     /// The node at `pointer` below `spot`, reported. The walk is as long as the pointer, which data depth bounds.
-    fn bad_param(&self, spot: &Cursor<'_>, pointer: &str, error: crate::expression::PathError) {
+    fn bad_param(&self, spot: &Cursor<'_>, pointer: &str, error: crate::path::PathError) {
         let Some(rest) = pointer.strip_prefix('/') else {
             let found = self.inside(spot, Code::BadParam, error.offset, error.len, error.message);
             self.report(super::paths::helped(found, error.help));

@@ -5,8 +5,8 @@ use super::errors::Taken;
 use super::fields;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::expression::Path;
 use crate::graph::{Backoff, Retry, Values};
+use crate::path::Path;
 use crate::syntax::{NodeKind, Span};
 
 /// Whose policies they are.

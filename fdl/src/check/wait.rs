@@ -3,9 +3,9 @@
 use super::Checker;
 use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::expression::{Path, Query};
 use crate::graph::{Fail, Source, StepKind, Wait};
 use crate::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
+use crate::path::{Path, Query};
 use crate::syntax::NodeKind;
 use crate::time::Timestamp;
 

@@ -6,9 +6,9 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
-use super::path::PathError;
-use super::quoted::Fault;
 use crate::graph::{self, Budget, Guard, Root};
+use crate::path::PathError;
+use crate::quoted::Fault;
 use crate::value::Text;
 use parser::Expression;
 

@@ -1,8 +1,8 @@
 //! Mappings: what goes where (section "data").
 
-use super::path::PathRoot;
-use super::{Path, Template};
+use super::Template;
 use crate::graph::{Carried, Fault, FaultKind, Output, Pointer, Program, Scope};
+use crate::path::{Path, PathRoot};
 use crate::value::{Text, Value};
 
 /// One mapping.

@@ -1,7 +1,7 @@
 //! Templates: text with `{$input.a}` parts (section "data").
 
-use super::path::{Path, PathError, PathRoot};
 use crate::graph::{Fault, Scope};
+use crate::path::{Path, PathError, PathRoot};
 use crate::value::{Text, Value};
 
 /// Text with parts that are filled in.

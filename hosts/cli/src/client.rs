@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
 use clap::Args;
 use reqwest::{Method, Url};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::system::reason;
 use std::error::Error;
 use std::future::Future;

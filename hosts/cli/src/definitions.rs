@@ -3,12 +3,12 @@
 use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::render::{self, Report};
-use starbridge_fdl::diagnostics::{Code, nearest};
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::{Limits, is_name};
-use starbridge_fdl::syntax::{NodeKind, Source, parse};
-use starbridge_fdl::value::{Object, Value};
 use starbridge_fdl::{Checked, check_where};
+use starbridge_flow::diagnostics::{Code, nearest};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::{Limits, is_name};
+use starbridge_flow::syntax::{NodeKind, Source, parse};
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::config::Config;
 use starbridge_node::reach::Reach;
 use starbridge_node::system::reason;

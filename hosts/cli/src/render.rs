@@ -9,8 +9,8 @@ mod sarif;
 pub use human::human;
 
 use clap::ValueEnum;
-use starbridge_fdl::diagnostics::{Diagnostic, Severity};
-use starbridge_fdl::syntax::Source;
+use starbridge_flow::diagnostics::{Diagnostic, Severity};
+use starbridge_flow::syntax::Source;
 
 /// A form in which diagnostics are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,6 @@
 //! Tables and times, for people to read.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_node::escaping::escaped;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};

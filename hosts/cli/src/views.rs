@@ -4,7 +4,7 @@ use crate::client::{Answer, Client};
 use crate::exit::Exit;
 use crate::output::finish;
 use crate::table::{NOTHING, listing, time, took};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
 
 /// Of an event's detail so many characters are shown.

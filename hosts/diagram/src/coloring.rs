@@ -2,8 +2,8 @@
 
 mod fold;
 
-use starbridge_fdl::graph::{Flow, StepId};
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Flow, StepId};
+use starbridge_flow::value::Text;
 use starbridge_machine::Event;
 use std::collections::BTreeMap;
 

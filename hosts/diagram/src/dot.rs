@@ -5,7 +5,7 @@ use super::icon::Icon;
 use super::outline::{BEGIN, Edge, EdgeKind, FINISH, Node, Outline};
 use super::state_colors;
 use super::text::steady;
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 use std::fmt::Write;
 
 /// Draws a flow in the language of Graphviz; with a coloring also what became of its steps.

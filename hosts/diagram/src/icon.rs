@@ -1,7 +1,7 @@
 //! The small signs in front of names and states.
 
 use super::coloring::Status;
-use starbridge_fdl::graph::StepKind;
+use starbridge_flow::graph::StepKind;
 
 /// A sign: a kind of step, or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

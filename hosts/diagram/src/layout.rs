@@ -19,7 +19,7 @@ use super::coloring::{Coloring, Status, Way};
 use super::icon::Icon;
 use super::text::Font;
 pub(super) use card::BADGE;
-use starbridge_fdl::graph::{Flow, ListId, StepId};
+use starbridge_flow::graph::{Flow, ListId, StepId};
 
 /// Composites inside each other that are drawn; deeper ones are closed boxes.
 const DEPTH: usize = 48;

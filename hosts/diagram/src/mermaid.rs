@@ -5,7 +5,7 @@ use super::icon::Icon;
 use super::outline::{BEGIN, Edge, EdgeKind, End, FINISH, Node, Outline};
 use super::state_colors;
 use super::text::steady;
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

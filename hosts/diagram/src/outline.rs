@@ -4,7 +4,7 @@ use super::coloring::{Coloring, Status, Way};
 use super::icon::Icon;
 use super::text::{clean, shorten};
 use super::words;
-use starbridge_fdl::graph::{Catch, CatchTarget, Choice, Flow, ListId, Parallel, Step, StepId, StepKind};
+use starbridge_flow::graph::{Catch, CatchTarget, Choice, Flow, ListId, Parallel, Step, StepId, StepKind};
 
 /// Composites inside each other that are shown.
 const DEPTH: usize = 48;

@@ -8,7 +8,7 @@ use super::icon::Icon;
 use super::layout::{Anchor, BADGE, Face, Layout, Line, LineKind, Mark, Placed, Rect, Shape, Tone, What, layout};
 use super::text::{Font, clean, cut, width, xml};
 use legend::Legend;
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 use std::fmt::Write;
 
 /// Around the picture.

@@ -1,7 +1,7 @@
 //! What a picture says of a step, in words: its resource, its times, what becomes of its errors.
 
 use super::text::{clean, shorten};
-use starbridge_fdl::graph::{
+use starbridge_flow::graph::{
     Amount, Branch, Catch, Fail, FaultNames, Foreach, Matcher, Parallel, Pattern, Source, Step, StepKind, Task,
     Tolerance, Undo, Wait, WaitFor,
 };

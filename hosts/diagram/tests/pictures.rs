@@ -4,9 +4,9 @@
 
 use starbridge_diagram::{Coloring, dot, mermaid, svg};
 use starbridge_fdl::check;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
 use starbridge_simulator::{Case, Flows, Rehearsal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_node::config::Config;
 use starbridge_node::node::Node;
 use starbridge_server::{Access, ServerSettings, access_of};

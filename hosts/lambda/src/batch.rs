@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::environment::{Invocation, Running};
 use crate::onward::Continuation;
 use axum::http::Method;
-use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_node::problem::SET_ASIDE;
 use starbridge_runtime::{Reply, read_entry};
 use std::collections::BTreeSet;
@@ -170,7 +170,7 @@ async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Resu
         .and_then(Value::as_text)
         .cloned()
         .unwrap_or_default();
-    if !starbridge_fdl::limits::is_name(&flow) {
+    if !starbridge_flow::limits::is_name(&flow) {
         return Err(Trouble::Bad("`flow` must be the name of a flow".to_owned()));
     }
     let rest = message.into_iter().filter(|(key, _)| key.as_str() != "flow");

@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::environment::{Invocation, Running};
 use axum::http::Method;
-use starbridge_fdl::diagnostics::nearest;
-use starbridge_fdl::limits::is_name;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::diagnostics::nearest;
+use starbridge_flow::limits::is_name;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::aws;
 use starbridge_node::tables::DURABILITY;

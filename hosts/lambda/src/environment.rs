@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::api::Api;
 use crate::figures::Figures;
 use crate::onward::Continuations;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_node::config::LambdaConfig;
 use starbridge_node::node::Node;
 use starbridge_node::system::SystemClock;

@@ -1,7 +1,7 @@
 //! What an event is: a direct invocation, messages of a queue, a request over HTTP, or the time for a look around.
 
 use crate::Failure;
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

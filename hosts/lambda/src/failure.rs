@@ -1,7 +1,7 @@
 //! Why an event can't be answered.
 
 use lambda_runtime::Diagnostic;
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_node::node::{NodeError, NotTaken};
 use starbridge_ports::StoreError;
 

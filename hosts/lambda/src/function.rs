@@ -5,7 +5,7 @@ use crate::environment::Running;
 use crate::event::{self, Kind};
 use crate::{Failure, batch, direct, record, sweep, web};
 use lambda_runtime::Context;
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_node::config::Config;
 use tokio::sync::Mutex;
 

@@ -1,7 +1,7 @@
 //! The interpreter as a function of AWS Lambda.
 
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_lambda_host::{Function, logging, settings};
 
 fn main() -> Result<(), lambda_runtime::Error> {

@@ -1,8 +1,8 @@
 //! What is left for later invocations: that an execution is to be gone on with, now or at a time.
 
 use crate::Failure;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_ports::ContinuationQueue;
 use starbridge_runtime::SuspendedExecution;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::environment::Running;
 use crate::event::Kind;
-use starbridge_fdl::value::{Array, Object, Value};
+use starbridge_flow::value::{Array, Object, Value};
 use std::io::Write;
 
 /// The namespace the figures are under.

@@ -4,8 +4,8 @@
 use crate::Failure;
 use crate::environment::{Invocation, Running};
 use crate::onward::Continuation;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Value};
 
 /// Executions found at a time.
 const FOUND: usize = 1_000;

@@ -6,7 +6,7 @@ use crate::environment::{Invocation, Running};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Answers a request. What it sets going is done later, unless the request waits for its end.

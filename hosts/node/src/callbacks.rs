@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_runtime::{Command, Reply, Report, TokenKeys, read_entry, read_report};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};

@@ -6,7 +6,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "this is where the clock comes in")]
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::Clock;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -4,8 +4,8 @@ mod diagnosed;
 
 pub use diagnosed::{DiagnosedFile, diagnosed};
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::value::{Array, Object, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::value::{Array, Object, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{OpenStep, State};
 

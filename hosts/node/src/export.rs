@@ -3,10 +3,10 @@
 use crate::flow_loading;
 use crate::node::NodeError;
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Format, Source};
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::{Format, Source};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::history::{HISTORY_FORMAT, read_event, write_event};
 use starbridge_machine::{Event, EventId};
 use starbridge_ports::{Store, StoreError};

@@ -1,7 +1,7 @@
 //! Flows out of a store: kept as text, compiled in memory.
 
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Format, Source};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::{Format, Source};
 use starbridge_ports::{KeptFlow, Store, StoreError};
 use starbridge_runtime::FlowTable;
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ pub use stored::StoredNotices;
 pub use target::{Target, TargetConfig};
 pub use target_worker::Told;
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 
 /// Where notices are kept until they are told. Calls are short: they are made between others, on the notifier's thread.

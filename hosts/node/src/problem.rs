@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
 pub use starbridge_runtime::quoted;

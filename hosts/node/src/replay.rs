@@ -1,9 +1,9 @@
 //! Replaying histories: the recorded signals are fed back, and what comes is compared with what was recorded.
 
 use crate::export::ExportedHistory;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
 use starbridge_machine::{Event, EventId, Rejection, State, copied};
 use std::sync::Arc;

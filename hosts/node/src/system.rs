@@ -7,8 +7,8 @@
 
 pub use crate::clock::{SystemClock, wall_time};
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Clock, Secret, Secrets};
 use starbridge_runtime::{ExecutionSeed, StartRequest, TokenKeys, child_id};
 use std::sync::Mutex;

@@ -1,9 +1,9 @@
 //! A history as rows: one for each visit of a step.
 
 use crate::described::object;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{Event, EventKind, Path};
 use std::collections::{BTreeMap, HashMap};

@@ -1,6 +1,6 @@
 //! Reports that come through a queue of somebody else's.
 
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::Status;
 use starbridge_node::config::Config;
 use starbridge_node::node::Node;

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use browser::Sent;
 use client_address::client_address;
 use sha2::{Digest, Sha256};
-use starbridge_fdl::hex;
+use starbridge_flow::hex;
 use starbridge_node::callbacks::{Client, invalid_token};
 use starbridge_node::config::TokenConfig;
 use starbridge_node::problem::Problem;

@@ -5,7 +5,7 @@ use crate::budget::{Budget, Due, Share};
 use crate::shapes;
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::large::{self, SMALL};
 use starbridge_node::node::{Kept, Looked, Node};
 use starbridge_node::problem::{Answer, Problem};

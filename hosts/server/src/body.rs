@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use starbridge_fdl::value::{Object, ReadError, Value};
+use starbridge_flow::value::{Object, ReadError, Value};
 use starbridge_node::large::{self, SMALL};
 use starbridge_node::problem::{Answer, Problem};
 use std::pin::{Pin, pin};

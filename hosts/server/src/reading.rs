@@ -1,8 +1,8 @@
 //! Reading what requests say.
 
-use starbridge_fdl::diagnostics::nearest;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::diagnostics::nearest;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use axum::extract::{RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use starbridge_fdl::limits::Limits;
+use starbridge_flow::limits::Limits;
 use starbridge_node::problem::Answer;
 
 /// Bytes of a report beside its data.

@@ -12,7 +12,7 @@ use crate::App;
 use crate::answers::aside;
 use crate::scope::Scope;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use starbridge_fdl::limits::Limits;
+use starbridge_flow::limits::Limits;
 
 /// A route.
 pub struct Route {

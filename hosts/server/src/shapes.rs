@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Broken, KeptFlow, Record};
 use starbridge_runtime::Snapshot;
 

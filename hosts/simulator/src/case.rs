@@ -1,8 +1,8 @@
 //! Test files: cases, what their resources answer, and what is expected (docs/language/testing.md).
 
 use serde::Deserialize;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::{Object, Value};
 use starbridge_machine::{EventId, Signal};
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ pub struct Case {
     pub input: Object,
     /// When it starts; 2024-01-01T00:00:00Z where nothing is said.
     #[serde(default)]
-    pub start_time: Option<starbridge_fdl::time::Timestamp>,
+    pub start_time: Option<starbridge_flow::time::Timestamp>,
     /// Labels.
     #[serde(default)]
     pub labels: Option<Object>,

@@ -2,7 +2,7 @@
 
 use super::case::Expect;
 use super::outcome::Outcome;
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 
 /// The differences, one a line or a few; none where all is as expected.
 pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<String> {

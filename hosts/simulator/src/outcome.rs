@@ -1,7 +1,7 @@
 //! What came of a rehearsal.
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Event, EventKind, Failure, State, Status, history};
 
 /// What came of a rehearsal.

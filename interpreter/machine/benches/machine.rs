@@ -6,7 +6,7 @@ mod runs;
 
 use figures::{Figures, Unit};
 use runs::{Run, data, keys};
-use starbridge_fdl::value::Value;
+use starbridge_flow::value::Value;
 use starbridge_machine::State;
 use starbridge_machine::history::{read_event, write_event};
 

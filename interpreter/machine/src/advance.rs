@@ -5,9 +5,9 @@ use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, Star
 use crate::signal::{Rejection, Signal, Timer};
 use crate::state::{At, FrameId, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
-use starbridge_fdl::graph::{Budget, FaultKind, Flow, SchemaViolation};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Budget, FaultKind, Flow, SchemaViolation};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 
 impl State {
     /// Takes a signal and pushes the events of one turn, each folded by the same [`State::apply`] that replay uses.

@@ -13,7 +13,7 @@ mod undo;
 
 use crate::event::{Event, EventId, EventKind};
 use crate::state::{FrameId, ROOT, State};
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 
 impl State {
     /// Folds an event. What does not fit leaves the state broken at that event; [`State::advance`] refuses it then.

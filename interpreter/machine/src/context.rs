@@ -3,8 +3,8 @@
 use crate::effect::Reference;
 use crate::event::{Child, EventId, Failure, Path};
 use crate::state::State;
-use starbridge_fdl::graph::{CONTEXT_MEMBERS, Context};
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::{CONTEXT_MEMBERS, Context};
+use starbridge_flow::value::{Object, Text, Value};
 
 /// The context of one program.
 pub(crate) struct View<'a> {

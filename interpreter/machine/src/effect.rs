@@ -1,9 +1,9 @@
 //! Calls, which are work for the outside. They follow from the state, so a crash repeats them under the same key.
 
 use crate::event::EventId;
-use starbridge_fdl::graph::{Pattern, Pointer};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::{Pattern, Pointer};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 
 /// A call as it leaves.
 #[derive(Clone, Debug, PartialEq)]

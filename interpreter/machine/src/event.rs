@@ -3,9 +3,9 @@
 //! In memory an event names steps by number; [`crate::history`] writes and reads the form that is kept.
 
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Pattern, Pointer, StepId};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::{Pattern, Pointer, StepId};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
 /// Number of an event in its history, from 1; 0 stands for none.
@@ -168,7 +168,7 @@ pub struct Scheduled {
 
 mod pattern_word {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use starbridge_fdl::graph::Pattern;
+    use starbridge_flow::graph::Pattern;
 
     pub fn serialize<S: Serializer>(pattern: &Pattern, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(pattern.as_str())

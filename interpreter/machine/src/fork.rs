@@ -7,10 +7,10 @@ use crate::event::{Event, EventId, EventKind};
 use crate::history::{read_event, write_event};
 use crate::signal::{Rejection, Signal};
 use crate::state::State;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
 /// What a fork is of, and what it is called.

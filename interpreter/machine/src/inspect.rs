@@ -2,8 +2,8 @@
 
 use crate::event::Path;
 use crate::state::{Frame, Inside, Phase, ROOT, State, TaskPhase};
-use starbridge_fdl::graph::StepId;
-use starbridge_fdl::value::Object;
+use starbridge_flow::graph::StepId;
+use starbridge_flow::value::Object;
 
 words! {
     /// What an open step does.

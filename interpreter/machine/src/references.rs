@@ -6,9 +6,9 @@
 use crate::effect::{CallPart, CallReference, Reference};
 use crate::event::{EventId, Grant};
 use crate::state::{Frame, FrameId, State, Visit};
-use starbridge_fdl::expression::Params;
-use starbridge_fdl::graph::{Call, Carried, Enter, Flow, Pattern, Pointer, Program, Step, StepKind};
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Call, Carried, Enter, Flow, Pattern, Pointer, Program, Step, StepKind};
+use starbridge_flow::params::Params;
+use starbridge_flow::value::Text;
 
 impl State {
     /// The references in a call of a task.
@@ -81,7 +81,7 @@ fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<Grant>) -> Vec<Grant> {
     let Some((visit, step)) = step else {
         return Vec::new();
     };
-    let hidden = |at: &Pointer, by: &starbridge_fdl::value::Object| at.first().is_none_or(|key| by.contains_key(key));
+    let hidden = |at: &Pointer, by: &starbridge_flow::value::Object| at.first().is_none_or(|key| by.contains_key(key));
     grants.retain(|grant| !hidden(&grant.at, &frame.extra));
     match (&visit.mapped, &step.enter) {
         (Some(_), Enter::Program(program)) => carried(&grants, Some(program.as_ref())),

@@ -3,7 +3,7 @@
 use crate::event::{Event, EventId, EventKind};
 use crate::signal::{Signal, Timer};
 use crate::state::State;
-use starbridge_fdl::graph::{FaultKind, Flow};
+use starbridge_flow::graph::{FaultKind, Flow};
 
 impl Event {
     /// Whether this event begins a turn: it records a signal.

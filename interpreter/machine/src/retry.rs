@@ -1,7 +1,7 @@
 //! When a step is tried again (section "errors").
 
 use crate::state::FrameId;
-use starbridge_fdl::graph::{Backoff, Retry};
+use starbridge_flow::graph::{Backoff, Retry};
 
 /// The delay before the `k`-th retry of a policy (from 1) in milliseconds, rounded up; `chance` is uniform in [0,1].
 pub(crate) fn delay(policy: &Retry, k: u32, chance: f64) -> u64 {

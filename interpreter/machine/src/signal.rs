@@ -1,9 +1,9 @@
 //! Signals: what arrives from outside.
 
 use crate::event::{EventId, Resolution, Started};
-use starbridge_fdl::graph::SchemaViolation;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::graph::SchemaViolation;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Text, Value};
 
 /// Something arrived. `call` is always the number of the call's `TaskScheduled`.
 #[derive(Clone, Debug, PartialEq)]

@@ -20,10 +20,10 @@ pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
 
 use crate::event::{EventId, Failure, Started};
-use starbridge_fdl::graph::StepId;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::graph::StepId;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

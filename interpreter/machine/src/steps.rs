@@ -22,7 +22,7 @@ pub(crate) use failing::{Tried, retry_scheduled};
 
 use crate::state::{At, Children, Frame, FrameId, Inside, Phase, State, Visit};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Step, StepKind};
+use starbridge_flow::graph::{Step, StepKind};
 
 /// Whether a list more of a parallel or foreach may run now. What has begun counts, whoever lets the next one go on.
 pub(crate) fn has_room(kind: &StepKind, children: &Children) -> bool {

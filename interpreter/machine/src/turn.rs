@@ -2,10 +2,10 @@
 
 use crate::event::{Event, EventId, EventKind, Failure, Path};
 use crate::state::{FrameId, State};
-use starbridge_fdl::graph::{Budget, Fault, FaultKind, Flow, Root, StepId};
-use starbridge_fdl::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Budget, Fault, FaultKind, Flow, Root, StepId};
+use starbridge_flow::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use std::cell::Cell;
 
 /// A turn ends after so many events; what is left is outstanding as `continue`.

@@ -16,8 +16,8 @@ use crate::event::{EventId, EventKind, Failure, Scheduled};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
 use crate::turn::{EventAddress, Turn};
-use starbridge_fdl::graph::{Pattern, Rollback, Root, Scope, StepKind, Undo, Values};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::{Pattern, Rollback, Root, Scope, StepKind, Undo, Values};
+use starbridge_flow::value::{Object, Value};
 
 impl State {
     /// The place of the rollback that goes on in a frame.

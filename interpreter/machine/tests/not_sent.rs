@@ -2,10 +2,10 @@
 
 mod set_up;
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Value;
 use starbridge_machine::history::{read_event, read_turn, write_event, write_turn};
 use starbridge_machine::{CancelReason, Event, EventId, Signal, State, Status};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Schemas whose evaluation would take too long: refused by count, before it is begun.
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Value};
 use starbridge_machine::{Rejection, Signal, Started, State};
 use std::sync::Arc;
 

@@ -4,10 +4,10 @@
 #[path = "second_front_end/states_language.rs"]
 mod states_language;
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Event, EventId, Signal, Started, State, Status, history};
 use std::sync::Arc;
 

@@ -142,9 +142,9 @@ impl<'a> CallMetadata<'a> {
 mod tests {
     use super::*;
     use crate::{Keys, Via};
-    use starbridge_fdl::graph::Pattern;
-    use starbridge_fdl::time::Timestamp;
-    use starbridge_fdl::value::Object;
+    use starbridge_flow::graph::Pattern;
+    use starbridge_flow::time::Timestamp;
+    use starbridge_flow::value::Object;
 
     fn request() -> Request {
         Request {

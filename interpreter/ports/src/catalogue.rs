@@ -1,8 +1,8 @@
 //! Where flows are kept.
 
 use crate::StoreError;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 
 /// A version of a flow as it is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Time.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use std::future::{Future, pending};
 use std::pin::Pin;
 

@@ -1,8 +1,8 @@
 //! Connectors: how a call reaches what it is for.
 
-use starbridge_fdl::graph::{Pattern, Pointer};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::{Pattern, Pointer};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Value};
 use std::future::Future;
 use std::pin::Pin;
 

@@ -1,6 +1,6 @@
 //! What goes wrong with stores.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 
 /// What a store could not do, and what that means.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
 
 /// What one signal adds to one execution. All of it is kept, or nothing.

@@ -2,8 +2,8 @@
 
 use crate::error::StoreError;
 use crate::message::Message;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
 /// What is known of who works on a call.

@@ -2,8 +2,8 @@
 
 use crate::error::StoreError;
 use crate::history::{Record, Turn};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
 
 /// An execution's id and record.

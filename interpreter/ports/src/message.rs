@@ -1,7 +1,7 @@
 //! Messages between executions: kept with the turn that sends them, until the receiver's turn is kept.
 
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::EventId;
 
 /// What a message is known by: who sent it, at which event, and to whom.

@@ -1,8 +1,8 @@
 //! Changes of executions' statuses that others are still to be told of.
 
 use crate::error::StoreError;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
 /// Something to tell a target, kept with the turn it is about, until it is told. It says all there is to say: the execution

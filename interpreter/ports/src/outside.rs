@@ -3,7 +3,7 @@
 //! A name that begins with `FnF.` is the interpreter's own word, on which retries, rollbacks and operators rely: nobody else
 //! can say it. And nobody can put an execution to sleep for as long as they like.
 
-use starbridge_fdl::limits::RETRY_AFTER_SECONDS;
+use starbridge_flow::limits::RETRY_AFTER_SECONDS;
 use std::borrow::Cow;
 
 /// What the interpreter's own names begin with.

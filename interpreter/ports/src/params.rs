@@ -1,7 +1,7 @@
 //! What `serviceParams` mean to connectors (section "tasks"): each connector has a table of the members it knows.
 
 use crate::Outcome;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 
 /// Takes one value of `serviceParams` into what a connector reads. The failure is what the call comes to then.
 pub type ReadParam<P> = fn(&mut P, &Value) -> Result<(), Outcome>;

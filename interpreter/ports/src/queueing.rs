@@ -1,8 +1,8 @@
 //! Tasks that wait in queues until workers take them (section "worker queues").
 
 use crate::error::StoreError;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Which shard an execution belongs to.
 
-use starbridge_fdl::fnv::fnv1a_32;
+use starbridge_flow::fnv::fnv1a_32;
 
 /// How many shards a store has: fixed when it is made.
 pub const SHARDS: u16 = 256;

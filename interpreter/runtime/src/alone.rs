@@ -2,7 +2,7 @@
 //! at a time, and the store knows with which: if the process comes to its end once more, it was because of that one, and nobody
 //! else is set aside for it.
 
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_ports::{History, Mark};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

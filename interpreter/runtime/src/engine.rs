@@ -24,8 +24,8 @@ use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
 use resting::{LeasedMode, Rest};
 use sleepers::Sleepers;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Connector, ExecutionLeases, History, Refusal, StoreError};
 use std::collections::BTreeMap;
@@ -349,7 +349,7 @@ impl Engine {
             state.calls_in_flight().any(|call| {
                 state
                     .call_to_send(flow, call)
-                    .is_some_and(|call| call.pattern == starbridge_fdl::graph::Pattern::WaitForCallback)
+                    .is_some_and(|call| call.pattern == starbridge_flow::graph::Pattern::WaitForCallback)
             })
         })
     }

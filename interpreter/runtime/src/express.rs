@@ -4,8 +4,8 @@
 //! never was, and calls made since are made again, under other keys where the history takes another turn. For flows whose
 //! functions may be called more than once, and that are many.
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{
     Append, Beat, ExecutionLeases, History, Mark, Message, Record, Refusal, StoreError, StoredHistory,

@@ -1,6 +1,6 @@
 //! Flows by name and version.
 
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

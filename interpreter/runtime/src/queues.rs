@@ -20,7 +20,7 @@ pub use handle::{QueueHandle, QueuePoll};
 pub use scheduler::{Grant, PollOutcome, PollRequest, Queues, TaskExpiry};
 pub use settings::{QueueSettings, QueueSettingsError};
 
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
 /// A task's key: its execution and its call.

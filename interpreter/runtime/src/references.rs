@@ -2,8 +2,8 @@
 
 use crate::secrets::Vault;
 use crate::tokens::TokenKeys;
-use starbridge_fdl::graph::Pointer;
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::graph::Pointer;
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallPart, CallReference, EventId, Reference};
 
 /// What makes references into what they stand for.

@@ -2,8 +2,8 @@
 
 use crate::engine::Report;
 use crate::quoted::quoted;
-use starbridge_fdl::diagnostics::nearest;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::diagnostics::nearest;
+use starbridge_flow::value::{Object, Value};
 
 /// A report from its verb and body.
 pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {

@@ -1,9 +1,9 @@
 //! Secrets: which flow may use which, what they are when a call leaves, and that they don't come back (section "tasks").
 
 use crate::tokens::TokenKeys;
-use starbridge_fdl::expression::Params;
-use starbridge_fdl::graph::{Flow, Rollback, SecretReference, StepKind, Undo};
-use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_flow::graph::{Flow, Rollback, SecretReference, StepKind, Undo};
+use starbridge_flow::params::Params;
+use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::Reference;
 use starbridge_ports::{Outcome, Secret, Secrets};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! What a start has to know of how the process before it ended.
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Mark, Store, StoreError};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! The events that a store keeps of an execution.
 
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 use starbridge_machine::history::read_turn;
 use starbridge_machine::{Event, EventId};
 use starbridge_ports::{Store, StoreError, Turn};

@@ -6,7 +6,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use starbridge_fdl::hex;
+use starbridge_flow::hex;
 use starbridge_machine::{EventId, Reference};
 
 /// Characters of the longest token looked at.

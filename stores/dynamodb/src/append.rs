@@ -4,7 +4,7 @@ use crate::DynamoStore;
 use crate::head::Attached;
 use crate::session::{Entry, following, sound};
 use crate::side::{Side, message_key};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Append, Refusal, StoreError};
 use std::collections::HashSet;
 

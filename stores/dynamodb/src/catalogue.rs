@@ -7,8 +7,8 @@ use crate::payload::{self, WRITE};
 use crate::table::FLOWS;
 use crate::wire::{Ask, Written};
 use aws_sdk_dynamodb::types::AttributeValue;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Catalogue, KeptFlow, KeyValue, StoreError};
 
 fn partition(flow: &str) -> String {

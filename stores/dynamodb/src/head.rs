@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::table::{self, HEAD, SK, TTL};
 use crate::wire::{Ask, BEGINS};
 use serde_json::{Value, json};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::EventId;
 use starbridge_ports::{Record, StoreError, Turn};
 

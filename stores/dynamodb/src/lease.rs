@@ -8,8 +8,8 @@ use crate::record::{Hold, id_of};
 use crate::side::{message_item, message_key};
 use crate::table::{self, DUE, DUE_INDEX, HEAD};
 use crate::wire::{Ask, BEGINS, Written};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Beat, ExecutionLeases, Message, StoreError};
 use std::sync::PoisonError;
 

@@ -8,7 +8,7 @@ use crate::payload;
 use crate::session::Session;
 use crate::table::{self, HEAD, PARTS, SK};
 use crate::wire::{Ask, Written};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Mark, StoreError, StoredHistory, Turn};
 

@@ -7,7 +7,7 @@ use crate::payload;
 use crate::queueing::counted;
 use crate::table::NOTICES;
 use crate::wire::Ask;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{KeptNotice, NextNotice, NoticeChange, Notices, StoreError};
 use std::collections::HashSet;

@@ -8,7 +8,7 @@ use crate::record::id_of;
 use crate::table::{self, DUE, HEAD, SK};
 use crate::wire::{Ask, Written};
 use aws_sdk_dynamodb::types::AttributeValue;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Retention, StoreError};
 
 impl Retention for DynamoStore {

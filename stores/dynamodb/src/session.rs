@@ -1,6 +1,6 @@
 //! What this process knows of the executions it has.
 
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, Record};
 use std::collections::HashMap;

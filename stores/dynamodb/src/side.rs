@@ -9,7 +9,7 @@ use crate::session::Entry;
 use crate::table::{self, HEAD, SK};
 use crate::wire::{Ask, BEGINS, Written};
 use serde_json::{Value, json};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTasksCleared, Message, MessageBody, MessageId, StoreError};
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use crate::side::mail_op;
 use crate::table::{self, FLOWS, HEAD};
 use crate::wire::{Ask, Written};
 use crate::write::{Addition, rests};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Record, Refusal, StoreError};
 

@@ -10,7 +10,7 @@ use crate::session::{Entry, Session};
 use crate::side::Side;
 use crate::table::{self, HEAD};
 use crate::wire::Written;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Record, StoreError, Turn};
 

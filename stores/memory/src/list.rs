@@ -1,7 +1,7 @@
 //! Looking up.
 
 use crate::{Execution, Kept, last_of};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Listed, Page, Query, StoreError, Turn};
 use std::collections::BTreeMap;

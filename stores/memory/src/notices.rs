@@ -1,7 +1,7 @@
 //! What others are still to be told.
 
 use crate::queueing::counted;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, NextNotice, NoticeChange};
 

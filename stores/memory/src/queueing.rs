@@ -1,8 +1,8 @@
 //! Queues: tasks that wait for workers, and those that failed for good.
 
 use crate::Kept;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 use std::collections::BTreeMap;

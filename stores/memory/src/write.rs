@@ -1,8 +1,8 @@
 //! Appending, keeping flows, clearing away.
 
 use crate::{Execution, Kept};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Append, KeptFlow, Refusal};
 use std::collections::HashSet;
 

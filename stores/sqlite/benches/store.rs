@@ -2,8 +2,8 @@
 //!
 //! Settings may be tried by name: `page=4096 cache=64 log=4096 map=0 batch=64 sleepers=1000000 executions=100000`, sizes of cache and map in MiB.
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, History, Listing, Query, Record, Retention, Turn};
 use starbridge_sqlite::{Options, SqliteStore};

@@ -7,7 +7,7 @@ use crate::record;
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Append, Mark, Message, MessageId, Record, Refusal, Turn, code_of, shard_of};
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {

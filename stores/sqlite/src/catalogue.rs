@@ -1,8 +1,8 @@
 //! Flows.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::KeptFlow;
 
 pub(crate) fn put(

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
 /// Bits of a place in `turns` that hold the number of an event.

@@ -3,7 +3,7 @@
 use crate::record::{COLUMNS, SUCCEEDED, from_row};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::{Listed, Page, Query, STATUSES, StoreError, code_of};
 

@@ -4,8 +4,8 @@ use crate::fault::no_json;
 use crate::head::{MOST_EVENTS, event_at, place};
 use crate::record;
 use rusqlite::{Connection, OptionalExtension, Row};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Message, MessageId, StoredHistory, Turn};
 

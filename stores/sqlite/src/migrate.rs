@@ -1,7 +1,7 @@
 //! Bringing a store to the present format: numbered SQL files, each run once, all in one transaction.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
-use starbridge_fdl::fnv::fnv1a_64;
+use starbridge_flow::fnv::fnv1a_64;
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUSES;
 

@@ -2,8 +2,8 @@
 
 use crate::queueing::{most, text};
 use rusqlite::{Connection, params};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, NextNotice, NoticeChange};
 

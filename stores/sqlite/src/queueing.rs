@@ -3,8 +3,8 @@
 use crate::head::{Head, event_at, place};
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 

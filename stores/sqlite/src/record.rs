@@ -2,8 +2,8 @@
 
 use crate::fault::no_json;
 use rusqlite::{Connection, OptionalExtension, Row};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
 use starbridge_ports::{Broken, Record, RecordedFailure, STATUSES};
 

@@ -4,7 +4,7 @@ use crate::head::{MOST_EVENTS, place};
 use crate::queueing;
 use crate::write::Work;
 use rusqlite::{Connection, params};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 
 /// Turns one call deletes at most: about a megabyte, some milliseconds of the writer.
 const TURNS: usize = 1_000;

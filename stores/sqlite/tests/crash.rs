@@ -2,7 +2,7 @@
 //!
 //! This program is its own child: with a file as its argument it appends to it until it is ended.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, History, Listing, Query, Record, StoreError, Turn};
 use starbridge_sqlite::{OpenError, Options, SqliteStore};

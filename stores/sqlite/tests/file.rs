@@ -3,7 +3,7 @@
 mod set_up;
 
 use set_up::start;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, History, KeyValue, Listing, Record, Retention, StoreError, Turn};
 use starbridge_sqlite::{Flush, MOST_EVENTS, OpenError, Options, SqliteStore};

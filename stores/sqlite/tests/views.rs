@@ -1,10 +1,10 @@
 //! What a person sees who opens the file with `sqlite3`: recorded histories come back in full from the view of events.
 
 use rusqlite::Connection;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{Format, Source};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Value;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::{Format, Source};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Value;
 use starbridge_machine::history::{read_event, read_turn, write_turn};
 use starbridge_machine::{Event, EventId, Status};
 use starbridge_ports::{Append, History, Record, Turn};
@@ -24,7 +24,7 @@ fn recorded(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// The appends of a history: a turn wherever the time changes.
-fn appends(id: &str, flow: &starbridge_fdl::graph::Flow, events: &[Event]) -> Vec<Append> {
+fn appends(id: &str, flow: &starbridge_flow::graph::Flow, events: &[Event]) -> Vec<Append> {
     let turns = events.chunk_by(|a, b| a.time == b.time);
     let append = |events: &[Event]| {
         let turn = Turn {

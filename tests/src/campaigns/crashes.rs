@@ -4,8 +4,8 @@
 use super::{Findings, laws, on_all_processors};
 use crate::conformance::{self, Histories};
 use crate::data;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::Text;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, EventId};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::Store;

@@ -4,7 +4,7 @@
 use super::kills::{FLOWS, Witness, definition, hold_against};
 use super::{Findings, laws};
 use crate::faulty::{Fault, Faulty, Plan};
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::config::Config;
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::node::Node;

@@ -1,6 +1,6 @@
 //! What holds of every history, however it came about.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{Event, EventId, EventKind};
 use std::collections::BTreeMap;
 

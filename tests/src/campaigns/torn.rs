@@ -5,7 +5,7 @@ use super::Findings;
 use crate::chance::Chance;
 use crate::conformance;
 use crate::data;
-use starbridge_fdl::limits::Limits;
+use starbridge_flow::limits::Limits;
 use starbridge_ports::{History, Listing, Query, Turn};
 use starbridge_runtime::{Outgoing, Shard};
 use starbridge_simulator::{Case, Flows, Rehearsal, TestFile};

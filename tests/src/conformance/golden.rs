@@ -3,8 +3,8 @@
 //! They are only ever added to: `UPDATE=1` writes those that are not there yet, and overwrites none.
 
 use crate::data;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
 use starbridge_machine::Event;
 use starbridge_node::export::{ExportedHistory, export_event, export_head};
 use starbridge_simulator::{Case, Flows, Rehearsal};

@@ -1,8 +1,8 @@
 //! Appending and loading.
 
 use super::{Case, Tried, message, more, record, start, start_as, turn};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Object;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Object;
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
     Append, Broken, CULPRIT, Mark, Message, MessageBody, Query, Record, RecordedFailure, Refusal, SUSPECT,

@@ -1,8 +1,8 @@
 //! Looking up, keeping flows and small things, clearing away.
 
 use super::{Case, Tried, message, more, record, start, start_as, turn};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, Query, Record, StoreError};
 

@@ -1,7 +1,7 @@
 //! What others are still to be told.
 
 use super::{Case, Tried, more, start};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, KeptNotice, NextNotice, NoticeChange};
 

@@ -1,7 +1,7 @@
 //! Queues.
 
 use super::{Case, Tried, more, start};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 

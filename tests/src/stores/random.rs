@@ -3,8 +3,8 @@
 use super::{Tried, message, more, record, start_as};
 use super::{notices, queueing};
 use crate::chance::Chance;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{Append, DeadTasksCleared, Message, Query, Record, RecordedFailure, Store};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use crate::on_both;
 use crate::stand::Stand;
 use starbridge_dynamodb::Counted;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
 use starbridge_ports::{Append, History, Record};
 use starbridge_tests::stores::{message, more, record, start_as};

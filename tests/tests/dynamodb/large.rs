@@ -3,7 +3,7 @@
 use crate::faults::Plan;
 use crate::on_both;
 use crate::stand::Stand;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, Catalogue, ExecutionLeases, History, KeyValue, Message, MessageBody, Turn};
 use starbridge_tests::stores::{message, more, start, turn};
@@ -137,10 +137,10 @@ fn large_things_are_kept(stand: &Stand) {
     let store = stand.store(&stand.table(), "one");
     let text = noise(1_500_000);
     store
-        .put_flow("f", &text, "1", starbridge_fdl::time::Timestamp(1))
+        .put_flow("f", &text, "1", starbridge_flow::time::Timestamp(1))
         .unwrap();
     store
-        .put_flow("f", "{}", "2", starbridge_fdl::time::Timestamp(1))
+        .put_flow("f", "{}", "2", starbridge_flow::time::Timestamp(1))
         .unwrap();
     let flows = store.flows().unwrap();
     assert_eq!(flows.len(), 2);

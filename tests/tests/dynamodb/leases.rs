@@ -3,7 +3,7 @@
 use crate::faults::Plan;
 use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Append, ExecutionLeases, History, Record, Refusal, StoreError};
 use starbridge_tests::stores::{message, more, record, start};
 

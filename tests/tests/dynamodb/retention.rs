@@ -3,7 +3,7 @@
 use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand, settings};
 use starbridge_dynamodb::DynamoStore;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
 use starbridge_ports::{Append, History, Listing, Query, Record, Retention};
 use starbridge_tests::stores::{more, record, start, start_as, turn};

@@ -2,7 +2,7 @@
 
 use starbridge_aws::{Aws, AwsSettings};
 use starbridge_dynamodb::{DynamoSettings, DynamoStore};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Clock, Secret};
 use starbridge_services::{Kind, Service};
 use std::sync::Arc;

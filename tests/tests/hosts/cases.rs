@@ -2,8 +2,8 @@
 //! is told by chance or by the real time.
 
 use serde_json::{Value, json};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::Text;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventKind};
 use starbridge_simulator::{Case, Flows, Rehearsal, TestFile};
 use starbridge_tests::{conformance, data};

@@ -55,7 +55,7 @@ fn difference(told: &Told, outcome: &Outcome) -> Option<&'static str> {
     let output = outcome
         .output
         .clone()
-        .map(|output| Value::from(&starbridge_fdl::value::Value::from(output)));
+        .map(|output| Value::from(&starbridge_flow::value::Value::from(output)));
     let failures_agree = match (&told.failure, failure) {
         (None, None) => true,
         (Some((error, cause)), Some(failure)) => text(error, &failure.error) && text(cause, &failure.cause),

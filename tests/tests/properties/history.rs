@@ -1,7 +1,7 @@
 //! What holds of every history, read from its events alone.
 
-use starbridge_fdl::graph::{Flow, StepId};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::graph::{Flow, StepId};
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{Child, Event, EventId, EventKind, Path, history::type_name};
 use std::collections::BTreeMap;
 

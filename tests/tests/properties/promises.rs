@@ -5,9 +5,9 @@ mod history;
 
 use crate::random::Chance;
 use serde_json::Value;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, State, history as form};
 use starbridge_runtime::{Outgoing, Shard};
 use starbridge_simulator::{

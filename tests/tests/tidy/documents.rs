@@ -58,12 +58,13 @@ fn links(text: &str) -> Vec<String> {
 
 /// Words that are paths of the project: they begin with one of its folders.
 fn named_paths(text: &str) -> Vec<String> {
-    const FOLDERS: [&str; 12] = [
+    const FOLDERS: [&str; 13] = [
         "aws/",
         "connectors/",
         "docs/",
         "examples/",
         "fdl/",
+        "flow/",
         "fuzz/",
         "hosts/",
         "interpreter/",

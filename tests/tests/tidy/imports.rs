@@ -4,9 +4,10 @@ use super::metadata::{closure, own};
 use super::nothing_wrong;
 
 /// The project's packages, floor by floor: a package may use packages of lower floors only.
-const FLOORS: [&[&str]; 10] = [
+const FLOORS: [&[&str]; 11] = [
     // What starts services for tests knows nothing of the project.
-    &["starbridge-fdl", "starbridge-services"],
+    &["starbridge-flow", "starbridge-services"],
+    &["starbridge-fdl"],
     &["starbridge-machine"],
     &["starbridge-ports"],
     &["starbridge-runtime", "starbridge-aws"],
@@ -18,6 +19,9 @@ const FLOORS: [&[&str]; 10] = [
     &["starbridge-cli", "starbridge-lambda-host"],
     &["starbridge-tests", "xtask"],
 ];
+
+/// Whoever is built with the language. All others know only what languages share; their tests may use the language.
+const ON_FDL: [&str; 3] = ["starbridge-node", "starbridge-cli", "starbridge-tests"];
 
 /// The stores and connectors. They know neither the runtime nor each other.
 const CONCRETE: [&str; 9] = [
@@ -81,14 +85,17 @@ fn imports_point_down() {
                 wrong.push(format!("`{name}` may not use `{used}`"));
             }
         }
+        if package.uses.contains("starbridge-fdl") && !ON_FDL.contains(name) {
+            wrong.push(format!("`{name}` may use the language only in its tests"));
+        }
     }
     nothing_wrong(&wrong);
 }
 
 /// All that the core crates may be built with.
-const CORE: [(&str, &[&str]); 4] = [
+const CORE: [(&str, &[&str]); 5] = [
     (
-        "starbridge-fdl",
+        "starbridge-flow",
         &[
             "foldhash",
             "granit-parser",
@@ -100,14 +107,14 @@ const CORE: [(&str, &[&str]); 4] = [
             "rustc-hash",
             "serde",
             "serde_json",
-            "sha2",
         ],
     ),
+    ("starbridge-fdl", &["rustc-hash", "serde_json", "sha2", "starbridge-flow"]),
     (
         "starbridge-machine",
-        &["rustc-hash", "serde", "serde_json", "starbridge-fdl"],
+        &["rustc-hash", "serde", "serde_json", "starbridge-flow"],
     ),
-    ("starbridge-ports", &["serde", "starbridge-fdl", "starbridge-machine"]),
+    ("starbridge-ports", &["serde", "starbridge-flow", "starbridge-machine"]),
     (
         "starbridge-runtime",
         &[
@@ -116,7 +123,7 @@ const CORE: [(&str, &[&str]); 4] = [
             "rustc-hash",
             "serde_json",
             "sha2",
-            "starbridge-fdl",
+            "starbridge-flow",
             "starbridge-machine",
             "starbridge-ports",
             "tokio",
@@ -161,7 +168,7 @@ fn nothing_below_the_runtime_waits_or_calls() {
         "tracing",
     ];
     let mut wrong = Vec::new();
-    for name in ["starbridge-fdl", "starbridge-machine", "starbridge-ports"] {
+    for name in ["starbridge-flow", "starbridge-fdl", "starbridge-machine", "starbridge-ports"] {
         for used in closure(name) {
             if BANNED.contains(&used) || used.starts_with("aws-") {
                 wrong.push(format!("`{used}` ends up in `{name}`"));

@@ -98,9 +98,11 @@ fn the_core_crates_are_held_to_the_same_lints() {
             .find(|file| file.path == path)
             .map(|file| file.text)
     };
-    let (language, interpreter) = (text("fdl/clippy.toml"), text("interpreter/clippy.toml"));
-    assert!(
-        language.is_some() && language == interpreter,
-        "fdl/clippy.toml and interpreter/clippy.toml differ"
-    );
+    let interpreter = text("interpreter/clippy.toml");
+    for other in ["flow/clippy.toml", "fdl/clippy.toml"] {
+        assert!(
+            interpreter.is_some() && interpreter == text(other),
+            "{other} and interpreter/clippy.toml differ"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::server::{Reply, Server, answer, json};
 use super::setting::{failure, outcome, request, value};
-use starbridge_fdl::graph::Pattern;
+use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Outcome, Request};
 
 async fn of(reply: Reply, change: impl FnOnce(&mut Request)) -> Outcome {

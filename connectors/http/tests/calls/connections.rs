@@ -105,9 +105,9 @@ async fn a_step_with_a_time_of_its_own_has_that() {
         ..HttpSettings::default()
     });
     let mut request = request(&server.url("/"));
-    request.timeout_at = Some(starbridge_fdl::time::Timestamp::END);
+    request.timeout_at = Some(starbridge_flow::time::Timestamp::END);
     let mut waiting = request.clone();
-    waiting.pattern = starbridge_fdl::graph::Pattern::WaitForCallback;
+    waiting.pattern = starbridge_flow::graph::Pattern::WaitForCallback;
     assert_eq!(failure(connector.call(waiting).await).0, "FnF.TaskTimeout");
     tokio::select! {
         outcome = connector.call(request) => panic!("nobody answered, but {outcome:?}"),

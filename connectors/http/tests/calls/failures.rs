@@ -3,7 +3,7 @@
 use super::server::{Reply, Server, answer};
 use super::setting::{failure, outcome, request};
 use starbridge_connector_http::{HttpConnector, HttpSettings, Lookup, LookupFuture};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Clock, Connector, Via};
 use std::io;
 use std::sync::Arc;

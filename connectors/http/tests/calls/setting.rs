@@ -1,8 +1,8 @@
 //! Calls to make in tests.
 
 use starbridge_connector_http::{HttpConnector, HttpSettings};
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
 
 /// A value from its text.

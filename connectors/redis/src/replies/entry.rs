@@ -1,7 +1,7 @@
 //! Entries of a stream as Redis sends them, and the reports in them.
 
 use redis::Value;
-use starbridge_fdl::value::{Object, Value as Json};
+use starbridge_flow::value::{Object, Value as Json};
 use starbridge_ports::ReplyMessage;
 
 /// An entry; without fields where it was deleted while somebody had it.

@@ -2,8 +2,8 @@
 
 use super::setting::{call, call_within, connector, entries, failed, only_entry, opened, sent, settings, start};
 use starbridge_connector_redis::{RedisConnector, RedisSettings};
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Outcome, Request};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue};
 use starbridge_connector_redis::{Address, RedisConnector, RedisReplies, RedisSettings, ReplyStream};
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Object;
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Object;
 use starbridge_ports::{Clock, Connector, Keys, Outcome, ReplyMessage, ReplySource, Request, Via};
 use starbridge_services::{Kind, Service};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 use super::*;
-use starbridge_fdl::graph::Pattern;
+use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Keys, Via};
 
 fn request(input: &str, params: Option<&str>) -> Request {

@@ -1,8 +1,8 @@
 //! A condition's text to tokens.
 
 use super::ConditionError;
-use crate::expression::path::Query;
-use crate::expression::quoted::{self, Rules};
+use crate::path::Query;
+use crate::quoted::{self, Rules};
 use crate::value::{Number, Value};
 
 /// A piece of a condition and its place in bytes.

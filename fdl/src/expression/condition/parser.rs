@@ -2,7 +2,7 @@
 
 use super::ConditionError;
 use super::lexer::{Comparison, Token, TokenKind, negative, tokens};
-use crate::expression::path::Query;
+use crate::path::Query;
 use crate::value::Value;
 
 /// How many parentheses and `!` may stand inside each other.

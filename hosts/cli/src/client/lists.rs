@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::finish;
 use crate::table::table;
 use clap::Args;
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 
 /// Most entries the server puts on a page.
 const PAGE: u64 = 1_000;

@@ -5,9 +5,9 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::{self, Report};
 use serde::Deserialize;
-use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix, Label, Severity};
-use starbridge_fdl::syntax::{Source, Span};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::diagnostics::{Code, Diagnostic, Fix, Label, Severity};
+use starbridge_flow::syntax::{Source, Span};
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped_lines;
 
 /// A problem (RFC 9457).
@@ -211,7 +211,7 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_fdl::limits::Limits;
+    use starbridge_flow::limits::Limits;
     use starbridge_node::described::diagnosed;
 
     #[test]

@@ -3,7 +3,7 @@
 use super::token::Token;
 use super::{Answer, Body, Problem, root};
 use reqwest::{Method, RequestBuilder, Url};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use std::time::Duration;
 
 /// A server and who asks it.

@@ -4,7 +4,7 @@ use super::{Answer, Client, Problem, SILENCE, root};
 use crate::exit::Exit;
 use crate::output::fault;
 use reqwest::Method;
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 use starbridge_node::escaping::escaped;
 use std::time::Duration;
 

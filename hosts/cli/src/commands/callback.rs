@@ -5,7 +5,7 @@ use crate::definitions::{STDIN, read_object, read_text};
 use crate::exit::Exit;
 use crate::output::{Output, bad};
 use clap::{Args, Subcommand};
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 use std::path::Path;
 
 /// Reports a task that waits for somebody's answer

@@ -13,8 +13,8 @@ use crate::supervising::own_supervisor;
 use clap::Args;
 use listening::Listening;
 use progress::Progress;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Signal, State, Status};
 use starbridge_node::callbacks::{EngineReports, Listener};
 use starbridge_node::config::Config;
@@ -110,7 +110,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 /// A flow and the name it goes by.
 struct LoadedFlow {
     name: String,
-    flow: Arc<starbridge_fdl::graph::Flow>,
+    flow: Arc<starbridge_flow::graph::Flow>,
 }
 
 /// Reads a flow; one that is to run here calls nothing that nobody answers.
@@ -126,7 +126,7 @@ fn load(path: &std::path::Path, reach: Option<&Reach>, output: Output) -> Result
 /// What a run needs, checked.
 struct Prepared {
     main: LoadedFlow,
-    children: BTreeMap<String, Arc<starbridge_fdl::graph::Flow>>,
+    children: BTreeMap<String, Arc<starbridge_flow::graph::Flow>>,
     input: Option<Object>,
     resources: ResourceMap,
     further: OptionalConnectors,
@@ -318,7 +318,7 @@ async fn drive(
     options: &Options,
     output: Output,
     main: &LoadedFlow,
-    children: &BTreeMap<String, Arc<starbridge_fdl::graph::Flow>>,
+    children: &BTreeMap<String, Arc<starbridge_flow::graph::Flow>>,
     input: Option<Object>,
     watch: &Arc<Mutex<Watch>>,
 ) -> Result<(), Exit> {
@@ -402,7 +402,7 @@ fn refused(output: Output, error: &LocalError) -> Exit {
 }
 
 /// The output on stdout, or what went wrong.
-fn print_result(output: Output, state: &State, flow: &starbridge_fdl::graph::Flow) -> Result<(), Exit> {
+fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Flow) -> Result<(), Exit> {
     if state.status() == Status::Succeeded {
         let result = state.output().cloned().unwrap_or_default();
         return finish(output, &Value::from(result).to_json(), Ok(()));

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use clap::Args;
 use serde::Serialize;
-use starbridge_fdl::diagnostics::{Code, nearest};
+use starbridge_flow::diagnostics::{Code, nearest};
 use std::fmt::Write;
 
 /// Explain a diagnostic: what it says, why, an example, and what to write instead

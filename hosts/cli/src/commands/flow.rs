@@ -9,8 +9,8 @@ use crate::table::time;
 use crate::views::{plain, text};
 use clap::{Args, Subcommand};
 use reqwest::Method;
-use starbridge_fdl::syntax::Format;
-use starbridge_fdl::value::Value;
+use starbridge_flow::syntax::Format;
+use starbridge_flow::value::Value;
 use std::path::PathBuf;
 
 /// Puts, shows, lists and deletes the flows of a server
@@ -114,7 +114,7 @@ fn get(client: &Client, name: &str, version: Option<u64>) -> Result<(), Exit> {
 }
 
 fn list(client: &Client) -> Result<(), Exit> {
-    let row = |flow: &starbridge_fdl::value::Object| {
+    let row = |flow: &starbridge_flow::value::Object| {
         let hash = flow.get("hash").and_then(Value::as_str).unwrap_or_default();
         vec![
             plain(flow, "name"),

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::views::{id_of, plain};
 use clap::Args;
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 
 /// Starts a new execution from any event of an old one
 ///

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use clap::{Args, ValueEnum};
 use starbridge_diagram::{Coloring, dot, mermaid, svg};
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::system::reason;
 use std::path::{Path, PathBuf};

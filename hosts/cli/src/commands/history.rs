@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::views::{self, event_line, id_of, plain, text};
 use clap::{Args, ValueEnum};
-use starbridge_fdl::syntax::{Format, Source};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::syntax::{Format, Source};
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::export::export_head;
 use starbridge_node::system::reason;
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ fn head(client: &Client, execution: &Object, id: &str) -> Result<String, Exit> {
     let flow = client.get(&["flows", name], &[("version", version.clone())])?.object();
     let definition = flow.get("definition").map(Value::to_json).unwrap_or_default();
     let source = Source::new(name, definition).with_format(Format::Json);
-    let limits = starbridge_fdl::limits::Limits::default();
+    let limits = starbridge_flow::limits::Limits::default();
     let checked = starbridge_fdl::check(&source, &limits);
     match checked.flow {
         Some(flow) => Ok(export_head(id, &flow, &BTreeMap::new())),

@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::table::{NOTHING, time};
 use crate::views::{failure, plain, text, waiting};
 use clap::Args;
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 
 /// Lists the executions of a server, the newest first
 #[derive(Debug, Args)]

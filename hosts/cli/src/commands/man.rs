@@ -4,7 +4,7 @@ use crate::arguments;
 use crate::exit::Exit;
 use crate::output::Output;
 use clap::Args;
-use starbridge_fdl::diagnostics::nearest;
+use starbridge_flow::diagnostics::nearest;
 use starbridge_node::system::reason;
 use std::fs;
 use std::path::{Path, PathBuf};

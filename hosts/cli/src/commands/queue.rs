@@ -10,7 +10,7 @@ use crate::table::{NOTHING, listing};
 use crate::views::plain;
 use clap::{Args, Subcommand};
 use reqwest::Method;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_runtime::QueueSettings;
 
 /// Shows and sets the worker queues of a server, and deals with their dead tasks

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::views::{id_of, show};
 use clap::Args;
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 
 /// Lets an execution that ended unsuccessfully go on where it failed
 #[derive(Debug, Args)]

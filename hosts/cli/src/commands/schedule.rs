@@ -8,7 +8,7 @@ use crate::output::{Output, finish};
 use crate::table::{NOTHING, listing, time};
 use crate::views::{plain, text};
 use clap::{Args, Subcommand, ValueEnum};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 
 /// Puts, shows, lists and deletes the schedules of a server
 #[derive(Debug, Args)]

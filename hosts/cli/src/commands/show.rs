@@ -6,7 +6,7 @@ use crate::output::{Output, finish};
 use crate::table::{NOTHING, table, time, took};
 use crate::views::{self, event_line, failure, id_of, outcome, place, plain, text};
 use clap::Args;
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 
 /// Most steps the server tells of.
 const STEPS: &str = "10000";

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use crate::views::{outcome, plain, text};
 use clap::Args;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use std::path::PathBuf;
 
 /// The server answers who waits after so many seconds at most.

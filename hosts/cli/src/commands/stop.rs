@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::views::{id_of, show};
 use clap::Args;
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 
 /// Stops an execution of a server
 ///

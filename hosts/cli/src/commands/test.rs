@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use clap::Args;
 use serde::Serialize;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
 use starbridge_node::escaping::escaped;
 use starbridge_node::system::reason;
 use starbridge_simulator::{FlowSource, Flows, Rehearsal, TestFile, compare};
@@ -151,7 +151,7 @@ fn run_file(path: &Path, output: Output) -> Result<Vec<CaseReport>, Exit> {
 
 fn load(file: &TestFile, path: &Path, output: Output) -> Result<Flows, Exit> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let flow = |source: &FlowSource| -> Result<(String, Arc<starbridge_fdl::graph::Flow>), Exit> {
+    let flow = |source: &FlowSource| -> Result<(String, Arc<starbridge_flow::graph::Flow>), Exit> {
         let source = match source {
             FlowSource::Definition(definition) => {
                 let text = serde_json::to_string_pretty(definition).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::{self, Format, Report};
 use clap::Args;
-use starbridge_fdl::diagnostics::Severity;
+use starbridge_flow::diagnostics::Severity;
 use starbridge_node::reach::Reach;
 use starbridge_runtime::ResourceMap;
 use std::path::{Path, PathBuf};

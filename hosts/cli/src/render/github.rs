@@ -41,8 +41,8 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_fdl::diagnostics::{Code, Diagnostic};
-    use starbridge_fdl::syntax::{Source, Span};
+    use starbridge_flow::diagnostics::{Code, Diagnostic};
+    use starbridge_flow::syntax::{Source, Span};
 
     #[test]
     fn nothing_in_a_name_or_message_ends_the_command() {

@@ -2,8 +2,8 @@
 
 use super::Report;
 use serde_json::{Value, json};
-use starbridge_fdl::diagnostics::{Code, Diagnostic, Fix};
-use starbridge_fdl::syntax::{Source, Span};
+use starbridge_flow::diagnostics::{Code, Diagnostic, Fix};
+use starbridge_flow::syntax::{Source, Span};
 use std::fmt::Write;
 
 /// One log with one run.

@@ -1,8 +1,8 @@
 //! Folding a history into what is known of each step.
 
 use super::{Coloring, Marks, Status, Way};
-use starbridge_fdl::graph::{Flow, StepId, StepKind};
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Flow, StepId, StepKind};
+use starbridge_flow::value::Text;
 use starbridge_machine::{Child, Event, EventKind, Exit, Path};
 use std::collections::BTreeMap;
 use std::ops::Bound;

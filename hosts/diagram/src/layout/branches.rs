@@ -11,7 +11,7 @@ use super::{Block, Drawing, Line, LineKind, Shape, What};
 use crate::coloring::Way;
 use crate::text::Font;
 use crate::words;
-use starbridge_fdl::graph::{Parallel, Step, StepId};
+use starbridge_flow::graph::{Parallel, Step, StepId};
 
 /// Between branches.
 const BETWEEN: i32 = 12;

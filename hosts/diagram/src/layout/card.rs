@@ -4,7 +4,7 @@ use super::{Anchor, Face, Mark, Shape, Tone};
 use crate::coloring::Status;
 use crate::icon::Icon;
 use crate::text::{Font, cut, width, wrap};
-use starbridge_fdl::graph::StepId;
+use starbridge_flow::graph::StepId;
 
 /// Least width of a card.
 pub(super) const NARROW: i32 = 150;

@@ -8,7 +8,7 @@ use super::{Block, Drawing, Line, LineKind, Shape, What};
 use crate::coloring::Way;
 use crate::text::{Font, clean};
 use crate::words;
-use starbridge_fdl::graph::{Arm, Choice, Step, StepId};
+use starbridge_flow::graph::{Arm, Choice, Step, StepId};
 
 /// Between arms.
 const BETWEEN: i32 = 12;

@@ -3,7 +3,7 @@
 use super::card::{Row, natural, set};
 use super::list::Entry;
 use super::{Block, Drawing, Face, Shape, What};
-use starbridge_fdl::graph::{Foreach, Step, StepId};
+use starbridge_flow::graph::{Foreach, Step, StepId};
 
 /// Between a composite's border and what is inside.
 pub(super) const INSIDE: i32 = 12;

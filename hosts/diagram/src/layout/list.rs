@@ -8,7 +8,7 @@ use crate::coloring::Way;
 use crate::icon::Icon;
 use crate::text::{Font, clean};
 use crate::words;
-use starbridge_fdl::graph::{Catch, CatchTarget, ListId, Step, StepId, StepKind};
+use starbridge_flow::graph::{Catch, CatchTarget, ListId, Step, StepId, StepKind};
 
 /// Diameter of the flow's beginning and end, and of a list's.
 const NODE: i32 = 18;

@@ -6,9 +6,9 @@ use super::*;
 use crate::text::width;
 use random::Random;
 use starbridge_fdl::check;
-use starbridge_fdl::diagnostics::Severity;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
+use starbridge_flow::diagnostics::Severity;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
 use std::sync::Arc;
 
 fn flow(seed: u64, steps: usize) -> Arc<Flow> {

@@ -132,8 +132,8 @@ fn address(_: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
-    use starbridge_fdl::graph::Pattern;
-    use starbridge_fdl::value::Object;
+    use starbridge_flow::graph::Pattern;
+    use starbridge_flow::value::Object;
     use starbridge_ports::{Keys, Outcome, Request, Via};
 
     fn read(text: &str) -> Result<Config, String> {

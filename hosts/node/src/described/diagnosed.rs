@@ -1,8 +1,8 @@
 //! What was found in a definition, for scripts. Its shape is a promise: members are added, never changed.
 
 use serde::Serialize;
-use starbridge_fdl::diagnostics::{Diagnostic, Fix, Label};
-use starbridge_fdl::syntax::{Source, Span};
+use starbridge_flow::diagnostics::{Diagnostic, Fix, Label};
+use starbridge_flow::syntax::{Source, Span};
 use std::borrow::Cow;
 
 /// What was found in one text.

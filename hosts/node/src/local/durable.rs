@@ -3,8 +3,8 @@
 use super::{Begun, LocalError, LocalRun};
 use crate::flow_loading;
 use crate::node::{NodeError, token_keys};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{CallToSend, Event, Status};
 use starbridge_ports::{History, Query, Record, Store, StoreError};
 use starbridge_runtime::{FlowTable, TokenKeys, stored_events};

@@ -1,7 +1,7 @@
 //! Parts of histories as they are streamed, kept as long as several may want them.
 
 use axum::body::Bytes;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

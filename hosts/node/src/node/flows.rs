@@ -2,10 +2,10 @@
 
 use super::Node;
 use crate::flow_loading::format_of;
-use starbridge_fdl::diagnostics::{Diagnostic, Severity};
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::is_name;
-use starbridge_fdl::syntax::{Format, Source};
+use starbridge_flow::diagnostics::{Diagnostic, Severity};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::is_name;
+use starbridge_flow::syntax::{Format, Source};
 use starbridge_ports::StoreError;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 use super::NodeError;
 use crate::system::random_key;
 use sha2::{Digest, Sha256};
-use starbridge_fdl::hex;
+use starbridge_flow::hex;
 use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::TokenKeys;
 

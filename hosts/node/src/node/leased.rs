@@ -2,8 +2,8 @@
 
 use super::{Node, NotTaken};
 use crate::flow_loading;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{ExecutionLeases, History, StoreError};
 use starbridge_runtime::{Command, Reply, SuspendedExecution};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::threads::{End, note, runtime, spawn, unless_it_panics};
 use super::{Node, NodeError, NodeSettings};
 use crate::notify::{Notice, Notifier, NotifierDeps, NotifierSettings, StoredNotices, Target};
 use starbridge_connector_http::HttpConnector;
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_ports::{KeptNotice, Store, StoreError};
 use starbridge_runtime::{Connectors, Outgoing, Shard, StatusChange};
 use std::sync::Arc;

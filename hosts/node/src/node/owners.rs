@@ -8,9 +8,9 @@ use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
 use crate::system::birth;
 use starbridge_connector_command::CommandConnector;
 use starbridge_connector_http::{HttpConnector, HttpSettings};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{History, StoreError, owner_index, shard_of};
 use starbridge_runtime::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, ExecutionSeed, FlowTable, Outgoing, QueueCommand,

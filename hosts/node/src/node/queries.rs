@@ -2,8 +2,8 @@
 
 use super::Node;
 use crate::described::describe_state;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventId, EventKind, State};
 use starbridge_ports::{Query, Record, StoreError, Turn};

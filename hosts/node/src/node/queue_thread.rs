@@ -1,6 +1,6 @@
 //! The thread of worker queues: what it begins with, and how it tells owners.
 
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::Signal;
 use starbridge_ports::{Clock, Store, StoreError, owner_index};
 use starbridge_runtime::{

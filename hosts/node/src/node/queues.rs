@@ -3,7 +3,7 @@
 use super::queue_thread::KIND;
 use super::task_message::task_message;
 use super::{Node, NotTaken};
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
 use starbridge_ports::{DeadTask, StoreError};
 use starbridge_runtime::{Command, HoldRequest, QueueCommand, QueueSettings, QueueView, QueuesViewed, Reply, TaskKey};

@@ -1,7 +1,7 @@
 //! Retention: what has ended long ago is deleted, a little at a time.
 
 use super::Node;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::sync::Arc;
 use std::time::Duration;

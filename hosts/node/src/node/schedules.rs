@@ -5,8 +5,8 @@
 //! What is started has a name made of the schedule's and of the instant, so a trigger looked at twice starts one execution.
 
 use super::Node;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_ports::StoreError;
 use starbridge_runtime::schedule::{CatchUp, Expression, Overlap, Schedule, Trigger};
 use starbridge_runtime::{StartFailure, StartRequest, quoted};

@@ -1,8 +1,8 @@
 //! What a worker is told of a task that it has (section "worker queues").
 
-use starbridge_fdl::graph::Pointer;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::Pointer;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Reference;
 use starbridge_ports::QueuedTask;
 use starbridge_runtime::{HeldTask, Revealing, TokenKeys, Vault, read_references};

@@ -1,7 +1,7 @@
 //! Watching histories grow.
 
 use super::chunks::{Chunk, Chunks};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_runtime::Outgoing;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

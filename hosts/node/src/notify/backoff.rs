@@ -1,6 +1,6 @@
 //! How long a notice waits after it could not be told.
 
-use starbridge_fdl::fnv::fnv1a_64;
+use starbridge_flow::fnv::fnv1a_64;
 use starbridge_ports::Backoff;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! How a notice reaches a target: as a call of that target's connector.
 
 use super::{Notice, NotifierDeps, Target, signature};
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Keys, Outcome, Request, Via};
 use std::time::Duration;
 

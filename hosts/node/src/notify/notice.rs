@@ -1,7 +1,7 @@
 //! What is told.
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Value};
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::RecordedFailure;
 use starbridge_runtime::StatusChange;

@@ -2,8 +2,8 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use starbridge_fdl::hex;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::hex;
+use starbridge_flow::time::Timestamp;
 
 /// The value of `Starbridge-Signature`: `t=<seconds since 1970>,v1=<HMAC-SHA256 of "t.body", in hexadecimal digits>`. Who
 /// checks it refuses a `t` that is minutes old, so that nobody can send a message again later.

@@ -4,8 +4,8 @@
 //! of itself. What is told and not yet written so is never given out again, but by a process that comes after a crash.
 
 use super::{Due, NextNotifications, Notice, Pending};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::EventId;
 use starbridge_ports::{NextNotice, NoticeChange, Notices, StoreError};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,7 +1,7 @@
 //! Where notices go.
 
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::limits::is_name;
+use starbridge_flow::limits::is_name;
 use starbridge_machine::Status;
 
 /// A target as it is configured.

@@ -2,7 +2,7 @@
 
 use super::delivery::{Untold, carry};
 use super::{Due, Notice, NotifierDeps, NotifierSettings, Pending, Target, backoff};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What a shard keeps of changes of status: with the turn that made them, and nothing else.
 
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Decision, Event, EventId, EventKind, Resolution, Signal, Status};
 use starbridge_node::notify::Notice;
 use starbridge_node::system::birth;
@@ -26,7 +26,7 @@ fn shard(flow: &str) -> Shard {
             target: "ops".into(),
             event: change.event,
             time: change.time,
-            text: starbridge_fdl::value::Value::from(Notice::of(change).message()).to_json(),
+            text: starbridge_flow::value::Value::from(Notice::of(change).message()).to_json(),
         }]
     });
     shard

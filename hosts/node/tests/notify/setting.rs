@@ -1,6 +1,6 @@
 //! Notices in memory, targets that do as they are told, and time that passes when nobody has anything to do.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_node::notify::{Due, NextNotifications, Notice, NotifierDeps, Pending, Target, TargetConfig};
 use starbridge_ports::{Clock, Connector, Outcome, OutcomeFuture, Request, Secret, Secrets, StoreError};
@@ -204,7 +204,7 @@ impl Connector for Targets {
 pub fn taken() -> Option<(Duration, Outcome)> {
     Some((
         Duration::ZERO,
-        Outcome::Result(starbridge_fdl::value::Object::new().into()),
+        Outcome::Result(starbridge_flow::value::Object::new().into()),
     ))
 }
 

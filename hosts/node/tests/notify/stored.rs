@@ -1,7 +1,7 @@
 //! Notices of a store: told from it, taken down in few writes, and never told twice but after a crash.
 
 use super::setting::{BEGIN, Targets, TokioClock, notice, refused, taken, targets, world};
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
 use starbridge_node::notify::{Notifier, NotifierSettings, StoredNotices};
 use starbridge_node::stores::in_memory;

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use starbridge_connector_http::{Guard, HttpConnector, HttpSettings};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
 use starbridge_node::notify::{Notifier, NotifierSettings, signature};
 use starbridge_node::system::SystemClock;
@@ -82,7 +82,7 @@ async fn a_webhook_is_signed_and_tried_until_it_is_taken() {
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 3);
     for (attempt, (headers, body)) in (1..).zip(seen.iter()) {
-        assert_eq!(*body, starbridge_fdl::value::Value::from(told.message()).to_json());
+        assert_eq!(*body, starbridge_flow::value::Value::from(told.message()).to_json());
         let header = |name: &str| headers[name].to_str().unwrap().to_owned();
         assert_eq!(header("idempotency-key"), "e/7");
         assert_eq!(header("content-type"), "application/json");

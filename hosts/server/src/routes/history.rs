@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::node::{Follower, Heard};
 use starbridge_node::problem::{Answer, Problem, quoted};

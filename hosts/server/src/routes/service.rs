@@ -4,7 +4,7 @@ use crate::{App, shapes};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
 use starbridge_node::node::{Counters, Node, ShownQueue, ShownTarget};
 use starbridge_node::problem::{Answer, Problem};

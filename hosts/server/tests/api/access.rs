@@ -148,7 +148,7 @@ async fn a_token_without_the_scope_is_no_guess() {
 async fn only_a_token_of_ours_is_one() {
     let server = Running::with(access(), |_| {}).await;
     let right = "token-admin";
-    let hash = starbridge_fdl::hex::encode(&sha2::Sha256::digest(right));
+    let hash = starbridge_flow::hex::encode(&sha2::Sha256::digest(right));
     let mut wrong: Vec<String> = (0..right.len()).map(|end| right[..end].to_owned()).collect();
     wrong.extend((1..right.len()).map(|begin| right[begin..].to_owned()));
     wrong.extend([format!("{right}x"), format!("{right}{right}"), right.to_uppercase()]);

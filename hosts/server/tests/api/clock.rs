@@ -1,6 +1,6 @@
 //! A clock that stands until a test sets it.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Clock, ClockSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

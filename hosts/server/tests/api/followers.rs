@@ -4,7 +4,7 @@ use crate::harness::{Answer, Running, asleep, sent};
 use crate::held::Held;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_node::node::Heard;
 use starbridge_node::stores::in_memory;

@@ -4,7 +4,7 @@ use crate::document::{Came, check};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_node::config::Config;
 use starbridge_node::node::{Node, NodeSettings};
 use starbridge_node::stores::in_memory;

@@ -1,7 +1,7 @@
 //! A store that can be made to wait, and counts what is loaded from it.
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
     Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_node::node::{NodeSettings, ShownTarget};
 use starbridge_node::notify::{Target, TargetConfig, signature};
 use starbridge_node::stores::in_memory;

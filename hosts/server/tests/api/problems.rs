@@ -9,8 +9,8 @@ use crate::{
 };
 use reqwest::Method;
 use serde_json::json;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_node::node::{NodeSettings, Visit};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{

@@ -2,7 +2,7 @@ use crate::harness::{Running, asleep, definition};
 use crate::mailbox::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 
 async fn names(server: &Running) -> Vec<String> {
     let list = server.get("/v1/executions?limit=1000").await;

@@ -1,10 +1,10 @@
 //! Flows to measure, and executions of them.
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Event, EventId, Signal, Started, State, Status};
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@ use crate::effect::is_queue;
 use crate::event::{Event, EventId, EventKind, Failure, Scheduled};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
-use starbridge_fdl::graph::{Amount, FaultKind, Flow, StepKind};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Text, Value};
+use starbridge_flow::graph::{Amount, FaultKind, Flow, StepKind};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Text, Value};
 
 impl State {
     pub(super) fn fold_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {

@@ -4,7 +4,7 @@ use crate::event::{Child, Event, EventKind, Exit, Failure};
 use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State};
 use crate::steps::{foreach, parallel};
 use crate::turn::failure;
-use starbridge_fdl::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
+use starbridge_flow::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
 
 impl State {
     pub(super) fn fold_child(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {

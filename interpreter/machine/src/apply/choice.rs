@@ -2,8 +2,8 @@
 
 use crate::event::{Child, Event};
 use crate::state::{ArmRun, Frame, FrameId, Inside, Phase, State};
-use starbridge_fdl::graph::{Flow, StepId, StepKind};
-use starbridge_fdl::value::Object;
+use starbridge_flow::graph::{Flow, StepId, StepKind};
+use starbridge_flow::value::Object;
 
 impl State {
     pub(super) fn fold_choice(

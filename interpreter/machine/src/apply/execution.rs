@@ -3,8 +3,8 @@
 use crate::event::{Event, EventId, EventKind, Failure, Path, Started};
 use crate::state::{Ending, Frame, ROOT, State, Status};
 use crate::turn::failure;
-use starbridge_fdl::graph::{FaultKind, Flow, ListId};
-use starbridge_fdl::value::{Object, Overlay};
+use starbridge_flow::graph::{FaultKind, Flow, ListId};
+use starbridge_flow::value::{Object, Overlay};
 
 impl State {
     pub(super) fn fold_started(&mut self, flow: &Flow, event: &Event, started: &Started) -> Option<()> {

@@ -2,9 +2,9 @@
 
 use crate::event::Event;
 use crate::state::{Frame, Inside, Phase, State, TaskPhase, TimerFor, UndoPhase, WaitRun};
-use starbridge_fdl::graph::{Flow, StepKind, Wait};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Flow, StepKind, Wait};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 
 impl State {
     /// The fork has its own name, and neither a parent nor what a parent handed down. Its calls are to be sent, and what is waited for is waited for as long as
@@ -40,7 +40,7 @@ impl State {
     }
 }
 
-fn is_for_instant(flow: &Flow, step: starbridge_fdl::graph::StepId) -> bool {
+fn is_for_instant(flow: &Flow, step: starbridge_flow::graph::StepId) -> bool {
     let kind = flow.step(step).map(|step| &step.kind);
     matches!(kind, Some(StepKind::Wait(Wait::Timestamp(_))))
 }

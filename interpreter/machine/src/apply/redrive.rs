@@ -14,8 +14,8 @@ use crate::state::{
     Status, TaskPhase, TimerFor, Visit, WaitRun,
 };
 use crate::steps::has_room;
-use starbridge_fdl::graph::{Amount, Flow, StepId};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::graph::{Amount, Flow, StepId};
+use starbridge_flow::time::Timestamp;
 use std::collections::BTreeSet;
 
 /// What goes on because of a redrive, or because a child that a redrive lets go on found room.

@@ -6,9 +6,9 @@ use crate::state::{
     ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit,
     WaitRun,
 };
-use starbridge_fdl::graph::{Amount, Flow, Leave, Passing, Step, StepId, StepKind};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Overlay, Value};
+use starbridge_flow::graph::{Amount, Flow, Leave, Passing, Step, StepId, StepKind};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Overlay, Value};
 
 impl State {
     pub(super) fn fold_step(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
@@ -336,7 +336,7 @@ pub(crate) fn done_of_task(
         _ => None,
     };
     // A child undoes itself when it fails or is stopped; only one that had succeeded is told to.
-    if matches!(rollback.undo, starbridge_fdl::graph::Undo::Child) && (result.is_none() || run.child.is_none()) {
+    if matches!(rollback.undo, starbridge_flow::graph::Undo::Child) && (result.is_none() || run.child.is_none()) {
         return None;
     }
     Some(crate::state::Done {

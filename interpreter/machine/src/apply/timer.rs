@@ -2,7 +2,7 @@
 
 use crate::event::{EventId, Failure};
 use crate::state::{ArmRun, Closing, FrameId, Inside, Phase, State, TaskPhase, WaitRun};
-use starbridge_fdl::graph::{Amount, FaultKind, Flow};
+use starbridge_flow::graph::{Amount, FaultKind, Flow};
 
 impl State {
     pub(super) fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {

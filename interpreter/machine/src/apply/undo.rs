@@ -7,8 +7,8 @@ use crate::state::{
     ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase,
     UndoRun, Undoing, Visit,
 };
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::value::Overlay;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::value::Overlay;
 
 impl State {
     pub(super) fn fold_rollback(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {

@@ -5,9 +5,9 @@ use crate::event::{
     CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent, Path,
     PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
-use starbridge_fdl::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 
 /// Why a value is no event of this flow.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::names::{long_type, short_key, short_type};
 use super::read::{HistoryError, Keys, Members, error};
 use super::write::{self, type_name};
 use crate::event::{Child, Event, EventId, Path, PathItem};
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Array, Object, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Array, Object, Value};
 use std::io::Write;
 
 /// The events of a turn as they are stored.

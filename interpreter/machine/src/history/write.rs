@@ -2,8 +2,8 @@
 
 use super::read::not_sent_by_name;
 use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, Grant, Path};
-use starbridge_fdl::graph::{Flow, StepId};
-use starbridge_fdl::value::{Array, Object, Text, Value};
+use starbridge_flow::graph::{Flow, StepId};
+use starbridge_flow::value::{Array, Object, Text, Value};
 
 /// An event in the form that is kept.
 pub fn write_event(flow: &Flow, event: &Event) -> Object {

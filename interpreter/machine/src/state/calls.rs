@@ -3,7 +3,7 @@
 use super::FrameId;
 use crate::event::EventId;
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

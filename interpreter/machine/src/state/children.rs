@@ -3,8 +3,8 @@
 use super::{Done, FrameId};
 use crate::event::Failure;
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Budget, Foreach, Root, StepId};
-use starbridge_fdl::value::{Array, Object, Overlay, Value};
+use starbridge_flow::graph::{Budget, Foreach, Root, StepId};
+use starbridge_flow::value::{Array, Object, Overlay, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The children of a parallel or foreach in one attempt.

@@ -289,10 +289,10 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_fdl::graph::{Flow, ListId};
-    use starbridge_fdl::limits::Limits;
-    use starbridge_fdl::syntax::Source;
-    use starbridge_fdl::value::Overlay;
+    use starbridge_flow::graph::{Flow, ListId};
+    use starbridge_flow::limits::Limits;
+    use starbridge_flow::syntax::Source;
+    use starbridge_flow::value::Overlay;
     use std::sync::Arc;
 
     fn flow() -> Arc<Flow> {

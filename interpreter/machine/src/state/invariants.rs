@@ -6,7 +6,7 @@ use super::{
     Undoing, Visit,
 };
 use crate::event::{Child, EventId, PathItem};
-use starbridge_fdl::graph::{Flow, ListId, Step, StepId, StepKind};
+use starbridge_flow::graph::{Flow, ListId, Step, StepId, StepKind};
 
 /// Longer histories there are none; numbers up to here can be counted on from without overflow.
 const LAST: u64 = u32::MAX as u64 / 2;

@@ -4,9 +4,9 @@ use super::{Frame, InFlight, State, UndoPhase};
 use crate::effect::CallToSend;
 use crate::event::{Child, EventId};
 use crate::signal::Timer;
-use starbridge_fdl::graph::{Budget, Call, Flow, Pattern, Root, StepKind, Undo};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::{Budget, Call, Flow, Pattern, Root, StepKind, Undo};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Value;
 
 impl State {
     /// Calls scheduled after `event` that are to be sent, in order.

@@ -4,7 +4,7 @@ use super::{ArmRun, At, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, V
 use crate::close::CloseStep;
 use crate::event::Child;
 use crate::steps::may_begin;
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 
 impl State {
     /// Whether something further out is being closed, so that nothing new happens in a frame.

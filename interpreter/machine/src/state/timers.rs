@@ -3,7 +3,7 @@
 use super::{FrameId, pairs};
 use crate::event::EventId;
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use std::collections::BTreeMap;
 
 /// When a timer is due, and the event that set it.

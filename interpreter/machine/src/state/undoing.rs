@@ -2,9 +2,9 @@
 
 use crate::event::{EventId, Failure, Path};
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::StepId;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Overlay, Text};
+use starbridge_flow::graph::StepId;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Overlay, Text};
 
 /// A task that has a rollback and was called.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use crate::context::{StepView, View};
 use crate::event::{EventId, EventKind, Failure};
 use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{
+use starbridge_flow::graph::{
     Enter, Fault, FaultKind, Leave, Output, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
 };
-use starbridge_fdl::value::{Array, Object, Overlay, Text, Value};
+use starbridge_flow::value::{Array, Object, Overlay, Text, Value};
 
 impl State {
     /// Begins an attempt: makes the input, checks the limits.

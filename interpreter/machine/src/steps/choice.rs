@@ -9,7 +9,7 @@
 use crate::event::EventKind;
 use crate::state::{ArmRun, FrameId, Inside, Phase, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Budget, Choice, Fault, Root};
+use starbridge_flow::graph::{Budget, Choice, Fault, Root};
 
 impl State {
     pub(super) fn step_choice(&mut self, turn: &mut Turn<'_>, id: FrameId, choice: &Choice) {

@@ -6,9 +6,9 @@ use crate::retry::{chance, delay};
 use crate::state::{At, Closing, Frame, FrameId, Phase, ROOT, State};
 use crate::steps::{foreach, parallel};
 use crate::turn::{EventAddress, Turn};
-use starbridge_fdl::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Value};
 
 /// What has been tried, and how it failed.
 pub(crate) struct Tried<'a> {

@@ -4,8 +4,8 @@ use crate::context::View;
 use crate::event::EventKind;
 use crate::state::{ROOT, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Budget, Fault, FaultKind, Root, Scope};
-use starbridge_fdl::value::Object;
+use starbridge_flow::graph::{Budget, Fault, FaultKind, Root, Scope};
+use starbridge_flow::value::Object;
 
 impl State {
     /// After the start: makes the flow's input where a program does. Its failure is the execution's: nothing has run yet.

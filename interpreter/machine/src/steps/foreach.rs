@@ -10,8 +10,8 @@
 use crate::event::EventKind;
 use crate::state::{Children, FrameId, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{FaultKind, Foreach, Root, Tolerance};
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::{FaultKind, Foreach, Root, Tolerance};
+use starbridge_flow::value::Value;
 
 impl State {
     pub(super) fn step_foreach(&mut self, turn: &mut Turn<'_>, id: FrameId, foreach: &Foreach) {

@@ -9,8 +9,8 @@
 use crate::event::EventKind;
 use crate::state::{Children, FrameId, Outcome, State};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Parallel, WaitFor};
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::{Parallel, WaitFor};
+use starbridge_flow::value::{Object, Value};
 
 impl State {
     pub(super) fn step_parallel(&mut self, turn: &mut Turn<'_>, id: FrameId, parallel: &Parallel) {

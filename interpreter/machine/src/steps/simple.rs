@@ -7,8 +7,8 @@
 
 use crate::state::{FrameId, State};
 use crate::turn::{Turn, failure};
-use starbridge_fdl::graph::{Fail, Fault, FaultKind, Root, Source};
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::{Fail, Fault, FaultKind, Root, Source};
+use starbridge_flow::value::Value;
 
 impl State {
     pub(super) fn step_fail(&mut self, turn: &mut Turn<'_>, id: FrameId, fail: &Fail) {

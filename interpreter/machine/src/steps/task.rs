@@ -14,8 +14,8 @@ use crate::event::{EventKind, Scheduled};
 use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Amount, Call, Fault, FaultKind, Guard, Poll, Root, Scope, Step, Task};
-use starbridge_fdl::value::Value;
+use starbridge_flow::graph::{Amount, Call, Fault, FaultKind, Guard, Poll, Root, Scope, Step, Task};
+use starbridge_flow::value::Value;
 use std::sync::Arc;
 
 /// What a result means for a poll.

@@ -9,10 +9,10 @@
 use crate::event::EventKind;
 use crate::state::{FrameId, State, WaitRun};
 use crate::turn::Turn;
-use starbridge_fdl::graph::{Budget, Fault, FaultKind, Root, Source, Wait};
-use starbridge_fdl::limits::ERROR_CAUSE_CHARS;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Overlay, Value};
+use starbridge_flow::graph::{Budget, Fault, FaultKind, Root, Source, Wait};
+use starbridge_flow::limits::ERROR_CAUSE_CHARS;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Overlay, Value};
 
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 

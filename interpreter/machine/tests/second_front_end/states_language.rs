@@ -1,9 +1,9 @@
 //! A miniature of Amazon States Language: Pass, Choice, Wait, Task, Succeed and Fail.
 
 use serde_json::Value as Json;
-use starbridge_fdl::expression::Query;
-use starbridge_fdl::graph::*;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::*;
+use starbridge_flow::path::Query;
+use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
 /// What this language calls faults, in the order of [`FaultNames::KINDS`].

@@ -1,9 +1,9 @@
 //! What runs begin with.
 
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::Source;
-use starbridge_fdl::value::Object;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
+use starbridge_flow::value::Object;
 use starbridge_machine::{Signal, Started};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::commands::{Reply, Snapshot, Start, StartFailure};
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::Status;
 use starbridge_ports::Refusal;
 use std::collections::BTreeMap;

@@ -4,9 +4,9 @@
 use super::Engine;
 use super::commands::Reply;
 use crate::shard::{Outgoing, TRIES, stored_turn};
-use starbridge_fdl::graph::FaultKind;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::FaultKind;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind, Failure, Path, Rejection, Signal, Status, history};
 use starbridge_ports::{
     Append, Broken, DeadTasksCleared, Mark, Message, MessageBody, MessageId, Record, RecordedFailure, StoreError,

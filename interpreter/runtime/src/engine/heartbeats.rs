@@ -1,7 +1,7 @@
 //! Heartbeats: not events, so they are kept here and start anew after a restart.
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use std::collections::{BTreeMap, BTreeSet};
 

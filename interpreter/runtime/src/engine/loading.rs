@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::shard::fold_up;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_ports::{CULPRIT, SUSPECT, StoreError, StoredHistory, shard_of};
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 //! is under way when its own time is over is given back as it stands; it goes on elsewhere.
 
 use super::Engine;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Beat, ExecutionLeases, Message, MessageId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Executions that sleep in the store and are to be woken soon. Those that sleep longer are known to the store alone.
 
 use super::Engine;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::StoreError;
 use std::collections::BTreeSet;
 

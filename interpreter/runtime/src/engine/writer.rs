@@ -190,8 +190,8 @@ impl Writing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_fdl::time::Timestamp;
-    use starbridge_fdl::value::Text;
+    use starbridge_flow::time::Timestamp;
+    use starbridge_flow::value::Text;
     use starbridge_ports::{Mark, Message, StoredHistory};
     use std::sync::atomic::AtomicUsize;
 

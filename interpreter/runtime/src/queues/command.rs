@@ -2,8 +2,8 @@
 
 use super::TaskKey;
 use super::settings::QueueSettings;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{QueuedTask, TaskLease};
 use std::time::Duration;
 use tokio::sync::oneshot;

@@ -5,7 +5,7 @@
 //! whoever comes later with a single one is served in the present round. (Start-time fair queueing with equal weights:
 //! Goyal, Vin, Cheng 1996.)
 
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_ports::Depth;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};

@@ -2,8 +2,8 @@
 
 use super::TaskKey;
 use super::command::{HeldTask, HoldRequest, QueueCommand};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! The tasks that workers have, and when that ends.
 
 use super::{TaskKey, Ticks};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{QueuedTask, TaskLease};
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,6 +1,6 @@
 //! What an operator sets for a queue.
 
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 
 /// Retries that a lease which ended gets where neither the step nor the queue says otherwise.
 const REDELIVER: u32 = 3;

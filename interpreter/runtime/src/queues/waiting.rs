@@ -1,7 +1,7 @@
 //! The tasks of a queue that nobody has: the next ones in memory, however many more the store has.
 
 use super::TaskKey;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_ports::QueuedTask;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

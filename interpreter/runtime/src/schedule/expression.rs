@@ -3,7 +3,7 @@
 use super::cron::Cron;
 use super::field::{self, Unit};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use std::ops::Range;
 
 /// Bytes of an expression.

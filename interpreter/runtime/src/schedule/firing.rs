@@ -1,14 +1,14 @@
 //! Which of an expression's instants lead to a start.
 
 use super::Expression;
-use starbridge_fdl::limits::is_name;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::limits::is_name;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 
 /// How late a trigger may be looked at and still be on time; what is later was missed.
 pub const ON_TIME_MS: u64 = 60_000;
 /// Characters of a schedule's name: those of an execution's without the time behind it.
-const NAME: usize = starbridge_fdl::limits::NAME_CHARS - "-20260101T000000Z".len();
+const NAME: usize = starbridge_flow::limits::NAME_CHARS - "-20260101T000000Z".len();
 
 /// What happens when a trigger comes while an execution this schedule has started still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

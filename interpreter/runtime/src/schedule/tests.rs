@@ -5,7 +5,7 @@ mod firing;
 mod times;
 
 use super::Expression;
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 
 fn expression(text: &str) -> Expression {
     Expression::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))

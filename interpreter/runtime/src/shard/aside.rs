@@ -3,8 +3,8 @@
 
 use super::children::Post;
 use super::{Shard, loaded::LoadedExecution};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
 use starbridge_ports::{Append, Broken};
 use std::any::Any;

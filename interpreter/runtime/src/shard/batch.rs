@@ -2,9 +2,9 @@
 
 use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard};
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
 

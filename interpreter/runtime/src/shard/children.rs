@@ -5,9 +5,9 @@ use super::execution_ids::parent_of;
 use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
 use crate::references::references_in;
-use starbridge_fdl::graph::{Pattern, Pointer};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::{Pattern, Pointer};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Grant, Parent, Reference, Signal, Status};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 

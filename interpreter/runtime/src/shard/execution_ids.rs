@@ -2,9 +2,9 @@
 
 use super::StartRequest;
 use sha2::{Digest, Sha256};
-use starbridge_fdl::hex;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::hex;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Parent};
 
 /// Gives ids and seeds.

@@ -3,9 +3,9 @@
 use super::batch::stored_turn;
 use super::loaded::{LoadedExecution, Origin};
 use super::{Outgoing, Shard, StartRequest};
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, Fork, ForkError, State};
 use starbridge_ports::Append;
 use std::sync::Arc;

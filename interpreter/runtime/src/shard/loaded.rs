@@ -1,8 +1,8 @@
 //! An execution that is in memory.
 
-use starbridge_fdl::graph::{Flow, StepKind};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Flow, StepKind};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, State, Status};
 use starbridge_ports::{Record, RecordedFailure};
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 
 use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind, Status};
 use starbridge_ports::{Append, KeptNotice, Record, RecordedFailure};
 use std::sync::Arc;

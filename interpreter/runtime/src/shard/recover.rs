@@ -3,9 +3,9 @@
 use super::loaded::{LoadedExecution, Origin, StoredStatus};
 use super::{Outgoing, Shard};
 use crate::flows::FlowTable;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, State, history};
 use starbridge_ports::{History, Record, StoreError, StoredHistory};
 use std::sync::Arc;

@@ -4,10 +4,10 @@
 use super::{Outgoing, Shard};
 use crate::queues::FairQueue;
 use crate::references::{references_in, write_references};
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::is_name;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::is_name;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, call_type};
 use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Origin, QueuedTask, outside_name};

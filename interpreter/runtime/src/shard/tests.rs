@@ -1,8 +1,8 @@
 //! What a shard promises, one rule at a time and without a store.
 
 use super::*;
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::syntax::Source;
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::syntax::Source;
 
 const CALL: &str = r#"{"type": "task", "name": "call", "resourceArn": "http://x/f"}"#;
 const SLEEP: &str = r#"{"type": "wait", "name": "sleep", "duration": 5}"#;

@@ -1,6 +1,6 @@
 //! What is appended.
 
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Append, Record, Turn};
 

@@ -187,7 +187,7 @@ async fn timers() -> Result<(), String> {
         .duration_since(std::time::UNIX_EPOCH)
         .map_err(|error| error.to_string())?
         .as_millis();
-    let at = starbridge_fdl::time::Timestamp(i64::try_from(millis).unwrap_or(0)).to_string();
+    let at = starbridge_flow::time::Timestamp(i64::try_from(millis).unwrap_or(0)).to_string();
     let request = load::post("/v1/flows/wake/executions", &json!({"input": {"at": at}}).to_string());
     let load = load::run(server.address, request, 64, Duration::from_secs(40), MANY).await?;
     let ahead = due.duration_since(std::time::SystemTime::now()).unwrap_or_default();

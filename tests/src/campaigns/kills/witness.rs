@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::post;
 use serde_json::{Value, json};
-use starbridge_fdl::fnv::fnv1a_64;
+use starbridge_flow::fnv::fnv1a_64;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

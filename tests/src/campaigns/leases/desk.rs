@@ -2,8 +2,8 @@
 
 use super::bug::Bug;
 use super::disk::{Disk, Word, Write};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Append, QueuedTask, Queueing, TaskLeaseChange};
 use starbridge_runtime::{FairQueue, Grant, QueueSettings, Queues, TaskExpiry, TaskKey};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! What is durable, and what is on its way there.
 
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Append, History, QueuedTask, Record, Turn};

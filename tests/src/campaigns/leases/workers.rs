@@ -1,6 +1,6 @@
 //! Workers, and who has which task as they see it.
 
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use std::collections::BTreeMap;
 

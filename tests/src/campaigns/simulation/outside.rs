@@ -1,7 +1,7 @@
 //! What stands outside of the processes: those who start, the functions, those who report. It keeps the book.
 
-use starbridge_fdl::fnv::fnv1a_64;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::fnv::fnv1a_64;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{CallToSend, EventId, Signal};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,9 +2,9 @@
 
 use super::outside::Key;
 use super::shelter::{Refusals, Shelter};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_ports::{Append, History, StoreError, shard_of};
 use starbridge_runtime::{ExecutionSeed, FlowTable, ResourceMap, Shard, StartRequest, child_id, load};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,8 +1,8 @@
 //! The store of a simulation: the one in memory, with a bug where one is planted.
 
 use super::Bug;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Append, History, Listing, Mark, Message, Refusal, StoreError, StoredHistory, Turn};

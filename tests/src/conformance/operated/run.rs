@@ -2,10 +2,10 @@
 
 use super::Act;
 use serde_json::Value;
-use starbridge_fdl::graph::Flow;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
 use starbridge_machine::{
     CallToSend, Decision, Event, EventId, EventKind, Failure, Fork, Rejection, Resolution, ResolutionAction, Signal,
     Started, State, Status, copied, history,

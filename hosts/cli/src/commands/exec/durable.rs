@@ -3,7 +3,7 @@
 use super::{LoadedFlow, Watch};
 use crate::exit::Exit;
 use crate::output::{Output, fault};
-use starbridge_fdl::graph::Flow;
+use starbridge_flow::graph::Flow;
 use starbridge_node::export::{export_event, export_head};
 use starbridge_node::local::{Begun, LocalRun};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Telling people how to report to a task that waits for a callback.
 
 use super::progress::Progress;
-use starbridge_fdl::graph::{Flow, Pattern, StepKind, Undo};
-use starbridge_fdl::value::Text;
+use starbridge_flow::graph::{Flow, Pattern, StepKind, Undo};
+use starbridge_flow::value::Text;
 use starbridge_machine::CallToSend;
 use starbridge_runtime::TokenKeys;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use starbridge_fdl::graph::{Flow, StepId, StepKind};
+use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, Failure, Path};
 use starbridge_node::escaping::{escaped, escaped_but_colours};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct Progress {
     bars: BTreeMap<String, ProgressBar>,
     /// Iterations done, by foreach.
     iterations: BTreeMap<String, (u64, u64)>,
-    entered: BTreeMap<String, starbridge_fdl::time::Timestamp>,
+    entered: BTreeMap<String, starbridge_flow::time::Timestamp>,
 }
 
 impl Progress {

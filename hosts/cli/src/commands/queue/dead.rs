@@ -7,7 +7,7 @@ use crate::output::{Output, bad, finish};
 use crate::table::time;
 use crate::views::{failure, plain, text};
 use clap::Args;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 
 #[derive(Debug, Args)]
 pub struct ListOptions {

@@ -3,9 +3,9 @@
 use crate::exit::Exit;
 use crate::output::Output;
 use starbridge_fdl::Checked;
-use starbridge_fdl::diagnostics::{Code, Fix, Severity};
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::syntax::{LineColumn, Source};
+use starbridge_flow::diagnostics::{Code, Fix, Severity};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::{LineColumn, Source};
 use starbridge_node::system::reason;
 use std::fs;
 use std::io::Write;

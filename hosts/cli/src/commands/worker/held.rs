@@ -177,7 +177,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use starbridge_fdl::value::Object;
+    use starbridge_flow::value::Object;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,6 +1,6 @@
 //! Reports that the server does not have yet.
 
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Backoff, Failures};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! A task as a server hands it out, and what its program makes of it.
 
-use starbridge_fdl::graph::Pattern;
-use starbridge_fdl::limits::Limits;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::graph::Pattern;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
 use starbridge_node::programs::CommandConnector;
 use starbridge_ports::{Keys, Origin, Outcome, Request, Via, outside_name};

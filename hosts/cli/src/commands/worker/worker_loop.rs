@@ -8,7 +8,7 @@ use super::signals::Signals;
 use super::task::{Task, TaskResult};
 use crate::client::{Answer, Client, Problem, Remote};
 use crate::exit::Exit;
-use starbridge_fdl::value::{Object, Value};
+use starbridge_flow::value::{Object, Value};
 use starbridge_node::programs::CommandConnector;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

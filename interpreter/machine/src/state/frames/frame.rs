@@ -3,9 +3,9 @@
 use crate::event::{Child, EventId, Failure, Path};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_fdl::graph::{Enter, Flow, ListId, Step, StepId, StepKind};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Overlay, Text, Value};
+use starbridge_flow::graph::{Enter, Flow, ListId, Step, StepId, StepKind};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
 
 /// One run of a list of steps.

@@ -120,7 +120,7 @@ fn agrees_with_a_cron_that_looks_at_its_clock() {
         let text = format!("CRON_TZ={zone} {}", fields.join(" "));
         let expression = expression(&text);
         let mut found = Vec::new();
-        let mut time = starbridge_fdl::time::Timestamp(from.as_millisecond());
+        let mut time = starbridge_flow::time::Timestamp(from.as_millisecond());
         while let Some(next) = expression.next_after(time).filter(|next| next.0 <= to.as_millisecond()) {
             found.push(next.0);
             time = next;

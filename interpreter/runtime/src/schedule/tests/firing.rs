@@ -2,8 +2,8 @@
 
 use super::{at, expression};
 use crate::schedule::{CatchUp, Firing, ON_TIME_MS, Overlap, Schedule};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::Value;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Value;
 
 fn schedule(text: &str, overlap: Overlap, catch_up: CatchUp) -> Schedule {
     Schedule {

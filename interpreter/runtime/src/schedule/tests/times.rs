@@ -1,7 +1,7 @@
 //! Expressions and the instants they mean.
 
 use super::{at, expression};
-use starbridge_fdl::time::Timestamp;
+use starbridge_flow::time::Timestamp;
 
 /// Expression, the instant to start after, and the next ones.
 type Row = (&'static str, &'static str, &'static [&'static str]);

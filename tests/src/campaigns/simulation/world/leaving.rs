@@ -4,7 +4,7 @@ use super::{Happening, World};
 use crate::campaigns::simulation::fault::{Bug, Fault};
 use crate::campaigns::simulation::outside::{self, Called, Key};
 use crate::campaigns::simulation::process::seat_of;
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::CallToSend;
 use starbridge_ports::Refusal;
 use starbridge_runtime::Outgoing;

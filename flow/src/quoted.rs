@@ -1,8 +1,8 @@
 //! Strings in quotes, as paths and conditions have them.
 
 /// What a string may hold beside JSON's own escapes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rules {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
     /// As RFC 9535 has it: only the string's own quote may be escaped, and no control character stands bare.
     Path,
     /// As conditions have it: `\"` is an escape in both kinds of quotes, `\'` in single ones, any character stands bare.
@@ -10,11 +10,16 @@ pub(super) enum Rules {
 }
 
 /// What is wrong with a string, and where in the whole text.
-pub(super) struct Fault {
-    pub(super) offset: usize,
-    pub(super) len: usize,
-    pub(super) message: String,
-    pub(super) help: Option<&'static str>,
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Where, in bytes from the start of the text.
+    pub offset: usize,
+    /// How many bytes are concerned.
+    pub len: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<&'static str>,
 }
 
 impl Fault {
@@ -30,7 +35,7 @@ impl Fault {
 
 /// Reads the string whose opening quote, `"` or `'`, is the byte at `start`; gives what it says and the offset after its
 /// closing quote.
-pub(super) fn read(text: &str, start: usize, rules: Rules) -> Result<(String, usize), Fault> {
+pub fn read(text: &str, start: usize, rules: Rules) -> Result<(String, usize), Fault> {
     let rest = text.get(start..).unwrap_or_default();
     let mut chars = rest.char_indices();
     let quote = chars.next().map_or('"', |(_, quote)| quote);

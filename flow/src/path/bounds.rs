@@ -2,7 +2,7 @@
 
 use super::tests::DATA;
 use super::*;
-use crate::expression::sample::{Noise, budget, json, on_small_stack, root};
+use crate::sample::{Noise, budget, json, on_small_stack, root};
 use jsonpath_rust::JsonPath;
 
 #[test]

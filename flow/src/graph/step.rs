@@ -1,7 +1,8 @@
 //! The steps of a compiled flow. Times are milliseconds throughout.
 
 use super::{Guard, ListId, Matcher, Program, StepId};
-use crate::expression::{Params, Path, Query};
+use crate::params::Params;
+use crate::path::{Path, Query};
 use crate::value::{Text, Value};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! `serviceParams`: values with paths into the mapped input inside (section "tasks").
 
-use super::{PathError, Query};
 use crate::graph::{Budget, Fault, Pointer, Root, SecretReference};
+use crate::path::{PathError, Query};
 use crate::value::{Text, Value};
 use std::cell::OnceCell;
 

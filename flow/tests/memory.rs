@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "what the system sees is in its files")]
 
-use starbridge_fdl::value::{ReadError, Value};
+use starbridge_flow::value::{ReadError, Value};
 
 /// Bytes of each text.
 const TEXT: usize = 12_000_000;

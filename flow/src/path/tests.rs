@@ -1,7 +1,7 @@
 //! Tables of paths with what they find or what is wrong with them.
 
 use super::*;
-use crate::expression::sample::{budget, context, json, object, root, scope};
+use crate::sample::{budget, context, json, object, root, scope};
 use crate::value::Overlay;
 
 pub(super) const DATA: &str = r#"{

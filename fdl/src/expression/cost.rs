@@ -1,10 +1,11 @@
 //! What searches cost: a count that is the same everywhere, bounded whatever the path and the data.
 
-use super::*;
-use crate::expression::Condition;
+use super::Condition;
 use crate::expression::sample::{json, on_small_stack, root};
-use crate::graph::{FaultKind, Guard};
+use crate::graph::{Budget, FaultKind, Guard, Root};
 use crate::limits::Limits;
+use crate::path::Query;
+use crate::value::{Object, Text, Value};
 
 /// Steps that small data have by default.
 const STEPS: usize = 1_000_000;

@@ -47,7 +47,7 @@ impl<'a> Root<'a> {
     }
 
     /// How many members are copied where the whole is made a value.
-    pub(crate) fn copied(self) -> usize {
+    pub fn copied(self) -> usize {
         match self {
             Self::Overlay(overlay) if !overlay.over().is_empty() => overlay.base().len() + overlay.over().len(),
             _ => 0,

@@ -5,7 +5,7 @@
 
 use super::PathError;
 use super::segment::{Segment, Selector, Slice};
-use crate::expression::quoted::{self, Rules};
+use crate::quoted::{self, Rules};
 use crate::value::Text;
 
 /// How many filters, parentheses and functions may stand inside each other.

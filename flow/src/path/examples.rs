@@ -1,7 +1,7 @@
 //! The examples of RFC 9535 itself, table by table.
 
 use super::Query;
-use crate::expression::sample::{budget, json, root};
+use crate::sample::{budget, json, root};
 use crate::value::Value;
 
 /// Queries of one table over its data, each with the array of what it finds.

@@ -6,16 +6,16 @@ use crate::time::Timestamp;
 use crate::value::{Object, Value};
 
 /// A value from its JSON text.
-pub(super) fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-pub(super) fn object(text: &str) -> Object {
+pub(crate) fn object(text: &str) -> Object {
     json(text).as_object().unwrap().clone()
 }
 
 /// A value as a root.
-pub(super) fn root(value: &Value) -> Root<'_> {
+pub(crate) fn root(value: &Value) -> Root<'_> {
     match value {
         Value::Object(object) => Root::Object(object),
         Value::Array(array) => Root::Array(array),
@@ -23,7 +23,7 @@ pub(super) fn root(value: &Value) -> Root<'_> {
     }
 }
 
-pub(super) struct SampleContext(pub(super) Object);
+pub(crate) struct SampleContext(pub(crate) Object);
 
 impl Context for SampleContext {
     fn member(&self, name: &str) -> Option<Value> {
@@ -35,18 +35,18 @@ impl Context for SampleContext {
     }
 }
 
-pub(super) fn context() -> SampleContext {
+pub(crate) fn context() -> SampleContext {
     SampleContext(object(
         r#"{"flow": {"name": "order"}, "execution": {"id": "e1", "events": [{"id": 1}, {"id": 2}]}, "step": {"visit": 2}}"#,
     ))
 }
 
 /// The budget that is usual for small data.
-pub(super) fn budget() -> Budget {
+pub(crate) fn budget() -> Budget {
     Budget::new(&Limits::default(), 0)
 }
 
-pub(super) fn scope<'a>(input: Root<'a>, local: Root<'a>, context: &'a SampleContext) -> Scope<'a> {
+pub(crate) fn scope<'a>(input: Root<'a>, local: Root<'a>, context: &'a SampleContext) -> Scope<'a> {
     Scope {
         input,
         variables: local,
@@ -59,10 +59,10 @@ pub(super) fn scope<'a>(input: Root<'a>, local: Root<'a>, context: &'a SampleCon
 }
 
 /// Repeatable noise.
-pub(super) struct Noise(pub(super) u64);
+pub(crate) struct Noise(pub(crate) u64);
 
 impl Noise {
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -70,13 +70,13 @@ impl Noise {
         usize::try_from(self.0 >> 33).unwrap() % bound
     }
 
-    pub(super) fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+    pub(crate) fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
         all[self.below(all.len())]
     }
 }
 
 /// Runs it with no more stack than a small thread has.
-pub(super) fn on_small_stack(run: impl FnOnce() + Send + 'static) {
+pub(crate) fn on_small_stack(run: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(run).unwrap();
     thread.join().unwrap();
 }

@@ -2,8 +2,6 @@
 
 #[cfg(test)]
 mod bounds;
-#[cfg(test)]
-mod cost;
 mod decide;
 mod evaluate;
 #[cfg(test)]
@@ -66,7 +64,8 @@ pub struct PathError {
 }
 
 impl PathError {
-    pub(super) fn new(offset: usize, len: usize, message: impl Into<String>) -> Self {
+    /// An error about so many bytes from `offset` on, without help.
+    pub fn new(offset: usize, len: usize, message: impl Into<String>) -> Self {
         Self {
             offset,
             len,
@@ -127,7 +126,7 @@ impl Query {
 
     /// Parses as much as is a path: its root's name stands from byte `start` to byte `at`. Gives the path and where it
     /// ends; what comes after is the caller's business.
-    pub(super) fn prefix(text: &str, start: usize, at: usize) -> Result<(Self, usize), PathError> {
+    pub fn prefix(text: &str, start: usize, at: usize) -> Result<(Self, usize), PathError> {
         let mut parser = Parser::new(text, at);
         let segments = parser.segments().map_err(|error| *error)?;
         let written = text.get(start..parser.at).unwrap_or_default();
@@ -161,7 +160,7 @@ impl Query {
     }
 
     /// What a singular query finds, by reference; nothing for any other query, and for one that is the root itself.
-    pub(super) fn find_below<'a>(&self, root: Root<'a>) -> Option<&'a Value> {
+    pub fn find_below<'a>(&self, root: Root<'a>) -> Option<&'a Value> {
         match walk(Node::Root(root), &self.segments)? {
             Node::Value(value) => Some(value),
             Node::Root(_) => None,
@@ -169,7 +168,7 @@ impl Query {
     }
 
     /// Whether it is the root itself.
-    pub(super) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.segments.is_empty()
     }
 
@@ -237,7 +236,7 @@ impl PathRoot {
     }
 
     /// The root a text begins with, whatever comes after it.
-    pub(super) fn of(text: &str) -> Option<Self> {
+    pub fn of(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|root| text.starts_with(root.name()))
     }
 }
@@ -269,7 +268,7 @@ impl Path {
     }
 
     /// Parses as much from byte `start` on as is a path; gives it and where it ends. A root's name must stand there.
-    pub(super) fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), PathError> {
+    pub fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), PathError> {
         let (query, end) = Query::prefix(text, start, start + root.name().len())?;
         Ok((Self { root, query }, end))
     }

@@ -1,0 +1,24 @@
+//! What languages of flows share: the compiled flow ([`graph`]), values, time, limits, texts with places in them, the paths
+//! of JSONPath and the form of diagnostics.
+//!
+//! Nothing here runs a flow, reads a file, asks a clock or prints. Parsing never fails: whatever is wrong with a text
+//! comes back as data.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
+pub mod diagnostics;
+pub mod fnv;
+pub mod graph;
+pub mod hex;
+pub mod limits;
+pub mod params;
+pub mod path;
+pub mod quoted;
+#[cfg(test)]
+mod sample;
+mod span;
+pub mod syntax;
+pub mod time;
+pub mod value;

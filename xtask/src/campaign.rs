@@ -36,29 +36,26 @@ pub fn command(campaign: &str, arguments: &[&str]) -> bool {
     run(campaign, arguments).is_ok()
 }
 
-/// The same. An error says how it ended. With `--release` the program is one for release, the campaign's own part is not.
+/// Runs a campaign. An error says how it ended. With `--release` the program is one for release, the campaign's own part is not.
 pub fn run(campaign: &str, arguments: &[&str]) -> Result<(), String> {
     let release = arguments.contains(&RELEASE);
-    let mut build = cargo(&["build", "--quiet", "--package", "starbridge-cli", "--bin", "starbridge"]);
-    if release {
-        build.arg(RELEASE);
+    if release && needs_program(campaign) {
+        let build = [
+            "build",
+            "--quiet",
+            RELEASE,
+            "--package",
+            "starbridge-cli",
+            "--bin",
+            "starbridge",
+        ];
+        process::run(&mut cargo(&build))?;
     }
-    if needs_program(campaign) {
-        process::run(&mut build)?;
-    }
-    let mut campaigns = cargo(&[
-        "run",
-        "--quiet",
-        "--package",
-        "starbridge-tests",
-        "--bin",
-        "campaign",
-        "--",
-    ]);
-    campaigns.arg(campaign);
+    build_for_tests(&["starbridge", "campaign"])?;
+    let mut campaigns = process::program(program("campaign", false), &[campaign]);
     campaigns.args(arguments.iter().filter(|argument| **argument != RELEASE));
     if needs_program(campaign) {
-        campaigns.arg("--program").arg(program(release));
+        campaigns.arg("--program").arg(program("starbridge", release));
     }
     if campaign == "attack" {
         campaigns = with_many_files(&campaigns);
@@ -84,8 +81,18 @@ fn needs_program(campaign: &str) -> bool {
     matches!(campaign, "attack" | "kills" | "full-disk" | "holds")
 }
 
-fn program(release: bool) -> PathBuf {
+/// Builds programs as `cargo test --workspace --all-features` does: with other features, much would be compiled a second time.
+pub fn build_for_tests(programs: &[&str]) -> Result<(), String> {
+    let mut build = cargo(&["build", "--quiet", "--workspace", "--all-features"]);
+    for program in programs {
+        build.args(["--bin", program]);
+    }
+    process::run(&mut build)
+}
+
+/// Where a program of this checkout is, once it is built.
+pub fn program(name: &str, release: bool) -> PathBuf {
     let profile = if release { "release" } else { "debug" };
-    let name = format!("starbridge{}", std::env::consts::EXE_SUFFIX);
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     process::target().join(profile).join(name)
 }

@@ -7,6 +7,8 @@ use std::process::Command;
 
 /// Seconds for each target where none are given.
 const SECONDS: u64 = 60;
+/// Targets that run at once.
+const AT_ONCE: usize = 2;
 /// Lines shown of what a target that fell printed last.
 const LINES: usize = 80;
 
@@ -62,14 +64,19 @@ impl Fuzzer {
         Ok(Self { cargo_fuzz })
     }
 
-    /// Builds the targets and runs them one after the other, each for so many seconds; an error names the first that fell.
+    /// Builds the targets and runs them, two at a time and each for so many seconds; an error names the first that fell.
     pub fn run(&self, targets: &[String], seconds: u64) -> Result<(), String> {
         let built = process::run(&mut self.cargo_fuzz("build", &[]));
         built.map_err(|status| format!("the targets can't be built ({status})"))?;
-        for target in targets {
-            self.run_one(target, seconds)?;
-        }
-        Ok(())
+        let lanes: Vec<&[String]> = targets.chunks(targets.len().div_ceil(AT_ONCE).max(1)).collect();
+        std::thread::scope(|scope| {
+            let one_lane = |lane: &[String]| lane.iter().try_for_each(|target| self.run_one(target, seconds));
+            let running: Vec<_> = lanes.iter().map(|lane| scope.spawn(move || one_lane(lane))).collect();
+            let died = |_| Err("a thread that runs targets died".to_owned());
+            running
+                .into_iter()
+                .try_for_each(|lane| lane.join().unwrap_or_else(died))
+        })
     }
 
     fn run_one(&self, target: &str, seconds: u64) -> Result<(), String> {

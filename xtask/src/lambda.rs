@@ -24,8 +24,6 @@ pub struct Choice {
     pub arm64: bool,
     /// With definitions in buckets of S3.
     pub s3: bool,
-    /// Quickly instead of small: the same program, for tests.
-    pub quick: bool,
 }
 
 /// `cargo xtask lambda [--arm64] [--s3]`; an error is a misuse.
@@ -60,14 +58,8 @@ pub fn build(choice: Choice) -> Result<PathBuf, String> {
         "--features",
         features,
     ]);
-    if choice.quick {
-        command
-            .env("CARGO_PROFILE_LAMBDA_LTO", "off")
-            .env("CARGO_PROFILE_LAMBDA_CODEGEN_UNITS", "16");
-    } else {
-        // Nobody unwinds where a panic ends the process, and functions that are the same need to be there once.
-        command.env("RUSTFLAGS", "-C force-unwind-tables=no -C link-arg=-Wl,--icf=all");
-    }
+    // Nobody unwinds where a panic ends the process, and functions that are the same need to be there once.
+    command.env("RUSTFLAGS", "-C force-unwind-tables=no -C link-arg=-Wl,--icf=all");
     let mut folder = process::target();
     if choice.arm64 {
         command.args(["--target", ARM64]);

@@ -1,5 +1,6 @@
 //! Running other programs.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -28,8 +29,8 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// A program by its name, in the root of the repository.
-pub fn program(name: &str, arguments: &[&str]) -> Command {
+/// A program by its name or path, in the root of the repository.
+pub fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
     let mut command = Command::new(name);
     command.args(arguments).current_dir(root()).stdin(Stdio::null());
     command

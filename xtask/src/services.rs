@@ -2,6 +2,7 @@
 
 pub mod install;
 
+use crate::campaign;
 use crate::lambda;
 use crate::process::{self, cargo, run_seeing};
 use crate::stage::{Outcome, Tally};
@@ -11,6 +12,9 @@ use std::process::Command;
 
 /// Which part of the cases all hosts run.
 const HOSTS_PART: &str = "STARBRIDGE_HOSTS_PART";
+
+/// Says that the function of Lambda is to be the one that is shipped.
+const SHIPPED: &str = "STARBRIDGE_TEST_SHIPPED";
 
 /// A test target of its own, which plain `cargo test` leaves alone.
 pub struct Suite {
@@ -102,15 +106,18 @@ pub fn run(suite: &Suite, keep_going: bool, tally: &mut Tally) -> Outcome {
 }
 
 /// Builds the command and the function of Lambda, and says where they are. Of the cases all hosts run, every fifth.
+/// With [`SHIPPED`] in the environment the function is built as it is shipped, which takes minutes.
 fn name_programs(command: &mut Command) -> Result<(), String> {
-    process::run(&mut cargo(&["build", "--package", "starbridge-cli", "--all-features"]))?;
-    command.env("STARBRIDGE_COMMAND", process::target().join("debug/starbridge"));
-    let quick = lambda::Choice {
-        quick: true,
-        s3: true,
-        ..lambda::Choice::default()
+    campaign::build_for_tests(&["starbridge", "bootstrap"])?;
+    command.env("STARBRIDGE_COMMAND", campaign::program("starbridge", false));
+    let function = match std::env::var_os(SHIPPED) {
+        Some(_) => lambda::build(lambda::Choice {
+            s3: true,
+            ..lambda::Choice::default()
+        })?,
+        None => campaign::program("bootstrap", false),
     };
-    command.env("STARBRIDGE_BOOTSTRAP", lambda::build(quick)?);
+    command.env("STARBRIDGE_BOOTSTRAP", function);
     if std::env::var_os(HOSTS_PART).is_none() {
         command.env(HOSTS_PART, "5");
     }

@@ -4,7 +4,12 @@ use super::files::{self, File};
 use super::{nothing_wrong, rust};
 use std::collections::BTreeSet;
 
-const PURE: [&str; 4] = ["flow/src/", "fdl/src/", "interpreter/machine/src/", "interpreter/ports/src/"];
+const PURE: [&str; 4] = [
+    "flow/src/",
+    "fdl/src/",
+    "interpreter/machine/src/",
+    "interpreter/ports/src/",
+];
 
 /// What would make them impure. Ports may name futures: their traits promise some.
 const IMPURE: [&str; 18] = [

@@ -86,10 +86,7 @@ fn of_python(name: &str, package: &str, program: &str) -> Result<PathBuf, String
     if !succeeds_within(environment.arg(&folder), INSTALL) {
         return Err(missing("`python3 -m venv`"));
     }
-    let mut pip = command(
-        &folder.join("bin/pip").to_string_lossy(),
-        &["install", "--quiet", package],
-    );
+    let mut pip = command(folder.join("bin/pip"), &["install", "--quiet", package]);
     if !succeeds_within(&mut pip, INSTALL) {
         return Err(missing(&format!("`pip install {package}`")));
     }

@@ -1,4 +1,4 @@
-//! What is appended.
+//! Appends for tests.
 
 use starbridge_fdl::time::Timestamp;
 use starbridge_machine::{EventId, Status};

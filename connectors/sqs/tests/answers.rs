@@ -1,4 +1,4 @@
-//! Answers as SQS itself gives them and no stand-in does, and what leaves with what.
+//! Answers that SQS gives and no stand-in does, and which messages are sent together.
 
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings};
@@ -45,7 +45,7 @@ fn said(status: u16, body: &Value) -> Said {
     Said::Answer(status, vec![kind], body.to_string())
 }
 
-/// The messages of a request to send some; the queue's URL is known already.
+/// The messages of a request to send some. The queue's URL is known already.
 fn entries(heard: &Heard) -> Vec<Value> {
     let body: Value = serde_json::from_slice(&heard.body).unwrap();
     body["Entries"].as_array().unwrap().clone()
@@ -65,7 +65,7 @@ fn all_taken(heard: &Heard) -> Said {
     said(200, &json!({"Successful": taken, "Failed": []}))
 }
 
-/// With its URL nobody has to ask for it.
+/// With its URL, nobody has to ask for it.
 const QUEUE: &str = "sqs:https://host/1/orders";
 const FIFO: &str = "sqs:https://host/1/orders.fifo";
 
@@ -158,7 +158,7 @@ async fn no_answer_and_no_sense() {
     assert_eq!(error, "SQS.ConnectionFailed", "{cause}");
     let gone = Answering::start(|_| Said::Nothing).unwrap().url();
     let begun = Instant::now();
-    // Until its thread has closed it, the port still takes a connection, and says nothing.
+    // Until its thread has closed it, the port still accepts a connection and says nothing.
     let failed = fails(connector(&gone).call(request(QUEUE, "x")).await);
     assert_eq!(failed.0, "SQS.ConnectionFailed", "{}", failed.1);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
@@ -236,7 +236,7 @@ impl Holding {
         let (hear, given) = (Mutex::new(hear), Arc::new(Mutex::new(given)));
         let server = Answering::start(move |request| {
             hear.lock().unwrap().send(bodies(&entries(request))).unwrap();
-            // A test that has failed gives nothing more.
+            // A test that has failed gives no more answers.
             let _ = given.lock().unwrap().recv();
             all_taken(request)
         });
@@ -257,7 +257,7 @@ impl Holding {
     }
 }
 
-// One worker: calls begin in the order they are spawned.
+// One worker, so that calls begin in the order in which they are spawned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
     let holding = Holding::start();
@@ -267,13 +267,13 @@ async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
         let connector = connector.clone();
         calls.spawn(async move { connector.call(request(QUEUE, &n.to_string())).await });
     };
-    // One after the other, though none has its answer.
+    // One after the other, although none has its answer.
     for n in 0..8 {
         call(n);
         assert_eq!(holding.next(), [n.to_string()]);
     }
     (8..33).for_each(&mut call);
-    // Nothing more leaves while eight are under way; what has gathered leaves in tens.
+    // Nothing more is sent while eight are in flight. What has gathered is sent in tens.
     assert!(holding.heard.recv_timeout(Duration::from_millis(300)).is_err());
     let mut sizes = Vec::new();
     for _ in 0..3 {
@@ -321,7 +321,7 @@ async fn a_call_that_was_given_up_while_it_waited_is_not_sent() {
     };
     let first = tokio::spawn(call("first"));
     assert_eq!(holding.next(), ["first"]);
-    // It waits for the first one of its group, and then nobody waits for it any more.
+    // It waits for the first one of its group, and is then dropped.
     let waited = tokio::time::timeout(Duration::from_millis(100), call("never"));
     assert!(waited.await.is_err());
     let last = tokio::spawn(call("last"));

@@ -12,8 +12,8 @@ pub type OutcomeFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// Sends calls to resources of one form (`http:`, `cmd:`, …).
 pub trait Connector: Send + Sync {
-    /// Sends a call. It always gives an outcome and never panics. It may wait for ever: the caller limits the time by
-    /// dropping the future.
+    /// Sends a call. It always gives an outcome: an implementation must not panic, and must not wait without end by
+    /// itself. The caller may limit the time further by dropping the future.
     fn call(&self, request: Request) -> OutcomeFuture<'_>;
 
     /// The members of `serviceParams` that are sent. Secrets and tokens are put in there and nowhere else.

@@ -1,5 +1,5 @@
-//! The port for reply queues: reports that arrive through somebody else's queue instead of a request to us (section
-//! "tasks").
+//! The port for reply queues: reports that arrive through a queue of another system instead of a request to us
+//! (section "tasks").
 
 use std::future::Future;
 use std::pin::Pin;

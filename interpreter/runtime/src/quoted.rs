@@ -1,4 +1,4 @@
-//! Quoting somebody's text in an error.
+//! Quoting text from outside in an error.
 
 /// How many characters are quoted.
 const QUOTED: usize = 64;

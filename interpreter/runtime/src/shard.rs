@@ -40,7 +40,7 @@ use std::sync::Arc;
 type Outside = Box<dyn Fn(&Started, &CallToSend) -> bool + Send>;
 
 /// Owns executions and does no I/O. Signals go in; batches to append and, once they are durable, calls and answers
-/// come out. Whoever drives it is its host.
+/// come out. The code that drives it is its host.
 ///
 /// Call it in this order:
 ///

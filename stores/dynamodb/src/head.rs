@@ -28,7 +28,7 @@ pub(crate) struct Head {
 
 /// Who has the lease of an execution, seen from this process.
 pub(crate) enum Ownership {
-    /// Nobody: it can be taken.
+    /// No process: it can be taken.
     Free,
     /// This process.
     Ours,

@@ -10,8 +10,9 @@ use tokio::time::Instant;
 pub const RESERVE: usize = 64;
 /// How many connections may be told to close and not have closed yet.
 pub const LEAVING: usize = 64;
-/// How long not to look through all connections again if few could be closed: fewer than one in so many.
+/// How long not to look through all connections again if few could be closed.
 const LOOK: Duration = Duration::from_millis(50);
+/// Fewer than one in this many are few.
 const FEW: usize = 64;
 
 /// The connections of a server.

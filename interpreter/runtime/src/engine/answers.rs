@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// How many waiters for ends there may be before those that have gone are dropped.
 const SWEEP: usize = 1024;
 
-/// Who waits for which answer.
+/// The senders of commands that wait for answers.
 #[derive(Default)]
 pub(super) struct Answers {
     starts: BTreeMap<Text, Starter>,

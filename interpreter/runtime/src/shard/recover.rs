@@ -146,7 +146,7 @@ impl Shard {
         for call in &waiting {
             self.note_sync(&id, call);
         }
-        // A call that may not know this since a crash is told now.
+        // Before a crash, these calls may have been given up without cancelling them. They are cancelled now.
         for call in given_up {
             self.held.push(Outgoing::Cancel {
                 execution: id.clone(),

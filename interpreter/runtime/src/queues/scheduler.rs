@@ -85,8 +85,9 @@ pub struct PollOutcome {
 ///    [`Queues::gone`] for tasks, [`Queues::beat`] for heartbeats.
 /// 3. [`Queues::pump`] after that, and when [`Queues::next`] or [`Queues::next_overdue`] is due. It says what to do:
 ///    see [`PollOutcome`].
-/// 4. Once leases are durable, [`Queues::confirm`]. If the worker has gone meanwhile, [`Queues::unconfirm`], and
-///    [`Queues::give_back`] once that is durable.
+/// 4. Once leases are durable, [`Queues::confirm`] each grant whose worker is still there, and answer it. If the worker has
+///    gone, make durable that the tasks are given back, then [`Queues::give_back`]. If the worker had gone after its answer,
+///    call [`Queues::unconfirm`] before that.
 ///
 /// The other methods only look: [`Queues::standing`], [`Queues::holder`], [`Queues::settings`] and others.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! A call to AWS that came to nothing: under which name, and in which words.
+//! Faults of calls to AWS: their names, and their causes in words.
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
@@ -8,28 +8,28 @@ use starbridge_ports::{Outcome, outside_wait_of};
 use std::error::Error;
 use std::io::ErrorKind;
 
-/// Characters of a service's message that are repeated: one about a signature goes on for a page.
+/// How many characters of a service's message are repeated. One about a signature fills a page.
 const QUOTED: usize = 400;
 
-/// What went wrong, as far as somebody may want to decide by it.
+/// The kind of a fault, as far as callers decide by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// There was no answer, or none that could be read.
     ConnectionFailed,
-    /// Nobody gave credentials.
+    /// There are no credentials.
     CredentialsMissing,
     /// No region is known.
     RegionMissing,
-    /// The service refuses: these credentials, or what they ask for.
+    /// The service refuses the credentials, or what they ask for.
     AccessDenied,
     /// There are too many requests.
     Throttled,
-    /// Anything else, by the service's own code.
+    /// Anything else, with the service's own code.
     Other(String),
 }
 
 impl FaultKind {
-    /// The name, as it stands after the service's in an error of a flow.
+    /// The second part of the error's name in a flow, after the service.
     pub fn name(&self) -> &str {
         match self {
             Self::ConnectionFailed => "ConnectionFailed",
@@ -41,13 +41,13 @@ impl FaultKind {
         }
     }
 
-    /// The kind of a service's code.
+    /// The kind of fault that a service's code means.
     pub fn of_code(code: &str) -> Self {
-        // A shape's namespace before it, or where to read about it behind.
+        // A namespace may stand before the code, and a link after it.
         let code = code.rsplit('#').next().unwrap_or(code);
         let code = code.split(':').next().unwrap_or(code);
         let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
-        // What the key store says is said in the name of the queue.
+        // What the key management service says is reported in the name of the queue.
         match code.strip_prefix("KMS.").unwrap_or(code) {
             "AccessDenied" | "AccessDeniedException" | "KmsAccessDenied" => Self::AccessDenied,
             bare if REFUSED_CREDENTIALS.contains(&bare) => Self::AccessDenied,
@@ -57,7 +57,7 @@ impl FaultKind {
     }
 }
 
-/// Codes that say that credentials are no good.
+/// Codes for credentials that are not accepted.
 const REFUSED_CREDENTIALS: [&str; 11] = [
     "ExpiredToken",
     "ExpiredTokenException",
@@ -72,7 +72,7 @@ const REFUSED_CREDENTIALS: [&str; 11] = [
     "UnrecognizedClientException",
 ];
 
-/// Codes that ask for patience.
+/// Codes that ask the caller to slow down.
 const THROTTLED: [&str; 9] = [
     "EC2ThrottledException",
     "KmsThrottled",
@@ -85,21 +85,21 @@ const THROTTLED: [&str; 9] = [
     "TooManyRequestsException",
 ];
 
-/// A call that came to nothing.
+/// A call to AWS that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What it is.
     pub kind: FaultKind,
-    /// Why, in words for people.
+    /// What happened, for people.
     pub cause: String,
-    /// Seconds to wait, where the service says so.
+    /// Seconds to wait, if the service gives them.
     pub retry_after: Option<u64>,
-    /// Whether the service looked at the request and refused it: it did nothing then.
+    /// Whether the service looked at the request and refused it. It then did nothing.
     pub refused: bool,
 }
 
 impl Fault {
-    /// A fault that no answer told.
+    /// A fault without an answer from the service.
     pub fn new(kind: FaultKind, cause: impl Into<String>) -> Self {
         Self {
             kind,
@@ -109,7 +109,7 @@ impl Fault {
         }
     }
 
-    /// A service's refusal with this code.
+    /// A refusal of the service with this code.
     pub fn of_code(code: &str, message: &str) -> Self {
         let kind = FaultKind::of_code(code);
         let cause = match message.trim() {
@@ -124,7 +124,7 @@ impl Fault {
         }
     }
 
-    /// What the SDK says.
+    /// The fault for an error of the SDK.
     pub fn of<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> Self {
         if let Some(credentials) = found::<CredentialsError>(error) {
             return Self::new(FaultKind::CredentialsMissing, credentials_words(credentials));
@@ -168,7 +168,7 @@ impl Fault {
         fault
     }
 
-    /// The outcome of a call to a service: `<service>.<name>`, and a cause that says what the call was about.
+    /// The outcome of the call: the error `<service>.<name>`, with a cause that says what the call was about.
     pub fn outcome(self, service: &str, about: &str) -> Outcome {
         Outcome::Failed {
             error: format!("{service}.{}", self.kind.name()),
@@ -214,7 +214,7 @@ fn words(kind: ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// The first error of a type among the sources of an error, those inside I/O errors included.
+/// The first error of a type among the sources of an error, including those inside I/O errors.
 fn found<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -232,7 +232,7 @@ fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) 
         .unwrap_or(error)
 }
 
-/// What an error comes from. An I/O error that wraps another passes over it as source.
+/// The source of an error. An I/O error that wraps another error gives that one, not its source.
 fn deeper<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     wrapped
@@ -240,7 +240,7 @@ fn deeper<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stat
         .or_else(|| error.source())
 }
 
-/// The first line of a message, not too long.
+/// The first line of a message, shortened.
 fn excerpt(message: &str) -> String {
     let line = message.trim().lines().next().unwrap_or_default();
     line.chars().take(QUOTED).collect()

@@ -1,8 +1,26 @@
-//! What the connectors to AWS share: configuration found the usual ways, one pool of connections, one thread that works them,
-//! and words for what goes wrong.
+//! What the connectors and the store for AWS share: configuration, connections, one thread that runs all calls, and faults.
 //!
-//! A connection lives on the runtime it was opened on, and each owner of executions has a runtime of its own. So all calls to
-//! AWS are carried by one thread: owners share connections, credentials and batches, and a batch outlives the call that began it.
+//! A connection belongs to the runtime on which it was opened, and each owner of executions has a runtime of its own. So one
+//! thread runs all calls to AWS: owners share connections, credentials and batches, and a batch outlives the call that began
+//! it.
+//!
+//! Make one [`Aws`] for the process and clone it. Run work with [`Aws::run`] from asynchronous code, with [`Aws::wait`] from
+//! other code, with [`Aws::spawn`] if nobody waits. Inside the work, [`Aws::config`] gives the configuration for a client.
+//! [`Fault::of`] turns the SDK's errors into a [`Fault`], and [`Fault::outcome`] a fault into the outcome of a call.
+//!
+//! ```
+//! use starbridge_aws::{Aws, AwsSettings};
+//!
+//! let aws = Aws::new(AwsSettings { region: Some("eu-central-1".to_owned()), ..AwsSettings::default() });
+//! let same = aws.clone();
+//! let region = aws.wait(async move {
+//!     let config = same.config(None).await?;
+//!     Ok::<_, starbridge_aws::Fault>(config.region().map(ToString::to_string))
+//! })??;
+//! assert_eq!(region.as_deref(), Some("eu-central-1"));
+//! # Ok::<(), starbridge_aws::Fault>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod fault;
 mod thread;
@@ -26,23 +44,24 @@ use std::time::Duration;
 use thread::Thread;
 use tokio::sync::OnceCell;
 
-/// How long opening a connection may take: short, so that a task with a few seconds learns why it failed.
+/// How long opening a connection may take. It is short, so that a task with a timeout of a few seconds learns why it
+/// failed.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Tries of one request. Further ones are the flow's to decide, which sees them.
+/// How often one request is tried. Further tries are up to the flow, which sees them.
 const TRIES: u32 = 2;
 
-/// What a host decides about AWS. What is not decided is found the usual ways: environment, profile, the machine's own role.
+/// Settings for AWS. What is not set is found in the usual ways: environment, profile, the machine's own role.
 #[derive(Clone, Debug, Default)]
 pub struct AwsSettings {
-    /// Where all services are reached.
+    /// An endpoint for all services, instead of their own.
     pub endpoint: Option<String>,
     /// The region.
     pub region: Option<String>,
-    /// Id and secret of an access key.
+    /// The id and the secret of an access key.
     pub access_key: Option<(String, Secret)>,
 }
 
-/// The way to AWS. A clone is the same way. Nothing is read and no thread is started before the first call.
+/// The client for AWS. A clone shares it. Nothing is read and no thread is started before the first call.
 #[derive(Clone)]
 pub struct Aws {
     shared: Arc<Shared>,
@@ -55,7 +74,7 @@ struct Shared {
 }
 
 impl Aws {
-    /// A way to AWS with these settings.
+    /// A client with these settings.
     pub fn new(settings: AwsSettings) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -66,24 +85,40 @@ impl Aws {
         }
     }
 
-    /// Carries work on the thread for AWS. Dropping the future gives the work up.
+    /// Runs work on the thread for AWS. Dropping the future cancels the work.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] of kind `Unavailable` if the thread can't be started or the work ends without a result.
     pub async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Fault> {
         self.thread()?.run(work).await
     }
 
-    /// The same for who is not asynchronous: it blocks the calling thread, which may be one of another runtime but never the thread
-    /// for AWS itself.
+    /// Runs work on the thread for AWS and blocks the calling thread until it is done. The calling thread may belong
+    /// to another runtime, but must not be the thread for AWS itself.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] of kind `Unavailable` if the thread can't be started or the work ends without a result.
     pub fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Fault> {
         self.thread()?.wait(work)
     }
 
-    /// The same for work that goes on whatever becomes of who asked for it.
+    /// Starts work on the thread for AWS that goes on even if nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] of kind `Unavailable` if the thread can't be started.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), Fault> {
         self.thread()?.spawn(work);
         Ok(())
     }
 
-    /// The configuration for this region, or for the one that is configured. To be called from work that [`Aws::run`] carries.
+    /// The configuration for this region, or for the configured one. Call it from work that [`Aws::run`] runs.
+    ///
+    /// # Errors
+    ///
+    /// [`FaultKind::RegionMissing`] if no region is known.
     pub async fn config(&self, region: Option<&str>) -> Result<SdkConfig, Fault> {
         let config = self.shared.config.get_or_init(|| load(&self.shared.settings)).await;
         match region {

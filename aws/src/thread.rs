@@ -1,4 +1,4 @@
-//! The thread that carries calls to AWS.
+//! The thread that runs calls to AWS.
 
 use crate::{Fault, FaultKind};
 use std::future::Future;
@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 
 /// A runtime with one thread.
 pub(crate) struct Thread {
-    /// There until this is dropped.
+    /// Present until this is dropped.
     runtime: Option<Runtime>,
 }
 
@@ -37,7 +37,7 @@ impl Thread {
         let runtime = self.runtime.as_ref().ok_or_else(over)?;
         let (done, result) = std::sync::mpsc::sync_channel(1);
         runtime.spawn(async move {
-            // Who waits does so until this is sent or dropped.
+            // The waiting thread goes on when this is sent or dropped.
             let _ = done.send(work.await);
         });
         result.recv().map_err(|_| over())
@@ -52,7 +52,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // It may be dropped from within another runtime, which must not wait for this one.
+        // This may be dropped within another runtime, which must not wait for this one.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

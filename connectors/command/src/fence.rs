@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The folder of a connector: resolved once, so that what it is called leads to the same place from then on.
+/// The folder of a connector. Its path is resolved once, so that the same path leads to the same place from then on.
 #[derive(Debug)]
 pub(crate) struct Folder {
     written: PathBuf,
@@ -15,12 +15,12 @@ pub(crate) struct Folder {
     resolved: OnceLock<PathBuf>,
 }
 
-/// A program, found.
+/// A program that was found.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Found {
-    /// What is run.
+    /// The file to run.
     pub program: PathBuf,
-    /// What it is told that it is called.
+    /// The name that the program gets as its own (`argv[0]`).
     pub called: PathBuf,
 }
 
@@ -32,12 +32,12 @@ impl Folder {
             variables: settings.variables.clone(),
             resolved: OnceLock::new(),
         };
-        // One that is not there yet may be there when it is needed.
+        // A folder that does not exist yet may exist when it is needed.
         let _ = folder.path();
         folder
     }
 
-    /// Where it is.
+    /// The resolved path of the folder.
     pub(crate) fn path(&self) -> Result<&Path, Outcome> {
         if let Some(resolved) = self.resolved.get() {
             return Ok(resolved);
@@ -49,7 +49,7 @@ impl Folder {
         Ok(self.resolved.get_or_init(|| resolved))
     }
 
-    /// The program of that name.
+    /// The program with this name.
     pub(crate) fn program(&self, name: &str) -> Result<Found, Outcome> {
         let folder = self.path()?;
         match self.programs {
@@ -65,8 +65,8 @@ impl Folder {
         }
     }
 
-    /// Whether a flow may set that variable. What the loader, a shell or an interpreter reads would run other files than those
-    /// of the folder, and nobody knows all of it: only what is listed may be set.
+    /// Whether a flow may set this variable. Variables that a loader, a shell or an interpreter reads could run files
+    /// outside of the folder, and no list of them is complete. So only listed variables may be set.
     pub(crate) fn admits_variable(&self, name: &str) -> Result<(), Outcome> {
         let listed = |pattern: &String| match pattern.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
@@ -82,7 +82,7 @@ impl Folder {
         }
     }
 
-    /// The folder a program works in.
+    /// The folder in which a program works.
     pub(crate) fn working(&self, relative: Option<&str>) -> Result<PathBuf, Outcome> {
         let folder = self.path()?;
         let Some(relative) = relative else {
@@ -95,7 +95,7 @@ impl Folder {
     }
 }
 
-/// A program of the folder. What lies outside is not looked at, so that nobody learns what is there.
+/// A program in the folder. What lies outside is not looked at, so that nobody learns what exists there.
 fn inside(folder: &Path, name: &str) -> Result<Found, Outcome> {
     let refused = |why: &str| {
         let rule = "only executable files in `commands.folder` run, by their path in it";

@@ -1,20 +1,53 @@
 //! Local programs: input on stdin, a JSON object on stdout (section "tasks", `cmd:`).
 //!
-//! No shell comes between. Where there is a [`Supervisor`], all that a program started is killed when the program ends, when
-//! its call is given up, and when this process ends, however it does; without one only its process group is, and not in the
-//! last case. Which programs there are is said by [`Programs`].
+//! There is no shell in between. With a [`Supervisor`], everything a program started is killed when the program ends, when
+//! its call is dropped, and when this process ends, however it ends. Without one only the program's process group is killed,
+//! and not in the last case. [`Programs`] says which programs may run.
 //!
-//! # What comes of it
+//! # Outcomes
 //!
 //! | the program | the call |
 //! |---|---|
-//! | ends with 0 | has the JSON on stdout as its result, `{}` where there is none; under another pattern than `requestResponse` it is accepted with that as receipt |
+//! | ends with 0 | has the JSON on stdout as its result, or `{}` if there is none; under another pattern than `requestResponse` it is accepted with that as receipt |
 //! | ends with 0 and something else on stdout | `FnF.InvalidLocal` |
-//! | ends with another code | `CMD.<code>`, unless all of stdout, its last line or the last line of stderr is a JSON object with `error` (and `cause`); the cause is else the end of stderr |
+//! | ends with another code | `CMD.<code>`, unless all of stdout, its last line or the last line of stderr is a JSON object with `error` (and `cause`); otherwise the cause is the end of stderr |
 //! | is killed | `CMD.Signal<number>` |
-//! | prints more than it may | `FnF.PayloadTooLarge`, and it is killed |
-//! | takes longer than [`CommandSettings::timeout`], where its step sets no time | `FnF.TaskTimeout`, and it is killed |
-//! | is none that may be run, cannot be started, or `serviceParams` cannot be understood | `FnF.NoSuchResource`: nothing ran |
+//! | prints more than the limit | `FnF.PayloadTooLarge`, and it is killed |
+//! | takes longer than [`CommandSettings::timeout`], and its step has no timeout | `FnF.TaskTimeout`, and it is killed |
+//! | may not be run, can't be started, or `serviceParams` are wrong | `FnF.NoSuchResource`: nothing ran |
+//!
+//! # Example
+//!
+//! `cat` prints its input, so that is the result of the call:
+//!
+//! ```
+//! use starbridge_connector_command::{CommandConnector, CommandSettings};
+//! use starbridge_ports::{Connector, Outcome, Request};
+//!
+//! # use starbridge_fdl::{graph::Pattern, value::Object};
+//! # let input: Object = [("n".into(), 1u32.into())].into_iter().collect();
+//! # let request = Request {
+//! #     target: "cmd:cat".to_owned(),
+//! #     via: starbridge_ports::Via::Direct,
+//! #     pattern: Pattern::RequestResponse,
+//! #     input: input.clone(),
+//! #     params: None,
+//! #     keys: starbridge_ports::Keys::default(),
+//! #     attempt: 1,
+//! #     rollback: false,
+//! #     polling: false,
+//! #     follow: false,
+//! #     timeout_at: None,
+//! #     answer_limit: 1 << 20,
+//! # };
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(async {
+//! let connector = CommandConnector::new(CommandSettings::in_folder(std::env::temp_dir()));
+//! let outcome = connector.call(request).await;
+//! assert_eq!(outcome, Outcome::Result(input.into()));
+//! # });
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod fence;
 mod group;
@@ -38,7 +71,7 @@ use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 
-/// Runs local programs.
+/// Runs local programs: the connector for `cmd:`.
 #[derive(Debug)]
 pub struct CommandConnector {
     settings: CommandSettings,
@@ -46,13 +79,13 @@ pub struct CommandConnector {
 }
 
 impl CommandConnector {
-    /// A connector.
+    /// A connector with these settings. Programs are looked up when they are called.
     pub fn new(settings: CommandSettings) -> Self {
         let folder = Folder::of(&settings);
         Self { settings, folder }
     }
 
-    /// Runs the program of a call with any JSON as its input.
+    /// Runs the program of a call with any JSON value as its input.
     pub async fn run(&self, request: &Request, input: &Value) -> Outcome {
         let program = match Program::of(&self.settings, &self.folder, request, input) {
             Ok(program) => program,
@@ -60,7 +93,7 @@ impl CommandConnector {
         };
         let name = program.name().to_owned();
         let running = program.run(&self.settings, request);
-        // A step's own time that counts until somebody reports is not for the program alone.
+        // If a step waits for a callback, its timeout is not for the program alone.
         let unbounded = request.timeout_at.is_none() || request.pattern == Pattern::WaitForCallback;
         match self.settings.timeout.filter(|_| unbounded) {
             None => running.await,

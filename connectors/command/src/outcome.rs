@@ -1,4 +1,4 @@
-//! What a program printed and how it ended becomes an outcome.
+//! Turns what a program printed, and how it ended, into an outcome.
 
 use crate::task::End;
 use starbridge_flow::graph::Pattern;
@@ -6,24 +6,24 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Origin, Outcome, outside_name};
 use std::time::Duration;
 
-/// Characters of stderr that a cause has, from the end.
+/// How many characters of stderr a cause has, from the end.
 const CAUSE: usize = 2_000;
-/// Characters quoted of what should have been JSON.
+/// How many characters are quoted of output that should have been JSON.
 const QUOTED: usize = 60;
 
-/// A run that came to its end.
+/// A program that has ended.
 pub(crate) struct Ended<'a> {
-    /// The program's name, for messages.
+    /// The name of the program, for messages.
     pub name: &'a str,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: &'a End,
-    /// All of its stdout.
+    /// Its whole stdout.
     pub out: &'a [u8],
     /// The end of its stderr.
     pub err: &'a [u8],
 }
 
-/// What the end means for the call.
+/// The outcome of a program that ended like this.
 pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
     match ended.end {
         End::Code(0) => succeeded(ended, pattern),
@@ -45,12 +45,12 @@ pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
     }
 }
 
-/// What a program comes to whose end nobody saw.
+/// The outcome if nobody saw how the program ended.
 pub(crate) fn lost(name: &str, reason: &str) -> Outcome {
     Outcome::failed("FnF.RuntimeError", format!("`{name}` can't be waited for: {reason}"))
 }
 
-/// What a program comes to that took longer than any may whose step sets no time.
+/// The outcome if the program took longer than [`CommandSettings::timeout`](crate::CommandSettings::timeout).
 pub(crate) fn too_late(name: &str, timeout: Duration) -> Outcome {
     let seconds = timeout.as_secs_f64();
     let cause = format!(
@@ -67,7 +67,7 @@ fn succeeded(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
     match (pattern, result) {
         (Pattern::RequestResponse, Ok(result)) => Outcome::Result(result),
         (Pattern::RequestResponse, Err(error)) => Outcome::failed("FnF.InvalidLocal", no_json(ended, &error)),
-        // Ending well is the acceptance, whatever was printed on the way.
+        // A regular end is the acceptance, whatever was printed before.
         (Pattern::Sync | Pattern::WaitForCallback, result) => Outcome::Accepted { receipt: result.ok() },
     }
 }
@@ -86,7 +86,7 @@ fn no_json(ended: &Ended<'_>, error: &serde_json::Error) -> String {
     format!("what `{name}` printed is no JSON: {reason} at line {line}, column {column}; begins with `{begins}`")
 }
 
-/// The end of stderr, or these words where it is empty.
+/// The end of stderr, or `otherwise` if it is empty.
 fn cause(err: &[u8], otherwise: &str) -> String {
     let text = String::from_utf8_lossy(err.trim_ascii());
     if text.is_empty() {
@@ -96,7 +96,7 @@ fn cause(err: &[u8], otherwise: &str) -> String {
     text.chars().skip(surplus).collect()
 }
 
-/// The error a failed program names itself.
+/// The error that a failed program names in its output.
 fn named(ended: &Ended<'_>) -> Option<(String, String)> {
     [ended.out, last_line(ended.out), last_line(ended.err)]
         .into_iter()

@@ -1,4 +1,4 @@
-//! `serviceParams` as programs understand them.
+//! `serviceParams` of programs.
 
 use starbridge_flow::value::Value;
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names};
@@ -6,15 +6,15 @@ use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names};
 /// What `serviceParams` say about a run.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Params {
-    /// Arguments, in order.
+    /// The arguments, in order.
     pub args: Vec<String>,
-    /// Variables; without a value the program does not see the one it would inherit.
+    /// Variables. One without a value is removed from those that the program would inherit.
     pub env: Vec<(String, Option<String>)>,
-    /// The working folder.
+    /// The working folder, if it is set.
     pub cwd: Option<String>,
 }
 
-/// The members of `serviceParams` that mean something to a program.
+/// The members of `serviceParams` that programs know.
 const MEMBERS: [(&str, ReadParam<Params>); 3] = [
     ("args", |params, value| {
         params.args = args(value)?;
@@ -32,7 +32,7 @@ const MEMBERS: [(&str, ReadParam<Params>); 3] = [
     }),
 ];
 
-/// Their names.
+/// The names of these members.
 pub(crate) const KNOWN: [&str; 3] = param_names(&MEMBERS);
 
 const TABLE: ParamsTable<Params> = ParamsTable {
@@ -42,7 +42,7 @@ const TABLE: ParamsTable<Params> = ParamsTable {
     body: None,
 };
 
-/// Reads `serviceParams`. The failure is what the call comes to then.
+/// Reads `serviceParams`. On failure the call ends with this outcome.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
     TABLE.read(params)
 }
@@ -76,7 +76,7 @@ fn env(value: &Value) -> Result<Vec<(String, Option<String>)>, Outcome> {
     Ok(env)
 }
 
-/// Text as a program gets it. The value may be a secret: a refusal does not repeat it.
+/// A text for a program. The value may be a secret, so an error does not repeat it.
 fn scalar(what: &str, value: &Value) -> Result<String, Outcome> {
     match value {
         Value::Null | Value::Array(_) | Value::Object(_) => Err(Outcome::not_sent(format!(

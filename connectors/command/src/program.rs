@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How long nothing comes from a pipe until nothing more is expected, once the program has ended.
+/// After the program has ended, reading stops when a pipe is quiet for this long.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long somebody who is no child of the program's may keep talking into its pipe then.
+/// After the program has ended, reading stops after this time even if another process keeps writing into the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// A program, ready to run.
+/// A program that is ready to run.
 pub(super) struct Program {
     name: String,
     task: Task,
@@ -28,7 +28,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program a request names, with arguments, variables and folder from its parameters.
+    /// The program that a request names, with arguments, variables and folder from its parameters.
     pub(super) fn of(
         settings: &CommandSettings,
         folder: &Folder,
@@ -67,12 +67,12 @@ impl Program {
         })
     }
 
-    /// What the flow calls it.
+    /// The name by which the flow calls it.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs it to its end. Given up before, it is killed with all it started.
+    /// Runs the program to its end. If the future is dropped, the program is killed with everything it started.
     pub(super) async fn run(self, settings: &CommandSettings, request: &Request) -> Outcome {
         let limit = request.answer_limit;
         match self.printed(settings, limit).await {
@@ -110,7 +110,8 @@ impl Program {
                 }
             }
         };
-        // A pipe that somebody else holds open does not hold the call: what was printed before the end is there by now.
+        // If another process holds a pipe open, the call does not wait for it: what the program printed before its
+        // end is there by now.
         let latest = Instant::now() + LAST_WORDS;
         while !(out.is_over() && err.is_over()) {
             tokio::select! {
@@ -126,14 +127,14 @@ impl Program {
     }
 }
 
-/// What came of a program that ended.
+/// What a program that ended has printed.
 struct Printed {
     end: End,
     out: Vec<u8>,
     err: Vec<u8>,
 }
 
-/// Why there is no end to speak of.
+/// Why there is no regular end.
 enum Broken {
     NotStarted(String),
     TooMuch,
@@ -157,7 +158,8 @@ fn inherited(settings: &CommandSettings) -> BTreeMap<OsString, OsString> {
         .collect()
 }
 
-/// Tells the program which call it is run for (section "tasks"), over whatever else stood there.
+/// Sets variables that tell the program which call it runs for (section "tasks"). They replace others of the same
+/// name.
 fn set_metadata(env: &mut BTreeMap<OsString, OsString>, request: &Request) {
     for (field, value) in CallMetadata::of(request, false).pairs() {
         if let Some(name) = field.variable() {

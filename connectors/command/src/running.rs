@@ -1,4 +1,4 @@
-//! A program that runs: by itself, or with a supervisor between.
+//! A running program: started directly, or by a supervisor.
 
 use crate::fence::words;
 use crate::group::Group;
@@ -13,14 +13,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
-/// Bytes that a supervisor has to say at most.
+/// How many bytes a supervisor may answer.
 const ANSWER: u64 = 4_096;
 
-/// A program that runs. Dropped, it is killed with what it started.
+/// A running program. When it is dropped, it is killed with what it started.
 pub(crate) enum Running {
-    /// Its process group is killed, which is what it started, unless that has left the group.
+    /// The process group is killed. A process that left the group survives.
     Alone { child: Box<Child>, group: Group },
-    /// Its supervisor ends everything when the socket is closed, whoever or whatever closes it.
+    /// The supervisor ends everything when the socket is closed, whoever closes it and why.
     Supervised { child: Box<Child>, control: UnixStream },
 }
 
@@ -41,7 +41,7 @@ impl Running {
                 theirs.set_nonblocking(false)?;
                 let mut command = Command::new(&supervisor.program);
                 command.arg(&supervisor.argument).env_clear();
-                // Not killed when it is dropped: it has the rest to end first.
+                // The supervisor is not killed when this is dropped: it must end the rest first.
                 command.stdin(Stdio::from(OwnedFd::from(theirs)));
                 let child = Box::new(spawn(command, folder)?);
                 Ok(Self::Supervised { child, control })
@@ -49,13 +49,13 @@ impl Running {
         }
     }
 
-    /// What it prints.
+    /// Its stdout and stderr.
     pub(crate) fn streams(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         let (Self::Alone { child, .. } | Self::Supervised { child, .. }) = self;
         (child.stdout.take(), child.stderr.take())
     }
 
-    /// Gives it the task and waits until it has ended, and all that it started.
+    /// Sends the task and waits until the program, and with a supervisor everything it started, has ended.
     pub(crate) async fn ended(&mut self, task: &Task) -> Result<End, String> {
         match self {
             Self::Alone { child, group } => {
@@ -84,7 +84,7 @@ fn spawn(mut command: Command, folder: &Path) -> io::Result<Child> {
 async fn supervised(control: &mut UnixStream, task: &Task) -> Result<End, String> {
     let (from, mut to) = control.split();
     let telling = async {
-        // One that does not take it all ends without a word.
+        // If the supervisor ends before it has read everything, it gives no answer.
         let _ = to.write_all(&task.write()).await;
         std::future::pending().await
     };

@@ -1,38 +1,38 @@
-//! What a host decides about local programs.
+//! Settings for local programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How local programs are run.
+/// Settings of a [`CommandConnector`](crate::CommandConnector).
 #[derive(Clone, Debug)]
 pub struct CommandSettings {
-    /// The folder programs run in, and relative paths count from. Nothing outside of it is a working folder.
+    /// The folder in which programs run. Relative paths count from it, and working folders are inside it.
     pub folder: PathBuf,
     /// Which programs may be run.
     pub programs: Programs,
-    /// Variables that flows may set for programs of the folder; `PREFIX*` stands for all that begin so. Many programs can be
-    /// told by variables to run something else.
+    /// The variables that flows may set for programs of the folder; `PREFIX*` stands for all with this prefix. Many
+    /// programs run other files if a variable says so.
     pub variables: Vec<String>,
-    /// Variables of this process that programs see too.
+    /// The variables of this process that programs inherit.
     pub inherited: Vec<String>,
-    /// How long a program may run whose step sets no time of its own; none: as long as it likes.
+    /// How long a program may run if its step has no timeout; `None`: without limit.
     pub timeout: Option<Duration>,
-    /// Who stands between this process and each program; without, a program that leaves its process group outlives its call,
-    /// and every program outlives this process when that is killed.
+    /// The supervisor for each program. Without one, a process that leaves its process group outlives the call, and
+    /// every program outlives this process if that is killed.
     pub supervisor: Option<Supervisor>,
 }
 
 /// Which programs may be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Programs {
-    /// Whatever this user may run: found in `PATH`, or by a path that counts from the folder.
+    /// Any that this user may run: found in `PATH`, or by a path relative to the folder.
     Any,
-    /// Executable files in the folder and below it, and nothing else.
+    /// Only executable files in the folder and below it.
     OfFolder,
 }
 
-/// A command that does [`supervise`](crate::supervise).
+/// A command that calls [`supervise`](crate::supervise).
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     pub(crate) program: PathBuf,
@@ -40,9 +40,9 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// This program, which supervises when it is called with that argument alone.
+    /// This program, which must supervise when it is called with only this argument. `None` if its path is not known.
     pub fn this_program(argument: impl Into<OsString>) -> Option<Self> {
-        // What runs, also where the file has been replaced since.
+        // The running file, even if its path now leads to a newer one.
         let own = Path::new("/proc/self/exe");
         let program = match own.exists() {
             true => own.to_path_buf(),
@@ -51,7 +51,7 @@ impl Supervisor {
         Some(Self::of(program, argument))
     }
 
-    /// Another program.
+    /// Another program that supervises when it is called with this argument.
     pub fn of(program: impl Into<PathBuf>, argument: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -61,7 +61,7 @@ impl Supervisor {
 }
 
 impl CommandSettings {
-    /// Any programs run in this folder, with what they need of the environment and no more.
+    /// Settings that run any program in this folder, with only the variables that programs need.
     pub fn in_folder(folder: PathBuf) -> Self {
         let inherited = ["PATH", "HOME", "LANG", "TMPDIR"];
         Self {

@@ -1,46 +1,46 @@
-//! What goes into a program and comes out of it, each side bounded.
+//! The streams of a program, each with a limit.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
-/// Bytes of stderr that are kept, from the end: two thousand characters, however they are written.
+/// How many bytes of stderr are kept, from the end: two thousand characters in any encoding.
 const KEPT: usize = 8_000;
-/// Bytes read at once.
+/// How many bytes are read at once.
 const CHUNK: usize = 8_192;
 
 /// More was printed than the limit allows.
 pub(crate) struct TooMuch;
 
-/// Gives the program its input and closes. One that does not read it is fine.
+/// Gives the program its input and closes the stream. It is no error if the program does not read it.
 pub(crate) async fn feed(stdin: Option<ChildStdin>, input: &[u8]) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(input).await;
     }
 }
 
-/// A stream and what was read of it.
+/// A stream, and what was read from it.
 pub(crate) struct Reading<S> {
     stream: Option<S>,
     chunk: Vec<u8>,
-    /// What is kept.
+    /// The bytes that are kept.
     pub bytes: Vec<u8>,
     keep: Keep,
 }
 
 enum Keep {
-    /// All, which may be so many bytes.
+    /// Everything, up to this many bytes.
     Whole(usize),
-    /// The end, however much comes.
+    /// Only the end, however much comes.
     Tail,
 }
 
 impl<S: AsyncRead + Unpin> Reading<S> {
-    /// All of a stream, up to a limit.
+    /// Reads a whole stream, up to a limit.
     pub(crate) fn whole(stream: Option<S>, limit: usize) -> Self {
         Self::of(stream, Keep::Whole(limit))
     }
 
-    /// The end of a stream.
+    /// Keeps the end of a stream.
     pub(crate) fn tail(stream: Option<S>) -> Self {
         Self::of(stream, Keep::Tail)
     }
@@ -54,12 +54,12 @@ impl<S: AsyncRead + Unpin> Reading<S> {
         }
     }
 
-    /// Whether nothing more comes.
+    /// Whether the stream has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.stream.is_none()
     }
 
-    /// Waits for more, or for the end. Given up in between, nothing is lost.
+    /// Waits for more bytes or for the end. If the future is dropped, nothing is lost.
     pub(crate) async fn more(&mut self) -> Result<(), TooMuch> {
         let Some(stream) = &mut self.stream else {
             return Ok(());

@@ -1,9 +1,9 @@
-//! A process that stands between a server and one program: it starts the program, ends all that the program started, and ends
-//! everything when the server is gone or wants no more of it.
+//! The supervisor: a process between a server and one program. It starts the program, ends everything the program
+//! started, and ends everything when the server is gone or drops the call.
 //!
-//! It takes up the children of children whose parents ended (a subreaper), so nothing that was started can leave: neither a
-//! session nor a process group of its own helps. Its standard input is a socket: the task comes in by it, the end goes out by
-//! it, and when the other side closes it, by will or by being killed, everything is ended.
+//! It becomes the parent of processes whose own parents ended (a subreaper), so nothing that was started can leave
+//! it, not even with a session or process group of its own. Its standard input is a socket: the task comes in through
+//! it, and the end goes out. When the other side closes it, on purpose or by being killed, everything is ended.
 
 use crate::fence::words;
 use crate::task::{End, Task};
@@ -16,12 +16,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How soon it is looked again whether something is left.
+/// How long to wait before looking again whether a process is left.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long an end is kept from who waits for it while what the program started is being ended.
+/// How long the end of the program is held back while what it started is being ended.
 const SWEEP: Duration = Duration::from_secs(2);
 
-/// Runs the program that standard input tells of. To be called by a process that does nothing else.
+/// Runs the program that standard input describes. Call it from a process that does nothing else.
 pub fn supervise() -> ExitCode {
     match control().and_then(supervised) {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,7 +59,7 @@ fn supervised(mut control: UnixStream) -> io::Result<()> {
     end.map_or(Ok(()), |end| tell(&control, &end))
 }
 
-/// From now on orphans below this process become its children.
+/// Makes this process the parent of orphans below it.
 fn adopt() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
 }
@@ -68,7 +68,7 @@ fn tell(mut control: &UnixStream, end: &End) -> io::Result<()> {
     control.write_all(end.write().as_bytes())
 }
 
-/// Gives the program its input and closes. One that does not read it is fine.
+/// Gives the program its input and closes the stream. It is no error if the program does not read it.
 fn feed(child: &mut Child, input: Vec<u8>) {
     if let Some(mut stdin) = child.stdin.take() {
         std::thread::spawn(move || {
@@ -77,7 +77,7 @@ fn feed(child: &mut Child, input: Vec<u8>) {
     }
 }
 
-/// Ends everything once the other side is gone: it said all it had to say with the task.
+/// Ends everything once the other side is gone. After the task it sends nothing more.
 fn watch(mut control: UnixStream) {
     std::thread::spawn(move || {
         let _ = control.read(&mut [0]);
@@ -93,7 +93,7 @@ fn pause() {
     std::thread::park_timeout(PAUSE);
 }
 
-/// Waits until the program has ended, whatever else ends meanwhile.
+/// Waits until the program has ended, whatever other processes end meanwhile.
 fn wait_for(child: &Child) -> End {
     let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     loop {
@@ -112,7 +112,7 @@ fn end_of(status: WaitStatus) -> End {
     }
 }
 
-/// Whether no child is left, those taken up included. Buries those that have ended.
+/// Whether no child is left, including adopted ones. Reaps those that have ended.
 fn is_alone() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -123,20 +123,20 @@ fn is_alone() -> bool {
     }
 }
 
-/// Kills all that descends from this process. What is born meanwhile is killed the next time.
+/// Kills all descendants of this process. Those that are started meanwhile are killed the next time.
 fn end_descendants() {
     let parents = parents();
     let mut families = vec![getpid()];
     while let Some(parent) = families.pop() {
         for (child, _) in parents.iter().filter(|(_, of)| *of == parent) {
-            // One that has ended already is what is wanted.
+            // If it has ended already, that is fine.
             let _ = kill_process(*child, Signal::KILL);
             families.push(*child);
         }
     }
 }
 
-/// Every process of this machine, and its parent.
+/// Every process of this machine, with its parent.
 fn parents() -> Vec<(Pid, Pid)> {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -145,7 +145,7 @@ fn parents() -> Vec<(Pid, Pid)> {
         let pid: i32 = process.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read(process.path().join("stat")).ok()?;
         let stat = String::from_utf8_lossy(&stat);
-        // The name is between brackets and may have anything in it.
+        // The name is in parentheses and may contain anything.
         let (_, rest) = stat.rsplit_once(')')?;
         let parent: i32 = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
         Some((Pid::from_raw(pid)?, Pid::from_raw(parent)?))

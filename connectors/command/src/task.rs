@@ -1,4 +1,4 @@
-//! What a supervisor is told, and what it answers: counted pieces of bytes, then a line.
+//! The protocol of a supervisor: the task is a sequence of byte strings with their lengths, the answer is a line.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -10,12 +10,12 @@ use std::process::Command;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Task {
     pub program: PathBuf,
-    /// What it is told that it is called.
+    /// The name that the program gets as its own (`argv[0]`).
     pub called: PathBuf,
     pub args: Vec<OsString>,
-    /// All variables it sees.
+    /// All variables of the program.
     pub env: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// The bytes of its stdin.
     pub input: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ impl Task {
         command
     }
 
-    /// As it is sent.
+    /// The task in the form in which it is sent.
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put(&mut bytes, self.program.as_os_str());
@@ -47,7 +47,7 @@ impl Task {
         bytes
     }
 
-    /// Reads one, and nothing behind it.
+    /// Reads one task, and nothing after it.
     pub(crate) fn read(from: &mut impl Read) -> io::Result<Self> {
         let program = take(from)?.into();
         let called = take(from)?.into();
@@ -91,18 +91,18 @@ fn take(from: &mut impl Read) -> io::Result<OsString> {
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum End {
-    /// By itself, with this code.
+    /// With this exit code.
     Code(i32),
-    /// By a signal.
+    /// Killed by this signal.
     Signal(i32),
-    /// It could not be started.
+    /// It could not be started, for this reason.
     NotStarted(String),
     /// It ran, and nobody knows how it ended.
     Lost(String),
 }
 
 impl End {
-    /// As it is sent.
+    /// The end in the form in which it is sent.
     pub(crate) fn write(&self) -> String {
         match self {
             Self::Code(code) => format!("code {code}\n"),
@@ -112,7 +112,7 @@ impl End {
         }
     }
 
-    /// Reads it; nothing, where it is not whole.
+    /// Reads the end of a program; `None` if the line is not complete.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let (kind, rest) = line.strip_suffix('\n')?.split_once(' ')?;
         match kind {
@@ -124,7 +124,7 @@ impl End {
         }
     }
 
-    /// What an exit status says.
+    /// The end that an exit status means.
     pub(crate) fn of(status: std::process::ExitStatus) -> Self {
         use std::os::unix::process::ExitStatusExt;
         match status.code() {

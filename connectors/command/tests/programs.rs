@@ -61,7 +61,7 @@ async fn run_with(settings: CommandSettings, request: Request) -> Outcome {
     CommandConnector::new(settings).call(request).await
 }
 
-/// The outcome, which is the same with a supervisor and without.
+/// The outcome, which must be the same with and without a supervisor.
 async fn run(folder: &Path, request: Request) -> Outcome {
     let alone = run_with(settings(folder), request.clone()).await;
     let outcome = run_with(supervised(folder), request).await;
@@ -346,7 +346,7 @@ async fn waiting_patterns_are_accepted_when_it_ends_well() {
     }
 }
 
-/// A pipe that programs hold open while they live: it has ended when none of them is left.
+/// A pipe that programs hold open while they live. It has ended when none of them is left.
 fn lifeline(folder: &Path) -> pipe::Receiver {
     let path = folder.join("alive");
     let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
@@ -397,7 +397,7 @@ async fn what_a_program_leaves_running_ends_with_it() {
     }
 }
 
-/// Without a supervisor a program can start what outlives it; the call does not wait for that.
+/// Without a supervisor a program can start a process that outlives it. The call does not wait for that process.
 #[tokio::test]
 async fn a_pipe_held_open_does_not_hold_the_call() {
     let folder = TempDir::new().unwrap();
@@ -428,7 +428,7 @@ async fn a_program_that_runs_too_long_is_ended() {
     }
 }
 
-/// A file in a folder, that root may run or not.
+/// A file in a folder, with a mode that lets even root run it or not.
 fn file(path: &Path, text: &str, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -454,7 +454,7 @@ async fn a_folder_can_be_a_fence() {
         programs: Programs::OfFolder,
         ..supervised(&link)
     });
-    // Where the folder led at the start is where it leads.
+    // The path that the folder had at the start is kept.
     std::fs::remove_file(&link).unwrap();
     point(Path::new("/bin"), link).unwrap();
     let call = async |target: &str| connector.call(request(target, None)).await;

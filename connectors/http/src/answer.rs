@@ -1,4 +1,4 @@
-//! Answers: read to a limit, understood as JSON, quoted in messages.
+//! Reading answers: up to a limit, as JSON, and quoted in messages.
 
 use crate::client::Response;
 use http::header::CONTENT_ENCODING;
@@ -9,15 +9,15 @@ use std::pin::Pin;
 
 /// How a body ended.
 pub(crate) enum End {
-    /// It was all.
+    /// All of it was read.
     Whole,
-    /// There is more than the limit; the connection is given up.
+    /// There is more than the limit. The connection is closed.
     TooLong,
     /// The connection broke.
     CutOff(hyper::Error),
 }
 
-/// Reads a body, at most to the limit and what came with the byte after it.
+/// Reads a body up to the limit, and the rest of the chunk in which the limit is exceeded.
 pub(crate) async fn read(response: Response, limit: usize) -> (Vec<u8>, End) {
     let mut pieces = response.into_body();
     let announced = pieces
@@ -41,7 +41,7 @@ pub(crate) async fn read(response: Response, limit: usize) -> (Vec<u8>, End) {
     }
 }
 
-/// The next bytes of a body. Trailers are passed over.
+/// The next bytes of a body. Trailers are skipped.
 async fn next(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
     loop {
         match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await? {
@@ -55,14 +55,14 @@ async fn next(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
     }
 }
 
-/// The coding an answer came in although none was asked for.
+/// The content coding of an answer, if it has one although none was asked for.
 pub(crate) fn coding(response: &Response) -> Option<String> {
     let coding = response.headers().get(CONTENT_ENCODING)?;
     let coding = String::from_utf8_lossy(coding.as_bytes()).trim().to_ascii_lowercase();
     (!coding.is_empty() && coding != "identity").then_some(coding)
 }
 
-/// A body as a JSON value: `{}` where there is none. The error says what is wrong and where.
+/// A body as a JSON value; `{}` if it is empty. The error says what is wrong and where.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
     let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if text.trim_ascii().is_empty() {
@@ -81,9 +81,9 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// The first characters of a body on one line.
+/// The first characters of a body, on one line.
 pub(crate) fn excerpt(body: &[u8], characters: usize) -> String {
-    // Four bytes a character at most; cutting first keeps a large body from being converted for a short quotation.
+    // A character has at most four bytes. Cutting first avoids converting a large body for a short quotation.
     let start = body.get(..characters * 4).unwrap_or(body);
     let text = String::from_utf8_lossy(start);
     let plain = |c: char| if c.is_control() { ' ' } else { c };

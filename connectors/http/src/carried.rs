@@ -1,14 +1,14 @@
-//! The headers every call carries (section "tasks").
+//! The headers that every call has (section "tasks").
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use starbridge_ports::{CallField, CallMetadata, Request};
 use std::fmt::Write;
 
-/// Sets the ids of a call, each over what stood there; the idempotency key only where none was given by hand.
+/// Sets the ids of a call as headers. They replace headers of the flow, except an idempotency key.
 pub(crate) fn put(headers: &mut HeaderMap, request: &Request, step_key: bool) {
     for (field, value) in CallMetadata::of(request, step_key).pairs() {
         let name = field.header().map(|name| HeaderName::from_bytes(name.as_bytes()));
-        // All these names are names of headers.
+        // All these names are valid header names.
         let Some(Ok(name)) = name else { continue };
         let by_hand = field == CallField::IdempotencyKey && headers.contains_key(&name);
         if !by_hand {
@@ -19,7 +19,7 @@ pub(crate) fn put(headers: &mut HeaderMap, request: &Request, step_key: bool) {
 
 fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     let plain = value.bytes().all(|byte| matches!(byte, 0x21..=0x7e if byte != b'%'));
-    // Escaped text is visible ASCII, which is always a header value.
+    // Escaped text is visible ASCII, which is always a valid header value.
     let value = match plain {
         true => HeaderValue::from_str(value),
         false => HeaderValue::from_str(&escaped(value)),
@@ -29,14 +29,14 @@ fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// Visible ASCII as it is, every other byte of the UTF-8 text and `%` itself as `%` and two digits.
+/// Keeps visible ASCII. Every other byte of the UTF-8 text, and `%` itself, becomes `%` and two digits.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
             b'%' => escaped.push_str("%25"),
             0x21..=0x7e => escaped.push(char::from(byte)),
-            // Writing to a string cannot fail.
+            // Writing to a string can't fail.
             _ => _ = write!(escaped, "%{byte:02X}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The HTTP clients: one for each scheme, made when first needed.
+//! The HTTP clients: one for each scheme, made when it is first needed.
 
 use crate::HttpSettings;
 use crate::dialer::Dialer;
@@ -15,23 +15,24 @@ use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// An answer whose body is still to be read.
+/// An answer whose body has not been read.
 pub(crate) type Response = http::Response<Incoming>;
 
-/// Many servers close a connection that was idle for five seconds, without a word before the next request: ours goes first.
+/// Many servers close a connection that was idle for five seconds, without notice before the next request. So ours
+/// closes it earlier.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// Sends requests over HTTP/1.1 and keeps connections for the next ones.
 pub(crate) struct Client(legacy::Client<Dialer, String>);
 
-/// How a client is made: the parts of the settings it needs.
+/// The settings that a client needs.
 struct Plan {
     lookup: GuardedLookup,
     connect_timeout: Duration,
     extra_roots: Vec<Vec<u8>>,
 }
 
-/// The clients. Reading the system's certificates takes a while, which who only calls `http:` need not wait for.
+/// The clients. Reading the system's certificates takes a while, and calls to `http:` need not wait for that.
 pub(crate) struct Clients {
     plan: Plan,
     plain: OnceLock<Result<Client, String>>,
@@ -84,7 +85,7 @@ impl Plan {
         Ok(self.client(tls))
     }
 
-    /// A client that trusts nobody: it is never asked for a secure connection.
+    /// A client that trusts no certificate. It is never asked for a secure connection.
     fn plain(&self) -> Result<Client, String> {
         let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -106,15 +107,15 @@ impl Plan {
 }
 
 impl Client {
-    /// Sends a request and waits for the head of its answer. A request that did not leave because a kept connection turned
-    /// out to be closed goes over another one; nothing else is sent twice.
+    /// Sends a request and waits for the head of its answer. If a kept connection turns out to be closed before the
+    /// request left, it goes over another one. Nothing else is sent twice.
     pub(crate) async fn send(
         &self,
         mut request: http::Request<String>,
     ) -> Result<Response, Box<dyn Error + Send + Sync>> {
         let informed = informational::count(&mut request);
         let response = self.0.request(request).await?;
-        // What came in one piece with the answer is counted, too.
+        // Informational answers in the same read as the answer count too.
         informed.admit()?;
         Ok(response)
     }

@@ -1,4 +1,4 @@
-//! A call becomes an HTTP request.
+//! Makes an HTTP request of a call.
 
 use crate::carried;
 use crate::failure;
@@ -14,7 +14,7 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, Request};
 use url::Url;
 
-/// Headers that say where a message ends or whose it is on the wire: not the flow's to set.
+/// Headers for the framing and routing of messages. A flow can't set them.
 const FRAMING: [&str; 9] = [
     "connection",
     "content-length",
@@ -27,10 +27,10 @@ const FRAMING: [&str; 9] = [
     "upgrade",
 ];
 
-/// Headers of an ordinary call, and those the client adds.
+/// How many headers an ordinary call has, including those that the client adds.
 const ORDINARY: usize = 16;
 
-/// The request to send. Where a poll was told to ask, that is a GET of the target with the headers of the call.
+/// The request to send. If a poll was told where to ask, it is a GET of the target with the headers of the call.
 pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<String>, Outcome> {
     let params = params::read(request.params.as_ref())?;
     let mut headers = given_headers(&params.headers)?;
@@ -63,7 +63,7 @@ pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<S
     Ok(message)
 }
 
-/// User and password of the URL go as a header, unless there is one for them.
+/// Moves user and password of the URL to a header, unless that header is set.
 fn authorize(url: &mut Url, headers: &mut HeaderMap) {
     if url.username().is_empty() && url.password().is_none() {
         return;
@@ -100,7 +100,7 @@ fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
             }
             scalar => scalar.to_plain_text(),
         };
-        // The value may be a secret: it is not repeated.
+        // The value may be a secret, so the error does not repeat it.
         let mut value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
             Outcome::not_sent(format!(
                 "the value of the header `{header}` has characters no header can have"
@@ -112,7 +112,7 @@ fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
     Ok(headers)
 }
 
-/// Adds parameters to the URL: a list as one for each item, `null` as none, an object as its JSON.
+/// Adds parameters to the URL: a list as one parameter for each item, `null` as none, an object as its JSON.
 fn add_query(url: &mut Url, query: &Object) {
     if query.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! How connections are opened: to an address the guard permits, with TLS where the URL says so, within the time for it.
+//! Opens connections: to an address that the guard permits, with TLS if the URL says so, within a time limit.
 
 use crate::lookup::GuardedLookup;
 use crate::stream::Stream;
@@ -13,22 +13,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tower_service::Service;
 
-/// How long a connection is quiet before it is asked whether the other side is still there, and between two such questions.
+/// How long a connection is quiet before a keep-alive probe is sent, and the time between two probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Questions without an answer after which the connection counts as lost.
+/// After this many probes without an answer, the connection counts as lost.
 const KEEPALIVES: u32 = 3;
-/// How long what was sent may go without being acknowledged by the other machine.
+/// How long sent data may stay without acknowledgement by the other machine.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// Opens connections.
+/// Opens connections to permitted addresses.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     inner: HttpsConnector<HttpConnector<GuardedLookup>>,
     within: Duration,
 }
 
-/// The time for opening a connection is over.
+/// Opening a connection took too long.
 #[derive(Debug)]
 pub(crate) struct NotInTime;
 
@@ -41,7 +41,7 @@ impl std::fmt::Display for NotInTime {
 impl Error for NotInTime {}
 
 impl Dialer {
-    /// Look-up, connecting and handshake have to be done `within` that time.
+    /// A dialer that takes at most `within` for lookup, connecting and TLS handshake together.
     pub(crate) fn new(lookup: GuardedLookup, tls: ClientConfig, within: Duration) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(lookup);
         tcp.enforce_http(false);

@@ -1,11 +1,11 @@
-//! How much may come before an answer, and that more came.
+//! Limits for what comes before an answer.
 
-/// Informational answers to one request.
+/// The largest number of informational answers to one request.
 pub(crate) const ANSWERS: usize = 1000;
-/// Bytes of the headers of all of them.
+/// The largest size of all their headers together, in bytes.
 pub(crate) const BYTES: usize = 64 * 1024;
 
-/// More came than may.
+/// More came than is allowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooMany;
 

@@ -1,4 +1,4 @@
-//! A call that came to no answer: which words tell why.
+//! Calls without an answer: the names and causes of their errors.
 
 use crate::dialer::NotInTime;
 use crate::lookup::Unreachable;
@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 use url::Url;
 
-/// What a failed call comes to.
+/// The outcome of a call that failed.
 pub(crate) fn outcome(url: &Url, error: &(dyn Error + 'static)) -> Outcome {
     let cause = format!("`{}`: {}", shown(url), reason(error));
     match found::<Unreachable>(error) {
@@ -19,7 +19,7 @@ pub(crate) fn outcome(url: &Url, error: &(dyn Error + 'static)) -> Outcome {
     }
 }
 
-/// What a call comes to that nobody but the settings bounds.
+/// The outcome of a call that took longer than the settings allow.
 pub(crate) fn too_late(target: &str, timeout: Duration) -> Outcome {
     let url = Url::parse(target).map_or_else(|_| String::new(), |url| shown(&url));
     let seconds = timeout.as_secs_f64();
@@ -70,7 +70,7 @@ fn words(kind: ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// The first error of a type among the sources of an error, those inside I/O errors included.
+/// The first error of a type among the sources of an error, including those inside I/O errors.
 fn found<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -90,7 +90,7 @@ fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) 
     error
 }
 
-/// An I/O error's source is the source of what it wraps: the wrapped error itself is asked for first.
+/// The source of an error. An I/O error that wraps another error gives that one, not its source.
 fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     match wrapped {

@@ -1,4 +1,4 @@
-//! Which addresses may be called: a server must not be talked into calling its own neighbours.
+//! Which addresses may be called. A flow must not be able to make a server call its own neighbours.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -6,40 +6,41 @@ use std::str::FromStr;
 /// Which addresses may be called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Guard {
-    /// Every one.
+    /// All addresses.
     #[default]
     AllowAll,
-    /// Those of the public internet, and what is listed.
+    /// Addresses of the public internet, and the listed exceptions.
     PublicOnly {
-        /// What may be called all the same.
+        /// What may be called although it is not public.
         allow: Vec<Allowed>,
     },
 }
 
-/// An exception of [`Guard::PublicOnly`]. Read from text: `10.1.0.0/16`, `fd00::/8`, `192.168.1.7`, `functions.internal`.
+/// An exception of [`Guard::PublicOnly`], read from text: `10.1.0.0/16`, `fd00::/8`, `192.168.1.7`,
+/// `functions.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
     /// All addresses of a network.
     Network(Network),
-    /// A host of exactly this name, whatever its addresses.
+    /// The host with exactly this name, whatever its addresses.
     Host(String),
 }
 
-/// A network: an address and how many of its leading bits count.
+/// A network: an address, and how many of its leading bits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
     prefix: u32,
 }
 
-/// Text that is no exception of a guard.
+/// A text that is not an exception of a guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRule {
     text: String,
 }
 
 impl Guard {
-    /// Whether a call to `host`, found at `address`, may leave.
+    /// Whether a call to `host` at `address` may be sent.
     pub fn permits(&self, host: &str, address: IpAddr) -> bool {
         let Self::PublicOnly { allow } = self else {
             return true;
@@ -55,7 +56,7 @@ impl Guard {
 }
 
 impl Network {
-    /// A network, unless the prefix is longer than the address. An IPv4 address in IPv6 clothes is taken as IPv4.
+    /// A network; `None` if the prefix is longer than the address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn new(address: IpAddr, prefix: u32) -> Option<Self> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         let clothes = if address.is_ipv6() && address.to_canonical().is_ipv4() {
@@ -69,7 +70,7 @@ impl Network {
         })
     }
 
-    /// Whether an address is in it.
+    /// Whether the network contains an address.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
@@ -114,7 +115,7 @@ impl FromStr for Allowed {
         match text.parse() {
             Ok(network) => return Ok(Self::Network(network)),
             Err(error) if text.contains('/') => return Err(error),
-            // A name may be all that it is.
+            // The text may be a host name.
             Err(_) => {}
         }
         let name = text.strip_suffix('.').unwrap_or(text);
@@ -143,7 +144,7 @@ fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
-    // A public number, but it is every Azure machine's own host.
+    // A public address, but on every Azure machine it is the machine's own host.
     let azure_host = address == Ipv4Addr::new(168, 63, 129, 16);
     let shared = a == 100 && (64..=127).contains(&b);
     let protocols = (a, b, c) == (192, 0, 0);
@@ -162,8 +163,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || azure_host)
 }
 
-/// Of IPv6 only what is handed out as global unicast, and of that nothing that tunnels to an IPv4 address of its choice;
-/// NAT64 counts as the address it leads to, for networks that reach the IPv4 internet by it.
+/// Only global unicast IPv6 addresses are public, except those that tunnel to an IPv4 address. NAT64 counts as the
+/// address it leads to, for networks that reach the IPv4 internet through it.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, high, low] = address.segments();
     if [a, b, c, d, e, f] == [0x64, 0xff9b, 0, 0, 0, 0] {

@@ -1,5 +1,5 @@
-//! Informational answers (`100 Continue`, `103 Early Hints`) that come before an answer: counted for each request, since a
-//! peer may send them without end.
+//! Counts the informational answers (`100 Continue`, `103 Early Hints`) before an answer, because a peer may send
+//! them without end.
 
 use crate::excess::{ANSWERS, BYTES, TooMany};
 use crate::stream::Cut;
@@ -16,7 +16,7 @@ pub(crate) struct Informed {
 }
 
 impl Informed {
-    /// Whether no more came than may.
+    /// Fails if more came than is allowed.
     pub(crate) fn admit(&self) -> Result<(), TooMany> {
         let many = self.answers.load(Ordering::Relaxed) > ANSWERS || self.bytes.load(Ordering::Relaxed) > BYTES;
         if many { Err(TooMany) } else { Ok(()) }
@@ -43,7 +43,7 @@ pub(crate) fn count(request: &mut http::Request<String>) -> Arc<Informed> {
     informed
 }
 
-/// The caller of this reads the connection: whatever is read next fails.
+/// Called while the connection is read: every later read fails.
 fn cut(connection: &CaptureConnection, reason: TooMany) {
     let mut known = Extensions::new();
     if let Some(connected) = connection.connection_metadata().as_ref() {

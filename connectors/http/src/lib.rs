@@ -1,23 +1,40 @@
 //! HTTP functions: a POST of the input, a JSON object as the answer (section "tasks").
 //!
-//! No proxies from the environment, no cookies, no redirects, no compression, no retries of its own: what is sent is
-//! what the flow says, and an answer is read to its limit and one byte. A call is bounded by whoever made it: dropping its
-//! future closes the connection. One whose step sets no time is bounded here, by [`HttpSettings::timeout`].
+//! There are no proxies from the environment, no cookies, no redirects, no compression, and no retries: what is sent is what
+//! the flow says, and an answer is read up to its limit. The caller bounds a call: dropping its future closes the connection.
+//! [`HttpSettings::timeout`] bounds calls of steps without a timeout.
 //!
-//! # What is sent
+//! # Requests
 //!
-//! The input as JSON by POST. `serviceParams` may say otherwise: if it is an object with one of `method`, `headers`, `query`,
-//! `body`, `idempotency`, these are used, the body is the input where none is given (nothing under GET and HEAD), and
-//! another member beside them is an error; anything else in `serviceParams` is the body as it stands.
+//! A request is a POST of the input as JSON. If `serviceParams` is an object with one of `method`, `headers`, `query`, `body`,
+//! `idempotency`, these change it. The body is still the input if none is given (nothing under GET and HEAD), and any other
+//! member is an error. Otherwise the whole of `serviceParams` is the body.
 //!
-//! # Errors beside those an answer names
+//! # Errors that no answer names
 //!
 //! | name | when |
 //! |---|---|
-//! | `FnF.NoSuchResource` | nothing is sent: the target is no HTTP URL, the [`Guard`] refuses its address, or `serviceParams` cannot be sent (a header with a line break, a method that is no word) |
-//! | `HTTP.ConnectionFailed` | no address, no connection, no handshake, no whole answer, or too many informational answers (1xx) before it; the cause says which |
-//! | `FnF.TaskTimeout` | the step sets no time, and there was no whole answer within [`HttpSettings::timeout`] |
-//! | `HTTP.202` | under `poll`: the `Location` of a 202 is no URL of the same origin |
+//! | `FnF.NoSuchResource` | nothing is sent: the target is not an HTTP URL, the [`Guard`] refuses its address, or `serviceParams` can't be sent (a header with a line break, a method that is not a word) |
+//! | `HTTP.ConnectionFailed` | no address, no connection, no handshake, no complete answer, or too many informational answers (1xx) before it; the cause says which |
+//! | `FnF.TaskTimeout` | the step has no timeout, and there was no complete answer within [`HttpSettings::timeout`] |
+//! | `HTTP.202` | under `poll`: the `Location` of a 202 is not a URL of the same origin |
+//!
+//! # Example
+//!
+//! A server lets its flows call public addresses and one internal network:
+//!
+//! ```
+//! use starbridge_connector_http::{Guard, HttpConnector, HttpSettings, is_refused};
+//!
+//! let guard = Guard::PublicOnly { allow: vec!["10.1.0.0/16".parse()?] };
+//! assert!(is_refused("http://169.254.169.254/latest/meta-data", &guard));
+//! assert!(!is_refused("http://10.1.2.3/charge", &guard));
+//!
+//! let connector = HttpConnector::new(HttpSettings { guard, ..HttpSettings::default() });
+//! # drop(connector);
+//! # Ok::<(), starbridge_connector_http::BadRule>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod answer;
 mod carried;
@@ -45,14 +62,14 @@ use client::Clients;
 use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers};
 
-/// Calls HTTP functions.
+/// Calls HTTP functions: the connector for `http:` and `https:`.
 pub struct HttpConnector {
     clients: Clients,
     settings: HttpSettings,
 }
 
 impl HttpConnector {
-    /// A connector with its own pools of connections.
+    /// A connector with its own pools of connections. Nothing is opened before the first call.
     pub fn new(settings: HttpSettings) -> Self {
         Self {
             clients: Clients::new(&settings),
@@ -71,10 +88,10 @@ impl HttpConnector {
         }
     }
 
-    /// The same within the time a call has that nobody else bounds.
+    /// Makes a call within [`HttpSettings::timeout`], if its step has no timeout.
     async fn carry_in_time(&self, request: &Request) -> Outcome {
         let carried = async { self.carry(request).await.unwrap_or_else(|refused| refused) };
-        // A step's own time that counts until somebody reports is not for the answer alone.
+        // If a step waits for a callback, its timeout is not for the answer alone.
         let unbounded = request.timeout_at.is_none() || request.pattern == Pattern::WaitForCallback;
         match self.settings.timeout.filter(|_| unbounded) {
             None => carried.await,

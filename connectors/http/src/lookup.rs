@@ -1,4 +1,4 @@
-//! How names become addresses, with the guard standing where the address is chosen: what was checked is what is dialled.
+//! Turns names into addresses. The guard checks the address itself, so that what was checked is what is dialled.
 
 use crate::Guard;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower_service::Service;
 
-/// The addresses to come.
+/// The addresses of a host, once they are known.
 pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of a name.
+/// Finds the addresses of a host.
 pub trait Lookup: Send + Sync {
-    /// The addresses of a host, in the order in which to try them; none or an error when there is no such host.
+    /// The addresses of a host, in the order in which to try them; none, or an error, if there is no such host.
     fn lookup(&self, host: &str) -> LookupFuture;
 }
 
-/// Asks the operating system.
+/// Looks names up with the operating system.
 pub struct SystemLookup;
 
 impl Lookup for SystemLookup {
@@ -32,13 +32,13 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// The look-up did not find an address that may be called.
+/// A lookup that gave no address that may be called.
 #[derive(Debug)]
 pub(crate) enum Unreachable {
-    /// There is none.
+    /// The host has no address.
     Unknown { host: String, reason: Option<String> },
-    /// There are some, none of which may be called. Which, is nobody's business who can't call them: a flow could ask the
-    /// inner DNS.
+    /// The host has addresses, but none may be called. They are not in the error, because a flow could query the
+    /// internal DNS with it.
     Forbidden { host: String },
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Display for Unreachable {
 
 impl std::error::Error for Unreachable {}
 
-/// A look-up that answers only with addresses the guard permits.
+/// A lookup that gives only addresses the guard permits.
 #[derive(Clone)]
 pub(crate) struct GuardedLookup {
     pub guard: Arc<Guard>,

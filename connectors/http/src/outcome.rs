@@ -1,4 +1,4 @@
-//! An answer becomes an outcome.
+//! Turns an answer into an outcome.
 
 use crate::answer::{self, End};
 use crate::client::Response;
@@ -12,14 +12,14 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Clock, Origin, Outcome, Request, Via, outside_name};
 use url::Url;
 
-/// Bytes of a failure's body that are looked at: enough for a name and a cause.
+/// How many bytes of a failure's body are read: enough for a name and a cause.
 const FAILURE_BYTES: usize = 64 * 1024;
-/// Characters of a failure's body that are quoted.
+/// How many characters of a failure's body are quoted.
 const QUOTED: usize = 500;
-/// Set by Function Compute where the function itself failed, whatever the status.
+/// Function Compute sets it if the function itself failed, whatever the status.
 const FUNCTION_ERROR: &str = "x-fc-error-type";
 
-/// What an answer means for the call.
+/// The outcome of a call with this answer.
 pub(crate) async fn of(request: &Request, url: &Url, response: Response, clock: Option<&dyn Clock>) -> Outcome {
     let function_error = request.via == Via::FunctionCompute && response.headers().contains_key(FUNCTION_ERROR);
     if function_error || !response.status().is_success() {
@@ -60,7 +60,7 @@ async fn result(request: &Request, url: &Url, response: Response) -> Outcome {
     }
 }
 
-/// The status is the acceptance: whatever the body is like, it takes nothing back.
+/// The status is the acceptance. The body can't take it back.
 async fn accepted(request: &Request, response: Response) -> Outcome {
     let mut receipt = Object::new();
     receipt.insert("status".into(), u32::from(response.status().as_u16()).into());
@@ -76,7 +76,7 @@ async fn accepted(request: &Request, response: Response) -> Outcome {
     }
 }
 
-/// A 202 under `poll`: where to ask next, and when.
+/// The outcome of a 202 under `poll`: where to ask next, and when.
 fn not_yet(url: &Url, response: &Response, clock: Option<&dyn Clock>) -> Outcome {
     let mut receipt = Object::new();
     receipt.insert("status".into(), 202u32.into());
@@ -112,7 +112,7 @@ fn same_origin(url: &Url, location: &[u8]) -> Result<Url, String> {
 async fn failed(request: &Request, function_error: bool, response: Response, clock: Option<&dyn Clock>) -> Outcome {
     let status = response.status();
     let retry_after = retry_after::seconds(response.headers(), clock);
-    // A body broken off tells what it tells: the status has been said.
+    // A body that was cut off may still name an error; the status is known.
     let body = match answer::coding(&response) {
         Some(_) => Vec::new(),
         None => answer::read(response, request.answer_limit.min(FAILURE_BYTES)).await.0,
@@ -133,7 +133,7 @@ async fn failed(request: &Request, function_error: bool, response: Response, clo
     }
 }
 
-/// The error a body names: `{"error","cause"}`, or `{"errorType","errorMessage"}` as functions answer.
+/// The error that a body names: `{"error","cause"}`, or `{"errorType","errorMessage"}` as functions answer.
 fn named(body: &[u8]) -> Option<(String, String)> {
     let Ok(Value::Object(body)) = answer::parse(body) else {
         return None;

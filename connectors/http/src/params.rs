@@ -1,4 +1,4 @@
-//! `serviceParams` as HTTP understands them.
+//! `serviceParams` of HTTP calls.
 
 use http::Method;
 use starbridge_flow::value::{Object, Value};
@@ -7,19 +7,19 @@ use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 /// What `serviceParams` say about a request.
 #[derive(Default)]
 pub(crate) struct Params {
-    /// POST where none is given.
+    /// The method; POST if `None`.
     pub method: Option<Method>,
-    /// Further headers.
+    /// Headers to add.
     pub headers: Object,
-    /// Further parameters of the URL.
+    /// Parameters to add to the URL.
     pub query: Object,
-    /// The body, where it is not the input.
+    /// The body; the input if `None`.
     pub body: Option<Value>,
-    /// Whether the step's key goes in the place of the call's.
+    /// Whether the step's key replaces the call's.
     pub step_key: bool,
 }
 
-/// The members of `serviceParams` that mean something to HTTP.
+/// The members of `serviceParams` that HTTP calls know.
 const MEMBERS: [(&str, ReadParam<Params>); 5] = [
     ("method", |params, value| {
         params.method = Some(method(value)?);
@@ -40,7 +40,7 @@ const MEMBERS: [(&str, ReadParam<Params>); 5] = [
     }),
 ];
 
-/// Their names.
+/// The names of these members.
 pub(crate) const KNOWN: [&str; 5] = param_names(&MEMBERS);
 
 const TABLE: ParamsTable<Params> = ParamsTable {
@@ -50,7 +50,7 @@ const TABLE: ParamsTable<Params> = ParamsTable {
     body: Some(body),
 };
 
-/// Reads `serviceParams`. The failure is what the call comes to then.
+/// Reads `serviceParams`. On failure the call ends with this outcome.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
     TABLE.read(params)
 }

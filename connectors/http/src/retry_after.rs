@@ -1,12 +1,12 @@
-//! `Retry-After`: seconds, or a date.
+//! Reads `Retry-After`: seconds or a date.
 
 use http::header::{DATE, HeaderMap, RETRY_AFTER};
 use jiff::fmt::rfc2822::DateTimeParser;
 use starbridge_ports::{Clock, outside_wait, outside_wait_of};
 
-/// The seconds an answer asks to wait. A date counts from the answer's own `Date`, so that a wrong clock on either side does
-/// not matter; without one from the clock; without that it says nothing. What cannot be read says nothing, and what asks for
-/// more than a day is heeded for a day.
+/// The seconds that an answer asks to wait, at most a day. A date counts from the answer's own `Date`, so that a
+/// wrong clock on either side does not matter; if there is none, from `clock`. `None` if there is no header, it can't
+/// be read, or a date has nothing to count from.
 pub(crate) fn seconds(headers: &HeaderMap, clock: Option<&dyn Clock>) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Some(seconds) = outside_wait_of(text) {
@@ -19,7 +19,7 @@ pub(crate) fn seconds(headers: &HeaderMap, clock: Option<&dyn Clock>) -> Option<
     Some(outside_wait(millis.div_ceil(1000)))
 }
 
-/// Milliseconds since 1970 of an HTTP date in any of its three spellings.
+/// The milliseconds since 1970 of an HTTP date, in any of its three forms.
 fn instant(text: &str) -> Option<i64> {
     let parsed = DateTimeParser::new().parse_timestamp(text).ok();
     parsed

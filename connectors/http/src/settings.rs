@@ -1,4 +1,4 @@
-//! What a host decides about HTTP calls.
+//! Settings for HTTP calls.
 
 use crate::{Guard, Lookup, SystemLookup};
 use starbridge_ports::Clock;
@@ -8,18 +8,18 @@ use std::time::Duration;
 /// Settings of an [`HttpConnector`](crate::HttpConnector).
 #[derive(Clone)]
 pub struct HttpSettings {
-    /// Which addresses may be called. Default: all.
+    /// The addresses that may be called. Default: all.
     pub guard: Guard,
-    /// How names become addresses. Default: as the system does it.
+    /// Turns host names into addresses. Default: the operating system.
     pub lookup: Arc<dyn Lookup>,
-    /// What `Retry-After` dates are relative to where an answer has no `Date` header; without a clock such dates are ignored.
+    /// The clock for `Retry-After` dates in answers without a `Date` header. Without it such dates are ignored.
     pub clock: Option<Arc<dyn Clock>>,
-    /// How long the opening of a connection may take, look-up and handshake included. Default: 30 seconds.
+    /// How long opening a connection may take, including lookup and handshake. Default: 30 seconds.
     pub connect_timeout: Duration,
-    /// How long a call may take whose step sets no time of its own: from its sending to the last byte of its answer, so that
-    /// a peer which never answers does not keep its place for ever. None: for ever. Default: 15 minutes.
+    /// How long a call may take if its step has no timeout, from sending to the last byte of the answer. It keeps a
+    /// peer that never answers from occupying a place for ever. `None`: without limit. Default: 15 minutes.
     pub timeout: Option<Duration>,
-    /// Certificates (DER) trusted beside those of the system.
+    /// Certificates (DER) that are trusted in addition to those of the system.
     pub extra_roots: Vec<Vec<u8>>,
 }
 

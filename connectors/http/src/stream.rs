@@ -1,4 +1,4 @@
-//! A connection that can be cut off by who understands what is read from it.
+//! A connection that can be cut by code that has seen what was read from it.
 
 use crate::excess::TooMany;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -19,13 +19,13 @@ pub(crate) struct Stream {
 
 type Inner = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Cuts a connection: reading from it fails from then on. It is found among the extras of the connection.
+/// Cuts a connection: every later read fails. It is in the extras of the connection.
 #[derive(Clone, Default)]
 pub(crate) struct Cut(Arc<OnceLock<TooMany>>);
 
 impl Cut {
     pub(crate) fn because(&self, reason: TooMany) {
-        // The first reason stands.
+        // The first reason counts.
         let _ = self.0.set(reason);
     }
 }

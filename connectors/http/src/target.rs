@@ -1,11 +1,11 @@
-//! The URL of a call: read, checked, and shown without what is nobody's business.
+//! The URL of a call: parsed, checked, and shown without its private parts.
 
 use crate::Guard;
 use starbridge_ports::Outcome;
 use std::net::{IpAddr, Ipv4Addr};
 use url::Url;
 
-/// Reads a target.
+/// Parses a target.
 pub(crate) fn parse(text: &str) -> Result<Url, Outcome> {
     let url = Url::parse(text).map_err(|error| Outcome::not_sent(format!("the target is no URL: {error}")))?;
     match url.scheme() {
@@ -14,7 +14,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, Outcome> {
     }
 }
 
-/// Refuses an address written as such; names are refused when they are looked up.
+/// Refuses a literal address that the guard forbids. Names are checked when they are looked up.
 pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
     let host = url.host_str().unwrap_or_default();
     let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() else {
@@ -29,7 +29,7 @@ pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
     )))
 }
 
-/// Whether a call to that URL can never leave, as far as that is known without looking a name up.
+/// Whether calls to this URL are always refused, as far as that is known without looking up a name.
 pub fn is_refused(target: &str, guard: &Guard) -> bool {
     let Ok(url) = parse(target) else {
         return false;

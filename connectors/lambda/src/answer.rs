@@ -1,28 +1,28 @@
-//! What a function's answer means for the call.
+//! Turns a function's answer into an outcome.
 
 use starbridge_aws::{Fault, FaultKind};
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Origin, Outcome, Request, Via, outside_name};
 
-/// Characters of an answer that are repeated in a message.
+/// How many characters of an answer are quoted in a message.
 const QUOTED: usize = 200;
 
-/// What came back.
+/// The answer of Lambda to an invocation.
 pub(crate) struct Answer {
-    /// Set where the function itself failed.
+    /// Set if the function itself failed.
     pub error: Option<String>,
     pub payload: Vec<u8>,
     pub status: i32,
 }
 
-/// The outcome of a call that was answered.
+/// The outcome of a call with this answer. `awaited`: the answer is the function's own.
 pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outcome {
     if answer.error.is_some() {
         return function_error(request, &answer.payload);
     }
     if request.pattern == Pattern::WaitForCallback {
-        // The answer is the acceptance: whatever it is like, it takes nothing back.
+        // The answer is the acceptance. Its content can't take it back.
         return Outcome::Accepted {
             receipt: Some(status(answer)),
         };
@@ -36,7 +36,7 @@ pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outc
         return Outcome::failed("FnF.PayloadTooLarge", cause);
     }
     match parse(&answer.payload) {
-        // What a function says that returns nothing.
+        // A function that returns nothing answers `null`.
         Ok(Value::Null) => Outcome::Result(Object::new().into()),
         Ok(value) => Outcome::Result(value),
         Err(error) => {
@@ -62,7 +62,7 @@ fn parse(payload: &[u8]) -> Result<Value, serde_json::Error> {
     }
 }
 
-/// The error a function answered with, by the name it gave it.
+/// The failure of a function that answered with an error, under the name it gave.
 fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     let body = match parse(payload) {
         Ok(Value::Object(body)) => body,
@@ -74,7 +74,7 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     };
     let cause = member(["errorMessage", "cause"]).unwrap_or_else(|| excerpt(payload));
     let named = member(["errorType", "error"]);
-    // Long ago a function that took too long had a message and no type.
+    // Old runtimes report a timeout with a message and without a type.
     let timed_out = match &named {
         Some(name) => name == "Sandbox.Timedout",
         None => cause.contains("Task timed out after"),
@@ -88,7 +88,7 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     Outcome::failed(error, cause)
 }
 
-/// The outcome of a call that the function never saw, or whose answer did not come.
+/// The outcome of a call that did not reach the function, or whose answer did not arrive.
 pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcome {
     let of_compute = request.via == Via::FunctionCompute;
     let name = match &fault.kind {
@@ -104,7 +104,7 @@ pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcom
         };
     }
     if fault.kind == FaultKind::Throttled {
-        // By the service's own name for it, which flows match already.
+        // The service's own name for it, which existing flows match.
         fault.kind = FaultKind::Other("TooManyRequestsException".to_owned());
     }
     fault.outcome("Lambda", shown)

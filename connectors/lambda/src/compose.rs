@@ -1,35 +1,35 @@
-//! A call becomes an invocation: payload, and a context that carries its keys.
+//! Makes an invocation of a call: a payload, and a client context with the call's ids.
 
 use aws_sdk_lambda::types::InvocationType;
 use starbridge_aws::base64;
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{CallField, CallMetadata, Outcome, ParamsTable, ReadParam, Request, param_names, step_key};
 
-/// Bytes of a payload whose answer is waited for.
+/// The largest payload whose answer is awaited, in bytes.
 const PAYLOAD_BYTES: usize = 6 << 20;
-/// Bytes of a payload that is put into the function's queue.
+/// The largest payload that is queued for the function, in bytes.
 const EVENT_BYTES: usize = 1 << 20;
-/// Bytes of a context, encoded.
+/// The largest client context, encoded, in bytes.
 const CONTEXT_BYTES: usize = 3583;
 
-/// What is sent.
+/// An invocation, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub kind: InvocationType,
     pub qualifier: Option<String>,
     pub payload: String,
-    /// The client context in base64.
+    /// The client context, in base64.
     pub context: String,
 }
 
 impl Invocation {
-    /// Whether its answer is the function's.
+    /// Whether the answer is the function's own.
     pub(crate) fn is_awaited(&self) -> bool {
         self.kind != InvocationType::Event
     }
 }
 
-/// What `serviceParams` say.
+/// What `serviceParams` say about an invocation.
 #[derive(Default)]
 struct Params {
     payload: Option<Value>,
@@ -39,7 +39,7 @@ struct Params {
     step_key: bool,
 }
 
-/// The invocation of a call.
+/// The invocation for a call.
 pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
     let params = TABLE.read(request.params.as_ref())?;
     let payload = match params.payload {
@@ -68,8 +68,8 @@ pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
     })
 }
 
-/// The members of `serviceParams` that mean something to a function. One that is `null` is as if it were not there, but for
-/// the payload.
+/// The members of `serviceParams` that function calls know. A member that is `null` counts as missing, except the
+/// payload.
 const MEMBERS: [(&str, ReadParam<Params>); 5] = [
     ("Payload", payload),
     ("Qualifier", |params, value| {
@@ -109,7 +109,7 @@ const MEMBERS: [(&str, ReadParam<Params>); 5] = [
     }),
 ];
 
-/// Their names.
+/// The names of these members.
 pub(crate) const KNOWN: [&str; 5] = param_names(&MEMBERS);
 
 const TABLE: ParamsTable<Params> = ParamsTable {
@@ -128,7 +128,7 @@ fn wrong_kind(name: &str, wanted: &str, value: &Value) -> Outcome {
     Outcome::not_sent(format!("`{name}` must be {wanted}, not {}", value.kind()))
 }
 
-/// The client context: the flow's own, and the ids of the call among its custom values.
+/// The client context: the flow's own, with the ids of the call among its custom values.
 fn context(mut context: Object, request: &Request, step_key: bool) -> Result<String, Outcome> {
     let mut custom = match context.get("custom") {
         None => Object::new(),

@@ -1,20 +1,20 @@
-//! Which function is meant: by its name or its ARN.
+//! Names of functions: a name or an ARN.
 
 use starbridge_ports::Outcome;
 
 /// A function as a flow names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// Its name, or its ARN without qualifier.
+    /// The name of the function, or its ARN without qualifier.
     pub name: String,
-    /// Its version or alias, where one is named.
+    /// The version or alias; `None` if the flow names none.
     pub qualifier: Option<String>,
-    /// Its region, where that is told; otherwise the one that is configured.
+    /// The region; `None` for the configured one.
     pub region: Option<String>,
 }
 
 impl Function {
-    /// Reads a target.
+    /// Parses a target.
     pub(crate) fn parse(target: &str) -> Result<Self, Outcome> {
         let text = target.strip_prefix("lambda:").unwrap_or(target);
         let parts: Vec<&str> = text.split(':').collect();
@@ -36,7 +36,7 @@ impl Function {
         })
     }
 
-    /// The function in messages for people.
+    /// The function for messages.
     pub(crate) fn shown(&self) -> String {
         let name = self.name.rsplit(':').next().unwrap_or(&self.name);
         match &self.region {

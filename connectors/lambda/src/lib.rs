@@ -1,4 +1,20 @@
-//! Functions of AWS Lambda.
+//! Functions of AWS Lambda: a call becomes an invocation, and the function's answer its outcome.
+//!
+//! A host registers the connector under the word before the colon of its resources:
+//!
+//! ```
+//! use starbridge_aws::{Aws, AwsSettings};
+//! use starbridge_connector_lambda::LambdaConnector;
+//! use starbridge_ports::Connector;
+//! use std::collections::BTreeMap;
+//! use std::sync::Arc;
+//!
+//! let lambda = LambdaConnector::new(Aws::new(AwsSettings::default())); // sends nothing yet
+//! let mut connectors: BTreeMap<&str, Arc<dyn Connector>> = BTreeMap::new();
+//! connectors.insert("lambda", Arc::new(lambda));
+//! assert!(connectors["lambda"].sent_members().names().contains("`Payload`"));
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod answer;
 mod compose;
@@ -17,19 +33,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// How long an answer is waited for where the task has no limit: somewhat longer than a function may run.
+/// How long an answer is awaited if the task has no limit: somewhat longer than a function may run.
 const INVOCATION: Duration = Duration::from_secs(16 * 60);
 
-/// Calls functions (`lambda:NAME`, `lambda:NAME:QUALIFIER`, `lambda:` and a function's ARN). A clone shares everything.
+/// Calls functions: the connector for `lambda:NAME`, `lambda:NAME:QUALIFIER`, and `lambda:` with a function's ARN. A
+/// clone shares everything.
 #[derive(Clone)]
 pub struct LambdaConnector {
     aws: Aws,
-    /// Clients by region; none is the one that is configured. They share connections and credentials.
+    /// Clients by region; `None` is the configured one. They share connections and credentials.
     clients: Arc<Mutex<BTreeMap<Option<String>, Client>>>,
 }
 
 impl LambdaConnector {
-    /// A connector that reaches AWS this way.
+    /// A connector that reaches AWS through `aws`. Nothing is sent before the first call.
     pub fn new(aws: Aws) -> Self {
         Self {
             aws,

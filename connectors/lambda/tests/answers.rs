@@ -1,4 +1,4 @@
-//! What leaves, as Lambda hears it, and answers no stand-in gives.
+//! What Lambda receives, and answers that no stand-in gives.
 
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings, base64};

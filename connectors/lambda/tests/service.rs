@@ -1,4 +1,4 @@
-//! Functions as a stand-in for Lambda runs them.
+//! Functions that a stand-in for Lambda runs.
 
 use aws_sdk_lambda::Client;
 use aws_sdk_lambda::primitives::Blob;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A runtime and its function: asks for an event, does what it says, and hands in the answer or the error.
+/// A runtime and its function: it asks for an event, does what the event says, and returns the answer or the error.
 const FUNCTION: &str = r#"
 import json, os, time, urllib.request
 
@@ -61,7 +61,7 @@ fn way(endpoint: &str) -> Aws {
     })
 }
 
-/// The function's code as the service takes it.
+/// The function's code in the form that the service takes.
 fn zipped(folder: &Path) -> Vec<u8> {
     let program = std::env::var_os(Kind::Ministack.variable()).unwrap();
     let python = Path::new(&program).with_file_name("python3");
@@ -75,7 +75,7 @@ fn zipped(folder: &Path) -> Vec<u8> {
 }
 
 impl Stand {
-    /// A stand-in with a function `pay` that may run for so many seconds.
+    /// A stand-in with a function `pay` that may run for this many seconds.
     async fn start(seconds: i32) -> Self {
         let service = Service::start(Kind::Ministack);
         let stand = Self {

@@ -1,8 +1,8 @@
-//! Where a Redis is, and as whom it is asked.
+//! The address of a Redis: where it is, and as which user.
 
 use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 
-/// A Redis: host, port, database, user and password. Shown without the password.
+/// The address of a Redis: host, port, database, user and password. `Display` and `Debug` leave out the password.
 #[derive(Clone)]
 pub struct Address {
     pub(crate) host: String,
@@ -11,12 +11,16 @@ pub struct Address {
     pub(crate) login: RedisConnectionInfo,
 }
 
-/// Text that is no address of a Redis. It may have a password in it, so it is not repeated.
+/// A text that is not the address of a Redis. It may contain a password, so the error does not repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadAddress(&'static str);
 
 impl Address {
     /// Reads `redis://[user[:password]@]host[:port][/database]`, or `rediss://…` for TLS.
+    ///
+    /// # Errors
+    ///
+    /// [`BadAddress`] says which part is wrong.
     pub fn parse(url: &str) -> Result<Self, BadAddress> {
         let (secure, rest) = match url.split_once("://") {
             Some(("redis", rest)) => (false, rest),
@@ -26,7 +30,7 @@ impl Address {
         if rest.contains('#') {
             return Err(BadAddress("it can't have a `#`: certificates are always checked"));
         }
-        // The client is told of hosts without TLS only: the handshake is made here.
+        // The client library only sees an address without TLS: the handshake is made here.
         let info = format!("redis://{rest}").as_str().into_connection_info();
         let info = info.map_err(|_| BadAddress("expected `redis://[user[:password]@]host[:port][/database]`"))?;
         let ConnectionAddr::Tcp(host, port) = info.addr() else {
@@ -43,14 +47,14 @@ impl Address {
         })
     }
 
-    /// The same with this password.
+    /// This address with another password.
     pub fn with_password(mut self, password: &str) -> Self {
         self.login = self.login.set_password(password);
         self
     }
 }
 
-/// `host:port`, or `host:port/database`.
+/// Writes `host:port`, or `host:port/database`.
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.host.contains(':') {

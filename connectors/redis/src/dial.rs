@@ -1,4 +1,4 @@
-//! Connections to Redis, opened: TCP, TLS where it is asked for, log-in.
+//! Opening connections to Redis: TCP, TLS if the address asks for it, and log-in.
 
 use crate::RedisSettings;
 use crate::failure::Failure;
@@ -14,10 +14,10 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 
-/// Commands that may wait to be written before who brings more has to wait.
+/// How many commands may wait to be written. Beyond that, callers wait.
 const WAITING: usize = 1_024;
 
-/// An open connection. It ends when nobody has it any more.
+/// An open connection. It is closed when it is dropped everywhere.
 pub(crate) struct Open {
     pub connection: MultiplexedConnection,
     driver: AbortHandle,
@@ -40,7 +40,7 @@ impl Drop for Open {
     }
 }
 
-/// How connections are opened.
+/// How to open connections.
 pub(crate) struct Dial {
     settings: RedisSettings,
     tls: OnceLock<Result<TlsConnector, String>>,
@@ -54,7 +54,7 @@ impl Dial {
         }
     }
 
-    /// What the server is called in messages.
+    /// The name of the server in messages.
     pub(crate) fn server(&self) -> String {
         self.settings.address.to_string()
     }
@@ -91,7 +91,7 @@ impl Dial {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        // Who asks bounds the time.
+        // Callers limit the time themselves.
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_pipeline_buffer_size(WAITING);

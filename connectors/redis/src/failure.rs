@@ -1,30 +1,30 @@
-//! What went wrong with Redis: its name for `retry` and `catch`, and words for people.
+//! Failures of Redis: their names for `retry` and `catch`, and their causes.
 
 use redis::{ErrorKind, RedisError};
 use starbridge_ports::Outcome;
 use std::io;
 use std::sync::Arc;
 
-/// Characters of Redis' own words that are quoted: it repeats arguments of what it does not understand.
+/// How many characters of Redis' own message are quoted. Redis repeats arguments that it does not understand.
 const QUOTED: usize = 200;
 
 /// Why Redis did not do what it was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    /// The error's name.
+    /// The name of the error.
     pub error: String,
-    /// The cause.
+    /// What happened, for people.
     pub cause: String,
-    /// Redis' own name for it, where it answered.
+    /// Redis' own error code, if it answered.
     pub code: Option<String>,
-    /// It may be over in a moment.
+    /// Whether it may be over in a moment.
     pub passing: bool,
-    /// The connection is of no use any more.
+    /// Whether the connection can't be used any more.
     pub lost: bool,
 }
 
 impl Failure {
-    /// There is no connection, or none any more.
+    /// The failure that there is no connection, or that it was lost.
     pub(crate) fn connection(server: &str, reason: &str) -> Self {
         Self {
             error: "Redis.ConnectionFailed".to_owned(),
@@ -43,7 +43,7 @@ impl Failure {
         if error.kind() == ErrorKind::AuthenticationFailed {
             return Self::refused(server, "WRONGPASS", "");
         }
-        // A transaction has the errors of its commands.
+        // A failed transaction contains the errors of its commands.
         let inner = error.clone().into_server_errors();
         if let Some((_, first)) = inner.as_deref().and_then(<[_]>::first) {
             return Self::refused(server, first.code(), first.details().unwrap_or_default());
@@ -65,9 +65,9 @@ impl Failure {
         }
     }
 
-    /// Redis answered, with an error.
+    /// The failure for an error that Redis answered.
     fn refused(server: &str, code: &str, words: &str) -> Self {
-        // Said to long commands of those who have not logged in, who are then cut off.
+        // Redis says this to long commands of clients that have not logged in, and then cuts them off.
         let code = match words.contains("unauthenticated") {
             true => "NOAUTH",
             false => code,
@@ -102,7 +102,7 @@ impl Failure {
             cause: format!("`{server}`: {reason}{quoted}"),
             code: Some(code.to_owned()),
             passing: matches!(code, "LOADING" | "BUSY" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN"),
-            // Under the same name there may be a primary by now, and who is not logged in is cut off.
+            // A primary may have the same name by now; and a client that is not logged in is cut off.
             lost: matches!(code, "READONLY" | "NOAUTH"),
         }
     }
@@ -112,7 +112,7 @@ impl Failure {
     }
 }
 
-/// The I/O error below an error; the client keeps what it wraps behind a count of references.
+/// The I/O error below an error. The client library keeps the wrapped error behind a reference count.
 fn below<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a io::Error> {
     if let Some(shared) = error.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>() {
         return below(shared.as_ref());
@@ -122,7 +122,7 @@ fn below<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a io::Err
         .or_else(|| error.source().and_then(below))
 }
 
-/// The system's word, in ours.
+/// The reason of an I/O error, for people.
 fn reason(error: &io::Error) -> String {
     use io::ErrorKind;
     let words = match error.kind() {
@@ -133,7 +133,7 @@ fn reason(error: &io::Error) -> String {
         ErrorKind::HostUnreachable => "the host cannot be reached",
         ErrorKind::NetworkUnreachable => "the network cannot be reached",
         _ => {
-            // TLS comes wrapped; the number of a system's error says nothing to people.
+            // TLS errors are wrapped, and the number of a system error tells people nothing.
             let text = error.to_string();
             return text.split(" (os error").next().unwrap_or(&text).to_owned();
         }

@@ -1,27 +1,46 @@
 //! Redis streams: a call becomes an entry (section "tasks", `redis:STREAM`), and reports are taken from a stream.
 //!
-//! Which Redis is the host's to say, never a flow's: flows hold no passwords and reach no servers of their own choice.
+//! The host chooses the Redis, never a flow: flows contain no passwords and reach no servers of their own choice.
 //!
-//! # What comes of a call
+//! # Calls
 //!
-//! `XADD` of `body` and of the ids every call carries. Redis answers with the entry's id: `{"id", "stream"}` is the result,
-//! or the receipt under another pattern than `requestResponse`. Calls share one connection and go out together. A
-//! connection that is lost is opened anew, and what was not answered is sent again under the same key, until the time for
-//! it is over: nine tenths of what the task has left, 30 seconds at most, or [`RedisSettings::patience`] without a timeout.
+//! A call is an `XADD` of `body` and of the ids that every call carries. Redis answers with the entry's id, and
+//! `{"id", "stream"}` is the result, or under another pattern than `requestResponse` the receipt. Calls share one connection
+//! and are sent together. If the connection is lost, it is opened again, and what was not answered is sent again under the
+//! same key until the time is over: nine tenths of what the task has left, at most 30 seconds, or [`RedisSettings::patience`]
+//! without a timeout.
 //!
 //! # Errors
 //!
 //! | name | when |
 //! |---|---|
-//! | `FnF.NoSuchResource` | nothing is sent: no stream is named, or `serviceParams` can't be understood |
-//! | `FnF.PayloadTooLarge` | nothing is sent: the message has more bytes than it may |
+//! | `FnF.NoSuchResource` | nothing is sent: no stream is named, or `serviceParams` are wrong |
+//! | `FnF.PayloadTooLarge` | nothing is sent: the message is larger than [`RedisSettings::message_bytes`] |
 //! | `Redis.ConnectionFailed` | no connection or no answer in that time |
 //! | `Redis.AccessDenied` | the password is wrong or missing, or the user may not do that |
 //! | `Redis.ReadOnly` | it is a replica |
 //! | `Redis.OutOfMemory` | its memory is full |
-//! | `Redis.WrongType` | what has the stream's name is no stream |
-//! | `Redis.Loading` | it was still reading its data when that time was over |
-//! | `Redis.<CODE>` | any other error Redis answers with: `Redis.MISCONF`, `Redis.NOREPLICAS` |
+//! | `Redis.WrongType` | the key with the stream's name is not a stream |
+//! | `Redis.Loading` | it was still loading its data when the time was over |
+//! | `Redis.<CODE>` | any other error that Redis answers: `Redis.MISCONF`, `Redis.NOREPLICAS` |
+//!
+//! # Example
+//!
+//! Neither opens a connection before it is first used:
+//!
+//! ```
+//! use starbridge_connector_redis::{Address, RedisConnector, RedisReplies, RedisSettings, ReplyStream};
+//!
+//! let address = Address::parse("redis://app:secret@redis.internal/2")?;
+//! assert_eq!(address.to_string(), "redis.internal:6379/2"); // never the password
+//!
+//! let settings = RedisSettings::new(address);
+//! let replies = RedisReplies::new(&settings, ReplyStream::new("replies"));
+//! let connector = RedisConnector::new(settings);
+//! # drop((replies, connector));
+//! # Ok::<(), starbridge_connector_redis::BadAddress>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod address;
 mod dial;
@@ -46,10 +65,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use trim::Trimmer;
 
-/// The longest a call waits for Redis, however much time its task has: a retry is kept, a call that waits takes a place.
+/// The longest time that a call waits for Redis, however long its task may take. A retry is stored, while a call that
+/// waits occupies a place.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Adds messages to streams.
+/// Adds messages to streams: the connector for `redis:STREAM`.
 pub struct RedisConnector {
     link: Arc<Link>,
     trimmer: Trimmer,
@@ -57,7 +77,7 @@ pub struct RedisConnector {
 }
 
 impl RedisConnector {
-    /// A connector with a connection of its own, which is opened when it is first needed, on the runtime of that call.
+    /// A connector with its own connection. The first call opens it, on the runtime of that call.
     pub fn new(settings: RedisSettings) -> Self {
         let link = Arc::new(Link::new(&settings));
         Self {
@@ -93,7 +113,7 @@ impl RedisConnector {
         })
     }
 
-    /// How long the call may take: less than its task has, so that the error is Redis' and not the timeout's.
+    /// How long the call may take: less than its task has, so that the error is that of Redis and not a timeout.
     fn time(&self, request: &Request) -> Duration {
         let end = request.timeout_at.zip(self.settings.clock.as_ref());
         match end {

@@ -1,4 +1,4 @@
-//! A connection that many share, and that is opened anew when it is lost.
+//! A connection that many callers share. It is opened again when it is lost.
 
 use crate::RedisSettings;
 use crate::dial::{Dial, Open};
@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// The pauses after failures.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
-/// What is asked of Redis.
+/// What to ask of Redis.
 #[derive(Clone, Copy)]
 pub(crate) enum Asked<'a> {
-    /// A command. It may be done twice: where a connection is lost, nobody knows whether it was done.
+    /// A command that may be done twice: if the connection is lost, nobody knows whether it was done.
     Again(&'a Cmd),
     /// A command that is not sent again once it may have been done.
     Once(&'a Cmd),
-    /// Commands that are done all together or not at all; sent again as a command is.
+    /// Commands that are done all together or not at all. They may be sent again.
     Together(&'a Pipeline),
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Asked<'a> {
 enum State {
     Closed,
     Open(Arc<Open>),
-    /// Nobody tries before `again`.
+    /// No caller tries before `again`.
     Failed {
         failure: Failure,
         again: Instant,
@@ -36,15 +36,15 @@ enum State {
     },
 }
 
-/// One connection to Redis: what is asked at once goes out together and is answered in order. It lives on the runtime
-/// on which it was first used.
+/// One connection to Redis. Commands of several callers are sent together and answered in order. It belongs to the
+/// runtime on which it was first used.
 pub(crate) struct Link {
     dial: Dial,
     patience: Duration,
     state: Mutex<State>,
 }
 
-/// What was last known of something asked when its time was over.
+/// What was known of a command when its time was over.
 #[derive(Default)]
 struct Progress {
     failure: Option<Failure>,
@@ -60,7 +60,8 @@ impl Link {
         }
     }
 
-    /// Asks, and waits for the answer; while Redis is not there, until the time is over.
+    /// Sends a command and waits for its answer. While Redis can't be reached, it waits for that too, until the time
+    /// is over.
     pub(crate) async fn ask(&self, asked: Asked<'_>, within: Duration) -> Result<Value, Failure> {
         let mut progress = Progress::default();
         let answer = timeout(within, self.tries(asked, &mut progress)).await;
@@ -125,8 +126,8 @@ impl Link {
 
     fn too_late(&self, progress: Progress, within: Duration) -> Failure {
         if let Some(open) = progress.unanswered {
-            // A connection that is silent for so long may be one that only we still know of. Who has less time than that
-            // does not take it away from the others.
+            // A connection that is silent for so long may exist on our side only. A caller with less time than that
+            // does not close it for the others.
             if within >= self.patience {
                 open.give_up();
             }

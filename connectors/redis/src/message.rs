@@ -1,11 +1,11 @@
-//! A call becomes an entry of a stream.
+//! Makes an entry of a stream of a call.
 
 use crate::params;
 use redis::Cmd;
 use starbridge_flow::value::Value;
 use starbridge_ports::{CallMetadata, Outcome, Request};
 
-/// An entry to be, and the stream it is for.
+/// An entry to add, and its stream.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub stream: String,
@@ -13,7 +13,7 @@ pub(crate) struct Message {
     pub max_length: Option<u64>,
 }
 
-/// The entry of a call.
+/// The entry for a call.
 pub(crate) fn compose(request: &Request, limit: usize) -> Result<Message, Outcome> {
     let stream = stream(&request.target)?;
     let params = params::read(request.params.as_ref())?;

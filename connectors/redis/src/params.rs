@@ -1,4 +1,4 @@
-//! `serviceParams` as Redis streams understand them.
+//! `serviceParams` of messages to Redis streams.
 
 use starbridge_flow::value::Value;
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
@@ -6,17 +6,17 @@ use starbridge_ports::{Outcome, ParamsTable, ReadParam, param_names, step_key};
 /// What `serviceParams` say about a message.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Params {
-    /// The body, where it is not the input.
+    /// The body; the input if `None`.
     pub body: Option<Value>,
-    /// Further fields.
+    /// Fields to add.
     pub fields: Vec<(String, String)>,
-    /// Entries the stream keeps, read or not.
+    /// How many entries the stream keeps, read or not.
     pub max_length: Option<u64>,
-    /// Whether the step's key goes in the place of the call's.
+    /// Whether the step's key replaces the call's.
     pub step_key: bool,
 }
 
-/// The members of `serviceParams` that mean something here.
+/// The members of `serviceParams` that these messages know.
 const MEMBERS: [(&str, ReadParam<Params>); 4] = [
     ("body", body),
     ("fields", |params, value| {
@@ -33,7 +33,7 @@ const MEMBERS: [(&str, ReadParam<Params>); 4] = [
     }),
 ];
 
-/// Their names.
+/// The names of these members.
 pub(crate) const KNOWN: [&str; 4] = param_names(&MEMBERS);
 
 const TABLE: ParamsTable<Params> = ParamsTable {
@@ -43,7 +43,7 @@ const TABLE: ParamsTable<Params> = ParamsTable {
     body: Some(body),
 };
 
-/// Reads `serviceParams`. The failure is what the call comes to then.
+/// Reads `serviceParams`. On failure the call ends with this outcome.
 pub(crate) fn read(params: Option<&Value>) -> Result<Params, Outcome> {
     TABLE.read(params)
 }
@@ -53,7 +53,7 @@ fn body(params: &mut Params, value: &Value) -> Result<(), Outcome> {
     Ok(())
 }
 
-/// Text as it is, everything else as its JSON; `null` leaves a field out.
+/// Reads fields: text unchanged, everything else as its JSON. `null` leaves a field out.
 fn fields(value: &Value) -> Result<Vec<(String, String)>, Outcome> {
     let object = value.as_object();
     let object =

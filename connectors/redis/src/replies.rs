@@ -1,7 +1,9 @@
-//! Reports from a stream, read through a consumer group: at least once, deleted only when they are dealt with.
+//! Reports from a stream, read through a consumer group. They arrive at least once, and are deleted only when they
+//! are handled.
 //!
-//! What was handed out under this consumer's name and not acknowledged comes first: after a start, and whenever an
-//! answer of Redis may have been lost. What anybody has had for too long is claimed from time to time.
+//! After a start, and whenever an answer of Redis may have been lost, entries come first that were delivered to this
+//! consumer's name and not acknowledged. Entries that any consumer has had for too long are claimed from time to
+//! time.
 
 mod entry;
 
@@ -15,9 +17,9 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long the answer to a reading may be late.
+/// How late the answer to a blocking read may be.
 const LATE: Duration = Duration::from_secs(2);
-/// Where the entries of a group or of a claim begin.
+/// The id from which the entries of a group or of a claim begin.
 const FIRST: &str = "0-0";
 
 /// A stream of reports.
@@ -25,24 +27,25 @@ pub struct RedisReplies {
     plan: ReplyStream,
     name: String,
     patience: Duration,
-    /// Blocked while it waits, so others don't go through it.
+    /// Used for blocking reads, so no other command goes through it.
     reading: Link,
     writing: Link,
     place: Mutex<ReadCursor>,
 }
 
-/// Where the reading stands.
+/// How far the stream has been read.
 struct ReadCursor {
-    /// The last entry seen of those handed out and not acknowledged; nothing: all have been seen.
+    /// The last entry seen of those delivered and not acknowledged; `None`: all have been seen.
     pending: Option<String>,
     /// Where the next claim begins.
     claim: String,
-    /// When it is due.
+    /// When the next claim is due.
     claim_at: Instant,
 }
 
 impl RedisReplies {
-    /// Reads this stream. Connections are opened when they are first needed, on the runtime of who asks.
+    /// A source that reads this stream. Connections are opened when they are first needed, on the runtime of the
+    /// caller.
     pub fn new(settings: &RedisSettings, plan: ReplyStream) -> Self {
         Self {
             name: format!("redis:{} at {}", plan.stream, settings.address),
@@ -58,7 +61,7 @@ impl RedisReplies {
         }
     }
 
-    /// The stream for what can't be dealt with.
+    /// The dead-letter stream.
     fn dead(&self) -> String {
         format!("{}:dead", self.plan.stream)
     }
@@ -66,7 +69,7 @@ impl RedisReplies {
     async fn next(&self) -> Result<Vec<ReplyMessage>, Failure> {
         let mut place = self.place.lock().await;
         if place.claim_at <= Instant::now() {
-            // As below: what is claimed is handed out.
+            // As below: claimed entries count as delivered.
             let pending = place.pending.replace(FIRST.to_owned());
             let claimed = self.claim(&mut place).await?;
             place.pending = pending;
@@ -82,7 +85,7 @@ impl RedisReplies {
                 return Ok(messages);
             }
         }
-        // Until the answer is here, entries may have been handed out that nobody has seen.
+        // Until the answer is here, entries may have been delivered that nobody has seen.
         place.pending = Some(FIRST.to_owned());
         let read = self.read(">", Some(self.plan.block)).await?;
         place.pending = None;
@@ -95,11 +98,11 @@ impl RedisReplies {
         command.arg("GROUP").arg(&plan.group).arg(&plan.consumer);
         command.arg("COUNT").arg(plan.count);
         if let Some(block) = block {
-            // 0 would be for ever.
+            // 0 would mean for ever.
             command.arg("BLOCK").arg(block.as_millis().max(1).to_string());
         }
         command.arg("STREAMS").arg(&plan.stream).arg(after);
-        // A reading that was dropped may still be waiting, and comes before.
+        // A read that was dropped may still block, and this one comes after it.
         let within = self.plan.block + self.patience.max(LATE);
         let answer = self.of_group(&self.reading, &command, within).await?;
         Ok(entry::of_reading(&answer))
@@ -120,7 +123,8 @@ impl RedisReplies {
         self.messages(claimed).await
     }
 
-    /// Asks something of the group, which is made where it is missing: at first, and after Redis has lost its data.
+    /// Sends a command about the group. If the group does not exist, creates it first: at the beginning, and after
+    /// Redis has lost its data.
     async fn of_group(&self, link: &Link, command: &Cmd, within: Duration) -> Result<Value, Failure> {
         match link.ask(Asked::Once(command), within).await {
             Err(failure) if failure.code.as_deref() == Some("NOGROUP") => {
@@ -137,7 +141,7 @@ impl RedisReplies {
         }
     }
 
-    /// The reports in entries. Entries that are gone have nothing to tell: they are acknowledged.
+    /// The reports in entries. Entries that were deleted have no report and are acknowledged.
     async fn messages(&self, entries: Vec<Entry>) -> Result<Vec<ReplyMessage>, Failure> {
         let mut messages = Vec::with_capacity(entries.len());
         let mut gone = Vec::new();
@@ -167,8 +171,8 @@ impl RedisReplies {
         command
     }
 
-    /// Deletes first: an entry that is gone and still unacknowledged is found again, one that stays behind acknowledged
-    /// never is.
+    /// Deletes entries, then acknowledges them. An entry that is deleted and not acknowledged is found again; one
+    /// that is acknowledged and not deleted never is.
     async fn finish(&self, ids: &[String]) -> Result<(), Failure> {
         for command in [self.delete(ids), self.acknowledge(ids)] {
             self.writing.ask(Asked::Again(&command), self.patience).await?;

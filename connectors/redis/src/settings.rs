@@ -1,4 +1,4 @@
-//! What a host decides about Redis.
+//! Settings for Redis.
 
 use crate::Address;
 use starbridge_ports::Clock;
@@ -8,24 +8,25 @@ use std::time::Duration;
 /// Settings of a [`RedisConnector`](crate::RedisConnector) and of [`RedisReplies`](crate::RedisReplies).
 #[derive(Clone)]
 pub struct RedisSettings {
-    /// Which Redis, and as whom.
+    /// The Redis, and the user.
     pub address: Address,
-    /// What a call's end is compared with; without a clock every call has [`patience`](Self::patience).
+    /// The clock that calls' deadlines are compared with. Without it every call has [`patience`](Self::patience).
     pub clock: Option<Arc<dyn Clock>>,
-    /// How long a call without a timeout waits for a Redis that is not there. Default: 5 seconds.
+    /// How long a call without a timeout waits for a Redis that can't be reached. Default: 5 seconds.
     pub patience: Duration,
-    /// How long the opening of a connection may take, look-up and handshakes included. Default: 5 seconds.
+    /// How long opening a connection may take, including lookup and handshakes. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// Bytes of a message's fields, names included; more is refused. Default: 1 MiB.
+    /// The largest message, in bytes of its fields with their names. Default: 1 MiB.
     pub message_bytes: usize,
-    /// Entries from which on a stream loses those that all its groups have acknowledged; 0: never. Default: 100,000.
+    /// From this many entries on, a stream is trimmed of entries that all its groups have acknowledged; 0: never.
+    /// Default: 100,000.
     pub trim_above: u64,
-    /// Certificates (DER) trusted beside those of the system.
+    /// Certificates (DER) that are trusted in addition to those of the system.
     pub extra_roots: Vec<Vec<u8>>,
 }
 
 impl RedisSettings {
-    /// The usual settings, for this Redis.
+    /// The default settings for this Redis.
     pub fn new(address: Address) -> Self {
         Self {
             address,
@@ -39,25 +40,26 @@ impl RedisSettings {
     }
 }
 
-/// How a [reply stream](crate::RedisReplies) is read.
+/// How to read a [reply stream](crate::RedisReplies).
 #[derive(Clone, Debug)]
 pub struct ReplyStream {
-    /// The stream.
+    /// The name of the stream.
     pub stream: String,
     /// The consumer group. Default: `starbridge`.
     pub group: String,
-    /// This consumer's name in it: what one of this name had not acknowledged is taken up first. Default: `starbridge`.
+    /// The name of this consumer in the group. Entries that this name has not acknowledged come first. Default:
+    /// `starbridge`.
     pub consumer: String,
-    /// Entries taken at once. Default: 100.
+    /// The largest number of entries in one read. Default: 100.
     pub count: usize,
-    /// How long one asking waits for entries. Default: 5 seconds.
+    /// How long one read waits for entries. Default: 5 seconds.
     pub block: Duration,
-    /// How long entries may stay unacknowledged before they are given out again, whoever has them. Default: 60 seconds.
+    /// How long entries may stay unacknowledged before they are delivered again. Default: 60 seconds.
     pub claim_after: Duration,
 }
 
 impl ReplyStream {
-    /// This stream, read as usual.
+    /// The default settings for this stream.
     pub fn new(stream: impl Into<String>) -> Self {
         Self {
             stream: stream.into(),

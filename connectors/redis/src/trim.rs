@@ -1,8 +1,8 @@
-//! Streams that grow long lose what all who read them have acknowledged, and nothing else.
+//! Trims long streams of entries that all their readers have acknowledged, and of nothing else.
 //!
-//! Redis trims by number, whether an entry was read or not. So the oldest entry that some group still needs is looked up,
-//! and what is older goes: `XTRIM MINID`. The groups are asked before their pending entries: whatever is handed out in
-//! between is newer than what they had got so far. A stream nobody reads through a group keeps everything.
+//! Redis itself trims by number, whether an entry was read or not. So the oldest entry that some group still needs is
+//! looked up, and what is older is removed with `XTRIM MINID`. The groups are asked before their pending entries:
+//! what is delivered in between is newer than what they had received. A stream without groups keeps everything.
 
 use crate::link::{Asked, Link};
 use redis::streams::{StreamInfoGroupsReply, StreamPendingReply};
@@ -11,17 +11,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Messages of a stream after which its length is looked at; the first one counts.
+/// After this many messages, the length of a stream is checked; the first message counts.
 const EVERY: u32 = 1_000;
-/// Streams whose messages are counted: more, and all are counted anew.
+/// How many streams have counters. With more, all counters begin anew.
 const STREAMS: usize = 10_000;
-/// How long a look may take: the next one is never far.
+/// How long one check may take. The next one is never far away.
 const TIME: Duration = Duration::from_secs(10);
 
-/// An entry's id: milliseconds and a number.
+/// The id of an entry: milliseconds and a number.
 type Id = (u64, u64);
 
-/// Trims streams behind the back of those who send.
+/// Trims streams in the background.
 pub(crate) struct Trimmer {
     link: Arc<Link>,
     above: u64,
@@ -37,7 +37,7 @@ impl Trimmer {
         }
     }
 
-    /// Takes note of a message, and looks after its stream when it is time to.
+    /// Counts a message, and checks its stream when that is due.
     pub(crate) fn sent(&self, stream: &str) {
         if self.above == 0 || !self.is_due(stream) {
             return;

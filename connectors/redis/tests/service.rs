@@ -1,4 +1,4 @@
-//! Calls to a Redis of the test's own, and reports from it.
+//! Calls to a Redis that the test starts, and reports from it.
 
 mod service {
     mod errors;

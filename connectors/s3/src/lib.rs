@@ -1,4 +1,15 @@
 //! Definitions of flows in buckets of Amazon S3.
+//!
+//! Read a [`Place`] from an `s3:` URL and pass it to [`definitions`], which asks S3.
+//!
+//! ```
+//! use starbridge_connector_s3::Place;
+//!
+//! let place = Place::parse("s3://flows/shop").unwrap();
+//! assert_eq!((place.bucket.as_str(), place.prefix.as_str()), ("flows", "shop/"));
+//! assert!(Place::parse("/srv/flows").is_none());
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::Builder;
@@ -8,33 +19,33 @@ use std::time::Duration;
 
 /// How long a request may take.
 const REQUEST: Duration = Duration::from_secs(10);
-/// Bytes of a definition at most; what has more is none.
+/// The largest definition, in bytes. A larger object is not a definition.
 const BYTES: i64 = 16 << 20;
-/// Objects looked at, at most.
+/// The largest number of objects that are looked at.
 const OBJECTS: usize = 10_000;
-/// Endings of names that definitions have.
+/// The endings of names that definitions have.
 const KINDS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// A place in a bucket.
+/// A prefix in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The bucket.
+    /// The name of the bucket.
     pub bucket: String,
-    /// What names begin with; empty, or with a slash at its end.
+    /// The prefix of the objects' keys: empty, or with a slash at its end.
     pub prefix: String,
 }
 
-/// A definition.
+/// A definition of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The flow's name: that of the object, without prefix and ending.
+    /// The name of the flow: that of the object, without prefix and ending.
     pub name: String,
-    /// The text.
+    /// The text of the definition.
     pub text: String,
 }
 
 impl Place {
-    /// Reads `s3://BUCKET/PREFIX`; nothing, where a text is of another kind.
+    /// Reads `s3://BUCKET/PREFIX`; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("s3://")?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -48,7 +59,7 @@ impl Place {
         })
     }
 
-    /// The name of the flow in an object of that key, if it is one: no test file, and not further down.
+    /// The name of the flow in the object with this key. `None` if the object is a test file or lies further down.
     fn flow<'a>(&self, key: &'a str) -> Option<&'a str> {
         let (name, kind) = key.strip_prefix(&self.prefix)?.rsplit_once('.')?;
         let is = KINDS.contains(&kind) && !name.contains('/') && !name.is_empty() && !name.ends_with(".test");
@@ -56,7 +67,8 @@ impl Place {
     }
 }
 
-/// The definitions in a place, in the order of their names. Waits for them; must not be called on the thread for AWS.
+/// The definitions at a prefix, in the order of their names. It blocks, so it must not be called on the thread for
+/// AWS.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Messages through `sqs:` tasks of flows on a server, beside the bare SDK with batches of ten: the same messages to the same
-//! stand-in, in turns in one run.
+//! Messages through `sqs:` tasks of flows on a server, compared with the bare SDK with batches of ten: the same
+//! messages to the same stand-in, alternating in one run.
 //!
 //! `cargo xtask bench` builds the command with the feature `aws`, names the stand-in and runs this.
 
@@ -20,14 +20,14 @@ use std::time::Instant;
 
 const MESSAGES: usize = 20_000;
 const ROUNDS: usize = 3;
-/// Messages of one request.
+/// How many messages one request has.
 const BATCH: usize = 10;
-/// Requests of the bare SDK under way at once, as many as ours.
+/// How many requests the bare SDK has in flight, as many as the connector.
 const AT_ONCE: usize = 8;
-/// Executions that send at once.
+/// How many executions send at the same time.
 const FLOWS: usize = 20;
 
-/// The attributes that a task's message has.
+/// The attributes of a task's message.
 const ATTRIBUTES: [(&str, &str, &str); 7] = [
     ("Idempotency-Key", "String", "01a1ffbd-55ec-706f-a512-75888fb81704/1600"),
     ("Starbridge-Type", "String", "normal"),
@@ -92,7 +92,7 @@ async fn make(client: &Client, name: &str) -> Done<String> {
     Ok(made.queue_url.ok_or("the queue has no URL")?)
 }
 
-/// All messages are there; the queue goes.
+/// Checks that all messages arrived, and deletes the queue.
 async fn arrived(client: &Client, url: &str) -> Done<()> {
     let name = aws_sdk_sqs::types::QueueAttributeName::ApproximateNumberOfMessages;
     let asked = client
@@ -212,7 +212,7 @@ impl Server {
         }
     }
 
-    /// Flows that run at once send all messages.
+    /// Sends all messages from executions that run at the same time.
     fn send_all(&self) -> Done<()> {
         let items: Vec<usize> = (0..MESSAGES / FLOWS).collect();
         let input = json!({"input": {"items": items}});

@@ -1,4 +1,4 @@
-//! Clients of the service, one for each region that is called.
+//! Clients of the service, one for each region.
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::Builder;
@@ -13,7 +13,7 @@ const TRY: Duration = Duration::from_secs(10);
 /// How long a request may take with all its tries.
 const REQUEST: Duration = Duration::from_secs(20);
 
-/// Clients by region; none is the one that is configured. They share connections and credentials.
+/// Clients by region; `None` is the configured one. They share connections and credentials.
 pub(crate) struct Clients {
     aws: Aws,
     by_region: Mutex<BTreeMap<Option<String>, Client>>,
@@ -31,7 +31,7 @@ impl Clients {
         &self.aws
     }
 
-    /// The client of a region. To be called from work that [`Aws::run`] or [`Aws::spawn`] carries.
+    /// The client of a region. Call it from work that [`Aws::run`] or [`Aws::spawn`] runs.
     pub(crate) async fn of_region(&self, region: Option<&str>) -> Result<Client, Fault> {
         let mut clients = self.by_region.lock().await;
         let region = region.map(str::to_owned);

@@ -1,11 +1,11 @@
-//! Names of what goes wrong with queues.
+//! Names of faults of queues.
 
 use starbridge_aws::{Fault, FaultKind};
 
-/// The name for a queue that is not there.
+/// The name of the fault that a queue does not exist.
 pub(crate) const NO_QUEUE: &str = "QueueDoesNotExist";
 
-/// A fault under the name flows know: the service's older names lead to its present ones.
+/// This fault under the name that flows know. The service's older names become its current ones.
 pub(crate) fn in_words_of_queues(mut fault: Fault) -> Fault {
     let FaultKind::Other(code) = &fault.kind else {
         return fault;
@@ -24,7 +24,7 @@ pub(crate) fn in_words_of_queues(mut fault: Fault) -> Fault {
     fault
 }
 
-/// Whether a fault says that there is no such queue.
+/// Whether a fault says that the queue does not exist.
 pub(crate) fn is_no_queue(fault: &Fault) -> bool {
     matches!(&fault.kind, FaultKind::Other(code) if code == NO_QUEUE || code == "NonExistentQueue")
 }

@@ -1,7 +1,8 @@
-//! Messages on their way to one queue.
+//! Messages to one queue.
 //!
-//! Calls under way at once share requests without waiting for each other: a message leaves at once while fewer than
-//! [`SENDERS`] requests are under way, and with up to nine of those that waited once one of them is over. There is no timer.
+//! Concurrent calls share requests without waiting for each other: a message is sent at once while fewer than
+//! [`SENDERS`] requests are in flight. Otherwise it waits until one of them is over, and is sent with up to nine
+//! others that wait. There is no timer.
 
 use crate::clients::Clients;
 use crate::failure::{self, NO_QUEUE};
@@ -16,12 +17,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Requests under way at once.
+/// How many requests are in flight at most.
 const SENDERS: usize = 8;
-/// Messages of one request.
+/// How many messages one request has at most.
 const BATCH: usize = 10;
 
-/// What the service says of a message it has.
+/// What the service says about a message that it accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Receipt {
     pub id: String,
@@ -30,7 +31,7 @@ pub(crate) struct Receipt {
     pub request: Option<String>,
 }
 
-/// The way to one queue.
+/// Sends messages to one queue.
 pub(crate) struct Lane {
     clients: Arc<Clients>,
     queue: Queue,
@@ -43,7 +44,7 @@ pub(crate) struct Lane {
 struct Waiting {
     entries: VecDeque<Entry>,
     senders: usize,
-    /// Groups with a message under way: the next one has to wait, or it might overtake.
+    /// Groups with a message in flight. Their next message waits, because it might overtake.
     groups: BTreeSet<String>,
 }
 
@@ -53,7 +54,7 @@ struct Entry {
     answer: oneshot::Sender<Result<Receipt, Fault>>,
 }
 
-/// The messages of one request, and who waits for what becomes of them.
+/// The messages of one request, and who waits for each.
 struct Batch {
     entries: Vec<SendMessageBatchRequestEntry>,
     answers: Vec<Option<oneshot::Sender<Result<Receipt, Fault>>>>,
@@ -71,7 +72,7 @@ impl Lane {
         }
     }
 
-    /// Sends a message. Dropping the future leaves the message out, unless it is under way.
+    /// Sends a message. If the future is dropped, the message is not sent, unless it is in flight already.
     pub(crate) async fn send(self: &Arc<Self>, message: Message) -> Result<Receipt, Fault> {
         let (answer, answered) = oneshot::channel();
         let bytes = message.bytes();
@@ -95,14 +96,14 @@ impl Lane {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends as long as there is something to send. Who finds nothing counts as gone before anybody else can look, so no message
-    /// is left lying.
+    /// Sends as long as there are messages. A sender that finds none is counted as gone under the same lock, so no
+    /// message is left behind.
     async fn work(self: Arc<Self>) {
         loop {
             let taken = self.waiting().take(self.queue.is_fifo());
             let Some(batch) = taken else { return };
             let (groups, lane) = (batch.groups.clone(), self.clone());
-            // On a task of its own: one that panics leaves its messages unanswered, and the lane open.
+            // In a task of its own: if it panics, its messages stay unanswered and the lane stays open.
             let sent = tokio::spawn(async move { lane.deliver(batch).await }).await;
             drop(sent);
             let mut waiting = self.waiting();
@@ -116,7 +117,7 @@ impl Lane {
         let entries = std::mem::take(&mut batch.entries);
         match self.request(entries.clone()).await {
             Ok(output) => batch.settle(&output),
-            // The service took none because of one it does not say: each by itself.
+            // The service took none of them because of one that it does not name: send each separately.
             Err(fault) if entries.len() > 1 && is_about_one(&fault) => {
                 for (index, entry) in entries.into_iter().enumerate() {
                     match self.request(vec![entry]).await {
@@ -139,7 +140,7 @@ impl Lane {
         let request = client.send_message_batch().queue_url(url).set_entries(Some(entries));
         let sent = request.send().await.map_err(|error| Fault::of(&error));
         if sent.as_ref().is_err_and(failure::is_no_queue) {
-            // It may be made anew, elsewhere.
+            // It may be created again, with another URL.
             self.url.lock().await.clone_from(&self.queue.url);
         }
         sent
@@ -170,13 +171,14 @@ pub(crate) async fn queue_url(client: &Client, queue: &Queue) -> Result<String, 
     url.ok_or_else(|| Fault::of_code(NO_QUEUE, ""))
 }
 
-/// Whether a batch was refused for something that a single message may have, rather than for queue, credentials or load.
+/// Whether a batch was refused for a reason that a single message may cause, and not because of the queue,
+/// credentials or load.
 fn is_about_one(fault: &Fault) -> bool {
     fault.refused && matches!(fault.kind, FaultKind::Other(_)) && !failure::is_no_queue(fault)
 }
 
 impl Waiting {
-    /// The next messages that may leave together; a sender that finds none is gone.
+    /// Takes the next messages that may be sent together. A sender that finds none is counted as gone.
     fn take(&mut self, in_order: bool) -> Option<Batch> {
         let mut batch = Batch {
             entries: Vec::new(),
@@ -218,19 +220,19 @@ impl Batch {
                 self.entries.push(message);
                 self.answers.push(Some(entry.answer));
             }
-            // Whoever asked may have gone.
+            // The caller may have gone.
             Err(fault) => drop(entry.answer.send(Err(fault))),
         }
     }
 
     fn answer(&mut self, index: usize, said: Result<Receipt, Fault>) {
         if let Some(answer) = self.answers.get_mut(index).and_then(Option::take) {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = answer.send(said);
         }
     }
 
-    /// Tells everybody what an answer says of their messages.
+    /// Answers each caller with what the service says about its message.
     fn settle(&mut self, output: &SendMessageBatchOutput) {
         let request = output.request_id().map(str::to_owned);
         for entry in output.successful() {
@@ -271,7 +273,7 @@ pub(crate) fn value(attribute: Attribute) -> Result<MessageAttributeValue, Fault
     value.build().map_err(|error| incomplete(&error))
 }
 
-/// What has been composed has all its parts, so nobody should ever see this.
+/// The fault for a request with a missing part. Composed messages have all parts, so it should never occur.
 pub(crate) fn incomplete(error: &aws_sdk_sqs::error::BuildError) -> Fault {
     Fault::new(FaultKind::Other("InvalidRequest".to_owned()), error.to_string())
 }

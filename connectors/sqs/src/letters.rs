@@ -1,4 +1,4 @@
-//! Dead letters: messages nobody can deal with, put where people look for them.
+//! Dead letters: messages that can't be handled, sent to a queue where people look for them.
 
 use crate::clients::Clients;
 use crate::failure;
@@ -7,31 +7,31 @@ use crate::message::{Attribute, MESSAGE_BYTES, id, legal};
 use crate::queue::Queue;
 use starbridge_aws::{Fault, FaultKind};
 
-/// Characters of a reason.
+/// How many characters a reason has at most.
 const REASON: usize = 1024;
 
-/// A message nobody can deal with.
+/// A message that can't be handled.
 pub(crate) struct Letter<'a> {
-    /// The queue it came through.
+    /// The queue through which it came.
     pub source: &'a str,
-    /// What it says.
+    /// The body of the message.
     pub body: &'a str,
-    /// What is wrong with it.
+    /// Why it can't be handled.
     pub reason: &'a str,
 }
 
-/// Puts a letter into a queue.
+/// Sends a letter to a queue.
 pub(crate) async fn dead_letter(clients: &Clients, queue: &Queue, url: &str, letter: Letter<'_>) -> Result<(), Fault> {
     let client = clients.of_region(queue.region.as_deref()).await?;
     let mut request = client.send_message().queue_url(url).message_body(letter.body);
     let reason: String = legal(letter.reason).chars().take(REASON).collect();
-    // A message as large as it may be has no room for a reason of up to four bytes a character.
+    // A message of the maximum size has no room for a reason, which may have four bytes a character.
     if !reason.is_empty() && letter.body.len() + 5 * REASON < MESSAGE_BYTES {
         let reason = Attribute::text("reason", "String", reason);
         request = request.message_attributes("reason", lane::value(reason)?);
     }
     if queue.is_fifo() {
-        // The same message once more is the same letter.
+        // The same message, sent again, is the same letter.
         let group = id(letter.source);
         let same = id(&format!("{} {}", letter.source, letter.body));
         request = request.message_group_id(group).message_deduplication_id(same);
@@ -41,7 +41,7 @@ pub(crate) async fn dead_letter(clients: &Clients, queue: &Queue, url: &str, let
         .map_err(|error| of_dead_letters(queue, Fault::of(&error)))
 }
 
-/// A fault about the queue for dead letters, which is told apart from the one with the replies.
+/// A fault about the dead-letter queue, with words that tell it from the queue with the replies.
 pub(crate) fn of_dead_letters(queue: &Queue, fault: Fault) -> Fault {
     let fault = failure::in_words_of_queues(fault);
     let cause = format!("its dead-letter {}: {}", queue.shown(), fault.cause);

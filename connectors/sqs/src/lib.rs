@@ -1,7 +1,24 @@
 //! Queues of Amazon SQS: sending messages as calls of flows, and reading the replies that others put into a queue.
 //!
-//! What a message must be is checked here, before it is sent: a batch has messages of several flows, and one that the service
-//! would refuse must not cost the others theirs. Calls under way at once share requests (`lane`).
+//! [`SqsConnector`] sends, [`SqsReplies`] reads replies, and [`SqsOnward`] is the queue in which the Lambda host leaves itself
+//! messages. A message is checked before it is sent: a batch has messages of several flows, and one that the service would
+//! refuse must not fail the others. Concurrent calls share requests (`lane`).
+//!
+//! A host registers the connector under the word before the colon of its resources:
+//!
+//! ```
+//! use starbridge_aws::{Aws, AwsSettings};
+//! use starbridge_connector_sqs::SqsConnector;
+//! use starbridge_ports::Connector;
+//! use std::collections::BTreeMap;
+//! use std::sync::Arc;
+//!
+//! let sqs = SqsConnector::new(Aws::new(AwsSettings::default())); // sends nothing yet
+//! let mut connectors: BTreeMap<&str, Arc<dyn Connector>> = BTreeMap::new();
+//! connectors.insert("sqs", Arc::new(sqs));
+//! assert!(connectors["sqs"].sent_members().names().contains("`MessageBody`"));
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod clients;
 mod failure;
@@ -25,7 +42,8 @@ use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers, 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sends messages to queues (`sqs:NAME`, `sqs:` and a queue's URL or ARN). A clone shares everything.
+/// Sends messages to queues: the connector for `sqs:NAME`, and `sqs:` with a queue's URL or ARN. A clone shares
+/// everything.
 #[derive(Clone)]
 pub struct SqsConnector {
     clients: Arc<Clients>,
@@ -33,7 +51,7 @@ pub struct SqsConnector {
 }
 
 impl SqsConnector {
-    /// A connector that reaches AWS this way.
+    /// A connector that reaches AWS through `aws`. Nothing is sent before the first call.
     pub fn new(aws: Aws) -> Self {
         Self {
             clients: Arc::new(Clients::new(aws)),
@@ -85,7 +103,8 @@ fn outcome(fault: Fault, queue: &Queue) -> Outcome {
     failure::in_words_of_queues(fault).outcome("SQS", &queue.shown())
 }
 
-/// What the service says of a message it has, in the words of the family the flow was written for.
+/// The result of a call whose message was accepted, with the member names of the family for which the flow was
+/// written.
 fn result(receipt: Receipt, via: Via) -> Value {
     let mut result = Object::new();
     let mut put = |name: &str, value: Option<String>| {

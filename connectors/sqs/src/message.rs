@@ -1,6 +1,6 @@
-//! A call becomes a message: body, attributes, and what keeps order and makes repetitions one.
+//! Makes a message of a call: body, attributes, group and deduplication id.
 //!
-//! What the service would refuse is refused here, under the name of its own error.
+//! What the service would refuse is refused here, under the name of the service's own error.
 
 use crate::params::{self, Params};
 use crate::queue::Queue;
@@ -9,18 +9,18 @@ use starbridge_flow::hex;
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{CallField, CallMetadata, Outcome, Request};
 
-/// Bytes of a message, its attributes included; of all messages of one request, too.
+/// The largest message with its attributes, in bytes, and the largest sum of all messages in one request.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
-/// Attributes of a message.
+/// How many attributes a message has at most.
 const ATTRIBUTES: usize = 10;
-/// Characters of an id of a group or for deduplication.
+/// How many characters the id of a group or for deduplication has at most.
 const ID_CHARACTERS: usize = 128;
-/// Characters of an attribute's name.
+/// How many characters the name of an attribute has at most.
 const NAME_CHARACTERS: usize = 256;
-/// Longest delay.
+/// The longest delay, in seconds.
 const DELAY_SECONDS: i32 = 900;
 
-/// Attributes every message has, those first that are left out last where a flow's own need the room.
+/// The attributes of every message. If a flow's own attributes need the room, the last ones are left out first.
 const OURS: [CallField; 8] = [
     CallField::IdempotencyKey,
     CallField::Type,
@@ -34,7 +34,7 @@ const OURS: [CallField; 8] = [
 /// How many of these are never left out.
 const NEVER_LEFT_OUT: usize = 2;
 
-/// A message, ready to be sent.
+/// A message that is ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub body: String,
@@ -48,12 +48,12 @@ pub(crate) struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attribute {
     pub name: String,
-    /// `String`, `Number` or `Binary`, with anything after a dot.
+    /// `String`, `Number` or `Binary`, and anything after a dot.
     pub data_type: String,
     pub content: Content,
 }
 
-/// What an attribute holds.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(String),
@@ -79,13 +79,13 @@ impl Attribute {
 }
 
 impl Message {
-    /// How much the service counts for it.
+    /// How many bytes the service counts for it.
     pub(crate) fn bytes(&self) -> usize {
         self.body.len() + self.attributes.iter().map(Attribute::bytes).sum::<usize>()
     }
 }
 
-/// The message of a call.
+/// The message for a call.
 pub(crate) fn compose(request: &Request, queue: &Queue) -> Result<Message, Outcome> {
     let mut params = params::read(request)?;
     let body = match params.body.take() {
@@ -107,7 +107,7 @@ pub(crate) fn compose(request: &Request, queue: &Queue) -> Result<Message, Outco
     Ok(message)
 }
 
-/// What the service would refuse is not sent.
+/// The outcome of a call whose message the service would refuse. It is not sent.
 fn refused(name: &str, queue: &Queue, cause: &str) -> Outcome {
     Outcome::NotSent {
         error: format!("SQS.{name}"),
@@ -134,7 +134,7 @@ fn delay(params: &Params, queue: &Queue) -> Result<Option<i32>, Outcome> {
     }
 }
 
-/// The group, and what makes repetitions one: of the call for a FIFO queue, as given otherwise.
+/// The ids of group and deduplication: for a FIFO queue those of the call, otherwise as given.
 fn ids(
     params: &Params,
     queue: &Queue,
@@ -164,7 +164,7 @@ fn is_id(text: &str) -> bool {
     (1..=ID_CHARACTERS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A text as an id: itself, or its hash where it is too long or has other characters.
+/// A text as an id: unchanged, or its hash if it is too long or has other characters.
 pub(crate) fn id(text: &str) -> String {
     if is_id(text) {
         return text.to_owned();
@@ -212,13 +212,13 @@ fn attributes(given: &Object, metadata: CallMetadata<'_>) -> Result<Vec<Attribut
     Ok(attributes)
 }
 
-/// A text with nothing in it that a message can't have.
+/// A text without characters that a message can't have.
 pub(crate) fn legal(text: &str) -> String {
     let legal = |c: char| if is_legal(c) { c } else { char::REPLACEMENT_CHARACTER };
     text.chars().map(legal).collect()
 }
 
-/// An attribute as a flow writes it: its value, or as the service's own API has it.
+/// An attribute from a flow: its value, or the form of the service's own API.
 fn attribute(name: &str, value: &Value) -> Result<Attribute, Outcome> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let lower = name.to_ascii_lowercase();
@@ -258,7 +258,7 @@ fn attribute(name: &str, value: &Value) -> Result<Attribute, Outcome> {
     })
 }
 
-/// What the service would refuse.
+/// Refuses what the service would refuse.
 fn check(message: &Message, queue: &Queue) -> Result<(), Outcome> {
     if message.body.is_empty() {
         return Err(refused("InvalidMessageContents", queue, "a message must not be empty"));

@@ -1,4 +1,4 @@
-//! A queue of our own, through which processes that come and go leave each other word.
+//! A queue of our own, in which processes that come and go leave messages for each other.
 
 use crate::clients::Clients;
 use crate::letters::{Letter, dead_letter};
@@ -9,10 +9,10 @@ use starbridge_ports::{ContinuationQueue, Outcome, ReplyError, ReplyFuture};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest a message can be held back by the service.
+/// The longest delay of the service.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// Puts messages into a queue of Amazon SQS that we read ourselves. A clone is the same queue.
+/// Sends messages to a queue of Amazon SQS that we read ourselves. A clone is the same queue.
 #[derive(Clone)]
 pub struct SqsOnward {
     shared: Arc<Shared>,
@@ -25,8 +25,12 @@ struct Shared {
 }
 
 impl SqsOnward {
-    /// Messages through this queue, those nobody can deal with into the other one; each is a name, a URL or an ARN. The error
-    /// says which is none.
+    /// A continuation queue: `queue` takes the messages, `dead_letters` those that can't be handled. Each is a name,
+    /// a URL or an ARN.
+    ///
+    /// # Errors
+    ///
+    /// Which of the two is none of these.
     pub fn new(aws: Aws, queue: &str, dead_letters: Option<&str>) -> Result<Self, String> {
         let parse = |name: &str| {
             let queue = Queue::parse(name).map_err(|outcome| match outcome {
@@ -77,7 +81,7 @@ impl Shared {
     async fn put(&self, body: String, delay: Duration) -> Result<(), Fault> {
         let client = self.clients.of_region(self.queue.region.as_deref()).await?;
         let url = lane::queue_url(&client, &self.queue).await?;
-        // A part of a second is waited for: nothing comes too early.
+        // A part of a second counts as a whole one, so that nothing comes too early.
         let whole = delay.min(LONGEST).as_secs() + u64::from(delay.subsec_nanos() > 0);
         let seconds = i32::try_from(whole.min(LONGEST.as_secs())).unwrap_or_default();
         let request = client.send_message().queue_url(url).message_body(body);

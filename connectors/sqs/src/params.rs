@@ -1,29 +1,29 @@
-//! `serviceParams` as queues understand them.
+//! `serviceParams` of messages to queues.
 
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Outcome, ParamsTable, ReadParam, Request, Via, param_names, step_key};
 
-/// A member that flows written for Message Service have; a queue has no such thing, and it changes nothing.
+/// A member of flows that were written for Message Service. Queues of SQS have no priority, and it is ignored.
 const PRIORITY: &str = "Priority";
 
 /// What `serviceParams` say about a message.
 #[derive(Default)]
 pub(crate) struct Params {
-    /// The body, where it is not the input.
+    /// The body; the input if `None`.
     pub body: Option<Value>,
-    /// How long the queue is to keep it back.
+    /// How long the queue delays the message.
     pub delay: Option<Value>,
-    /// The group whose order is kept.
+    /// The group in which order is kept.
     pub group: Option<String>,
-    /// What makes two messages one.
+    /// The deduplication id.
     pub deduplication: Option<String>,
-    /// Further attributes.
+    /// Attributes to add.
     pub attributes: Object,
-    /// Whether the step's key goes in the place of the call's.
+    /// Whether the step's key replaces the call's.
     pub step_key: bool,
 }
 
-/// The members of `serviceParams` that mean something to a queue. One that is `null` is as if it were not there.
+/// The members of `serviceParams` that these messages know. A member that is `null` counts as missing.
 const MEMBERS: [(&str, ReadParam<Params>); 6] = [
     ("MessageBody", |params, value| {
         params.body = given(value).cloned();
@@ -51,10 +51,10 @@ const MEMBERS: [(&str, ReadParam<Params>); 6] = [
     }),
 ];
 
-/// Their names.
+/// The names of these members.
 pub(crate) const KNOWN: [&str; 6] = param_names(&MEMBERS);
 
-/// Reads `serviceParams`. The failure is what the call comes to then.
+/// Reads `serviceParams`. On failure the call ends with this outcome.
 pub(crate) fn read(request: &Request) -> Result<Params, Outcome> {
     let table = ParamsTable {
         knower: "a queue knows",

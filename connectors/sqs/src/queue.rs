@@ -1,22 +1,22 @@
-//! Which queue is meant: by its name, its URL or its ARN.
+//! Names of queues: a name, a URL or an ARN.
 
 use starbridge_ports::Outcome;
 
 /// A queue as a flow names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Queue {
-    /// Its name.
+    /// The name of the queue.
     pub name: String,
-    /// Its region, where that is told; otherwise the one that is configured.
+    /// The region; `None` for the configured one.
     pub region: Option<String>,
-    /// Whose it is, where that is told.
+    /// The account of its owner, if it is given.
     pub account: Option<String>,
-    /// Its URL, where it was named so.
+    /// The URL, if the queue was named by it.
     pub url: Option<String>,
 }
 
 impl Queue {
-    /// Reads a target.
+    /// Parses a target.
     pub(crate) fn parse(target: &str) -> Result<Self, Outcome> {
         let text = target.strip_prefix("sqs:").unwrap_or(target);
         let queue = if text.starts_with("arn:") {
@@ -39,12 +39,12 @@ impl Queue {
         })
     }
 
-    /// Whether it keeps an order.
+    /// Whether it is a FIFO queue.
     pub(crate) fn is_fifo(&self) -> bool {
         self.name.ends_with(".fifo")
     }
 
-    /// The queue in messages for people.
+    /// The queue for messages.
     pub(crate) fn shown(&self) -> String {
         match &self.region {
             Some(region) => format!("queue `{}` in `{region}`", self.name),
@@ -59,7 +59,7 @@ fn is_name(name: &str) -> bool {
     !plain.is_empty() && name.len() <= 80 && plain.chars().all(characters)
 }
 
-/// `arn:PARTITION:sqs:REGION:ACCOUNT:NAME`
+/// Reads `arn:PARTITION:sqs:REGION:ACCOUNT:NAME`.
 fn of_arn(text: &str) -> Option<Queue> {
     let parts: Vec<&str> = text.split(':').collect();
     let ["arn", _, "sqs", region, account, name] = parts.as_slice() else {
@@ -73,7 +73,7 @@ fn of_arn(text: &str) -> Option<Queue> {
     })
 }
 
-/// `https://HOST/ACCOUNT/NAME`. Requests go to the endpoint that is configured; the host tells the region at most.
+/// Reads `https://HOST/ACCOUNT/NAME`. Requests go to the configured endpoint; the host only tells the region.
 fn of_url(text: &str) -> Option<Queue> {
     let (scheme, rest) = text.split_once("://")?;
     let (host, path) = rest.split_once('/')?;

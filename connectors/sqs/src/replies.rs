@@ -1,4 +1,4 @@
-//! A queue in which others put what they report (section "tasks").
+//! A queue into which others put their reports (section "tasks").
 
 use crate::clients::Clients;
 use crate::failure;
@@ -13,24 +13,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// How long the service is asked to wait for a message.
+/// How long the service is asked to wait for a message, in seconds.
 const WAIT_SECONDS: i32 = 20;
 /// How long that request may take.
 const WAIT: Duration = Duration::from_secs(30);
-/// How long a message is nobody else's.
+/// For how many seconds a message is hidden from others.
 const OURS_SECONDS: i32 = 60;
-/// How long one is kept back that nobody can deal with, where there is no other place for it. The service allows twelve hours,
-/// counted from when it was received.
+/// For how many seconds a message is hidden that can't be handled, if there is no dead-letter queue. The service
+/// allows twelve hours from when the message was received.
 const KEPT_BACK_SECONDS: i32 = 11 * 3600;
-/// Messages of one request.
+/// How many messages one request has at most.
 const BATCH: usize = 10;
 
-/// Which queue replies come through.
+/// The queues of a reply source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyQueue {
-    /// Its name, URL or ARN.
+    /// The name, URL or ARN of the queue.
     pub queue: String,
-    /// Where messages go that can't be dealt with; without, where the queue's own redrive policy would put them.
+    /// The queue for messages that can't be handled; if `None`, the one of the queue's own redrive policy.
     pub dead_letters: Option<String>,
 }
 
@@ -45,7 +45,7 @@ struct Shared {
     clients: Clients,
     queue: Queue,
     dead_letters: Option<Queue>,
-    /// What has been found out, once it has.
+    /// What was found out about the queue.
     found: Mutex<Found>,
 }
 
@@ -57,13 +57,17 @@ struct Found {
 
 #[derive(Clone)]
 enum DeadLetters {
-    /// There are none.
+    /// There is no dead-letter queue.
     Nowhere,
     In(Queue, String),
 }
 
 impl SqsReplies {
-    /// A source that reads this queue. The error says which of its names is none.
+    /// A source that reads this queue.
+    ///
+    /// # Errors
+    ///
+    /// Which of the names is not a queue.
     pub fn new(aws: Aws, of: &ReplyQueue) -> Result<Self, String> {
         let parse = |name: &str| {
             Queue::parse(name).map_err(|outcome| match outcome {
@@ -83,7 +87,7 @@ impl SqsReplies {
         })
     }
 
-    /// Has work done on the thread for AWS.
+    /// Runs work on the thread for AWS.
     fn carry<'a, T, W>(&'a self, work: impl FnOnce(Arc<Shared>) -> W) -> ReplyFuture<'a, T>
     where
         T: Send + 'static,
@@ -133,7 +137,8 @@ impl Shared {
         Ok(url)
     }
 
-    /// The fault of a request about the queue; what was found out is forgotten where there is no such queue any more.
+    /// Passes on the fault of a request about the queue. If the queue does not exist any more, what was found out
+    /// about it is dropped.
     async fn forgetting(&self, fault: Fault) -> Fault {
         if failure::is_no_queue(&fault) {
             *self.found.lock().await = Found::default();
@@ -171,7 +176,7 @@ impl Shared {
             .collect())
     }
 
-    /// Deletes messages; one that is gone already is what was wanted.
+    /// Deletes messages. It is no error if one is gone already.
     async fn delete(&self, messages: &[ReplyMessage]) -> Result<(), Fault> {
         let client = self.client().await?;
         let url = self.url(&client).await?;
@@ -228,7 +233,7 @@ impl Shared {
         }
     }
 
-    /// Where messages go that can't be dealt with.
+    /// The queue for messages that can't be handled.
     async fn dead_letters(&self, client: &Client) -> Result<DeadLetters, Fault> {
         if let Some(known) = &self.found.lock().await.dead_letters {
             return Ok(known.clone());
@@ -237,7 +242,7 @@ impl Shared {
             Some(queue) => Some(queue.clone()),
             None => self.redriven_to(client).await?,
         };
-        // A policy may be given to the queue any time.
+        // The queue may get a policy at any time.
         let Some(queue) = queue else {
             return Ok(DeadLetters::Nowhere);
         };
@@ -249,7 +254,7 @@ impl Shared {
         Ok(found)
     }
 
-    /// Where the queue itself puts messages that were received too often.
+    /// The dead-letter queue of the queue's own redrive policy.
     async fn redriven_to(&self, client: &Client) -> Result<Option<Queue>, Fault> {
         let url = self.url(client).await?;
         let asked = client.get_queue_attributes().queue_url(url);
@@ -265,7 +270,8 @@ impl Shared {
     }
 }
 
-/// Whether a message that was to be deleted is not there any more, or somebody else's by now: then it comes again, or has gone.
+/// Whether a message to delete is gone, or hidden for another receiver by now: then it comes again or has been
+/// handled.
 fn is_gone(fault: &Fault) -> bool {
     match fault.kind.name() {
         "ReceiptHandleIsInvalid" => true,

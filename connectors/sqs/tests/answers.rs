@@ -1,4 +1,4 @@
-//! Answers as SQS itself gives them and no stand-in does, and what leaves with what.
+//! Answers that SQS gives and no stand-in does, and which messages are sent together.
 
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings};
@@ -49,7 +49,7 @@ fn said(status: u16, body: &Value) -> Said {
     Said::Answer(status, vec![kind], body.to_string())
 }
 
-/// The messages of a request to send some; the queue's URL is known already.
+/// The messages of a request to send some. The queue's URL is known already.
 fn entries(heard: &Heard) -> Vec<Value> {
     let body: Value = serde_json::from_slice(&heard.body).unwrap();
     body["Entries"].as_array().unwrap().clone()
@@ -69,7 +69,7 @@ fn all_taken(heard: &Heard) -> Said {
     said(200, &json!({"Successful": taken, "Failed": []}))
 }
 
-/// With its URL nobody has to ask for it.
+/// With its URL, nobody has to ask for it.
 const QUEUE: &str = "sqs:https://host/1/orders";
 const FIFO: &str = "sqs:https://host/1/orders.fifo";
 
@@ -263,7 +263,7 @@ impl Holding {
                 under_way.extend(here.iter().cloned());
             }
             hear.lock().unwrap().send(bodies(&entries(request))).unwrap();
-            // A test that has failed gives nothing more.
+            // A test that has failed gives no more answers.
             let _ = given.lock().unwrap().recv();
             noted.lock().unwrap().0.retain(|group| !here.contains(group));
             all_taken(request)
@@ -286,7 +286,7 @@ impl Holding {
     }
 }
 
-// One worker: calls begin in the order they are spawned.
+// One worker, so that calls begin in the order in which they are spawned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
     let holding = Holding::start();
@@ -296,7 +296,7 @@ async fn messages_leave_at_once_and_gather_only_while_enough_are_under_way() {
         let connector = connector.clone();
         calls.spawn(async move { connector.call(request(QUEUE, &n.to_string())).await });
     };
-    // One after the other, though none has its answer.
+    // One after the other, although none has its answer.
     for n in 0..8 {
         call(n);
         assert_eq!(holding.next(), [n.to_string()]);

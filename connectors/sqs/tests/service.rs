@@ -1,4 +1,4 @@
-//! Queues as two stand-ins for SQS have them. Each test has a copy of its own.
+//! Queues of two stand-ins for SQS. Each test has a copy of its own.
 
 #[path = "service/stand.rs"]
 mod stand;

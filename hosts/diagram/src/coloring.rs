@@ -1,4 +1,4 @@
-//! What a history says of each step: its state, how often it ran, which ways were taken.
+//! What a history says about each step: its status, how often it ran, and which ways were taken.
 
 mod fold;
 
@@ -7,17 +7,17 @@ use starbridge_flow::value::Text;
 use starbridge_machine::Event;
 use std::collections::BTreeMap;
 
-/// The state a step is in.
+/// The status of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Nothing came to it.
+    /// It was not reached.
     #[default]
     NotReached,
-    /// It was done.
+    /// It succeeded.
     Succeeded,
-    /// Its error was caught.
+    /// It failed, and its error was caught.
     Caught,
-    /// It was given up.
+    /// It was cancelled.
     Cancelled,
     /// It was undone.
     RolledBack,
@@ -25,7 +25,7 @@ pub enum Status {
     Failed,
     /// It could not be undone.
     UndoFailed,
-    /// It waits: for a time, for its next attempt, for an operator.
+    /// It waits: for a time, for its next attempt, or for an operator.
     Waiting,
     /// It is being undone.
     Undoing,
@@ -33,47 +33,47 @@ pub enum Status {
     Running,
 }
 
-/// What is known of a step, over all the places and times it ran.
+/// What is known about a step, over all places and visits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// The state that matters most among those of all places; in one place the latest counts.
+    /// The most important status among those of all places. In one place the latest one counts.
     pub status: Status,
-    /// How often it was come to.
+    /// How often it was entered.
     pub visits: u64,
-    /// How often it was tried.
+    /// How many attempts it had.
     pub attempts: u64,
-    /// Of a foreach: items that were done; of a parallel: branches.
+    /// How many items of a foreach, or branches of a parallel, succeeded.
     pub children_done: u64,
-    /// Of a foreach: items that failed; of a parallel: branches.
+    /// How many items of a foreach, or branches of a parallel, failed.
     pub children_failed: u64,
-    /// What its children are called: `items`, `branches`; empty where there are none.
+    /// The word for its children: `items` or `branches`; empty if it has none.
     pub children: &'static str,
-    /// The latest error of the state shown.
+    /// The latest error for the status.
     pub error: Option<Text>,
-    /// What it waits for, where it does.
+    /// What it waits for, if it waits.
     pub waits: Option<&'static str>,
-    /// In how many places (iterations) it is in each state.
+    /// In how many places (iterations) it has each status.
     pub places: BTreeMap<Status, u64>,
 }
 
 /// A way from one step to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// Into the flow.
+    /// From the flow's beginning.
     Begin,
-    /// To the next step, or to the end of the list.
+    /// From the step to the next one, or to the end of the list.
     Next(StepId),
-    /// Into an arm of a choice; none: its default.
+    /// Into an arm of a choice; `None` is its default.
     Arm(StepId, Option<u32>),
-    /// From an arm of a choice to where its `goto` leads.
+    /// From an arm of a choice to the target of its `goto`.
     Goto(StepId, Option<u32>),
-    /// From a step to where a catch clause leads.
+    /// From a step to the target of a catch clause.
     Catch(StepId, StepId),
     /// Into a branch of a parallel.
     Branch(StepId, u32),
 }
 
-/// What a history says of a flow's steps.
+/// What a history says about a flow's steps.
 #[derive(Clone, Debug, Default)]
 pub struct Coloring {
     steps: Vec<Marks>,
@@ -81,7 +81,7 @@ pub struct Coloring {
 }
 
 impl Status {
-    /// All, in the order of legends.
+    /// All statuses, in the order of legends.
     pub const ALL: [Self; 10] = [
         Self::Succeeded,
         Self::Running,
@@ -95,7 +95,7 @@ impl Status {
         Self::NotReached,
     ];
 
-    /// What it is called.
+    /// The word for the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotReached => "not reached",
@@ -111,19 +111,19 @@ impl Status {
         }
     }
 
-    /// Whether something is still to come of it.
+    /// Whether the step has not ended.
     fn is_active(self) -> bool {
         matches!(self, Self::Running | Self::Waiting | Self::Undoing)
     }
 }
 
 impl Coloring {
-    /// Reads a history, whole or as far as it goes. Events of other flows' steps are passed over.
+    /// Reads a history, complete or not. Events of steps that the flow does not have are ignored.
     pub fn from_history(flow: &Flow, history: &[Event]) -> Self {
         fold::fold(flow, history)
     }
 
-    /// What is known of a step; that of a step not reached where it is of another flow.
+    /// What is known about a step. A step that the flow does not have counts as not reached.
     pub fn marks(&self, step: StepId) -> Marks {
         self.steps.get(step.0 as usize).cloned().unwrap_or_default()
     }
@@ -133,7 +133,7 @@ impl Coloring {
         self.ways.get(&way).copied().unwrap_or(0)
     }
 
-    /// The states that occur, in the order of [`Status::ALL`], and how many steps are in each.
+    /// The statuses that occur, in the order of [`Status::ALL`], with the number of steps that have each.
     pub fn occurring(&self) -> Vec<(Status, usize)> {
         Status::ALL
             .into_iter()
@@ -144,7 +144,7 @@ impl Coloring {
 }
 
 impl Marks {
-    /// The state in a few words: `done 3×`, `failed: Payment.Refused`, `97 done, 3 failed`.
+    /// The status in a few words: `done 3×`, `failed: Payment.Refused`, `97 done, 3 failed`.
     pub fn words(&self) -> String {
         let mut words = if self.places.len() > 1 {
             let each: Vec<String> = Status::ALL

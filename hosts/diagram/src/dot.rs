@@ -8,7 +8,7 @@ use super::text::steady;
 use starbridge_flow::graph::Flow;
 use std::fmt::Write;
 
-/// Draws a flow in the language of Graphviz; with a coloring also what became of its steps.
+/// Draws a flow in the language of Graphviz; with a coloring, also what happened to its steps.
 ///
 /// The same flow and coloring give the same text.
 pub fn dot(flow: &Flow, coloring: Option<&Coloring>) -> String {
@@ -96,7 +96,7 @@ fn line(out: &mut String, edge: &Edge) {
         EdgeKind::Depends => attributes.push("color=\"#6a4fa3\"".to_owned()),
     }
     if edge.back {
-        // What leads back does not decide what stands above what.
+        // Edges that lead back must not influence what is above what.
         attributes.push("constraint=false".to_owned());
     }
     if edge.taken {
@@ -126,7 +126,7 @@ fn look(icon: Icon, status: Option<Status>) -> String {
     format!("{shape}{state}")
 }
 
-/// The border says the state without colour, too.
+/// The border also shows the status, for those who do not see the colour.
 fn border(status: Status, rounded: bool) -> String {
     let round = if rounded { "rounded," } else { "" };
     match status {
@@ -137,7 +137,7 @@ fn border(status: Status, rounded: bool) -> String {
     }
 }
 
-/// A quoted string of the language; line breaks stay.
+/// A quoted string of the language. Line breaks are kept.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in steady(text).chars() {

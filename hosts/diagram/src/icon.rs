@@ -1,9 +1,9 @@
-//! The small signs in front of names and states.
+//! The icons of steps and statuses.
 
 use super::coloring::Status;
 use starbridge_flow::graph::StepKind;
 
-/// A sign: a kind of step, or a state.
+/// An icon: for a kind of step, or for a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Icon {
     Task,
@@ -18,7 +18,7 @@ pub(super) enum Icon {
 }
 
 impl Icon {
-    /// The sign of a kind of step.
+    /// The icon of a kind of step.
     pub(super) fn of(kind: &StepKind) -> Self {
         match kind {
             StepKind::Task(_) => Self::Task,
@@ -32,7 +32,7 @@ impl Icon {
         }
     }
 
-    /// The kind of step in the language's word; what a state is called.
+    /// The word of the language for the kind of step, or the word for the status.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Task => "task",
@@ -72,7 +72,7 @@ impl Icon {
         }
     }
 
-    /// A character for pictures made of text.
+    /// A character, for pictures made of text.
     pub(super) fn character(self) -> char {
         match self {
             Self::Task => '▣',

@@ -1,7 +1,8 @@
-//! Where everything stands in a picture, as data: boxes with their text, and lines between them. Pixels throughout.
+//! The layout of a picture, as data: boxes with their text, and lines between them. All sizes are in pixels.
 //!
-//! Lists run from top to bottom ([`arrange`]), composites are boxes around what is inside ([`composite`]). Sizes are found
-//! from the inside out as a tree of [`Block`]s with places relative to their parents, then put down in one walk.
+//! Lists run from top to bottom ([`arrange`]); composites are boxes around their content ([`composite`]). Sizes are
+//! computed from the inside out, as a tree of [`Block`]s whose places are relative to their parents. One walk then
+//! gives everything its place.
 
 mod arrange;
 mod branches;
@@ -21,7 +22,7 @@ use super::text::Font;
 pub(super) use card::BADGE;
 use starbridge_flow::graph::{Flow, ListId, StepId};
 
-/// Composites inside each other that are drawn; deeper ones are closed boxes.
+/// How many levels of composites are drawn. Deeper ones are closed boxes.
 const DEPTH: usize = 48;
 
 /// A rectangle.
@@ -40,13 +41,13 @@ pub(super) enum What {
     Step(StepId),
     /// A branch of a parallel.
     Branch(StepId, u32),
-    /// An arm of a choice; none: its default.
+    /// An arm of a choice; `None` is its default.
     Arm(StepId, Option<u32>),
-    /// Where the flow begins.
+    /// The beginning of the flow.
     Begin,
-    /// Where the flow ends after its last step.
+    /// The end of the flow, after its last step.
     End,
-    /// Where a list ends before its last step.
+    /// The end of a list before its last step.
     Stop,
     /// Text alone.
     Note,
@@ -55,15 +56,15 @@ pub(super) enum What {
 /// The outline of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A step without others inside.
+    /// A step without steps inside.
     Card,
-    /// Round ends: it ends its list well.
+    /// Round ends: it ends its list with success.
     Pill,
     /// Cut corners: it fails.
     Octagon,
-    /// Steps inside.
+    /// A step with steps inside.
     Frame,
-    /// Steps inside that run once for each item.
+    /// A step whose inner steps run once for each item.
     Stack,
     /// A branch or an arm.
     Lane,
@@ -75,18 +76,18 @@ pub(super) enum Shape {
     Bare,
 }
 
-/// How much a text says.
+/// The importance of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// It names something.
+    /// A name.
     Strong,
-    /// It tells more.
+    /// A detail.
     Quiet,
-    /// It names the state.
+    /// The status.
     State,
 }
 
-/// Where a text stands from its x.
+/// How a text is aligned at its x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -94,10 +95,10 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Something inside a box; places are relative to the box.
+/// Something inside a box. Its place is relative to the box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Text; `y` is its middle.
+    /// A text; `y` is its middle.
     Text {
         x: i32,
         y: i32,
@@ -108,25 +109,25 @@ pub(super) enum Mark {
     },
     /// A few words with a border, as high as [`card::BADGE`]; `y` is the top.
     Badge { x: i32, y: i32, w: i32, text: String },
-    /// A sign of 14 by 14; `x` and `y` are its corner.
+    /// An icon of 14 by 14; `x` and `y` are its corner.
     Icon { x: i32, y: i32, icon: Icon },
 }
 
-/// What a box looks like.
+/// The look of a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Face {
     pub(super) shape: Shape,
-    /// The kind of step it is.
+    /// The icon of its kind of step.
     pub(super) icon: Option<Icon>,
     pub(super) status: Option<Status>,
-    /// Whether what it stands for was taken.
+    /// Whether the history went there.
     pub(super) taken: bool,
     pub(super) marks: Vec<Mark>,
-    /// All there is to say, one item a line.
+    /// The tooltip, one item a line.
     pub(super) tip: Vec<String>,
 }
 
-/// What a line means.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LineKind {
     /// To the next step.
@@ -135,7 +136,7 @@ pub(super) enum LineKind {
     Goto,
     /// A caught error.
     Catch,
-    /// A branch waits for another.
+    /// A dependency between branches.
     Depends,
 }
 
@@ -145,7 +146,7 @@ pub(super) struct Line {
     pub(super) points: Vec<(i32, i32)>,
     pub(super) kind: LineKind,
     pub(super) taken: bool,
-    /// Whether it ends in an arrow.
+    /// Whether it ends with an arrow.
     pub(super) arrow: bool,
 }
 
@@ -154,29 +155,29 @@ pub(super) struct Line {
 pub(super) struct Placed {
     pub(super) what: What,
     pub(super) rect: Rect,
-    /// The box around it, by its index.
+    /// The index of the box around it.
     pub(super) parent: Option<usize>,
     pub(super) face: Face,
 }
 
-/// A whole picture.
+/// A complete picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) width: i32,
     pub(super) height: i32,
-    /// Boxes, each after the one around it.
+    /// The boxes, each after the one around it.
     pub(super) boxes: Vec<Placed>,
     pub(super) lines: Vec<Line>,
-    /// Where lines meet, in contrast to where they cross.
+    /// The points where lines meet; elsewhere they only cross.
     pub(super) joints: Vec<(i32, i32, LineKind)>,
 }
 
-/// A part of a picture whose inside is settled, in places relative to its corner.
+/// A part of a picture whose content is settled. Places are relative to its corner.
 #[derive(Clone, Debug, Default)]
 struct Block {
     w: i32,
     h: i32,
-    /// The box it draws around itself; none: it only holds others together.
+    /// The box that it draws around itself; `None` if it only holds others together.
     outline: Option<(What, Face)>,
     inside: Vec<(i32, i32, Block)>,
     lines: Vec<Line>,
@@ -187,11 +188,11 @@ struct Block {
 struct Drawing<'a> {
     flow: &'a Flow,
     coloring: Option<&'a Coloring>,
-    /// Lists that are drawn: a list is drawn once, whatever leads to it.
+    /// The lists that are drawn. Each is drawn once, whatever leads to it.
     drawn: Vec<bool>,
 }
 
-/// Lays a flow out.
+/// Lays out a flow.
 pub(super) fn layout(flow: &Flow, coloring: Option<&Coloring>) -> Layout {
     let mut drawing = Drawing {
         flow,
@@ -208,7 +209,7 @@ pub(super) fn layout(flow: &Flow, coloring: Option<&Coloring>) -> Layout {
     layout
 }
 
-/// Puts a block and what is inside down. As deep as composites are drawn.
+/// Puts a block and its content into the layout. It recurses as deep as composites are drawn.
 fn put(layout: &mut Layout, block: Block, (x, y): (i32, i32), parent: Option<usize>) {
     let around = match block.outline {
         Some((what, face)) => {

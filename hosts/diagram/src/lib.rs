@@ -1,7 +1,22 @@
-//! Pictures of flows: SVG with a layout of its own, Mermaid and Graphviz, with or without what a history says of each step.
+//! Pictures of flows: SVG with a layout of its own, Mermaid and Graphviz, with or without what a history says about each step.
 //!
-//! A picture depends on the flow and the history alone: the same two give the same bytes. Whatever names, conditions and
+//! A picture depends only on the flow and the history: the same two give the same bytes. Whatever names, conditions and
 //! errors contain, the output stays well-formed and shows them as text.
+//!
+//! Read the history with [`Coloring::from_history`] if there is one, then draw with [`svg`], [`mermaid`] or [`dot`].
+//!
+//! ```
+//! use starbridge_diagram::{mermaid, svg};
+//! use starbridge_fdl::{limits::Limits, syntax::Source};
+//!
+//! let definition = r#"{"version": "v1", "type": "flow", "steps": [
+//!     {"type": "task", "name": "charge", "resourceArn": "http://shop.example/charge"}]}"#;
+//! let checked = starbridge_fdl::check(&Source::new("shop.flow.json", definition), &Limits::default());
+//! let flow = checked.flow.unwrap();
+//! assert!(svg(&flow, None).contains("charge"));
+//! assert!(mermaid(&flow, None).starts_with("flowchart"));
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod coloring;
 mod dot;
@@ -18,7 +33,7 @@ pub use dot::dot;
 pub use mermaid::mermaid;
 pub use svg::svg;
 
-/// Fill and border of a state in pictures that other programs draw.
+/// The fill and border of a status in pictures that other programs draw.
 fn state_colors(status: Status) -> (&'static str, &'static str) {
     match status {
         Status::NotReached => ("#ffffff", "#9aa8b5"),

@@ -9,10 +9,10 @@ use starbridge_flow::graph::Flow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Draws a flow as a Mermaid flowchart; with a coloring also what became of its steps.
+/// Draws a flow as a Mermaid flowchart; with a coloring, also what happened to its steps.
 ///
-/// The same flow and coloring give the same text. Mermaid itself refuses more than 500 edges or 50,000 characters unless
-/// its `maxEdges` and `maxTextSize` are raised by the page that shows the chart.
+/// The same flow and coloring give the same text. Mermaid refuses more than 500 edges or 50,000 characters, unless
+/// the page that shows the chart raises its `maxEdges` and `maxTextSize`.
 pub fn mermaid(flow: &Flow, coloring: Option<&Coloring>) -> String {
     let outline = Outline::new(flow, coloring);
     let mut out = String::from("flowchart TD\n");
@@ -79,7 +79,7 @@ fn class(status: Status) -> String {
     format!("is-{}", status.as_str().replace(' ', "-"))
 }
 
-/// The border says the state without colour, too.
+/// The border also shows the status, for those who do not see the colour.
 fn stroke(status: Status) -> &'static str {
     match status {
         Status::Succeeded => "stroke-width:2px",
@@ -112,8 +112,8 @@ fn line(out: &mut String, edge: &Edge) {
     let _ = writeln!(out, "  {} {arrow}{label} {}", end(&edge.from), end(&edge.to));
 }
 
-/// A quoted label of lines. Whatever Mermaid would read as its own, as Markdown, as HTML or as a formula becomes a numeric
-/// entity, which it turns into the character again.
+/// A quoted label of lines. Text that Mermaid would read as its own syntax, Markdown, HTML or a formula becomes
+/// numeric entities, which it turns into characters again.
 fn quoted(lines: &[String]) -> String {
     let mut quoted = String::from("\"");
     for (number, line) in lines.iter().enumerate() {

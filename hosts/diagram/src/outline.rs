@@ -1,4 +1,4 @@
-//! A flow as nodes, groups and edges: what pictures made by other programs are written from.
+//! A flow as nodes, groups and edges, from which pictures for other programs are written.
 
 use super::coloring::{Coloring, Status, Way};
 use super::icon::Icon;
@@ -6,12 +6,12 @@ use super::text::{clean, shorten};
 use super::words;
 use starbridge_flow::graph::{Catch, CatchTarget, Choice, Flow, ListId, Parallel, Step, StepId, StepKind};
 
-/// Composites inside each other that are shown.
+/// How many levels of composites are shown.
 const DEPTH: usize = 48;
-/// Characters of a line.
+/// The longest line, in characters.
 const LINE: usize = 60;
 
-/// Something between the first line and the last, in order.
+/// A node, or the beginning or end of a group, in order.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     /// A group begins.
@@ -19,21 +19,21 @@ pub(super) enum Node {
         id: String,
         lines: Vec<String>,
         status: Option<Status>,
-        /// A branch or arm, in contrast to a step.
+        /// Whether it is a branch or arm, and not a step.
         lane: bool,
     },
-    /// The group last begun ends.
+    /// The last group ends.
     Close,
-    /// A step without others inside, or a choice.
+    /// A step without steps inside, or a choice.
     Step {
         id: String,
         icon: Icon,
         lines: Vec<String>,
         status: Option<Status>,
     },
-    /// Where the flow begins.
+    /// The beginning of the flow.
     Begin,
-    /// Where it ends after its last step.
+    /// The end of the flow, after its last step.
     Finish,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Node {
 pub(super) struct End {
     /// A node.
     pub(super) id: String,
-    /// The group around it that is meant.
+    /// The group around the node, if the edge ends there.
     pub(super) group: Option<String>,
 }
 
@@ -77,10 +77,10 @@ pub(super) struct Outline {
 
 /// The node of the flow's beginning.
 pub(super) const BEGIN: &str = "begin";
-/// The node of its end.
+/// The node of the flow's end.
 pub(super) const FINISH: &str = "finish";
 
-/// A way out of a step to what comes next, or to where an arm's `goto` leads.
+/// A way from a step to the next one, or to the target of an arm's `goto`.
 struct Out {
     from: End,
     label: String,
@@ -88,10 +88,10 @@ struct Out {
     goto: Option<StepId>,
 }
 
-/// A step whose nodes are there.
+/// A step whose nodes exist.
 struct Shown {
     entry: End,
-    /// Where errors leave.
+    /// Where errors leave it.
     whole: End,
     outs: Vec<Out>,
     /// The last node in it.
@@ -167,7 +167,7 @@ impl Outliner<'_> {
         });
     }
 
-    /// A list with its edges: where it begins and its last node.
+    /// A list with its edges. Returns its beginning and its last node.
     fn list(&mut self, id: ListId, depth: usize, whole: bool) -> (End, String) {
         let flow = self.flow;
         let seen = self
@@ -313,7 +313,7 @@ impl Outliner<'_> {
         }
     }
 
-    /// The branches of a parallel and what they wait for: the first and the last node.
+    /// The branches of a parallel with their dependencies. Returns the first and the last node.
     fn branches(&mut self, id: StepId, parallel: &Parallel, depth: usize) -> (String, String) {
         let mut ends: Vec<(End, End)> = Vec::with_capacity(parallel.branches.len());
         for (index, branch) in parallel.branches.iter().enumerate() {
@@ -354,7 +354,7 @@ impl Outliner<'_> {
         }
     }
 
-    /// Opens the group of an arm and answers its id.
+    /// Opens the group of an arm and returns its id.
     fn open_arm(&mut self, id: StepId, number: Option<u32>) -> String {
         let (group, name) = match number {
             None => (format!("{}d", id_of(id)), "otherwise".to_owned()),
@@ -435,7 +435,7 @@ impl Outliner<'_> {
         }
     }
 
-    /// What is said of a step, a line each.
+    /// The lines of text about a step.
     fn lines(&self, id: StepId, step: &Step) -> Vec<String> {
         let mut lines = vec![format!("{} {}", Icon::of(&step.kind).character(), clean(&step.name))];
         lines.extend(words::details(step).into_iter().map(|detail| detail.text));
@@ -453,7 +453,7 @@ impl Outliner<'_> {
     }
 }
 
-/// The sibling an edge leads to, and whether that is back.
+/// The sibling that an edge leads to, and whether it leads back.
 fn find(flow: &Flow, shown: &[Shown], step: &Step, target: StepId) -> Option<(End, bool)> {
     let target = flow.step(target).filter(|target| target.list == step.list)?;
     let to = shown.get(target.position as usize)?;

@@ -1,4 +1,4 @@
-//! A flow as SVG: one file that needs no other, in light and dark, readable without colour.
+//! A flow as SVG: one self-contained file for light and dark pages, readable without colour.
 
 mod legend;
 mod style;
@@ -11,21 +11,21 @@ use legend::Legend;
 use starbridge_flow::graph::Flow;
 use std::fmt::Write;
 
-/// Around the picture.
+/// The space around the picture.
 const MARGIN: i32 = 20;
-/// Least width of what the title and legend stand in.
+/// The least width of the title and the legend.
 const NARROW: i32 = 420;
-/// Radius of a line's bends.
+/// The radius of a line's bends.
 const BEND: i32 = 5;
-/// Length of an arrow's head, and half its width.
+/// The length of an arrow's head, and half its width.
 const HEAD: (i32, i32) = (8, 4);
-/// Height of the title.
+/// The height of the title.
 const TITLE: i32 = 26;
 
-/// Draws a flow; with a coloring also what became of its steps.
+/// Draws a flow; with a coloring, also what happened to its steps.
 ///
-/// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the picture at
-/// its natural size.
+/// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the
+/// picture at its natural size.
 pub fn svg(flow: &Flow, coloring: Option<&Coloring>) -> String {
     let layout = layout(flow, coloring);
     let room = layout.width.max(NARROW);
@@ -44,7 +44,7 @@ pub fn svg(flow: &Flow, coloring: Option<&Coloring>) -> String {
     drawing.out
 }
 
-/// The text as it grows. Writing to a string can't fail.
+/// The text of the picture so far. Writing to a string can't fail.
 struct Drawing {
     out: String,
 }
@@ -80,7 +80,7 @@ impl Drawing {
         for placed in &layout.boxes {
             self.placed(placed);
         }
-        // Ways that were taken lie over those that were not.
+        // Ways that were taken are drawn over the others.
         for taken in [false, true] {
             for line in layout.lines.iter().filter(|line| line.taken == taken) {
                 self.line(line);
@@ -125,7 +125,7 @@ impl Drawing {
             Shape::Lane => self.rect((0, 0, w, h), 2),
             Shape::Pill => self.rect((0, 0, w, h), (h / 2).min(22)),
             Shape::Stack => {
-                // Sheets behind the first: it runs many times.
+                // Sheets behind the first one: it runs many times.
                 let _ = write!(self.out, "<path class=\"o\" d=\"M{} {h}v4h{}v-{h}h-4\"/>", 6, w - 2);
                 self.rect((0, 0, w, h), 5);
             }
@@ -226,13 +226,13 @@ impl Drawing {
     }
 }
 
-/// A point that far from `to` in the direction of `from`; lines are level or upright.
+/// The point at this distance from `to` in the direction of `from`. Lines are horizontal or vertical.
 fn towards(to: (i32, i32), from: (i32, i32), far: i32) -> (i32, i32) {
     let by = |to: i32, from: i32| (from - to).signum() * far.min((from - to).abs());
     (to.0 + by(to.0, from.0), to.1 + by(to.1, from.1))
 }
 
-/// Path data of a line with rounded bends; with an arrow it ends inside the arrow's head.
+/// Path data of a line with rounded bends. With an arrow it ends inside the arrow's head.
 fn bent(points: &[(i32, i32)], arrow: bool) -> String {
     let mut path = String::new();
     let last = points.len().saturating_sub(1);
@@ -266,7 +266,7 @@ fn bent(points: &[(i32, i32)], arrow: bool) -> String {
     path
 }
 
-/// Path data of a curve downwards to the second point and straight on.
+/// Path data of a curve downwards to the second point, then straight on.
 fn curved(points: &[(i32, i32)]) -> String {
     let mut path = String::new();
     if let [from, to, rest @ ..] = points {
@@ -287,7 +287,7 @@ fn curved(points: &[(i32, i32)]) -> String {
 /// Path data of an arrow's head.
 fn head(before: (i32, i32), end: (i32, i32)) -> String {
     let back = towards(end, before, HEAD.0);
-    // Across the direction: x and y change places.
+    // Across the direction, x and y change places.
     let (dx, dy) = ((back.1 - end.1).signum() * HEAD.1, (back.0 - end.0).signum() * HEAD.1);
     format!(
         "M{} {}L{} {}L{} {}z",
@@ -310,9 +310,9 @@ fn name(flow: &Flow) -> String {
     name.unwrap_or_else(|| "flow".to_owned())
 }
 
-/// What the picture shows, for those who don't see it.
+/// A description of the picture, for those who do not see it.
 fn description(flow: &Flow, coloring: Option<&Coloring>) -> String {
-    /// How many steps are named.
+    /// How many steps it names.
     const NAMED: usize = 20;
     let first = flow.lists.first().map_or(&[][..], |list| &list.steps);
     let names: Vec<String> = first

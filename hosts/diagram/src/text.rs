@@ -1,7 +1,7 @@
-//! Text in pictures: made harmless, measured and cut. There are no font files: widths are those of a wide common sans
-//! font, so that text set in a narrower one stays inside its box.
+//! Text in pictures: cleaned, measured and cut. There are no font files: widths are those of a wide, common sans
+//! font, so that text in a narrower font stays inside its box.
 
-/// How a text is set.
+/// The font of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Font {
     /// The picture's title.
@@ -14,9 +14,9 @@ pub(super) enum Font {
     Mono,
 }
 
-/// Stands for what is cut off.
+/// Stands for what was cut off.
 const ELLIPSIS: char = '…';
-/// Combining marks that may follow one another; more of them would climb out of their line.
+/// How many combining marks may follow one another. More would leave their line.
 const MARKS: usize = 3;
 
 impl Font {
@@ -29,7 +29,7 @@ impl Font {
         }
     }
 
-    /// The width of a character in thousandths of the size.
+    /// The width of a character, in thousandths of the size.
     fn advance(self, c: char) -> i32 {
         match (self, advance(c)) {
             (_, 0) => 0,
@@ -42,7 +42,7 @@ impl Font {
     }
 }
 
-/// Widths of the characters from space to `~`, in thousandths of the size.
+/// The widths of the characters from space to `~`, in thousandths of the size.
 #[rustfmt::skip]
 const ASCII: [i32; 95] = [
     318, 401, 460, 838, 637, 951, 780, 275, 391, 391, 500, 838, 318, 361, 318, 337,
@@ -77,7 +77,7 @@ fn is_combining(c: char) -> bool {
         | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF | 0xFE00..=0xFE0F | 0xFE20..=0xFE2F)
 }
 
-/// Characters that show nothing, change the direction of what follows, or may not stand in XML.
+/// Whether a character shows nothing, changes the direction of what follows, or is not allowed in XML.
 fn is_hidden(c: char) -> bool {
     let code = u32::from(c);
     c.is_control()
@@ -91,7 +91,7 @@ fn is_right_to_left(c: char) -> bool {
     matches!(u32::from(c), 0x0590..=0x08FF | 0xFB1D..=0xFDFF | 0xFE70..=0xFEFF | 0x1_0800..=0x1_0FFF | 0x1_E800..=0x1_EFFF)
 }
 
-/// The text on one line without anything that does not show.
+/// The text on one line, without hidden characters.
 pub(super) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut marks = 0;
@@ -112,7 +112,7 @@ pub(super) fn width(text: &str, font: Font) -> i32 {
     thousandths.saturating_mul(font.size()).saturating_add(999) / 1000
 }
 
-/// The text if it is no wider than that many pixels, else its beginning and `…`.
+/// The text if it is at most `most` pixels wide, otherwise its beginning and `…`.
 pub(super) fn cut(text: &str, font: Font, most: i32) -> String {
     if width(text, font) <= most {
         return text.to_owned();
@@ -131,8 +131,7 @@ pub(super) fn cut(text: &str, font: Font, most: i32) -> String {
     kept
 }
 
-/// The text in at most `lines` lines of at most that many pixels, broken at spaces where there are any; what is too much
-/// is cut.
+/// The text in at most `lines` lines of at most `most` pixels, broken at spaces if it has any. The rest is cut.
 pub(super) fn wrap(text: &str, font: Font, most: i32, lines: usize) -> Vec<String> {
     let mut wrapped = Vec::new();
     let mut rest = text.trim();
@@ -150,7 +149,7 @@ pub(super) fn wrap(text: &str, font: Font, most: i32, lines: usize) -> Vec<Strin
     wrapped
 }
 
-/// How many bytes of the text fit, at least one character.
+/// How many bytes of the text fit; at least one character.
 fn fitting(text: &str, font: Font, most: i32) -> usize {
     let room = most.saturating_mul(1000) / font.size();
     let mut used = 0;
@@ -161,7 +160,7 @@ fn fitting(text: &str, font: Font, most: i32) -> usize {
     over.map_or(text.len(), |(at, _)| at)
 }
 
-/// At most so many characters, then `…`.
+/// At most this many characters, then `…`.
 pub(super) fn shorten(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}{ELLIPSIS}", text[..end].trim_end()),
@@ -169,7 +168,7 @@ pub(super) fn shorten(text: &str, characters: usize) -> String {
     }
 }
 
-/// Keeps `→`, `·` and `,` between names where they stand, even if the names are written from right to left.
+/// Keeps `→`, `·` and `,` between names in their place, even if the names are written from right to left.
 pub(super) fn steady(text: &str) -> String {
     const LEFT_TO_RIGHT: char = '\u{200E}';
     if !text.chars().any(is_right_to_left) {

@@ -1,4 +1,4 @@
-//! What a picture says of a step, in words: its resource, its times, what becomes of its errors.
+//! The texts about a step: its resource, its times, what happens to its errors.
 
 use super::text::{clean, shorten};
 use starbridge_flow::graph::{
@@ -6,18 +6,18 @@ use starbridge_flow::graph::{
     Tolerance, Undo, Wait, WaitFor,
 };
 
-/// Priority where none is given.
+/// The priority if a branch has none.
 const PRIORITY: u8 = 5;
-/// Iterations at once where nothing is given.
+/// The concurrency if a foreach has none.
 const CONCURRENCY: u32 = 100;
-/// Characters of a resource that are shown.
+/// How many characters of a resource are shown.
 const RESOURCE: usize = 60;
 
 /// A line about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Detail {
     pub(super) text: String,
-    /// Whether it is code: a path, a condition.
+    /// Whether it is code: a path or a condition.
     pub(super) code: bool,
 }
 
@@ -35,7 +35,7 @@ fn code(text: impl AsRef<str>) -> Detail {
     }
 }
 
-/// The lines under a step's name.
+/// The lines below a step's name.
 pub(super) fn details(step: &Step) -> Vec<Detail> {
     match &step.kind {
         StepKind::Task(task) => vec![plain(resource(&task.call.resource))],
@@ -87,7 +87,7 @@ fn waits_for(parallel: &Parallel) -> Option<Detail> {
     }
 }
 
-/// What else is particular about a step, a few characters each.
+/// Other particulars of a step, a few characters each.
 pub(super) fn badges(step: &Step) -> Vec<String> {
     let mut badges = Vec::new();
     match &step.kind {
@@ -150,7 +150,7 @@ fn foreach_badges(foreach: &Foreach) -> Vec<String> {
     at_once.into_iter().chain(tolerance).collect()
 }
 
-/// The errors a catch clause is for.
+/// The errors of a catch clause.
 pub(super) fn errors(catch: &Catch, names: &FaultNames) -> String {
     let each: Vec<String> = catch
         .errors
@@ -165,7 +165,7 @@ pub(super) fn errors(catch: &Catch, names: &FaultNames) -> String {
     each.join(", ")
 }
 
-/// The condition of an arm as a picture shows it, with its place in the order they are tried.
+/// The condition of an arm as a picture shows it, with its number in the order in which they are tried.
 pub(super) fn condition(text: &str, arm: Option<u32>) -> String {
     match arm {
         Some(number) => format!("{} · {}", number.saturating_add(1), clean(text)),
@@ -181,9 +181,9 @@ pub(super) fn branch(branch: &Branch, index: usize) -> String {
         .map_or_else(|| format!("branch {}", index + 1), |name| clean(name))
 }
 
-/// The branches a branch waits for; nothing where there are none.
+/// The branches that a branch depends on; `None` if there are none.
 pub(super) fn after(parallel: &Parallel, one: &Branch) -> Option<String> {
-    /// How many are named.
+    /// How many branches are named.
     const NAMED: usize = 8;
     let named: Vec<String> = one
         .depends_on
@@ -204,7 +204,7 @@ pub(super) fn after(parallel: &Parallel, one: &Branch) -> Option<String> {
     }
 }
 
-/// A resource by what tells it from others: an address without scheme and query, an ARN without region and account.
+/// The distinctive part of a resource: an address without scheme and query, an ARN without region and account.
 pub(super) fn resource(written: &str) -> String {
     let text = clean(written);
     let parts: Vec<&str> = text.split(':').collect();
@@ -233,7 +233,7 @@ fn address(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    // A user and password in an address are nobody's business who sees a picture.
+    // A user and password in an address must not be in a picture.
     let host = authority.rsplit('@').next().unwrap_or(authority);
     if path.is_empty() {
         host.to_owned()
@@ -242,7 +242,7 @@ fn address(url: &str) -> String {
     }
 }
 
-/// The resource as written, but for passwords and queries of addresses.
+/// The resource as the flow writes it, without passwords and queries of addresses.
 pub(super) fn whole_resource(written: &str) -> String {
     let text = clean(written);
     match text.split_once("://") {
@@ -251,7 +251,7 @@ pub(super) fn whole_resource(written: &str) -> String {
     }
 }
 
-/// A time for people: `250 ms`, `1 min 30 s`, `2 d`.
+/// A duration for people: `250 ms`, `1 min 30 s`, `2 d`.
 pub(super) fn duration(millis: u64) -> String {
     const UNITS: [(u64, &str); 5] = [
         (86_400_000, "d"),
@@ -268,7 +268,7 @@ pub(super) fn duration(millis: u64) -> String {
             rest %= size;
         }
     }
-    // The two largest units say enough.
+    // The two largest units are enough.
     parts.truncate(2);
     if parts.is_empty() {
         "0 s".to_owned()

@@ -1,6 +1,7 @@
-//! Pictures as they are expected: each flow of `pictures/` in each form, and coloured where a case stands beside it.
+//! Pictures compared with expected ones: each flow of `pictures/` in each form, coloured if there is a case beside
+//! it.
 //!
-//! `UPDATE=1` writes the expectations anew.
+//! `UPDATE=1` rewrites the expectations.
 
 use starbridge_diagram::{Coloring, dot, mermaid, svg};
 use starbridge_fdl::check;
@@ -35,7 +36,7 @@ fn flow(name: &str) -> Arc<Flow> {
         .unwrap_or_else(|| panic!("{name}: {:#?}", checked.diagnostics))
 }
 
-/// What the case's history says of the flow.
+/// The coloring by the history of a case.
 fn coloring(flow: &Arc<Flow>, case: &str) -> Coloring {
     let case: Case = serde_json::from_str(&read(case)).unwrap_or_else(|error| panic!("{case}: {error}"));
     let flows = Flows {
@@ -48,7 +49,7 @@ fn coloring(flow: &Arc<Flow>, case: &str) -> Coloring {
     Coloring::from_history(flow, rehearsal.histories().values().next().unwrap())
 }
 
-/// All pictures by the names of their files.
+/// All pictures, by the names of their files.
 fn pictures() -> BTreeMap<String, String> {
     let mut pictures = BTreeMap::new();
     let names = names();
@@ -97,7 +98,7 @@ fn pictures_are_as_expected() {
     assert!(unused.is_empty(), "nothing draws {unused:?}");
 }
 
-/// Names and errors from outside come out as text: every sign of markup is the picture's own.
+/// Names and errors from outside are shown as text: all markup is the picture's own.
 #[test]
 fn hostile_names_stay_text() {
     let flow = flow("hostile.json");

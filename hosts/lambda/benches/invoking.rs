@@ -1,5 +1,6 @@
-//! What an invocation costs: the function's start, a warm flow of ten steps beside an event that is refused at once, memory and
-//! sizes. Needs the emulator of Lambda's runtime and the program that is shipped: `cargo xtask bench` names both.
+//! Measures an invocation: the function's start, a warm flow of ten steps compared with an event that is refused at
+//! once, memory and sizes. Needs the emulator of Lambda's runtime and the program that is shipped: `cargo xtask
+//! bench` names both.
 
 use serde_json::{Value, json};
 use starbridge_services::{Kind, Service, ask, resident};
@@ -68,7 +69,7 @@ fn timed(service: &Service, event: &Value) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// How long the function took to ask for its first event, in milliseconds.
+/// How long the function took until it asked for its first event, in milliseconds.
 fn init(service: &Service) -> f64 {
     let said = std::fs::read_to_string(service.folder().join("log")).unwrap_or_default();
     let after = said.split("INIT REPORT(durationMs: ").nth(1).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The API inside this process: what events ask is asked of it, so that it is checked and refused in one way everywhere.
+//! The API inside this process. Events become requests to it, so that they are checked and refused in one way
+//! everywhere.
 
 use axum::Router;
 use axum::body::Body;
@@ -14,21 +15,21 @@ use tower_service::Service;
 
 use crate::Failure;
 
-/// The most an answer can have. Lambda carries 6 MB, of which quotes in a body take two.
+/// The largest answer, in bytes. Lambda carries 6 MB, of which quoting a body takes two.
 pub(crate) const ANSWER: usize = 6 * 1024 * 1024;
 
-/// The API, for us and for others.
+/// The API, for events and for requests over HTTP.
 #[derive(Clone)]
 pub(crate) struct Api {
-    /// Open: for events, which come from whoever may invoke the function.
+    /// For events: without tokens, since whoever may invoke the function sends them.
     inside: Router,
-    /// As it is configured: for requests over HTTP.
+    /// For requests over HTTP: as it is configured.
     outside: Router,
     /// Whether requests over HTTP need tokens.
     pub(crate) has_tokens: bool,
 }
 
-/// A request.
+/// A request to the API.
 pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) uri: Uri,
@@ -37,7 +38,7 @@ pub(crate) struct Asked {
     pub(crate) from: IpAddr,
 }
 
-/// An answer.
+/// An answer of the API.
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -63,7 +64,7 @@ impl Api {
         })
     }
 
-    /// Asks as one of us. An answer that refuses is a failure.
+    /// Sends a request on behalf of an event. An answer with an error status is a failure.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
         let internal = |error: &dyn std::fmt::Display| Failure::new("Internal", error.to_string());
         let uri = path
@@ -91,10 +92,11 @@ impl Api {
         }
     }
 
-    /// Answers a request over HTTP; one of whom Lambda has let in by name needs no token.
+    /// Answers a request over HTTP. `known`: Lambda has authenticated the sender, who then needs no token.
     pub(crate) async fn answer(&self, mut asked: Asked, known: bool) -> Result<Answered, Failure> {
         if known {
-            // Whom Lambda knows has signed the request: no browser does so by itself, whatever page it shows.
+            // A sender that Lambda knows has signed the request. No browser does that by itself, whatever page it
+            // shows.
             asked.headers.remove(header::ORIGIN);
             asked.headers.remove("sec-fetch-site");
         }

@@ -1,5 +1,5 @@
-//! Messages of queues: continuations of our own, reports of others, flows to be started. Each message counts for itself: those
-//! that fail come again, and after some tries go where people look for them, with the reason.
+//! Messages of queues: our own continuations, reports of others, starts of flows. Each message is handled separately:
+//! those that fail arrive again, and after some tries go to the dead-letter queue with the reason.
 
 use crate::Failure;
 use crate::environment::{Invocation, Running};
@@ -11,14 +11,14 @@ use starbridge_runtime::{Reply, read_entry};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// When a report comes again whose execution somebody else has and is just giving back.
+/// When a report arrives again whose execution another process is just giving back.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A message.
+/// A message of a batch.
 struct Record<'a> {
     id: &'a str,
     body: &'a str,
-    /// How often it came, this time included.
+    /// How often it was received, including now.
     received: u32,
     /// Its group, in a queue that keeps an order.
     group: Option<&'a str>,
@@ -39,11 +39,11 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Why a message was not dealt with.
+/// Why a message was not handled.
 enum Trouble {
-    /// It may fare better another time.
+    /// It may succeed another time.
     Again(String),
-    /// It never will.
+    /// It never can.
     Bad(String),
 }
 
@@ -58,7 +58,7 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// Deals with a batch. Answers which of its messages are to come again.
+/// Handles a batch. Returns which of its messages should arrive again.
 pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocation) -> Result<Value, Failure> {
     let records = event.get("Records").and_then(Value::as_array);
     let records: Vec<Record> = records
@@ -70,7 +70,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     let mut failed: Vec<&str> = Vec::new();
     let mut stopped: BTreeSet<&str> = BTreeSet::new();
     for record in &records {
-        // Behind one that failed its group keeps its order.
+        // After a message that failed, its group keeps its order.
         if record.group.is_some_and(|group| stopped.contains(group)) {
             failed.push(record.id);
             continue;
@@ -83,7 +83,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         }
     }
     if let Err(failure) = running.rest(invocation.until).await {
-        // Nobody knows what of it is durable: all of it comes again, and what is known already changes nothing.
+        // Nobody knows what of it is durable. All of it arrives again, and what is known already changes nothing.
         tracing::error!(kind = failure.kind, "{}", failure.words);
         failed = records.iter().map(|record| record.id).collect();
     }
@@ -124,7 +124,7 @@ async fn go_on(running: &Running, continuation: Continuation) -> Result<(), Trou
     if let Some(onward) = &running.onward
         && continuation.at > now.plus_millis(running.settings.linger_ms)
     {
-        // It came as late as the queue can hold it back.
+        // The queue could not delay it any longer.
         return Ok(onward.put(&continuation, now).await?);
     }
     let taken = running
@@ -133,7 +133,7 @@ async fn go_on(running: &Running, continuation: Continuation) -> Result<(), Trou
         .await
         .map_err(Failure::from)?;
     match taken {
-        // Who has it fires its timers; where it is gone there is nothing to do.
+        // The process that has it fires its timers. If the execution is gone, there is nothing to do.
         Reply::Held | Reply::NoSuchExecution => {
             tracing::info!(execution = %continuation.execution, "nothing to go on with");
         }
@@ -147,7 +147,7 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
     let (token, report) = read_entry(&entry).map_err(Trouble::Bad)?;
     let answer = running.node.report(token, report).await.map_err(Failure::from)?;
     match answer.await {
-        // One that comes twice or too late changes nothing, however often it comes.
+        // A message that comes twice or too late changes nothing, however often it comes.
         Ok(Reply::Taken | Reply::Left | Reply::AlreadyCompleted | Reply::TimedOut) => Ok(()),
         Ok(Reply::Held) => match (&running.onward, record.group) {
             (Some(onward), None) => Ok(onward.put_text(record.body.to_owned(), SOON).await?),
@@ -163,7 +163,8 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
     }
 }
 
-/// A message that comes twice starts one execution: it is named after the message where it says no name.
+/// Starts an execution. It gets the message's id as name if it has none, so that a message which comes twice starts
+/// one execution.
 async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Result<(), Trouble> {
     let flow = message
         .get("flow")
@@ -181,13 +182,13 @@ async fn start(running: &Running, record: &Record<'_>, message: &Object) -> Resu
     let path = format!("/v1/flows/{flow}/executions");
     match running.api.ask(Method::POST, &path, &message.into()).await {
         Ok(_) => Ok(()),
-        // It was started by this message before, or by another of that name.
+        // This message has started it before, or another one with that name.
         Err(failure) if failure.kind == "ExecutionAlreadyExists" => Ok(()),
         Err(failure) => Err(failure.into()),
     }
 }
 
-/// Whether a message that failed needs not come again: it has gone to the dead letters.
+/// Whether a message that failed need not arrive again, because it was sent to the dead-letter queue.
 async fn is_settled(running: &Running, record: &Record<'_>, trouble: Trouble) -> bool {
     let (bad, reason) = match trouble {
         Trouble::Again(reason) => (false, reason),

@@ -1,4 +1,4 @@
-//! Direct invocations: a flow is run until it ends or waits, and answered with.
+//! Direct invocations: a flow runs until it ends or waits, and the answer shows it.
 
 use crate::Failure;
 use crate::environment::{Invocation, Running};
@@ -12,7 +12,7 @@ use starbridge_node::tables::DURABILITY;
 use starbridge_server::execution_shape;
 use std::path::Path;
 
-/// What a direct invocation may say.
+/// The members that a direct invocation may have.
 const MEMBERS: [&str; 9] = [
     "flow",
     "definition",
@@ -24,12 +24,12 @@ const MEMBERS: [&str; 9] = [
     "durability",
     "history",
 ];
-/// The flow of a definition that comes without a name.
+/// The name of the flow if a definition comes without one.
 const UNNAMED: &str = "inline";
-/// Events of a page.
+/// How many events one page has.
 const PAGE: usize = 1_000;
 
-/// Runs a flow.
+/// Runs a flow and returns the answer.
 pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocation) -> Result<Value, Failure> {
     let asked = read(event)?;
     if let Some(definition) = &asked.definition {
@@ -49,7 +49,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         Ok(begun) => begun,
         Err(failure) => {
             running.rest(invocation.until).await?;
-            // Lambda may bring an event twice: the second time it is answered like the first.
+            // Lambda may bring an event twice. The second time, the answer is the same.
             return match before(running, &asked.flow, &asked.start)? {
                 Some(id) if failure.kind == "ExecutionAlreadyExists" => answer(running, &id, asked.history),
                 _ => Err(failure),
@@ -58,7 +58,8 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     };
     let id = text(&begun, "id").cloned().unwrap_or_default();
     if begun.as_object().is_some_and(|begun| begun.get("endedTime").is_none()) {
-        // What began before may wait for somebody to go on with it; who has it goes on with it anyway.
+        // An execution that began earlier may need to be taken up. If another process has it, that process goes on
+        // with it.
         running.node.take_up(&id).await?;
     }
     running.rest(invocation.until).await?;
@@ -110,13 +111,13 @@ fn answer(running: &Running, id: &Text, history: bool) -> Result<Value, Failure>
     Ok(shape.into())
 }
 
-/// A request for a flow to be run.
+/// A request to run a flow.
 struct Asked {
     flow: String,
     definition: Option<Value>,
     /// The body of the request that starts it.
     start: Object,
-    /// It is only begun; the rest is done later.
+    /// Whether to only begin it; the rest is done later.
     later: bool,
     history: bool,
 }
@@ -183,7 +184,7 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a Text> {
     value.as_object()?.get(key)?.as_text()
 }
 
-/// Puts the flows that came with the package, or are in a bucket.
+/// Stores the flows of the package, or of a bucket.
 pub(crate) async fn put_flows(running: &Running, package: &Path) -> Result<(), Failure> {
     let flows = &running.settings.flows;
     let found = match flows.starts_with("s3://") {
@@ -198,7 +199,7 @@ pub(crate) async fn put_flows(running: &Running, package: &Path) -> Result<(), F
 }
 
 impl Running {
-    /// Makes sure that the latest versions of all flows are known.
+    /// Loads the latest versions of all flows.
     pub(crate) fn know_all(&self) -> Result<(), Failure> {
         match self.onward {
             Some(_) => Ok(self.node.refresh_flows()?),
@@ -206,7 +207,7 @@ impl Running {
         }
     }
 
-    /// Makes sure that the latest version of a flow is known.
+    /// Loads the latest version of a flow.
     pub(crate) fn know(&self, flow: &str) -> Result<(), Failure> {
         match self.onward {
             Some(_) => Ok(self.node.refresh_flow(flow)?),

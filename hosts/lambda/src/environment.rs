@@ -1,4 +1,4 @@
-//! What one environment keeps from invocation to invocation.
+//! What one environment keeps between invocations.
 
 use crate::Failure;
 use crate::api::Api;
@@ -13,36 +13,37 @@ use starbridge_runtime::{Express, SuspendedExecution};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an invocation has where its deadline is none: a stand-in for Lambda that does not keep time.
+/// How long an invocation lasts if it has no deadline, in milliseconds: with a stand-in for Lambda that keeps no
+/// time.
 const UNTOLD_MS: u64 = 60_000;
-/// What a lease outlives its invocation by, in milliseconds: clocks differ.
+/// By how many milliseconds a lease outlives its invocation, because clocks differ.
 const SKEW_MS: u64 = 2_000;
-/// Longest a timer is waited for where nothing is kept: longer than any invocation.
+/// The longest wait for a timer if there is no store: longer than any invocation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
-/// What there is from the first event on, until something fails.
+/// What exists from the first event on, until something fails.
 #[derive(Clone)]
 pub(crate) struct Running {
     pub(crate) node: Arc<Node>,
     pub(crate) api: Api,
     pub(crate) settings: Arc<LambdaConfig>,
     pub(crate) retention_days: u64,
-    /// Where what goes on later is put; there is one where there is a table.
+    /// The queue for what goes on later. It exists if there is a table.
     pub(crate) onward: Option<Continuations>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) leases: Option<Arc<dyn ExecutionLeases>>,
     pub(crate) express: Option<Arc<Express>>,
 }
 
-/// An invocation.
+/// One invocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Invocation {
-    /// When everything is to be handed on.
+    /// When everything must be handed over.
     pub(crate) until: Timestamp,
 }
 
 impl Running {
-    /// Says of executions that begin in this invocation whether they are express; nothing: as their flows are.
+    /// Sets whether executions that begin in this invocation are express; `None`: their flows decide.
     pub(crate) fn choose_express(&self, choice: Option<bool>) {
         if let Some(express) = &self.express {
             express.choose(choice);
@@ -60,13 +61,13 @@ impl Running {
             leases.hold_until(deadline.plus_millis(SKEW_MS));
         }
         let left = deadline.millis_since(now);
-        // Of a short time at most half is kept back.
+        // Of a short time, at most half is reserved.
         let until = now.plus_millis(left - self.settings.margin_ms.min(left / 2));
         Invocation { until }
     }
 
-    /// Waits until nothing is left to do for now, or time is over; what goes on later is put where it comes back from. Answers
-    /// what was given back.
+    /// Waits until nothing more can be done now, or the time is over, and puts what goes on later into the queue.
+    /// Returns what was given back.
     pub(crate) async fn rest(&self, until: Timestamp) -> Result<Vec<SuspendedExecution>, Failure> {
         let linger = match self.onward {
             Some(_) => Duration::from_millis(self.settings.linger_ms),
@@ -81,12 +82,12 @@ impl Running {
         Ok(resting)
     }
 
-    /// Who gives executions to us, where others have some of them.
+    /// The leases, if other processes have some of the executions.
     pub(crate) fn leases(&self) -> Option<&Arc<dyn ExecutionLeases>> {
         self.leases.as_ref()
     }
 
-    /// Where nothing is kept, nothing of an invocation is looked at after it.
+    /// Without a store, drops what is left of an invocation after it.
     pub(crate) async fn forget_all(&self) {
         while matches!(self.node.clear_before(Timestamp(i64::MAX)).await, Ok(1..)) {}
     }

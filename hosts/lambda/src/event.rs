@@ -1,22 +1,22 @@
-//! What an event is: a direct invocation, messages of a queue, a request over HTTP, or the time for a look around.
+//! The kinds of events: a direct invocation, messages of a queue, a request over HTTP, or a scheduled sweep.
 
 use crate::Failure;
 use starbridge_flow::value::Value;
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Somebody wants a flow run.
+    /// A request to run a flow.
     Direct,
     /// Messages of SQS.
     Batch,
-    /// A function URL, or API Gateway with payloads of version 2.0.
+    /// A request to a function URL, or to API Gateway with payloads of version 2.0.
     Web,
     /// A schedule of EventBridge.
     Sweep,
 }
 
-/// Tells events apart by the members only they have.
+/// Tells events apart by members that only they have.
 pub(crate) fn kind(event: &Value) -> Result<Kind, Failure> {
     let member = |key: &str| event.get(key);
     let text = |key: &str| member(key).and_then(Value::as_str);

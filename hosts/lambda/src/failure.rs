@@ -5,17 +5,17 @@ use starbridge_flow::value::Value;
 use starbridge_node::node::{NodeError, NotTaken};
 use starbridge_ports::StoreError;
 
-/// Why an event can't be answered: a stable name, and words for people.
+/// Why an event can't be answered: a stable name, and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The name.
+    /// The name of the failure.
     pub kind: String,
-    /// The words.
+    /// The text for people.
     pub words: String,
 }
 
 impl Failure {
-    /// A failure of that name, with these words.
+    /// A failure with this name and text.
     pub fn new(kind: impl Into<String>, words: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
@@ -23,7 +23,7 @@ impl Failure {
         }
     }
 
-    /// What the API says of a request it refuses.
+    /// The failure for a problem that the API answers.
     pub(crate) fn of_problem(problem: &Value) -> Self {
         let text = |key: &str| problem.get(key).and_then(Value::as_str).unwrap_or_default();
         let mut words = text("detail").to_owned();

@@ -1,14 +1,14 @@
-//! What is counted from invocation to invocation.
+//! Metrics from invocation to invocation.
 
 use starbridge_node::node::Counters;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was counted up to the last invocation.
+/// The counts at the end of the last invocation.
 #[derive(Debug, Default)]
 pub(crate) struct Figures([AtomicU64; 6]);
 
 impl Figures {
-    /// What was counted since this was asked last.
+    /// What was counted since the last call.
     pub(crate) fn since_last(&self, counters: &Counters) -> Vec<(&'static str, u64)> {
         let ended: u64 = counters.ended().iter().map(|(_, count)| count).sum();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

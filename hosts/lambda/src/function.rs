@@ -1,4 +1,4 @@
-//! The function: an event in, its answer out.
+//! The function: it takes an event and returns its answer.
 
 use crate::api::ANSWER;
 use crate::environment::Running;
@@ -9,7 +9,7 @@ use starbridge_flow::value::Value;
 use starbridge_node::config::Config;
 use tokio::sync::Mutex;
 
-/// The function.
+/// The function. Call [`Function::new`] once and [`Function::take`] for each event.
 pub struct Function {
     config: Result<Config, Failure>,
     running: Mutex<Option<Running>>,
@@ -24,11 +24,16 @@ impl Function {
         }
     }
 
-    /// Takes an event, and gives its answer.
+    /// Takes an event and returns its answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if the configuration is wrong, the event can't be understood, the API refuses it, or the store
+    /// fails.
     pub async fn take(&self, event: Value, context: &Context) -> Result<Value, Failure> {
         let config = self.config.as_ref().map_err(Failure::clone)?;
         let kind = event::kind(&event)?;
-        // One event at a time is all that Lambda gives an environment.
+        // Lambda gives an environment one event at a time.
         let mut running = self.running.lock().await;
         let mine = match running.as_ref() {
             Some(running) => running.clone(),
@@ -42,7 +47,7 @@ impl Function {
             Kind::Sweep => sweep::take(&mine, invocation).await,
         };
         if answer.is_err() && !mine.has_failed() {
-            // What it had begun is given back: the next event finds nothing under way.
+            // What it had begun is given back, so that the next event finds nothing in progress.
             let given_back = mine.rest(mine.node.now()).await;
             if let Err(failure) = given_back {
                 tracing::error!(kind = failure.kind, "{}", failure.words);
@@ -54,14 +59,14 @@ impl Function {
         }
         let answer = answer.and_then(small_enough);
         if mine.has_failed() {
-            // What was not durable is gone; the next event begins anew from what is.
+            // What was not durable is gone. The next event starts again from what is.
             *running = None;
         }
         answer
     }
 }
 
-/// An answer that Lambda carries.
+/// An answer, if Lambda can carry it.
 fn small_enough(answer: Value) -> Result<Value, Failure> {
     let bytes = answer.to_json().len();
     match bytes > ANSWER {

@@ -1,4 +1,4 @@
-//! What is left for later invocations: that an execution is to be gone on with, now or at a time.
+//! Continuations: messages to later invocations that an execution has to go on, now or at a time.
 
 use crate::Failure;
 use starbridge_flow::time::Timestamp;
@@ -8,20 +8,20 @@ use starbridge_runtime::SuspendedExecution;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The queue the function itself reads.
+/// The queue that the function itself reads.
 #[derive(Clone)]
 pub(crate) struct Continuations {
     queue: Arc<dyn ContinuationQueue>,
-    /// Whether letters nobody can deal with have a queue of their own.
+    /// Whether messages that can't be handled have a dead-letter queue here.
     pub(crate) buries: bool,
 }
 
-/// That an execution is to be gone on with.
+/// A message that an execution has to go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Continuation {
-    /// The execution.
+    /// The id of the execution.
     pub(crate) execution: Text,
-    /// Not before.
+    /// The earliest time.
     pub(crate) at: Timestamp,
 }
 
@@ -34,7 +34,7 @@ impl Continuations {
         })
     }
 
-    /// Leaves word that an execution is to be gone on with, if it is.
+    /// Sends the continuations of an execution, if it has to go on.
     pub(crate) async fn go_on(&self, rest: &SuspendedExecution, now: Timestamp) -> Result<(), Failure> {
         for at in rest.again.iter().copied() {
             let execution = rest.execution.clone();
@@ -43,19 +43,19 @@ impl Continuations {
         Ok(())
     }
 
-    /// Puts a continuation into the queue. One that is far off comes sooner, and is put there again.
+    /// Sends a continuation. One that is far off arrives sooner and is sent again.
     pub(crate) async fn put(&self, continuation: &Continuation, now: Timestamp) -> Result<(), Failure> {
         let delay = Duration::from_millis(continuation.at.millis_since(now));
         self.put_text(continuation.to_text(), delay).await
     }
 
-    /// Puts a message there that is to come again.
+    /// Sends a message that has to arrive again.
     pub(crate) async fn put_text(&self, body: String, delay: Duration) -> Result<(), Failure> {
         let put = self.queue.put(body, delay).await;
         put.map_err(|error| Failure::new("QueueFailed", error.to_string()))
     }
 
-    /// Puts a message that nobody can deal with where people look for those.
+    /// Sends a message that can't be handled to the dead-letter queue, with the reason.
     pub(crate) async fn dead_letter(&self, body: String, reason: String) -> Result<(), Failure> {
         let buried = self.queue.dead_letter(body, reason).await;
         buried.map_err(|error| Failure::new("QueueFailed", error.to_string()))
@@ -73,7 +73,7 @@ impl Continuation {
         Value::from(outer).to_json()
     }
 
-    /// Reads one; nothing, where the message is of another kind.
+    /// Reads a continuation; `None` if the message is of another kind.
     pub(crate) fn read(message: &Object) -> Option<Self> {
         let inner = message.get("continue")?.as_object()?;
         let at = inner.get("at").and_then(Value::as_str).and_then(Timestamp::parse);

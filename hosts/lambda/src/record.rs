@@ -1,14 +1,14 @@
-//! Figures of an invocation, in the form CloudWatch reads out of logs, where that is asked for.
+//! The metrics of an invocation, in the form that CloudWatch reads from logs, if they are configured.
 
 use crate::environment::Running;
 use crate::event::Kind;
 use starbridge_flow::value::{Array, Object, Value};
 use std::io::Write;
 
-/// The namespace the figures are under.
+/// The namespace of the metrics.
 const NAMESPACE: &str = "Starbridge";
 
-/// Writes the figures of an invocation: a line of JSON.
+/// Writes the metrics of an invocation as a line of JSON.
 pub(crate) fn write(running: &Running, kind: Kind, well: bool) {
     if !running.settings.metrics {
         return;
@@ -17,7 +17,7 @@ pub(crate) fn write(running: &Running, kind: Kind, well: bool) {
     figures.push(("Invocations", 1));
     figures.push(("InvocationErrors", u64::from(!well)));
     let line = line(kind, &figures, running.node.now().0);
-    // Where nobody listens nothing is lost but the figures.
+    // If nobody reads the output, only the metrics are lost.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

@@ -1,4 +1,4 @@
-//! What the function is set to: `starbridge.toml` in its package, overridden by its environment.
+//! The settings of the function: `starbridge.toml` in its package, overridden by its environment.
 
 #![allow(clippy::disallowed_methods, reason = "this is where environment and package come in")]
 
@@ -9,15 +9,19 @@ use std::path::{Path, PathBuf};
 
 /// Where Lambda puts the package.
 const PACKAGE: &str = "/var/task";
-/// The configuration in the package.
+/// The configuration file in the package.
 const FILE: &str = "starbridge.toml";
 
-/// Where the package is.
+/// The folder of the package.
 pub fn package() -> PathBuf {
     std::env::var_os("LAMBDA_TASK_ROOT").map_or_else(|| Path::new(PACKAGE).to_owned(), PathBuf::from)
 }
 
-/// Reads the configuration. What is wrong with it is said at each event, where somebody sees it.
+/// Reads the configuration.
+///
+/// # Errors
+///
+/// [`Failure`] if it is wrong. Each event is answered with it, so that somebody sees it.
 pub fn read() -> Result<Config, Failure> {
     let file = package().join(FILE);
     let text = match std::fs::read_to_string(&file) {
@@ -28,10 +32,10 @@ pub fn read() -> Result<Config, Failure> {
     Config::read(&text, std::env::vars()).map_err(|error| Failure::new("BadConfiguration", error.trim_end()))
 }
 
-/// Kinds of files that hold definitions.
+/// The endings of files with definitions.
 const KINDS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// The definitions in a folder of the package, by the names of their files; none where there is no such folder.
+/// The definitions in a folder of the package, each with the name of its file; none if there is no such folder.
 pub(crate) fn flows_in(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
     let unreadable = |path: &Path, error: &std::io::Error| {
         Failure::new("BadFlow", format!("can't read `{}`: {error}", path.display()))
@@ -46,7 +50,7 @@ pub(crate) fn flows_in(folder: &Path) -> Result<Vec<(String, String)>, Failure> 
         let path = entry.map_err(|error| unreadable(folder, &error))?.path();
         let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        // Tests of flows lie beside them.
+        // Tests of flows are in the same folder.
         if !KINDS.contains(&kind) || name.ends_with(".test") {
             continue;
         }
@@ -57,7 +61,7 @@ pub(crate) fn flows_in(folder: &Path) -> Result<Vec<(String, String)>, Failure> 
     Ok(flows)
 }
 
-/// What is wrong with a definition, in words.
+/// What is wrong with a definition, for people.
 pub(crate) fn why_not_put(error: &PutError) -> String {
     match error {
         PutError::Name => "this is no name of a flow".to_owned(),

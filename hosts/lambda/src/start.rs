@@ -1,4 +1,4 @@
-//! The start of an environment, with its first event.
+//! Starts an environment, with its first event.
 
 use crate::api::Api;
 use crate::environment::Running;
@@ -11,7 +11,7 @@ use starbridge_node::tables::{Table, open_table};
 use std::sync::Arc;
 
 impl Running {
-    /// Opens what the configuration names, and puts the flows of the package.
+    /// Opens what the configuration names, and stores the flows of the package.
     pub(crate) async fn start(config: &Config) -> Result<Self, Failure> {
         let bad = |error: String| Failure::new("BadConfiguration", error);
         let settings = &config.lambda;
@@ -35,7 +35,7 @@ impl Running {
             let words = "`notifications` need a server: between invocations nobody is there to tell them";
             return Err(bad(words.to_owned()));
         }
-        // One thread has all executions of an invocation: there are few.
+        // An invocation has few executions, so one thread is enough.
         node.owners = 1;
         node.worker_queues = false;
         let onward = match settings.queue.as_str() {

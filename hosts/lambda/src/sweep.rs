@@ -1,5 +1,5 @@
-//! The look around that a schedule of EventBridge asks for: executions whose continuation was lost, schedules of flows that are
-//! due, and what has been kept long enough.
+//! The sweep that a schedule of EventBridge starts: executions whose continuation was lost, schedules of flows that
+//! are due, and retention.
 
 use crate::Failure;
 use crate::environment::{Invocation, Running};
@@ -7,9 +7,9 @@ use crate::onward::Continuation;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
 
-/// Executions found at a time.
+/// How many executions are found at a time.
 const FOUND: usize = 1_000;
-/// What was to be gone on with so many milliseconds ago and was not has lost its word in the queue.
+/// An execution that is this many milliseconds overdue has lost its continuation.
 const GRACE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -18,7 +18,7 @@ fn days_before(now: Timestamp, days: u64) -> Timestamp {
     Timestamp(now.0.saturating_sub(days.saturating_mul(DAY)))
 }
 
-/// Looks around. Answers what was found.
+/// Makes a sweep. Returns what it found.
 pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Value, Failure> {
     let now = running.node.now();
     let mut stranded = 0;
@@ -29,10 +29,10 @@ pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Va
             onward.put(&Continuation { execution, at: now }, now).await?;
             stranded += 1;
         }
-        // What schedules start is begun here and done later, like everything that begins without somebody who waits.
+        // What schedules start begins here and goes on later, like everything that nobody waits for.
         running.node.stand_still()?;
     }
-    // That a trigger was dealt with is kept at once; so is what it starts.
+    // The handling of a trigger is stored at once, so what it starts must be too.
     running.choose_express(Some(false));
     running.node.fire_schedules().await?;
     running.rest(invocation.until).await?;

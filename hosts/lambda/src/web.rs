@@ -1,4 +1,5 @@
-//! Requests over HTTP: a function URL, or API Gateway with payloads of version 2.0. They are those of the API everywhere.
+//! Requests over HTTP to a function URL, or to API Gateway with payloads of version 2.0. They are the same as
+//! everywhere in the API.
 
 use crate::Failure;
 use crate::api::{Answered, Asked};
@@ -9,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use starbridge_flow::value::{Object, Value};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Answers a request. What it sets going is done later, unless the request waits for its end.
+/// Answers a request. What it starts goes on later, unless the request waits for its end.
 pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocation) -> Result<Value, Failure> {
     let mut asked = match read(event) {
         Ok(asked) => asked,
@@ -19,7 +20,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         let words = "there are no worker queues here: they need a server; send to SQS (`sqs:QUEUE`) instead";
         return Ok(problem(StatusCode::NOT_IMPLEMENTED, "NotHere", words));
     }
-    // Whom Lambda itself has let in by name needs no token; without tokens nobody else is let in.
+    // A sender that Lambda has authenticated needs no token. Without tokens, no other sender is allowed.
     let known = event
         .get("requestContext")
         .and_then(|context| context.get("authorizer")?.get("iam"));
@@ -39,7 +40,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     }
     let answered = running.api.answer(asked, known).await?;
     let until = match running.onward {
-        // Where nothing is kept, what was begun is done now.
+        // Without a store, what was begun is done now.
         None => invocation.until,
         Some(_) => running.node.now(),
     };
@@ -47,7 +48,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
     Ok(answer(&answered))
 }
 
-/// Cuts the wait that a request asks for to the seconds that are left. Answers whether it waits at all.
+/// Limits the wait of a request to the seconds that are left. Returns whether it waits at all.
 fn wait_in_time(uri: &mut Uri, left: u64) -> bool {
     let query = uri.query().unwrap_or_default();
     let asked = query.split('&').find_map(|pair| pair.strip_prefix("wait="));
@@ -60,7 +61,7 @@ fn wait_in_time(uri: &mut Uri, left: u64) -> bool {
             false => pair.to_owned(),
         });
         let whole = format!("{}?{}", uri.path(), pairs.collect::<Vec<_>>().join("&"));
-        // It was read out of a URI, and is one.
+        // It was taken from a URI, so it is a valid one.
         if let Ok(cut) = whole.parse() {
             *uri = cut;
         }
@@ -68,12 +69,12 @@ fn wait_in_time(uri: &mut Uri, left: u64) -> bool {
     true
 }
 
-/// Whether a request reports what became of a call: its token says that it may.
+/// Whether a request reports about a call: its token allows it.
 fn is_report(path: &str) -> bool {
     path == "/v1/callbacks" || path.starts_with("/v1/callbacks/")
 }
 
-/// Flows may have been put elsewhere since.
+/// Loads flows that may have been stored elsewhere since.
 fn know_what_is_asked_for(running: &Running, asked: &Asked) -> Result<(), Failure> {
     let path = asked.uri.path();
     match path.strip_prefix("/v1/flows/").and_then(|rest| rest.split('/').next()) {
@@ -106,7 +107,7 @@ fn read(event: &Value) -> Result<Asked, String> {
             headers.insert(name, value);
         }
     }
-    // A stream can't be answered with.
+    // Lambda can't answer with a stream.
     headers.remove(header::ACCEPT);
     let body = match event.get("isBase64Encoded") {
         Some(Value::Bool(true)) => BASE64_STANDARD

@@ -1,4 +1,4 @@
-//! AWS: its queues and functions, where this program is built with the feature `aws`.
+//! The queues and functions of AWS, if this program is built with the feature `aws`.
 
 use crate::optional_connectors::OptionalConnectors;
 use starbridge_ports::{ContinuationQueue, ReplySource};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[cfg(not(feature = "aws"))]
 const WITHOUT: &str = "this program was built without the feature `aws`";
 
-/// The way to AWS of this process: one thread, one set of connections and credentials.
+/// The client for AWS of this process: one thread, one set of connections and credentials.
 #[cfg(feature = "aws")]
 pub(crate) fn way() -> starbridge_aws::Aws {
     static WAY: std::sync::OnceLock<starbridge_aws::Aws> = std::sync::OnceLock::new();
@@ -15,8 +15,8 @@ pub(crate) fn way() -> starbridge_aws::Aws {
         .clone()
 }
 
-/// Adds what sends to queues of SQS and calls functions of Lambda, or why nothing does. All runtimes share connections,
-/// credentials and batches. Nothing is read and nothing started before the first call.
+/// Adds the connectors for queues of SQS and functions of Lambda. All runtimes share connections, credentials and
+/// batches. Nothing is read or started before the first call.
 #[cfg(feature = "aws")]
 pub fn add_to(further: &mut OptionalConnectors) {
     use starbridge_ports::Connector;
@@ -27,15 +27,19 @@ pub fn add_to(further: &mut OptionalConnectors) {
     further.add("lambda", move || lambda.clone());
 }
 
-/// Says why nothing does.
+/// Records that this program is built without AWS, for errors of calls.
 #[cfg(not(feature = "aws"))]
 pub fn add_to(further: &mut OptionalConnectors) {
     further.lack("sqs", WITHOUT);
     further.lack("lambda", WITHOUT);
 }
 
-/// The replies that come through a queue of SQS, given by name, URL or ARN; those nobody can deal with go to the queue for
-/// dead letters, or where the queue's own redrive policy says. The error says what is wrong with a name.
+/// The replies in a queue of SQS, given by name, URL or ARN. Messages that can't be handled go to the dead-letter
+/// queue, or where the queue's own redrive policy says.
+///
+/// # Errors
+///
+/// What is wrong with a name.
 #[cfg(feature = "aws")]
 pub fn replies(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ReplySource>, String> {
     let of = starbridge_connector_sqs::ReplyQueue {
@@ -45,14 +49,22 @@ pub fn replies(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ReplyS
     Ok(Arc::new(starbridge_connector_sqs::SqsReplies::new(way(), &of)?))
 }
 
-/// There are none.
+/// Fails: this program is built without AWS.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(feature = "aws"))]
 pub fn replies(_: &str, _: Option<&str>) -> Result<Arc<dyn ReplySource>, String> {
     Err(WITHOUT.to_owned())
 }
 
-/// The queue through which processes that come and go leave each other word, and the one for messages nobody can deal with;
-/// each by name, URL or ARN. The error says what is wrong with a name.
+/// The queue of SQS in which processes that come and go leave each other messages, and the one for messages that
+/// can't be handled; each by name, URL or ARN.
+///
+/// # Errors
+///
+/// What is wrong with a name.
 #[cfg(feature = "aws")]
 pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
     Ok(Arc::new(starbridge_connector_sqs::SqsOnward::new(
@@ -62,13 +74,21 @@ pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn Continu
     )?))
 }
 
-/// There is none.
+/// Fails: this program is built without AWS.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(feature = "aws"))]
 pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
     Err(WITHOUT.to_owned())
 }
 
-/// The definitions in a place `s3://BUCKET/PREFIX`, by the names of their flows. The error says why they can't be read.
+/// The definitions at `s3://BUCKET/PREFIX`, each with the name of its flow.
+///
+/// # Errors
+///
+/// Why they can't be read.
 #[cfg(feature = "s3")]
 pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
     let place =
@@ -77,7 +97,11 @@ pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
     Ok(found.into_iter().map(|it| (it.name, it.text)).collect())
 }
 
-/// There are none.
+/// Fails: this program is built without S3.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(feature = "s3"))]
 pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
     Err(format!(

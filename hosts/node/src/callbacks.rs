@@ -1,4 +1,4 @@
-//! Reports by token over HTTP (section "tasks"): for a listener of one process and for a server alike.
+//! Reports by token over HTTP (section "tasks"), for the listener of one process and for a server.
 
 use crate::large;
 use crate::node::NotTaken;
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// What became of a report, once that is durable; or that none is taken.
+/// The result of handing in a report: a receiver for what became of it, once that is durable.
 pub type HandedIn = Result<oneshot::Receiver<Reply>, NotTaken>;
 
 /// Takes reports.
@@ -27,22 +27,26 @@ pub trait Reports: Clone + Send + Sync + 'static {
     /// Hands in a report, in the order of calls.
     fn hand_in(&self, token: String, report: Report) -> impl Future<Output = HandedIn> + Send;
 
-    /// Looks at a token before its report is handed in, where wrong ones are counted for whoever sends them.
+    /// Checks a token before its report is handed in. A server counts wrong tokens for each sender here.
+    ///
+    /// # Errors
+    ///
+    /// The problem to answer with, if the sender has sent too many wrong tokens.
     fn check(&self, _token: &str, _from: Option<Client>) -> Result<(), Problem> {
         Ok(())
     }
 }
 
-/// Whom a request comes from: an extension of requests where that is told apart.
+/// The sender of a request. It is an extension of requests whose senders are told apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Client(pub IpAddr);
 
-/// Hands reports in to one engine.
+/// Hands in reports to one engine.
 #[derive(Clone, Debug)]
 pub struct EngineReports {
-    /// Where the engine takes them.
+    /// The engine's commands.
     pub commands: mpsc::Sender<Command>,
-    /// What its tokens are signed with.
+    /// The keys of the engine's task tokens.
     pub tokens: TokenKeys,
 }
 
@@ -50,7 +54,7 @@ impl Reports for EngineReports {
     async fn hand_in(&self, token: String, report: Report) -> HandedIn {
         let (reply, answer) = oneshot::channel();
         let Ok((execution, call)) = self.tokens.verify(&token) else {
-            // The receiver is still here.
+            // The receiver still exists.
             let _ = reply.send(Reply::InvalidToken);
             return Ok(answer);
         };
@@ -69,30 +73,34 @@ async fn reply(handed_in: HandedIn) -> Result<Reply, NotTaken> {
     handed_in?.await.map_err(|_| NotTaken::Stopping)
 }
 
-/// Most reports in one batch.
+/// The largest number of reports in one batch.
 const BATCH: usize = 1_000;
 
 /// A listener for reports.
 pub struct Listener {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     end: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
 
-/// How long answers under way may take when a listener is closed.
+/// How long answers in progress may take when a listener is closed.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 impl Listener {
-    /// Takes no more; who reported last still gets an answer.
+    /// Accepts no more connections. Senders of reports in progress still get their answers.
     pub async fn close(self) {
-        // A listener that broke has ended already.
+        // A listener that failed has ended already.
         let _ = self.end.send(());
         let _ = tokio::time::timeout(LAST_ANSWERS, self.serving).await;
     }
 }
 
-/// Listens for reports and hands them to an engine.
+/// Listens for reports and hands them in to an engine.
+///
+/// # Errors
+///
+/// An I/O error if the address can't be bound.
 pub async fn listen(address: SocketAddr, reports: EngineReports, body_limit: usize) -> std::io::Result<Listener> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
@@ -102,13 +110,13 @@ pub async fn listen(address: SocketAddr, reports: EngineReports, body_limit: usi
         let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
             let _ = ended.await;
         });
-        // A listener that breaks is seen by who reports.
+        // If the listener fails, senders notice it.
         let _ = serving.await;
     });
     Ok(Listener { address, end, serving })
 }
 
-/// The routes under `/v1`.
+/// The routes of reports, under `/v1`.
 pub fn routes<R: Reports>(reports: R, body_limit: usize) -> Router {
     Router::new()
         .route("/callbacks/{token}/{verb}", post(report::<R>))
@@ -117,7 +125,7 @@ pub fn routes<R: Reports>(reports: R, body_limit: usize) -> Router {
         .with_state(reports)
 }
 
-/// What a reply is to who reported; a problem where the report does not count.
+/// The answer to a report: a problem if the report does not count.
 fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
     match reply? {
         Reply::Taken => Ok(StatusCode::NO_CONTENT),
@@ -138,7 +146,7 @@ fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
     }
 }
 
-/// A token that nobody here has given out for anything there still is.
+/// The problem of a token that this node has not signed, or whose task is gone.
 pub fn invalid_token() -> Problem {
     Problem::missing("InvalidToken", "the token is not one of ours, or its execution is gone")
 }
@@ -158,7 +166,7 @@ async fn report<R: Reports>(
     answer(reply(reports.hand_in(token, report).await).await)
 }
 
-/// `{"reports": [{token, output | error, cause? | heartbeat: true}]}`, answered in order.
+/// Takes `{"reports": [{token, output | error, cause? | heartbeat: true}]}`. The answers are in the same order.
 async fn batch<R: Reports>(
     State(reports): State<R>,
     from: Option<Extension<Client>>,

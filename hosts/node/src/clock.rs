@@ -1,8 +1,8 @@
-//! What time it is. Durations go by a clock nobody sets.
+//! The time. Durations are measured on a clock that nobody sets.
 //!
-//! Begun at the wall clock's time, it goes on by the time since the machine was started (which counts while it is suspended),
-//! whatever becomes of the wall clock. It makes good what it differs by so slowly that no duration shows it. So it never goes
-//! back, and a timer ends neither early nor late because somebody set the clock.
+//! The clock begins at the wall clock's time, and then follows the time since the machine was started (which counts
+//! while it is suspended), even if the wall clock is set. It corrects the difference to the wall clock so slowly that
+//! no duration shows it. So it never goes back, and setting the wall clock makes no timer end early or late.
 
 #![allow(clippy::disallowed_methods, reason = "this is where the clock comes in")]
 
@@ -11,7 +11,7 @@ use starbridge_ports::Clock;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The clock of the system. All of a process are the same.
+/// The clock of the system. All values in a process are the same clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -40,7 +40,8 @@ impl Clock for SystemClock {
 }
 
 impl SystemClock {
-    /// Goes by the wall clock from now on, if that is ahead: for a process that was frozen, and does not know for how long.
+    /// Jumps to the wall clock's time, if that is ahead: for a process that was frozen and does not know for how
+    /// long.
     pub fn catch_up(self) {
         let (steady, wall) = (since_boot(), since_1970());
         kept()
@@ -49,7 +50,7 @@ impl SystemClock {
     }
 }
 
-/// What time it is for people, as the machine is set just now: for what is to happen at a time of day. It may go back.
+/// The wall clock's time, for what happens at a time of day. It may go back.
 pub fn wall_time() -> Timestamp {
     timestamp(since_1970())
 }
@@ -64,7 +65,7 @@ fn timestamp(since_1970: Duration) -> Timestamp {
     Timestamp(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A clock before 1970 stands still there.
+/// The time since 1970. A clock set to an earlier time counts as 1970.
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -83,17 +84,17 @@ fn since_boot() -> Duration {
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
-/// What it makes good of a difference: a second in 200.
+/// The speed of correction: one second in 200.
 const SLOWLY: u32 = 200;
-/// A difference that is said.
+/// A difference from this on is logged.
 const SAID: Duration = Duration::from_secs(10);
 
-/// A clock that goes by another one that is never set.
+/// A clock that follows another one that is never set.
 #[derive(Debug)]
 struct Steady {
-    /// The other clock's time when it was last looked at.
+    /// The other clock's time at the last look.
     steady: Duration,
-    /// What was shown then.
+    /// The time that was shown then.
     shown: Duration,
     said: bool,
 }
@@ -107,9 +108,9 @@ impl Steady {
         }
     }
 
-    /// INVARIANT: what is shown never goes back, and goes at most a 200th faster or slower than time does.
+    /// INVARIANT: the shown time never goes back, and goes at most a 200th faster or slower than real time.
     fn at(&mut self, steady: Duration, wall: Duration) -> Duration {
-        // Two that look at once may come here in the other order.
+        // Two threads that look at the same time may arrive here in the other order.
         let passed = steady.saturating_sub(self.steady);
         let usual = self.shown + passed;
         let most = passed / SLOWLY;
@@ -126,12 +127,12 @@ impl Steady {
         self.shown = self.shown.max(wall);
     }
 
-    /// By how much the two differ, once when that has become much.
+    /// The difference between the two clocks, once when it has become large.
     fn notice(&mut self, wall: Duration) -> Option<Duration> {
         let away = self.shown.abs_diff(wall);
         let much = away > SAID;
         let new = much && !self.said;
-        // It is much less before it can be much anew.
+        // It must become much smaller before it can count as large again.
         self.said = much || (self.said && away > SAID / 2);
         new.then_some(away)
     }
@@ -147,7 +148,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A clock begun at an hour, and what it shows `after` so long on a machine that was set to `wall` meanwhile.
+    /// Begins a clock at an hour; shows its time `after` so many seconds on a machine whose wall clock was set to
+    /// `wall` meanwhile.
     fn shown(wall: u64, after: u64) -> Duration {
         let mut clock = Steady::begin(secs(5), secs(HOUR));
         let mut last = secs(HOUR);
@@ -172,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_made_good_in_time() {
-        // A second in 200, and then no more.
+        // One second in 200, and then no more.
         assert_eq!(shown(HOUR + 1, 400), secs(401));
         assert_eq!(shown(HOUR - 1, 400), secs(399));
     }
@@ -182,7 +184,7 @@ mod tests {
         let mut clock = Steady::begin(secs(5), secs(HOUR));
         clock.catch_up(secs(6), secs(2 * HOUR));
         assert_eq!(clock.at(secs(7), secs(2 * HOUR + 1)), secs(2 * HOUR + 1));
-        // Never back.
+        // It never goes back.
         clock.catch_up(secs(8), secs(HOUR));
         assert!(clock.at(secs(8), secs(HOUR)) > secs(2 * HOUR));
     }

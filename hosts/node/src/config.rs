@@ -1,4 +1,4 @@
-//! The configuration of a server: one TOML file, each setting with a default, each to be overridden from the environment
+//! The configuration of a server: one TOML file. Each setting has a default and can be overridden by the environment
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
 mod lambda;
@@ -32,162 +32,162 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How it listens.
+    /// Connections and requests.
     pub server: ServerConfig,
-    /// Where everything is kept.
+    /// The store.
     pub store: StoreConfig,
-    /// How executions are run.
+    /// How executions run.
     pub runtime: RuntimeConfig,
-    /// Bounds of data and definitions (section "limits" of the language reference).
+    /// Limits of data and definitions (section "limits" of the language reference).
     pub limits: Limits,
-    /// How HTTP functions are called.
+    /// Calls of HTTP functions.
     pub http: HttpConfig,
     /// Local programs.
     pub commands: CommandsConfig,
-    /// Which Redis `redis:` streams are of.
+    /// The Redis of `redis:` streams.
     pub redis: RedisConfig,
     /// Secrets.
     pub secrets: SecretsConfig,
-    /// Queues of SQS that reports come through.
+    /// The queue of SQS through which reports arrive.
     pub sqs: SqsConfig,
-    /// How long what has ended is kept.
+    /// How long executions are kept after they ended.
     pub retention: RetentionConfig,
-    /// What is written while it runs.
+    /// The log.
     pub log: LogConfig,
     /// The interpreter as a function of AWS Lambda.
     pub lambda: LambdaConfig,
-    /// Where resources lead: patterns and targets.
+    /// The resource map: patterns and targets.
     pub resources: BTreeMap<String, String>,
-    /// Who may do what.
+    /// The tokens of the API.
     pub tokens: Vec<TokenConfig>,
-    /// Who is told of changes of executions' statuses.
+    /// The targets of notifications about status changes.
     pub notifications: Vec<TargetConfig>,
 }
 
-/// How it listens.
+/// Settings for connections and requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// The address. One that other machines can reach needs tokens.
+    /// The address to listen on. One that other machines can reach needs tokens.
     pub listen: SocketAddr,
-    /// Names the server may be called by beside those of the loopback, where there are no tokens. Pages of these names may
-    /// change things.
+    /// Host names under which the server may be called in addition to those of the loopback interface, if there are
+    /// no tokens. Pages from these names may change things.
     pub hosts: Vec<String>,
-    /// Addresses and networks of proxies that say whom they ask for, in `Forwarded` or `X-Forwarded-For`.
+    /// Addresses and networks of trusted proxies, which name their clients in `Forwarded` or `X-Forwarded-For`.
     pub trusted_proxies: Vec<String>,
-    /// Connections at once; 0: as many as the limit of open files leaves room for, at most 10000.
+    /// The largest number of connections; 0: as many as the limit of open files allows, at most 10000.
     pub connections: usize,
-    /// Seconds that the head of a request may take.
+    /// How many seconds the head of a request may take.
     pub head_seconds: u64,
-    /// Seconds that the body of a request may pause.
+    /// How many seconds the body of a request may pause.
     pub body_seconds: u64,
-    /// Seconds that a connection may be open between two requests.
+    /// How many seconds a connection may stay open between two requests.
     pub idle_seconds: u64,
-    /// Seconds that a client may take nothing of its answer.
+    /// How many seconds a client may read nothing of its answer.
     pub write_seconds: u64,
-    /// Bytes of all bodies under way, and of the values read from them.
+    /// How many bytes all bodies in progress, and the values read from them, may have.
     pub body_bytes_in_flight: usize,
-    /// Bytes of all answers under way that are not small.
+    /// How many bytes all answers in progress may have, small ones excluded.
     pub answer_bytes_in_flight: usize,
-    /// Seconds that calls in flight are given to end when it is stopped.
+    /// How many seconds calls in flight get to end when the server is stopped.
     pub drain_seconds: u64,
-    /// What task tokens are signed with: `secret://NAME`; empty: a key that is kept in the store.
+    /// The key that signs task tokens: `secret://NAME`; empty: a key in the store.
     pub token_key: String,
-    /// Requests that may wait at a time, for tasks (`waitSeconds`) or for the end of an execution (`wait`). A request for
-    /// tasks of several queues counts once for every ten of them.
+    /// How many requests may wait at a time, for tasks (`waitSeconds`) or for the end of an execution (`wait`). A
+    /// request for tasks of several queues counts once for every ten of them.
     pub waiters: usize,
-    /// Requests that may follow histories at a time.
+    /// How many requests may follow histories at a time.
     pub followers: usize,
 }
 
-/// Where everything is kept.
+/// Settings of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// The file.
+    /// The path of the store's file.
     pub path: PathBuf,
 }
 
-/// How executions are run.
+/// How executions run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuntimeConfig {
-    /// Threads that own executions; 0: as many as there are processors.
+    /// How many threads own executions; 0: one for each processor.
     pub owners: usize,
-    /// Executions that only wait, kept in memory by each owner.
+    /// How many executions that only wait each owner keeps in memory.
     pub hot_executions: usize,
-    /// Calls out at once, for each owner.
+    /// How many calls each owner has out at once.
     pub calls: usize,
-    /// Requests that may wait for each owner before more are turned away.
+    /// How many requests may wait for each owner before more are turned away.
     pub inbox: usize,
 }
 
-/// How HTTP functions are called.
+/// Settings for calls of HTTP functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
     /// Whether private, local and link-local addresses may be called.
     pub private_addresses: bool,
-    /// Networks and hosts that may be called all the same.
+    /// Networks and hosts that may be called although they are not public.
     pub allow: Vec<String>,
-    /// Seconds a call may take whose step has no `timeoutSeconds`; 0: for ever.
+    /// How many seconds a call may take whose step has no `timeoutSeconds`; 0: without limit.
     pub timeout_seconds: u64,
 }
 
-/// Local programs.
+/// Settings for local programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandsConfig {
-    /// Flows may run the programs in this folder (`cmd:`), and no others; empty: none.
+    /// The folder whose programs flows may run (`cmd:`); empty: none.
     pub folder: PathBuf,
-    /// Seconds a program may run whose step has no `timeoutSeconds`; 0: for ever.
+    /// How many seconds a program may run whose step has no `timeoutSeconds`; 0: without limit.
     pub timeout_seconds: u64,
-    /// Variables that flows may set for programs; `PREFIX*` stands for all that begin so.
+    /// Variables that flows may set for programs; `PREFIX*` stands for all with this prefix.
     pub variables: Vec<String>,
 }
 
-/// How long what has ended is kept.
+/// How long executions are kept after they ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Days; 0: for ever.
+    /// How many days; 0: for ever.
     pub days: u64,
 }
 
-/// What is written while it runs.
+/// Settings of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
-    /// `error`, `warn`, `info`, `debug` or `trace`, also by part: `info,starbridge_runtime=debug`.
+    /// `error`, `warn`, `info`, `debug` or `trace`, also for parts: `info,starbridge_runtime=debug`.
     pub level: String,
-    /// `text` or `json`.
+    /// The format of its lines.
     pub format: LogFormat,
 }
 
-/// How logs are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON object a line.
     Json,
 }
 
-/// A token and what it allows.
+/// A token of the API and what it allows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenConfig {
-    /// What it is called, for people.
+    /// The name of the token, for people.
     pub name: String,
     /// The SHA-256 of the token, in hexadecimal digits.
     pub sha256: String,
-    /// Of `read`, `start`, `worker`, `operate`, `admin`.
+    /// Some of `read`, `start`, `worker`, `operate`, `admin`.
     pub scopes: Vec<String>,
 }
 
@@ -266,15 +266,19 @@ impl Default for LogConfig {
     }
 }
 
-/// Variables that begin so override settings.
+/// The prefix of variables that override settings.
 const PREFIX: &str = "STARBRIDGE_";
-/// Events a history can have at most, whatever is configured: stores number them so.
+/// The largest number of events a history can have, whatever is configured: it is the limit of the stores' numbers.
 const MOST_EVENTS: u64 = 10_000_000;
-/// Longest time a connection may be given: longer is as good as without end.
+/// The longest time in seconds that can be set for a connection. More is as good as without limit.
 const MOST_SECONDS: u64 = 86_400;
 
 impl ServerConfig {
-    /// The networks of the proxies that are trusted.
+    /// The networks of the trusted proxies.
+    ///
+    /// # Errors
+    ///
+    /// Which setting is not a network.
     pub fn proxies(&self) -> Result<Vec<Network>, String> {
         let read = |text: &String| {
             let network = text.parse();
@@ -285,7 +289,11 @@ impl ServerConfig {
 }
 
 impl Config {
-    /// Reads a configuration, and what the environment overrides of it.
+    /// Reads a configuration, and what the environment overrides.
+    ///
+    /// # Errors
+    ///
+    /// Which setting is wrong, and how.
     pub fn read(text: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self, String> {
         let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
         let usual = toml::Table::try_from(Self::default()).map_err(|error| error.to_string())?;
@@ -297,7 +305,7 @@ impl Config {
                 continue;
             };
             let Some(known) = usual.get(section).and_then(toml::Value::as_table) else {
-                // Secrets and what other programs read are no settings.
+                // Secrets, and what other programs read, are not settings.
                 continue;
             };
             let usual = known.get(setting);
@@ -349,7 +357,7 @@ impl Config {
         Ok(())
     }
 
-    /// All of it as TOML, with what is not set as it is without being set, and without passwords.
+    /// The whole configuration as TOML, with defaults and without passwords.
     pub fn to_toml(&self) -> String {
         let shown = Self {
             redis: self.redis.shown(),
@@ -369,7 +377,11 @@ impl Config {
         Ok(Guard::PublicOnly { allow })
     }
 
-    /// Where resources lead.
+    /// The resource map.
+    ///
+    /// # Errors
+    ///
+    /// Which entry is wrong.
     pub fn resource_map(&self) -> Result<ResourceMap, String> {
         let mut map = ResourceMap::default();
         for (pattern, target) in &self.resources {
@@ -379,7 +391,7 @@ impl Config {
         Ok(map)
     }
 
-    /// The connectors there are because something is configured.
+    /// The connectors that exist only because they are configured.
     fn further(&self) -> Result<OptionalConnectors, String> {
         let mut further = OptionalConnectors::default();
         self.redis.add_to(&mut further, &*self.secrets())?;
@@ -387,19 +399,27 @@ impl Config {
         Ok(further)
     }
 
-    /// The same for a run in this process, which has no configuration but the environment.
+    /// The connectors that the environment alone configures, for a run in this process.
+    ///
+    /// # Errors
+    ///
+    /// Which setting is wrong, and how.
     pub fn further_of(environment: impl Iterator<Item = (String, String)>) -> Result<OptionalConnectors, String> {
         let environment = environment.filter(|(variable, _)| variable.starts_with("STARBRIDGE_REDIS_"));
         Self::read("", environment)?.further()
     }
 
-    /// The queues of others that reports are taken from.
+    /// The reply queues that are configured.
+    ///
+    /// # Errors
+    ///
+    /// Which setting is wrong, or why a queue can't be used.
     pub fn replies(&self) -> Result<Vec<Arc<dyn ReplySource>>, String> {
         let streams = self.redis.replies(&*self.secrets())?;
         Ok(streams.into_iter().chain(self.sqs.replies()?).collect())
     }
 
-    /// Threads that own executions.
+    /// How many threads own executions.
     pub fn owners(&self) -> usize {
         match self.runtime.owners {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -407,7 +427,11 @@ impl Config {
         }
     }
 
-    /// What a node is made of, over a store.
+    /// The settings of a node over this store.
+    ///
+    /// # Errors
+    ///
+    /// Which setting is wrong, or which secret is missing.
     pub fn node(&self, store: Arc<dyn Store>) -> Result<NodeSettings, String> {
         let folder = &self.commands.folder;
         Ok(NodeSettings {
@@ -458,7 +482,7 @@ fn no_setting(variable: &str, section: &str, setting: &str, known: &toml::Table)
     format!("`{variable}` sets nothing, `{section}` has no such setting{hint}")
 }
 
-/// A value from the environment, of the kind its setting has.
+/// Reads a value from the environment. It has the type of the setting's default.
 fn of_kind(usual: &toml::Value, text: &str) -> Option<toml::Value> {
     Some(match usual {
         toml::Value::Integer(_) => toml::Value::Integer(text.parse().ok()?),

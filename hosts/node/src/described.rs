@@ -1,4 +1,4 @@
-//! States and diagnostics as JSON, for people and scripts alike.
+//! States and diagnostics as JSON, for people and scripts.
 
 mod diagnosed;
 
@@ -9,7 +9,7 @@ use starbridge_flow::value::{Array, Object, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{OpenStep, State};
 
-/// Where a state stands: its last event, status, the flow's input and local, and the open steps, outer before inner.
+/// A state as JSON: its last event and status, the flow's input and local, and the open steps, outer before inner.
 pub fn describe_state(flow: &Flow, state: &State) -> Value {
     let steps: Array = state
         .open_steps()
@@ -39,7 +39,7 @@ fn describe_step(flow: &Flow, open: OpenStep) -> Value {
     ])
 }
 
-/// An object of these members.
+/// An object with these members.
 pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     let members = members.into_iter().map(|(key, value)| (key.into(), value));
     members.collect::<Object>().into()

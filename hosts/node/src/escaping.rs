@@ -1,12 +1,12 @@
-//! What others wrote, as it may stand on a terminal or in a line of a log: nothing in it moves the cursor, ends the line or turns
-//! the direction of what is read.
+//! Escaping text from outside for terminals and logs, so that nothing in it moves the cursor, ends the line or
+//! changes the direction of reading.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Whether a character says something to a terminal or to who lays out text, and shows nothing: the controls (C0, DEL, C1), the
-/// marks and overrides of direction, the separators of lines and paragraphs, and tags.
+/// Whether a character controls a terminal or the layout of text and shows nothing: the controls (C0, DEL, C1), marks
+/// and overrides of direction, separators of lines and paragraphs, and tags.
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -16,12 +16,13 @@ pub fn is_control(c: char) -> bool {
         )
 }
 
-/// A text on one line, with `\n`, `\u{1b}` and the like in place of controls.
+/// A text on one line, with `
+/// `, `\u{1b}` and the like in place of controls.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
-/// The same for a text that may have several lines.
+/// A text that may have several lines, with escapes in place of all other controls.
 pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n')
 }
@@ -42,7 +43,7 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(written)
 }
 
-/// Writes lines of JSON: what JSON leaves as it is and a terminal does not becomes `\u…`. Each write is whole lines.
+/// Writes lines of JSON, with `\u…` in place of controls that JSON leaves unchanged. Each write must be whole lines.
 #[derive(Debug)]
 pub struct JsonLines<W>(pub W);
 
@@ -60,7 +61,7 @@ impl<W: Write> Write for JsonLines<W> {
     }
 }
 
-/// A text with colours that may have several lines: whatever else a terminal would obey is written out.
+/// A text that may have several lines and colours, with escapes in place of everything else that controls a terminal.
 pub fn escaped_but_colours(text: &str) -> Cow<'_, str> {
     let is_bad = |c: char| is_control(c) && c != '\n' && c != '\t';
     if !text.contains(is_bad) {
@@ -87,7 +88,8 @@ pub fn escaped_but_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(written)
 }
 
-/// Bytes of the sequence for colours (`ESC [ … m`) at the beginning of a text; 0 where there is none.
+/// The length of the escape sequence for colours (`ESC [ … m`) at the beginning of a text, in bytes; 0 if there is
+/// none.
 fn colour(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\x1b[") else {
         return 0;
@@ -102,7 +104,8 @@ fn colour(text: &str) -> usize {
     }
 }
 
-/// A JSON text with `\u…` in place of controls that JSON leaves as they are. Between its values only line ends are controls.
+/// A JSON text with `\u…` in place of controls that JSON leaves unchanged. Between its values, only line ends are
+/// controls.
 pub fn escaped_json(text: &str) -> Cow<'_, str> {
     let is_bad = |c: char| is_control(c) && c != '\n';
     if !text.contains(is_bad) {

@@ -1,4 +1,4 @@
-//! Exported histories: a first line that says what it is a history of, then one event a line (section "history").
+//! Exported histories: a first line that describes the history, then one event a line (section "history").
 
 use crate::flow_loading;
 use crate::node::NodeError;
@@ -14,14 +14,14 @@ use starbridge_runtime::stored_events;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A history with all that is needed to fold it.
+/// A history with everything that is needed to fold it.
 #[derive(Clone, Debug)]
 pub struct ExportedHistory {
-    /// The execution's id.
+    /// The id of the execution.
     pub execution: Text,
-    /// The flow it is of.
+    /// The flow that it runs.
     pub flow: Arc<Flow>,
-    /// Its events.
+    /// The events of the history, in order.
     pub events: Vec<Event>,
 }
 
@@ -34,12 +34,12 @@ struct Head {
     flows: BTreeMap<String, Value>,
 }
 
-/// Why a text is no exported history.
+/// Why a text is not an exported history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportError {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub message: String,
 }
 
@@ -51,7 +51,7 @@ impl std::fmt::Display for ExportError {
 
 impl std::error::Error for ExportError {}
 
-/// The first line of an exported history.
+/// The first line of an exported history. `flows` are the flows that the definition starts as children.
 pub fn export_head(execution: &str, flow: &Flow, flows: &BTreeMap<String, Arc<Flow>>) -> String {
     let head = Head {
         history: HISTORY_FORMAT,
@@ -65,13 +65,17 @@ pub fn export_head(execution: &str, flow: &Flow, flows: &BTreeMap<String, Arc<Fl
     serde_json::to_string(&head).unwrap_or_default()
 }
 
-/// A further line of it.
+/// The line of one event.
 pub fn export_event(flow: &Flow, event: &Event) -> String {
     serde_json::to_string(&write_event(flow, event)).unwrap_or_default()
 }
 
 impl ExportedHistory {
-    /// The history of an execution of that flow which a store keeps.
+    /// The stored history of an execution that runs this flow.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if the history does not fit the flow, or the error of the store.
     pub fn of_execution(store: &dyn Store, flow: Arc<Flow>, id: &Text) -> Result<Self, StoreError> {
         Ok(Self {
             execution: id.clone(),
@@ -80,7 +84,11 @@ impl ExportedHistory {
         })
     }
 
-    /// The history of an execution that a store keeps, by its id or as FLOW/NAME; nothing, if there is none.
+    /// The stored history of an execution, given by its id or as FLOW/NAME; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError::Store`] if the store fails or the history does not fit its flow.
     pub fn of_stored(store: &dyn Store, execution: &str) -> Result<Option<Self>, NodeError> {
         let id = match execution.split_once('/') {
             Some((flow, name)) => store.named(flow, name)?,
@@ -100,7 +108,11 @@ impl ExportedHistory {
         Ok(Some(Self::of_execution(store, flow, &id)?))
     }
 
-    /// Reads an exported history. A last line that was cut off in the middle is an error like any other.
+    /// Reads an exported history. If the last line is cut off, that is an error too.
+    ///
+    /// # Errors
+    ///
+    /// [`ExportError`] with the line that is wrong.
     pub fn parse(text: &str) -> Result<Self, ExportError> {
         let mut lines = (1usize..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let at = |line: usize, message: String| ExportError { line, message };
@@ -146,7 +158,7 @@ impl ExportedHistory {
     }
 }
 
-/// The flow of a definition that a history carries.
+/// Compiles the definition in a history.
 fn compile(definition: &Value) -> Result<Arc<Flow>, String> {
     let source = Source::new("definition", definition.to_json()).with_format(Format::Json);
     let checked = starbridge_fdl::check(&source, &Limits::default());

@@ -1,4 +1,4 @@
-//! Flows out of a store: kept as text, compiled in memory.
+//! Loading flows from a store, where they are text, and compiling them.
 
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{Format, Source};
@@ -7,14 +7,14 @@ use starbridge_runtime::FlowTable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The flows a store keeps, ready to run.
+/// The flows of a store, compiled.
 pub(crate) fn load(store: &dyn Store, limits: &Limits) -> Result<FlowTable, StoreError> {
     let flows = FlowTable::default();
     set(&flows, store.flows()?, limits)?;
     Ok(flows)
 }
 
-/// What a store keeps of one flow, ready to run; versions that are known already are not read again.
+/// Adds the versions of one flow in a store to the table. Known versions are not read again.
 pub(crate) fn refresh(store: &dyn Store, flows: &FlowTable, limits: &Limits, name: &str) -> Result<(), StoreError> {
     let Some(latest) = store.latest_flow(name)? else {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) fn refresh(store: &dyn Store, flows: &FlowTable, limits: &Limits, nam
     set(flows, versions, limits)
 }
 
-/// The same for all flows.
+/// Adds the versions of all flows in a store to the table.
 pub(crate) fn refresh_all(store: &dyn Store, flows: &FlowTable, limits: &Limits) -> Result<(), StoreError> {
     let mut kept = store.flows()?;
     let mut latest = BTreeMap::new();
@@ -40,7 +40,7 @@ pub(crate) fn refresh_all(store: &dyn Store, flows: &FlowTable, limits: &Limits)
     set(flows, kept, limits)
 }
 
-/// The same table, which reads flows others have put when they are asked for.
+/// This table, which reads flows of the store when it is asked for one it does not have.
 pub(crate) fn shared(flows: FlowTable, store: Arc<dyn Store>, limits: Arc<Limits>) -> FlowTable {
     flows.asking(move |flows, name| {
         if let Err(error) = refresh(store.as_ref(), flows, &limits, name) {
@@ -54,7 +54,7 @@ fn set(flows: &FlowTable, kept: Vec<KeptFlow>, limits: &Limits) -> Result<(), St
     for kept in kept {
         let format = format_of(&kept.definition);
         let source = Source::new(kept.name.as_str(), kept.definition).with_format(format);
-        // A limit lowered since must not strand what runs.
+        // A limit that was lowered since must not stop executions that run.
         let checked = starbridge_fdl::check(&source, &widest(limits, source.text().len()));
         let Some(flow) = checked.flow else {
             return Err(StoreError::Corrupt(format!(
@@ -84,7 +84,7 @@ fn widest(limits: &Limits, bytes: usize) -> Limits {
     }
 }
 
-/// A text that begins with a brace is JSON.
+/// The format of a text: one that begins with a brace is JSON.
 pub(crate) fn format_of(text: &str) -> Format {
     if text.trim_start().starts_with('{') {
         Format::Json

@@ -1,5 +1,5 @@
-//! Work on large values: reading, writing, comparing and dropping them takes long, so it is done on threads that answer nobody,
-//! and for few of them at a time.
+//! Work on large values. Reading, writing, comparing and dropping them takes long, so it happens on separate threads,
+//! a few at a time.
 
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
@@ -7,20 +7,25 @@ use std::thread::available_parallelism;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-/// Bytes of JSON up to which a value is small: it is dealt with at once.
+/// Up to this many bytes of JSON a value is small: work on it is done at once.
 pub const SMALL: usize = 64 * 1024;
 
-/// Half of the processors, and at least one: the other half is left to small requests and to executions.
+/// Half of the processors, and at least one. The others are left to small requests and executions.
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let processors = available_parallelism().map_or(1, NonZero::get);
     Arc::new(Semaphore::new((processors / 2).max(1)))
 });
 
-/// The work panicked, or the runtime is coming to its end.
+/// The work panicked, or the runtime is stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotDone;
 
-/// Does work on so many bytes of JSON: here if they are few, else elsewhere once there is room.
+/// Does work on a value of this many bytes of JSON: at once if it is small, otherwise on another thread, when there
+/// is room.
+///
+/// # Errors
+///
+/// [`NotDone`] if the work panicked or the runtime is stopping.
 pub async fn work<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotDone> {
     if bytes <= SMALL {
         return Ok(work());
@@ -28,19 +33,19 @@ pub async fn work<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Se
     let room = ROOM.clone().acquire_owned().await.map_err(|_| NotDone)?;
     let working = tokio::task::spawn_blocking(move || {
         let done = work();
-        // Until the work is over, even if nobody waits for it any more.
+        // The room is taken until the work is over, even if nobody waits for it.
         drop(room);
         done
     });
     working.await.map_err(|_| NotDone)
 }
 
-/// Drops what so many bytes of JSON became: here if they are few.
+/// Drops a value that was made of this many bytes of JSON: at once if it is small, otherwise on another thread.
 pub fn discard<T: Send + 'static>(bytes: usize, value: T) {
     if bytes <= SMALL {
         return;
     }
-    // Without a runtime nobody is waiting for this thread.
+    // Without a runtime, dropping it on this thread delays nobody.
     if let Ok(runtime) = Handle::try_current() {
         drop(runtime.spawn_blocking(move || drop(value)));
     }

@@ -1,4 +1,36 @@
-//! What hosts are put together from: configuration to store, connectors and runtime. The only crate that knows them all at once.
+//! The parts of hosts: from the configuration to store, connectors and runtime. The only crate that knows them all.
+//!
+//! A server reads a [`config::Config`], opens a store ([`stores`], [`tables`]), and starts a [`node::Node`]. `exec` runs one
+//! flow with a [`local::LocalRun`]. [`notify`] delivers notices, [`callbacks`] takes reports, [`export`], [`replay`] and
+//! [`visits`] are for histories, [`problem`] and [`described`] are the forms of answers.
+//!
+//! ```
+//! use starbridge_node::{config::Config, node::Node, stores};
+//! use starbridge_machine::Status;
+//! use starbridge_runtime::StartRequest;
+//! use std::time::Duration;
+//!
+//! # // An error means that it is installed already.
+//! # let _ = rustls::crypto::ring::default_provider().install_default();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! let settings = Config::default().node(stores::in_memory())?;
+//! let node = Node::start(settings)?;
+//! let definition = r#"{"version": "v1", "type": "flow", "steps": [{"type": "succeed", "name": "done"}]}"#;
+//! node.put_flow("shop", definition.to_owned(), None).unwrap();
+//!
+//! # runtime.block_on(async {
+//! let request = StartRequest { flow: "shop".into(), ..StartRequest::default() };
+//! let started = node.begin(request, true).await.unwrap();
+//! let ended = match started.end {
+//!     Some(end) => end.await.unwrap(),
+//!     None => started.begun, // it ended with its first turn
+//! };
+//! assert_eq!(ended.record.status, Status::Succeeded);
+//! node.drain(Duration::from_secs(1)).await.unwrap();
+//! # });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 pub mod aws;
 pub mod callbacks;

@@ -1,4 +1,5 @@
-//! A flow run in this process: memory or a store, real connectors, real time. What `exec` does.
+//! A flow that runs in this process, as `exec` does it: in memory or over a store, with real connectors, in real
+//! time.
 
 mod durable;
 
@@ -18,49 +19,52 @@ use starbridge_runtime::{
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// How a flow is run in this process.
+/// Settings of a run in this process.
 #[derive(Default)]
 pub struct LocalSettings {
     /// The flow under its name, and the children it may start.
     pub flows: FlowTable,
-    /// Where resources lead.
+    /// The resource map.
     pub resources: ResourceMap,
-    /// The limits in force.
+    /// The limits of data and definitions.
     pub limits: Limits,
-    /// Waits and retry delays are skipped.
+    /// Whether waits and retry delays are skipped.
     pub fast_forward: bool,
-    /// How local programs are run, where they may be called.
+    /// Settings for local programs; `None` if they may not be called.
     pub commands: Option<CommandSettings>,
-    /// Connectors there are only when they are configured.
+    /// Connectors that exist only if they are configured.
     pub further: crate::optional_connectors::OptionalConnectors,
-    /// Where the run is kept; nothing: in memory, as long as it lasts.
+    /// The store of the run; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
-    /// States are kept every so many events; nothing: as usual.
+    /// After how many events a checkpoint is made; `None`: the default.
     pub checkpoint_every: Option<u64>,
 }
 
-/// A flow running in this process.
+/// A flow that runs in this process.
+///
+/// Call it in this order: [`LocalRun::new`], [`LocalRun::begin`], [`LocalRun::run`]. While it runs, send reports and
+/// stops to [`LocalRun::commands`]. Afterwards [`LocalRun::state`] has the result.
 pub struct LocalRun {
-    /// Nothing, once a run was given up in the middle.
+    /// `None` after a run was dropped half way.
     engine: Option<Engine>,
     commands: mpsc::Sender<Command>,
     tokens: TokenKeys,
     kept: Option<durable::Kept>,
 }
 
-/// An execution that is to be run.
+/// An execution to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// It is new.
+    /// A new one.
     New(Text),
-    /// It was begun before, and goes on.
+    /// One that began earlier and goes on.
     TakenUp(Text),
-    /// It ended before.
+    /// One that has ended already.
     Ended(Text),
 }
 
 impl Begun {
-    /// Its id.
+    /// The id of the execution.
     pub fn id(&self) -> &Text {
         match self {
             Self::New(id) | Self::TakenUp(id) | Self::Ended(id) => id,
@@ -68,25 +72,25 @@ impl Begun {
     }
 }
 
-/// Why it can't be run here.
+/// Why a flow can't run here.
 #[derive(Debug)]
 pub enum LocalError {
-    /// The flow asks for what only a server can do.
+    /// The flow needs something that only a server has.
     NeedsServer(&'static str),
-    /// Nothing was started.
+    /// The start was refused.
     Start(StartError),
-    /// That is no name of an execution.
+    /// The text is not a name for an execution.
     Name(String),
-    /// The execution of that name runs another definition: this version.
+    /// The execution with that name runs another definition.
     OtherDefinition {
-        /// The execution's name.
+        /// The name of the execution.
         name: String,
-        /// The version of the flow it runs.
+        /// The version of the flow that it runs.
         version: u64,
     },
-    /// The execution of that name was started with another input.
+    /// The execution with that name was started with another input.
     OtherInput(String),
-    /// The system would not give what is needed.
+    /// The system refused something that is needed.
     System(String),
     /// The store failed.
     Store(StoreError),
@@ -119,7 +123,12 @@ fn given_up() -> LocalError {
 }
 
 impl LocalRun {
-    /// Makes ready to run flows. `observer` sees everything that leaves.
+    /// Prepares a run. `observer` is called with everything that leaves.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::NeedsServer`] if a flow needs a server, [`LocalError::System`] if the system refuses something,
+    /// [`LocalError::Store`] if the store fails.
     pub fn new(
         settings: LocalSettings,
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
@@ -166,7 +175,7 @@ impl LocalRun {
         };
         let limits = Arc::new(settings.limits);
         let mut shard = Shard::new(flows, settings.resources, limits, |request, _| birth(request));
-        // What is gone with the process is never loaded again.
+        // Without a store nothing is loaded again, so no checkpoint is needed.
         let never = kept.is_none().then_some(u64::MAX);
         if let Some(events) = settings.checkpoint_every.or(never) {
             shard.checkpoint_every(events);
@@ -184,22 +193,29 @@ impl LocalRun {
         })
     }
 
-    /// Where reports and stops are handed in.
+    /// The channel for reports and stops.
     pub fn commands(&self) -> mpsc::Sender<Command> {
         self.commands.clone()
     }
 
-    /// The token of a call.
+    /// The task token of a call.
     pub fn token(&self, execution: &str, call: EventId) -> String {
         self.tokens.sign(execution, call)
     }
 
-    /// What signs tokens.
+    /// The keys of the task tokens.
     pub fn tokens(&self) -> &TokenKeys {
         &self.tokens
     }
 
-    /// Starts a flow; where the store has an execution of that name, that one goes on instead. No input is any input.
+    /// Starts a flow. If the store has an execution with that name, that one goes on instead. `input` must then be
+    /// the same, or `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::Start`] if the start is refused, [`LocalError::OtherDefinition`] or [`LocalError::OtherInput`]
+    /// if the execution with that name differs, [`LocalError::Name`] if the name is not allowed,
+    /// [`LocalError::Store`] if the store fails.
     pub fn begin(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<Begun, LocalError> {
         if let Some(begun) = self.take_up(flow, input.as_ref(), name)? {
             return Ok(begun);
@@ -219,11 +235,16 @@ impl LocalRun {
         started.map(Begun::New).map_err(LocalError::Start)
     }
 
-    /// Runs until it and its children have ended.
+    /// Runs until the execution and its children have ended.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::Store`] if the store fails, [`LocalError::System`] if the run panics or was dropped half way
+    /// before.
     pub async fn run(&mut self, execution: &str) -> Result<(), LocalError> {
         let mut engine = self.engine.take().ok_or_else(given_up)?;
         let execution = execution.to_owned();
-        // Beside the calls it sends, not on a thread of its own: most wake-ups then cross no thread.
+        // In a task beside the calls it sends, so that most wake-ups cross no thread.
         let run = tokio::spawn(async move {
             let ended = engine.run_until_ended(&execution).await;
             (engine, ended)
@@ -238,7 +259,7 @@ impl LocalRun {
         self.engine.as_ref()?.shard().state(execution)
     }
 
-    /// The flow of an execution.
+    /// The flow that an execution runs.
     pub fn flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.engine.as_ref()?.shard().flow(execution)
     }

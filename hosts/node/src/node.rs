@@ -1,4 +1,4 @@
-//! A node: a store, engines on threads of their own that share its writer, and what hosts ask of them.
+//! A node: a store, engines on threads of their own that share its writer, and the methods that hosts call.
 
 mod chunks;
 mod counters;
@@ -56,49 +56,53 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// What a node is made of.
+/// The settings of a node.
 pub struct NodeSettings {
-    /// Where everything is kept.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// Where resources lead.
+    /// The resource map.
     pub resources: ResourceMap,
-    /// The limits in force.
+    /// The limits of data and definitions.
     pub limits: Limits,
     /// How many threads own executions.
     pub owners: usize,
-    /// Executions that only wait, kept in memory by each owner.
+    /// How many executions that only wait each owner keeps in memory.
     pub hot_executions: usize,
-    /// Calls that are out at once, for each owner.
+    /// How many calls each owner has out at once.
     pub calls: usize,
-    /// Requests that may wait for an owner before more are turned away.
+    /// How many requests may wait for each owner before more are turned away.
     pub inbox: usize,
-    /// Requests that may wait at a time, for tasks or for the end of an execution.
+    /// How many requests may wait at a time, for tasks or for the end of an execution.
     pub waiters: usize,
-    /// Requests that may follow histories at a time.
+    /// How many requests may follow histories at a time.
     pub followers: usize,
-    /// How HTTP functions are called.
+    /// Settings for calls of HTTP functions.
     pub http: HttpSettings,
-    /// How local programs are run, where they may be called.
+    /// Settings for local programs; `None` if they may not be called.
     pub commands: Option<CommandSettings>,
-    /// Connectors there are only when they are configured.
+    /// Connectors that exist only if they are configured.
     pub further: crate::optional_connectors::OptionalConnectors,
-    /// Who is told of changes of executions' statuses.
+    /// The targets of notifications about status changes.
     pub notifications: Vec<Target>,
-    /// Where secrets come from.
+    /// The source of secrets.
     pub secrets: Arc<dyn Secrets>,
-    /// Which flows may use which of them.
+    /// Which flows may use which secrets.
     pub secret_use: SecretUse,
-    /// What task tokens are signed with, the first, and were; none: keys of the store.
+    /// The keys of task tokens; the first one signs. Empty: the keys are in the store.
     pub token_keys: Vec<[u8; 32]>,
-    /// Whether workers come for tasks of `queue:NAME`. They can't where the node is not there all the time.
+    /// Whether calls to `queue:NAME` become tasks for workers. This needs a node that runs all the time.
     pub worker_queues: bool,
-    /// Executions are given to the node for a time only, and only those it asks for.
+    /// Set if executions are leased: the node then has them for a time only, and only those it asks for.
     pub visit: Option<Visit>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
 /// A running node.
+///
+/// Start it with [`Node::start`], then call its methods from any thread; they reach the owner of the execution they
+/// name. For its background work, spawn [`Node::keep_schedules`], [`Node::keep_tidy`] and [`Node::keep_replies`] on a
+/// runtime. Watch [`Node::ended`], and stop it with [`Node::drain`].
 pub struct Node {
     store: Arc<dyn Store>,
     flows: FlowTable,
@@ -108,7 +112,7 @@ pub struct Node {
     watchers: Watchers,
     waiters: Places,
     followers: Places,
-    /// Histories that are read at a time for those who follow.
+    /// Limits how many histories are read at a time for followers.
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
@@ -119,7 +123,7 @@ pub struct Node {
     clock: Arc<dyn Clock>,
 }
 
-/// What answers on a node.
+/// The resources that a node can call.
 fn reach(settings: &NodeSettings) -> Reach {
     let mut reach = Reach::of(settings.resources.clone());
     for (scheme, why) in settings.further.lacking() {
@@ -140,9 +144,9 @@ fn reach(settings: &NodeSettings) -> Reach {
 /// Why a request reached no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
-    /// Too many wait already: try again later.
+    /// Too many requests are waiting: try again later.
     Busy,
-    /// The node is coming to its end.
+    /// The node is stopping.
     Stopping,
 }
 
@@ -156,7 +160,12 @@ impl From<NotTaken> for StartFailure {
 }
 
 impl Node {
-    /// Starts a node: what the store says is awake goes on at once.
+    /// Starts a node. It resumes at once what the store says is awake.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError::Store`] if the store fails, [`NodeError::System`] if the system refuses something, such as a
+    /// thread.
     pub fn start(settings: NodeSettings) -> Result<Self, NodeError> {
         let store = settings.store.clone();
         let clock = settings.clock.clone();
@@ -164,7 +173,7 @@ impl Node {
         let limits = Arc::new(settings.limits.clone());
         let flows = match settings.visit {
             None => flow_loading::load(store.as_ref(), &limits)?,
-            // What is there is read when it is asked for.
+            // Flows are read when they are asked for.
             Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.visit.is_none() {
@@ -221,7 +230,11 @@ impl Node {
         Ok(node)
     }
 
-    /// Starts an execution; with `wait` its end is waited for as well.
+    /// Starts an execution. With `wait`, the answer also gives its end.
+    ///
+    /// # Errors
+    ///
+    /// [`StartFailure`] if the start is refused, an execution with that name exists, or the node is busy or stopping.
     pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::Start, StartFailure> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Start {
@@ -233,7 +246,12 @@ impl Node {
         answer.await.unwrap_or(Err(StartFailure::Stopping))
     }
 
-    /// Begins an execution that goes on from an event of another.
+    /// Begins a fork.
+    ///
+    /// # Errors
+    ///
+    /// [`StartFailure`] if the fork is not possible, an execution with that name exists, or the node is busy or
+    /// stopping.
     pub async fn fork(&self, request: ForkRequest) -> Result<runtime::Start, StartFailure> {
         let (reply, answer) = oneshot::channel();
         let request = Box::new(request);
@@ -241,7 +259,11 @@ impl Node {
         answer.await.unwrap_or(Err(StartFailure::Stopping))
     }
 
-    /// Waits for an execution to end. Nothing comes of one that has ended already or is not there.
+    /// Waits for an execution to end. If it has ended or does not exist, the receiver gets nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub fn await_end(&self, execution: &Text) -> Result<oneshot::Receiver<Snapshot>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::AwaitEnd {
@@ -252,20 +274,24 @@ impl Node {
         Ok(answer)
     }
 
-    /// Whether a token of a task is one of this node's, whatever has become of the task.
+    /// Whether this node signed a task token, whatever became of the task.
     pub fn is_task_token(&self, token: &str) -> bool {
         self.tokens.verify(token).is_ok()
     }
 
-    /// Hands in a report. What became of it comes once that is durable.
+    /// Hands in a report. The receiver gets what became of it, once that is durable.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub async fn report(&self, token: String, report: Report) -> Result<oneshot::Receiver<Reply>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let Ok((execution, call)) = self.tokens.verify(&token) else {
-            // The receiver is still here.
+            // The receiver still exists.
             let _ = reply.send(Reply::InvalidToken);
             return Ok(answer);
         };
-        // Leases are no events: their queue knows who has the task.
+        // Heartbeats for leases are not events: the queues know which worker holds the task.
         if report == Report::Heartbeat && self.beat((Text::from(execution.as_str()), call)).await {
             let _ = reply.send(Reply::Taken);
             return Ok(answer);
@@ -281,7 +307,11 @@ impl Node {
         Ok(answer)
     }
 
-    /// Gives a signal of an operator to an execution.
+    /// Gives an operator's signal to an execution, and waits until it is durable or refused.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub async fn signal(&self, execution: &Text, signal: Signal) -> Result<Reply, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Signal {
@@ -293,7 +323,12 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
-    /// Takes no more, gives calls in flight so long to end, and stops. What is not over goes on at the next start.
+    /// Takes no more requests, waits at most `patience` for calls in flight, and stops. What is not over goes on at
+    /// the next start.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
         let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         self.queues.tell(QueueCommand::Drain);
@@ -301,12 +336,12 @@ impl Node {
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 
-    /// Whether the store is being written just now: where that takes long, the disk does not answer.
+    /// Whether the store is being written now. If that takes long, the disk does not answer.
     pub fn is_flushing(&self) -> bool {
         self.owners.is_flushing()
     }
 
-    /// Becomes something when the node has come to its end: why, if it failed.
+    /// Gets a value when the node has ended: the reason, if it failed.
     pub fn ended(&self) -> watch::Receiver<Option<Result<(), NodeError>>> {
         self.owners.ended()
     }
@@ -321,22 +356,22 @@ impl Node {
         &self.flows
     }
 
-    /// The limits in force.
+    /// The limits of data and definitions.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// What has been counted.
+    /// The counters of the node.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Who watches histories grow.
+    /// The watchers of histories.
     pub fn watchers(&self) -> &Watchers {
         &self.watchers
     }
 
-    /// Now, by a clock that nobody sets.
+    /// The time now, on a clock that nobody sets.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

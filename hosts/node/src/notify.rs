@@ -1,12 +1,12 @@
-//! Notifications: changes of an execution's status, told to webhooks and queues.
+//! Notifications: changes of an execution's status, delivered to webhooks and queues.
 //!
-//! Each notice goes to each target that wants its status, at least once, and to one target in the order things happened in an
-//! execution; executions are independent. A target that fails or is slow delays nobody but itself, and never the flows: what
-//! is to be told is kept ([`NextNotifications`]), and every target has a loop of its own ([`Notifier`]).
+//! Each notice goes at least once to each target that wants its status. A target gets the notices of one execution in
+//! their order; executions are independent. A target that fails or is slow delays only itself, and never the flows:
+//! notices are stored ([`NextNotifications`]), and every target has its own loop ([`Notifier`]).
 //!
-//! What takes a notice (a 2xx, an acknowledged message) has it. Anything else is tried again: after a second, twice as long
-//! each time, at most ten minutes, each time a little less than that by chance; after three days it is dropped, which is said
-//! in the log and counted.
+//! A 2xx or an acknowledged message ends the delivery. Anything else is tried again: after a second, then each time
+//! after twice as long, at most ten minutes, each time shortened a little by chance. After three days the notice is
+//! dropped, which is logged and counted.
 
 mod backoff;
 mod delivery;
@@ -29,31 +29,43 @@ pub use target_worker::Told;
 use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 
-/// Where notices are kept until they are told. Calls are short: they are made between others, on the notifier's thread.
+/// The notices that are still to be delivered. Calls must be short, because they run on the notifier's thread.
 pub trait NextNotifications: Send + Sync {
-    /// At most `limit` notices for this target that are due, those first that have been for longest. Of each execution only
-    /// the earliest one that is still kept counts, due or not: a later one never overtakes it.
+    /// At most `limit` notices that are due for this target, the longest due first. Of each execution only the
+    /// earliest stored one counts, whether it is due or not, so that a later one never overtakes it.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     fn due(&self, target: &str, now: Timestamp, limit: usize) -> Result<Due, StoreError>;
-    /// This notice is told, or was given up: it is kept no longer, and the next one of its execution counts.
+    /// Deletes a notice that was delivered or given up. The next one of its execution then counts.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     fn delivered(&self, target: &str, id: &str) -> Result<(), StoreError>;
-    /// This notice could not be told, so many times by now. It is due again then.
+    /// Postpones a notice that could not be delivered `failures` times so far.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     fn postpone(&self, target: &str, id: &str, failures: u32, until: Timestamp) -> Result<(), StoreError>;
 }
 
-/// What is due.
+/// The notices that are due.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Due {
-    /// The notices.
+    /// The due notices, the longest due first.
     pub notices: Vec<Pending>,
-    /// When the first of those that are not yet due will be, where there are any.
+    /// When the first of the others is due; `None` if there are none.
     pub next: Option<Timestamp>,
 }
 
-/// A notice that is to be told.
+/// A notice to deliver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
-    /// The notice.
+    /// The notice itself.
     pub notice: Notice,
-    /// How often it could not be told.
+    /// How often delivery failed.
     pub failures: u32,
 }

@@ -1,4 +1,4 @@
-//! Connectors that are there only when they are configured.
+//! Connectors that exist only if they are configured.
 
 use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
 use starbridge_runtime::Connectors;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 type Make = Arc<dyn Fn() -> Arc<dyn Connector> + Send + Sync>;
 
-/// How connectors are made, by the word before the colon of what they can call. What a connector opens lives on the runtime
-/// it is used on, so each runtime gets its own.
+/// How to make connectors, each by the word before the colon of the resources it can call. What a connector opens
+/// belongs to the runtime it is used on, so each runtime gets its own connectors.
 #[derive(Clone, Default)]
 pub struct OptionalConnectors(Vec<(&'static str, Make)>, Vec<(&'static str, &'static str)>);
 
 impl OptionalConnectors {
-    /// Adds one, by how it is made.
+    /// Adds a connector by a function that makes it.
     pub fn add(&mut self, scheme: &'static str, make: impl Fn() -> Arc<dyn Connector> + Send + Sync + 'static) {
         self.0.push((scheme, Arc::new(make)));
     }
 
-    /// Says of resources of this kind why they can't be called.
+    /// Records why resources of this kind can't be called.
     pub fn lack(&mut self, scheme: &'static str, why: &'static str) {
         self.1.push((scheme, why));
         self.add(scheme, move || Arc::new(Lacking(why)));
     }
 
-    /// What is not there, and why.
+    /// The kinds of resources that can't be called, with the reasons.
     pub fn lacking(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.1.iter().copied()
     }
 
-    /// Makes all of them, for one runtime.
+    /// Makes all connectors, for one runtime.
     pub fn insert_into(&self, connectors: &mut Connectors) {
         for (scheme, make) in &self.0 {
             connectors.insert(scheme, make());
@@ -36,7 +36,7 @@ impl OptionalConnectors {
     }
 }
 
-/// Stands where a connector would.
+/// Takes the place of a connector that does not exist, and fails every call with the reason.
 struct Lacking(&'static str);
 
 impl Connector for Lacking {

@@ -1,4 +1,4 @@
-//! Errors as RFC 9457 has them, with a stable code.
+//! Problems: errors of the API in the form of RFC 9457, with stable codes.
 
 use crate::large::NotDone;
 use crate::node::{FollowError, LookError, NoPlace, NotTaken};
@@ -11,11 +11,11 @@ use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
 pub use starbridge_runtime::quoted;
 
-/// What whoever has something to say to an execution that is set aside is told.
+/// The detail of problems with an execution that is set aside.
 pub const SET_ASIDE: &str = "the execution is set aside, because going on with it failed three times in a row: this can be sent \
                              again once an operator lets it go on (`starbridge redrive`), and is for nothing if they stop it";
 
-/// Why a request is not answered as it hoped.
+/// Why a request fails.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
@@ -24,11 +24,11 @@ pub struct Problem {
     more: serde_json::Map<String, serde_json::Value>,
 }
 
-/// An answer, or why not.
+/// An answer, or a problem.
 pub type Answer<T = Response> = Result<T, Problem>;
 
 impl Problem {
-    /// A problem with this status, code and words.
+    /// A problem with this status, code and detail.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status,
@@ -38,63 +38,63 @@ impl Problem {
         }
     }
 
-    /// The request is not well made.
+    /// The request is malformed.
     pub fn bad(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", detail)
     }
 
-    /// There is nothing of that kind.
+    /// What the request names does not exist.
     pub fn missing(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
 
-    /// Too much is asked just now.
+    /// Too many requests are waiting.
     pub fn busy() -> Self {
         let detail = "too many requests wait already: try again later";
         Self::new(StatusCode::TOO_MANY_REQUESTS, "Busy", detail)
     }
 
-    /// An execution is being worked on elsewhere.
+    /// Another process has the execution.
     pub fn held() -> Self {
         let detail = "the execution is being worked on elsewhere: try again in a few seconds";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ExecutionBusy", detail)
     }
 
-    /// An execution is set aside: it takes nothing but what an operator says.
+    /// The execution is set aside and only takes signals of operators.
     pub fn set_aside() -> Self {
         Self::new(StatusCode::CONFLICT, "ExecutionSetAside", SET_ASIDE)
     }
 
-    /// The server is coming to its end.
+    /// The server is stopping.
     pub fn stopping() -> Self {
         let detail = "the server is stopping: try again later";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "Stopping", detail)
     }
 
-    /// The server could not do it, and it is not the request's fault.
+    /// The server failed, and the request is not the cause.
     pub fn not_done() -> Self {
         let detail = "the request could not be carried out";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", detail)
     }
 
-    /// Says more.
+    /// Adds a member.
     #[must_use]
     pub fn with(mut self, key: &str, value: serde_json::Value) -> Self {
         self.more.insert(key.to_owned(), value);
         self
     }
 
-    /// Its code: what programs go by.
+    /// The code, which programs can rely on.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// What is the matter, in words.
+    /// The detail, for people.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// Its status.
+    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
@@ -113,7 +113,7 @@ impl Problem {
         body
     }
 
-    /// As a part of an answer.
+    /// The problem as a part of another answer.
     pub fn to_value(&self) -> Value {
         Value::from(&self.body())
     }
@@ -138,7 +138,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// What a store says of itself, its place among it, is for who runs the server.
+/// What a store says about itself, such as its path, is only for whoever runs the server.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let (status, code, detail) = match &error {
@@ -218,7 +218,11 @@ impl From<Rejection> for Problem {
     }
 }
 
-/// A body that came, or why it did not.
+/// A body that arrived whole.
+///
+/// # Errors
+///
+/// The problem to answer with: it is too large or was cut off.
 pub fn whole(body: Result<Bytes, BytesRejection>) -> Answer<Bytes> {
     body.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::new(

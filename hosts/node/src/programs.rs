@@ -1,4 +1,4 @@
-//! Local programs, for hosts that run them by themselves.
+//! Local programs, for hosts that run them without a flow.
 
 #[cfg(target_os = "linux")]
 pub use starbridge_connector_command::supervise;

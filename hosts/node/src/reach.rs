@@ -1,31 +1,31 @@
-//! Which resources something answers to, as far as that is known before a call is made.
+//! Which resources can be called, as far as that is known before a call.
 
 use starbridge_runtime::ResourceMap;
 use std::collections::BTreeMap;
 
-/// Which resources something answers to.
+/// Which resources can be called.
 #[derive(Clone, Debug)]
 pub struct Reach {
     map: ResourceMap,
-    /// Why targets of that form can't be called, by the word before the colon.
+    /// Why targets of a form can't be called, by the word before the colon.
     lacking: BTreeMap<&'static str, String>,
 }
 
 impl Reach {
-    /// Whatever this map leads to, every form of target included.
+    /// Everything this map leads to, with targets of every form.
     pub fn of(map: ResourceMap) -> Self {
         let lacking = BTreeMap::new();
         Self { map, lacking }
     }
 
-    /// Targets of this form can't be called, for that reason.
+    /// Adds a form whose targets can't be called, with the reason.
     #[must_use]
     pub fn without(mut self, scheme: &'static str, why: impl Into<String>) -> Self {
         self.lacking.insert(scheme, why.into());
         self
     }
 
-    /// Why nothing answers to a resource as a flow writes it; nothing, where something does.
+    /// Why a resource of a flow can't be called; `None` if it can.
     pub fn unsupported_reason(&self, resource: &str) -> Option<String> {
         let Some(resolved) = self.map.resolve(resource) else {
             return Some(format!(

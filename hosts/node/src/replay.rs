@@ -1,4 +1,4 @@
-//! Replaying histories: the recorded signals are fed back, and what comes is compared with what was recorded.
+//! Replaying histories: the recorded signals are fed back, and the events are compared with the recorded ones.
 
 use crate::export::ExportedHistory;
 use starbridge_flow::graph::Flow;
@@ -8,27 +8,27 @@ use starbridge_machine::history::{read_event, write_event};
 use starbridge_machine::{Event, EventId, Rejection, State, copied};
 use std::sync::Arc;
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// The state after the last turn that agreed.
+    /// The state after the last turn that is the same.
     pub state: State,
-    /// How many turns agreed.
+    /// How many turns are the same.
     pub turns: usize,
-    /// Where the two part, if they do.
+    /// The first difference, if there is one.
     pub parting: Option<Parting>,
 }
 
-/// Where a replay and a recording part.
+/// The first difference between a replay and a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parting {
     /// The number of the event.
     pub event: EventId,
-    /// What was recorded there; nothing: the recording ends before.
+    /// The recorded event; `None` if the recording has ended.
     pub recorded: Option<Object>,
-    /// What comes there now; nothing: nothing does.
+    /// The replayed event; `None` if there is none.
     pub expected: Option<Object>,
-    /// Why nothing comes, where a signal is refused.
+    /// Why there is none, if a signal was rejected.
     pub refused: Option<String>,
 }
 
@@ -43,7 +43,7 @@ fn no_limits() -> Arc<Limits> {
     })
 }
 
-/// The end of the turn an event belongs to.
+/// The index after the last event of the turn that has this event.
 pub fn end_of_turn(events: &[Event], event: EventId) -> usize {
     let from = usize::try_from(event.0).unwrap_or(usize::MAX).min(events.len());
     events
@@ -53,7 +53,11 @@ pub fn end_of_turn(events: &[Event], event: EventId) -> usize {
         .map_or(events.len(), |more| from + more)
 }
 
-/// Folds the events of a history up to the end of the turn `until` belongs to.
+/// Folds the events of a history up to the end of the turn with event `until`, or all.
+///
+/// # Errors
+///
+/// The number of the first event that does not fit the flow.
 pub fn fold(history: &ExportedHistory, until: Option<EventId>) -> Result<State, EventId> {
     let end = until.map_or(history.events.len(), |until| end_of_turn(&history.events, until));
     let mut state = State::new(history.execution.clone(), no_limits());
@@ -66,11 +70,11 @@ pub fn fold(history: &ExportedHistory, until: Option<EventId>) -> Result<State, 
     Ok(state)
 }
 
-/// Feeds the recorded signals to a flow, its own or another one, and compares what comes.
+/// Feeds the recorded signals to a flow, the history's own or another one, and compares the events.
 pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replayed {
     let mut state = State::new(history.execution.clone(), Arc::new(limits));
     let mut turns = 0;
-    // What stands before a fork was decided by another execution.
+    // What was copied for a fork was decided by another execution.
     let mut at = copied(&history.events);
     for event in history.events.iter().take(at) {
         let before = state.clone();
@@ -135,7 +139,8 @@ fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, first: &Event
     Ok(came)
 }
 
-/// The first event in which a turn differs. The first event of all names the definition, which may be another one.
+/// The first event in which a turn differs. The first event of a history names the definition, which may be another
+/// one.
 fn parting(history: &ExportedHistory, flow: &Flow, recorded: &[Event], came: &[Event], at: usize) -> Option<Parting> {
     let most = recorded.len().max(came.len());
     for index in 0..most {

@@ -1,29 +1,38 @@
-//! Which store a place means.
+//! Opening stores.
 
 use starbridge_ports::Store;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A store that is gone with the process.
+/// A store whose content is lost with the process.
 pub fn in_memory() -> Arc<dyn Store> {
     Arc::new(starbridge_memory::MemoryStore::new())
 }
 
-/// A store that was opened to be served.
+/// A store that was opened for a server.
 pub struct Opened {
-    /// It.
+    /// The store itself.
     pub store: Arc<dyn Store>,
-    /// Whether it was made just now, or what is in it.
+    /// A line for people: that it was made, or what is in it.
     pub said: String,
 }
 
-/// Opens the store in a file, or makes one there. Answers it, or why not and what to do.
+/// Opens the store in a file, or creates it.
+///
+/// # Errors
+///
+/// Why it can't be opened, and what to do.
 #[cfg(feature = "sqlite")]
 pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
     Ok(Arc::new(open(path, false)?))
 }
 
-/// The same for a server, which says what it found. With `accept_lost_log` also where a part of it was lost.
+/// Opens the store in a file for a server, or creates it, and logs warnings. With `accept_lost_log`, it is opened
+/// even if commits were lost with its log.
+///
+/// # Errors
+///
+/// Why it can't be opened, and what to do.
 #[cfg(feature = "sqlite")]
 pub fn open_to_serve(path: &Path, accept_lost_log: bool) -> Result<Opened, String> {
     use starbridge_ports::Listing;
@@ -74,7 +83,11 @@ fn open(path: &Path, accept_lost_log: bool) -> Result<starbridge_sqlite::SqliteS
     starbridge_sqlite::SqliteStore::open_with(path, &options).map_err(|error| error.to_string())
 }
 
-/// This program was built without stores in files.
+/// Fails: this program is built without stores in files.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(feature = "sqlite"))]
 pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
     Err(format!(
@@ -83,7 +96,11 @@ pub fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
     ))
 }
 
-/// This program was built without stores in files.
+/// Fails: this program is built without stores in files.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(feature = "sqlite"))]
 pub fn open_to_serve(path: &Path, _: bool) -> Result<Opened, String> {
     open_store(path).map(|store| Opened {

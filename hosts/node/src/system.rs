@@ -1,4 +1,4 @@
-//! The machine this runs on: its randomness, its environment.
+//! The machine: its randomness and its environment.
 
 #![allow(
     clippy::disallowed_methods,
@@ -14,41 +14,45 @@ use starbridge_runtime::{ExecutionSeed, StartRequest, TokenKeys, child_id};
 use std::sync::Mutex;
 use uuid::{ContextV7, Uuid};
 
-/// A new id and a new seed. The id is a UUID (version 7), for a child one made of the call that starts it.
+/// A new id and a new seed. The id is a UUID (version 7); that of a child follows from the call that starts it.
 pub fn birth(request: &StartRequest) -> ExecutionSeed {
     ExecutionSeed {
         id: match &request.parent {
             None => Text::from(new_id(SystemClock.now()).to_string()),
             Some(parent) => child_id(parent),
         },
-        // JSON readers elsewhere hold no more than 53 bits exactly.
+        // JSON readers elsewhere read no more than 53 bits exactly.
         seed: Uuid::new_v4().as_u64_pair().1 & ((1 << 53) - 1),
     }
 }
 
-/// Ids grow within a process, also those of one millisecond.
+/// Ids grow within a process, even within a millisecond.
 static IDS: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
-/// An id of that time, or of 1970 if that is later: there are none before.
+/// An id with this time; earlier times count as 1970.
 fn new_id(now: Timestamp) -> Uuid {
     let millis = u64::try_from(now.0).unwrap_or_default();
     let nanos = u32::try_from(millis % 1_000).unwrap_or_default() * 1_000_000;
     Uuid::new_v7(uuid::Timestamp::from_unix(&IDS, millis / 1_000, nanos))
 }
 
-/// A key nobody else has.
+/// A random key.
 pub(crate) fn random_key() -> Result<[u8; 32], String> {
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(|error| format!("the system gives no randomness: {error}"))?;
     Ok(key)
 }
 
-/// Keys for the tokens of this process.
+/// New keys for the task tokens of this process.
+///
+/// # Errors
+///
+/// Why the system gives no random bytes.
 pub fn fresh_token_keys() -> Result<TokenKeys, String> {
     Ok(TokenKeys::new(vec![random_key()?]))
 }
 
-/// The system's word for a failure, in the form of our messages: lower case and without the number.
+/// The system's reason for a failure, in the form of our messages: lower case and without the number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
@@ -59,7 +63,7 @@ pub fn reason(error: &std::io::Error) -> String {
         .unwrap_or_default()
 }
 
-/// Secrets from `STARBRIDGE_SECRET_<NAME>`.
+/// Secrets from variables `STARBRIDGE_SECRET_<NAME>`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EnvironmentSecrets;
 
@@ -69,14 +73,15 @@ impl Secrets for EnvironmentSecrets {
     }
 }
 
-/// Secrets from the environment, then from files of their names in a folder; a line break at the end is not part of one.
+/// Secrets from the environment, then from files in a folder that have their names. A line break at the end of a file
+/// is not part of the secret.
 #[derive(Clone, Debug)]
 pub struct DirectorySecrets {
     folder: std::path::PathBuf,
 }
 
 impl DirectorySecrets {
-    /// Secrets in that folder.
+    /// Secrets from the environment and this folder.
     pub fn new(folder: std::path::PathBuf) -> Self {
         Self { folder }
     }

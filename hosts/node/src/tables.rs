@@ -6,20 +6,24 @@ use starbridge_ports::Store;
 use starbridge_runtime::Express;
 use std::sync::Arc;
 
-/// The label that says of one execution whether it is `express` or `standard`, whatever its flow is.
+/// The label that makes one execution `express` or `standard`, whatever its flow is.
 pub const DURABILITY: &str = "durability";
 
-/// A store that gives executions to whoever works on them, for a time.
+/// A store that leases executions.
 pub struct Table {
-    /// The store.
+    /// The store itself.
     pub store: Arc<dyn Store>,
-    /// How it gives them.
+    /// Its leases.
     pub visit: Visit,
-    /// What is kept back of executions that are express.
+    /// What is kept back of express executions.
     pub express: Arc<Express>,
 }
 
 /// The store in a table of DynamoDB. Nothing is read before it is used.
+///
+/// # Errors
+///
+/// What is wrong with the configuration.
 #[cfg(feature = "dynamodb")]
 pub fn open_table(table: &str, config: &Config) -> Result<Table, String> {
     use crate::system::SystemClock;
@@ -57,7 +61,11 @@ pub fn open_table(table: &str, config: &Config) -> Result<Table, String> {
     })
 }
 
-/// This program was built without stores in DynamoDB.
+/// Fails: this program is built without stores in DynamoDB.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(feature = "dynamodb"))]
 pub fn open_table(table: &str, _: &Config) -> Result<Table, String> {
     Err(format!(

@@ -8,7 +8,7 @@ use starbridge_machine::history::write_path;
 use starbridge_machine::{Event, EventKind, Path};
 use std::collections::{BTreeMap, HashMap};
 
-/// Where a visit may stand.
+/// The statuses of a visit.
 pub const STATUSES: [&str; 12] = [
     "entered",
     "running",
@@ -24,14 +24,14 @@ pub const STATUSES: [&str; 12] = [
     "rollbackFailed",
 ];
 
-/// Rows in the order steps were entered.
+/// The rows, in the order in which steps were entered.
 #[derive(Debug)]
 pub struct Visits {
     /// By the number of their `StepEntered`.
     rows: BTreeMap<u64, Row>,
     /// The open visit of each step and place.
     open: HashMap<(u32, String), u64>,
-    /// Only visits that stand so in the end.
+    /// If set, only visits with this status at the end.
     wanted: Option<String>,
     limit: usize,
 }
@@ -45,13 +45,13 @@ struct Row {
     attempts: u32,
     entered: String,
     ended: Option<String>,
-    /// Until when it waits: for a retry, for the next call of a poll, for a time.
+    /// Until when it waits: for a retry, for the next call of a poll, or for a time.
     until: Option<String>,
     failure: Option<(Text, Text)>,
 }
 
 impl Visits {
-    /// No rows, and room for so many.
+    /// No rows yet, and room for `limit`.
     pub fn new(limit: usize) -> Self {
         Self {
             rows: BTreeMap::new(),
@@ -61,14 +61,14 @@ impl Visits {
         }
     }
 
-    /// Only visits whose status is this one in the end: others are forgotten when they are over.
+    /// Keeps only visits that have this status at the end. Others are dropped when they are over.
     #[must_use]
     pub fn only(mut self, status: &str) -> Self {
         self.wanted = Some(status.to_owned());
         self
     }
 
-    /// Takes the next event. Answers whether there is room for more.
+    /// Takes the next event. Returns whether there is room for more rows.
     pub fn see(&mut self, flow: &Flow, event: &Event) -> bool {
         let Some(step) = event.step else {
             return true;

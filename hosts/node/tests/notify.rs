@@ -1,4 +1,4 @@
-//! Notifications: told at least once, in order, by targets that do not wait for each other.
+//! Notifications: delivered at least once, in order, to targets that do not wait for each other.
 
 mod notify {
     mod changes;

@@ -1,4 +1,4 @@
-//! Reports that come through a queue of somebody else's.
+//! Reports from a reply queue.
 
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::Status;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A queue in memory. What was handed out and not dealt with comes again when it is asked for the next time.
+/// A queue in memory. Messages that were delivered and not handled arrive again with the next request.
 #[derive(Default)]
 struct Source {
     book: Mutex<Book>,
@@ -23,7 +23,7 @@ struct Book {
     out: Vec<ReplyMessage>,
     done: Vec<String>,
     rejected: Vec<(String, String)>,
-    /// Answers that are errors, before any other.
+    /// How many of the next answers are errors.
     failing: u32,
 }
 
@@ -37,7 +37,7 @@ impl Source {
             .push_back(ReplyMessage { handle, body });
     }
 
-    /// Waits until so many messages were dealt with.
+    /// Waits until this many messages were handled.
     async fn until(&self, dealt_with: usize) -> (Vec<String>, Vec<(String, String)>) {
         for _ in 0..2_000 {
             {
@@ -94,7 +94,7 @@ impl ReplySource for Source {
 }
 
 async fn node() -> Arc<Node> {
-    // Whoever comes first; there is only one.
+    // An error means that it is installed already; there is only one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = Config::default().node(in_memory()).unwrap();
     let node = tokio::task::spawn_blocking(|| Node::start(settings))
@@ -104,7 +104,7 @@ async fn node() -> Arc<Node> {
     Arc::new(node)
 }
 
-/// Starts an execution of one task, and gives its id and its token.
+/// Starts an execution with one task. Returns its id and its token.
 async fn task(node: &Arc<Node>) -> (Text, String) {
     let request = StartRequest {
         flow: "f".into(),
@@ -150,11 +150,11 @@ async fn messages_are_deleted_once_what_they_say_is_durable() {
     let handles: Vec<&str> = rejected.iter().map(|(handle, _)| handle.as_str()).collect();
     assert_eq!(handles, ["garbage", "empty", "foreign"]);
     assert!(rejected.iter().all(|(_, reason)| !reason.is_empty()));
-    // What was deleted stands in the store.
+    // What was deleted from the queue is in the store.
     let status = |id: &str| node.store().record(id).unwrap().unwrap().status;
     assert_eq!((status(&first), status(&second)), (Status::Succeeded, Status::Failed));
     node.drain(Duration::from_secs(5)).await.unwrap();
-    // A node that has ended takes nothing: the message stays where it is.
+    // A node that has ended takes nothing, so the message stays in the queue.
     source.put("late", format!(r#"{{"token":"{token}","output":{{}}}}"#));
     tokio::time::timeout(Duration::from_secs(10), taking)
         .await

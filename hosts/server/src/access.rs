@@ -1,4 +1,4 @@
-//! Who may do what: bearer tokens with scopes, and how fast strangers may try.
+//! Access: bearer tokens with scopes, and a limit for failed attempts.
 
 mod browser;
 mod client_address;
@@ -24,17 +24,17 @@ use starbridge_node::config::TokenConfig;
 use starbridge_node::problem::Problem;
 use std::net::{IpAddr, SocketAddr};
 
-/// The SHA-256 of a token: all that is kept of it.
+/// The SHA-256 of a token; the token itself is not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// Of a token.
+    /// The hash of a token.
     pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token.as_bytes()).into())
     }
 
-    /// From its 64 hexadecimal digits.
+    /// Reads a hash from its 64 hexadecimal digits.
     pub fn parse(digits: &str) -> Option<Self> {
         hex::decode_array(digits).map(Self)
     }
@@ -46,24 +46,24 @@ impl TokenHash {
     }
 }
 
-/// Who may do what.
+/// The tokens and what they allow.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     tokens: Vec<(TokenHash, Vec<Scope>)>,
 }
 
 impl Access {
-    /// Lets whoever has a token of that hash do so much.
+    /// Allows these scopes for the token with this hash.
     pub fn grant(&mut self, hash: TokenHash, scopes: Vec<Scope>) {
         self.tokens.push((hash, scopes));
     }
 
-    /// Whether nobody needs a token.
+    /// Whether there are no tokens, so that nobody needs one.
     pub fn is_open(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// What a token lets its bearer do; nothing, if it is none of ours.
+    /// What a token allows; `None` if it is not one of ours.
     fn scopes(&self, token: &str) -> Option<&[Scope]> {
         let hash = TokenHash::of(token);
         let mut found = None;
@@ -76,7 +76,11 @@ impl Access {
     }
 }
 
-/// Who may do what by these tokens. The error names a scope that is none.
+/// The access that these tokens give.
+///
+/// # Errors
+///
+/// Which scope does not exist.
 pub fn access_of(tokens: &[TokenConfig]) -> Result<Access, String> {
     let mut access = Access::default();
     for token in tokens {
@@ -93,13 +97,13 @@ pub fn access_of(tokens: &[TokenConfig]) -> Result<Access, String> {
     Ok(access)
 }
 
-/// The route of one report: the token in its path is what lets it in.
+/// The route of one report. The token in its path gives access.
 const REPORT: &str = "/v1/callbacks/{token}/{verb}";
 /// The route of many reports, each with its token.
 const REPORTS: &str = "/v1/callbacks";
 
-/// Lets a request through, or not. A token is looked at before who sent it: only those that are wrong are counted, and only who
-/// sends wrong ones is turned away for it.
+/// Admits a request or refuses it. The token is checked before the sender is: only wrong tokens are counted, and only
+/// their senders are turned away.
 pub async fn check(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -115,7 +119,8 @@ pub async fn check(
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
-        // A page that knows the token of a task may report it, wherever it is from: nobody's browser knows it for the page.
+        // A page that knows the token of a task may report it, wherever the page is from: no browser knows the token
+        // for it.
         has_token: (path == REPORT && request.method() == Method::POST) || bearer(request.headers()).is_some(),
         is_probe: matches!(path, "/healthz" | "/readyz"),
     };
@@ -134,7 +139,7 @@ pub async fn check(
         request.extensions_mut().insert(client);
     }
     if path == REPORT && request.method() == Method::POST {
-        // Before the body is read: who has no token has nothing to say.
+        // Before the body is read: without a token it is not needed.
         let parameters = request.extract_parts::<RawPathParams>().await;
         let token = parameters.iter().flatten().find(|(name, _)| *name == "token");
         let token = token.map(|(_, token)| token).unwrap_or_default();
@@ -145,7 +150,11 @@ pub async fn check(
     next.run(request).await
 }
 
-/// Counts a token of a task that is not ours for whoever sends it.
+/// Counts a task token that is not ours, for its sender.
+///
+/// # Errors
+///
+/// The problem to answer with, if the sender has sent too many wrong tokens.
 pub fn check_task_token(app: &App, token: &str, from: Option<Client>) -> Result<(), Problem> {
     if app.node.is_task_token(token) {
         return Ok(());
@@ -156,7 +165,7 @@ pub fn check_task_token(app: &App, token: &str, from: Option<Client>) -> Result<
     })
 }
 
-/// What a client is told that fails: why, unless it has failed too often.
+/// The problem for a client that failed: this one, unless it has failed too often.
 fn failed(app: &App, client: IpAddr, problem: Problem) -> Problem {
     if app.limiter.may_fail(client) {
         return problem;
@@ -165,7 +174,7 @@ fn failed(app: &App, client: IpAddr, problem: Problem) -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "TooManyFailures", detail)
 }
 
-/// Whether a path is text once its `%xx` are read.
+/// Whether a path is text after its `%xx` are decoded.
 fn is_utf8(path: &str) -> bool {
     let mut bytes = Vec::with_capacity(path.len());
     let mut parts = path.split('%');
@@ -182,14 +191,14 @@ fn is_utf8(path: &str) -> bool {
     std::str::from_utf8(&bytes).is_ok()
 }
 
-/// What a request needs a token for.
+/// Which token a request needs.
 #[derive(Clone, Copy)]
 enum Needed {
-    /// It needs none.
+    /// None.
     Nothing,
-    /// There is nothing to do or see: any token of ours will do to hear that.
+    /// There is no such route. Any of our tokens may know that.
     Any,
-    /// This scope.
+    /// One with this scope.
     Scope(Scope),
 }
 
@@ -210,7 +219,7 @@ fn needed(path: &str, method: &Method) -> Needed {
     if open { Needed::Nothing } else { Needed::Any }
 }
 
-/// Whether a request may go on by its token. `path` is the route's; empty where there is none.
+/// Whether the token of a request admits it. `path` is the route's; empty if there is none.
 fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
     let needed = needed(path, request.method());
     if app.access.is_open() || matches!(needed, Needed::Nothing) {

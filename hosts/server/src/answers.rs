@@ -1,4 +1,4 @@
-//! Answers with data: written where that holds up nobody, and all together within a budget until they are taken.
+//! Answers with data: written on threads where they delay nobody, and limited together until clients have read them.
 
 use crate::App;
 use crate::budget::{Budget, Due, Share};
@@ -12,10 +12,10 @@ use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::Snapshot;
 use std::sync::Arc;
 
-/// What answers may take.
+/// Limits for answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerSettings {
-    /// Bytes of all answers that are under way: read to be written, or written and not taken. Small ones do not count.
+    /// How many bytes all answers in progress may have: those being read, written or sent. Small ones do not count.
     pub in_flight: usize,
 }
 
@@ -27,38 +27,38 @@ impl Default for AnswerSettings {
     }
 }
 
-/// All answers under way.
+/// All answers in progress.
 #[derive(Debug)]
 pub struct Answers {
     budget: Arc<Budget>,
 }
 
-/// Room for one answer, given back when it is dropped.
+/// Room for one answer. It is given back when this is dropped.
 #[derive(Debug)]
 pub struct Room {
     share: Share,
-    /// Whether it is given to who has had something done: that is said in any case.
+    /// Whether something was done for the request, so that it must be answered in any case.
     owed: bool,
 }
 
-/// An execution that is to be shown.
+/// An execution to show.
 #[derive(Debug)]
 pub enum Found {
-    /// As it was kept: its data are to be read.
+    /// A stored one, whose data is still to be read.
     Kept(Kept),
-    /// As it is in memory.
+    /// One in memory.
     Live(Snapshot),
 }
 
 impl Answers {
-    /// With nothing under way.
+    /// Answers with these limits, none in progress.
     pub fn new(settings: AnswerSettings) -> Arc<Self> {
         Arc::new(Self {
             budget: Budget::new(settings.in_flight),
         })
     }
 
-    /// Room for an answer that is only read.
+    /// Room for an answer that only reads.
     pub fn room(&self) -> Room {
         Room {
             share: self.budget.share(),
@@ -66,7 +66,8 @@ impl Answers {
         }
     }
 
-    /// Room for the answer to something that is about to be done with so many bytes; none, and it is better not begun.
+    /// Room for the answer to something that is about to be done, of this many bytes. If there is none, it should not
+    /// be begun.
     pub fn room_before(&self, bytes: usize) -> Answer<Room> {
         let mut room = self.room();
         room.hold(bytes)?;
@@ -74,12 +75,12 @@ impl Answers {
         Ok(room)
     }
 
-    /// An answer of a value.
+    /// An answer with a value.
     pub async fn value(&self, status: StatusCode, value: Value) -> Answer {
         self.room().write(status, value.json_len(), move || Ok(value)).await
     }
 
-    /// A part of a stream that is written already. The parts of ordinary events are small, whatever comes together.
+    /// A part of a stream that is already written. Parts with ordinary events are small, however many come together.
     pub fn part(&self, bytes: Bytes) -> Answer<Bytes> {
         if bytes.len() <= 2 * SMALL {
             return Ok(bytes);
@@ -89,7 +90,7 @@ impl Answers {
         Ok(room.bytes(bytes))
     }
 
-    /// An answer that is written already, to something that was done.
+    /// An answer that is already written, to something that was done.
     pub fn written(&self, status: StatusCode, json: String) -> Answer {
         let mut room = self.room();
         room.owed = true;
@@ -105,7 +106,7 @@ fn full() -> Problem {
 }
 
 impl Room {
-    /// Holds room for so many bytes. Small answers need none.
+    /// Takes room for this many bytes. Small answers need none.
     pub fn hold(&mut self, bytes: usize) -> Answer<()> {
         let counted = if bytes <= SMALL { 0 } else { bytes };
         if self.owed {
@@ -116,7 +117,7 @@ impl Room {
         Ok(())
     }
 
-    /// Bytes that hold their room until the last of them is dropped.
+    /// Bytes that keep their room until the last of them is dropped.
     fn bytes<T: AsRef<[u8]> + Into<Bytes> + Send + 'static>(self, bytes: T) -> Bytes {
         if self.share.bytes() == 0 {
             return bytes.into();
@@ -124,7 +125,7 @@ impl Room {
         Bytes::from_owner(Written { bytes, _room: self })
     }
 
-    /// Makes a value of so many bytes of JSON, and an answer of it.
+    /// Makes a value of this many bytes of JSON, and an answer with it.
     pub async fn write(
         mut self,
         status: StatusCode,
@@ -135,7 +136,7 @@ impl Room {
         large::work(bytes, move || self.finish(status, make)).await?
     }
 
-    /// The same where nobody knows before how large it is: as if it was large.
+    /// Makes an answer whose size is not known before, as if it were large.
     pub async fn write_all(self, status: StatusCode, make: impl FnOnce() -> Answer<Value> + Send + 'static) -> Answer {
         large::work(usize::MAX, move || self.finish(status, make)).await?
     }
@@ -146,7 +147,7 @@ impl Room {
         Ok(shapes::json(status, self.bytes(value.to_json())))
     }
 
-    /// An answer of an execution.
+    /// An answer with an execution.
     pub async fn execution(self, status: StatusCode, found: Found) -> Answer {
         self.write(status, found.bytes(), move || Ok(shapes::execution(&found.read()?)))
             .await
@@ -166,7 +167,7 @@ impl<T: AsRef<[u8]>> AsRef<[u8]> for Written<T> {
 }
 
 impl Found {
-    /// Bytes of JSON that reading and showing it deals with.
+    /// How many bytes of JSON reading and showing it takes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Kept(kept) => kept.bytes(),
@@ -174,7 +175,7 @@ impl Found {
         }
     }
 
-    /// Reads it.
+    /// Reads the data of the execution.
     pub fn read(self) -> Looked<Snapshot> {
         match self {
             Self::Kept(kept) => kept.snapshot(),
@@ -183,18 +184,18 @@ impl Found {
     }
 }
 
-/// An execution as it is kept, with room to be shown.
+/// A stored execution, with room to show it.
 pub async fn find(app: &App, id: Text, mut room: Room) -> Answer<(Kept, Room)> {
     aside(&app.node, move |node| {
         let kept = node.kept(&id)?;
-        // What is read takes memory from now on, while it waits to be shown.
+        // From now on it takes memory, while it waits to be shown.
         room.hold(kept.bytes())?;
         Ok::<_, Problem>((kept, room))
     })
     .await?
 }
 
-/// Work that reads the store leaves the threads that answer requests alone.
+/// Does work that reads the store on another thread, because this one answers requests.
 pub async fn aside<T: Send + 'static>(
     node: &Arc<Node>,
     work: impl FnOnce(&Node) -> T + Send + 'static,

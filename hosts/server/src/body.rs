@@ -1,4 +1,4 @@
-//! Bodies of requests: read once their sender is known, as fast as they come, and all together within a budget.
+//! Bodies of requests: read once their sender is known, at a minimum speed, and limited together.
 
 use crate::App;
 use crate::budget::{Budget, Due, PART, Share};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What bodies may take.
+/// Limits for bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodySettings {
-    /// Bytes of all bodies that are under way, and of the values read from them until they are dealt with.
+    /// How many bytes all bodies in progress may have, including the values read from them until these are handled.
     pub in_flight: usize,
     /// How long one may pause.
     pub silence: Duration,
@@ -34,36 +34,36 @@ impl Default for BodySettings {
     }
 }
 
-/// Bytes a second that a body must come with, after the time it may pause.
+/// How many bytes a second a body must have at least, after the time it may pause.
 const SLOWEST: u64 = 4 * 1024;
-/// All bodies under way.
+/// All bodies in progress.
 #[derive(Debug)]
 pub struct Bodies {
     silence: Duration,
     all: Arc<Budget>,
-    /// Of who has not shown a token.
+    /// The budget of senders that have not shown a token.
     strangers: Arc<Budget>,
 }
 
-/// Whose a body is.
+/// The sender of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// Somebody who may ask this.
+    /// One that is allowed to make the request.
     Known,
-    /// Somebody whose tokens are in the body.
+    /// One whose tokens are in the body.
     Unknown,
 }
 
-/// Bytes that are counted until this is dropped.
+/// Bytes that count until this is dropped.
 #[derive(Debug)]
 pub struct Charge {
     share: Share,
-    /// The same bytes among those of strangers.
+    /// The same bytes in the budget of unknown senders.
     stranger: Option<Share>,
 }
 
 impl Bodies {
-    /// With nothing under way.
+    /// Bodies with these limits, none in progress.
     pub fn new(settings: BodySettings) -> Arc<Self> {
         Arc::new(Self {
             silence: settings.silence,
@@ -72,7 +72,7 @@ impl Bodies {
         })
     }
 
-    /// A count of nothing yet.
+    /// A charge of nothing yet.
     fn charge(&self, sender: Sender) -> Charge {
         Charge {
             share: self.all.share(),
@@ -82,7 +82,7 @@ impl Bodies {
 }
 
 impl Charge {
-    /// Counts so many in all.
+    /// Sets how many bytes count in total.
     pub fn set(&mut self, bytes: usize) -> Answer<()> {
         let before = self.share.bytes();
         if let Some(stranger) = &mut self.stranger
@@ -124,33 +124,33 @@ fn too_slow() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "BodyTooSlow", detail)
 }
 
-/// A body that came whole, and what is counted for it as long as its request is dealt with.
+/// A complete body, with what counts for it until its request is handled.
 pub struct Sent {
     bytes: Bytes,
-    /// How many bytes came.
+    /// How many bytes it had.
     length: usize,
     charge: Option<Charge>,
-    /// What was read from it: the last who has it, so that it is dropped where that holds up nobody.
+    /// The value read from it. It is dropped last, where dropping it delays nobody.
     value: Value,
 }
 
 impl Sent {
-    /// Its bytes, and what they count for.
+    /// Its bytes and their charge.
     pub fn into_parts(mut self) -> (Bytes, Option<Charge>) {
         (self.take(), self.charge.take())
     }
 
-    /// Its bytes, which still count.
+    /// Takes its bytes, which still count.
     pub fn take(&mut self) -> Bytes {
         std::mem::take(&mut self.bytes)
     }
 
-    /// How many bytes came.
+    /// How many bytes it had.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Its members. Without a body there are none; members that are not known are refused.
+    /// Reads its members. Without a body there are none. Unknown members are refused.
     pub async fn read(&mut self, known: &'static [&'static str]) -> Answer<reading::Body> {
         if self.bytes.is_empty() {
             return reading::Body::of(Object::new(), known);
@@ -164,12 +164,12 @@ impl Sent {
         }
     }
 
-    /// Its value.
+    /// Reads its value.
     pub async fn value(&mut self) -> Answer<Value> {
         self.parse("the body is no JSON").await
     }
 
-    /// Reads the value in place of the bytes. What it takes in memory counts, while it grows beside them.
+    /// Replaces the bytes with the value. The memory of the value counts too, while it is built beside them.
     async fn parse(&mut self, wrong: &str) -> Answer<Value> {
         let bytes = self.take();
         let mut charge = self.charge.take();
@@ -220,7 +220,7 @@ pub async fn receive(body: Body, limit: usize, bodies: &Arc<Bodies>, sender: Sen
     if promised.lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    // What is promised is believed only once half of it has come.
+    // The announced length is only believed once half of it has arrived.
     let promised = promised
         .exact()
         .and_then(|bytes| usize::try_from(bytes).ok())
@@ -260,7 +260,7 @@ pub async fn receive(body: Body, limit: usize, bodies: &Arc<Bodies>, sender: Sen
     })
 }
 
-/// How fast a body comes.
+/// The speed of a body.
 struct Pace {
     silence: Duration,
     began: Instant,
@@ -276,7 +276,7 @@ impl Pace {
         }
     }
 
-    /// What comes next; nothing at the end.
+    /// The next bytes; `None` at the end.
     async fn next(&mut self, body: &mut Body) -> Answer<Option<Bytes>> {
         loop {
             let slowest = Duration::from_secs(self.arrived / SLOWEST);
@@ -288,7 +288,7 @@ impl Pace {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(Problem::bad(format!("the body can't be read: {error}"))),
                 Some(Ok(frame)) => {
-                    // Trailers say nothing here.
+                    // Trailers mean nothing here.
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
@@ -301,7 +301,7 @@ impl Pace {
     }
 }
 
-/// Reads the body of somebody whose tokens are in it: whoever needs room may take that of their connection.
+/// Reads the body of a sender whose tokens are in it. Its connection may be closed if others need the room.
 pub async fn receive_from_stranger(request: Request, limit: usize, bodies: &Arc<Bodies>) -> Answer<(Parts, Sent)> {
     let (parts, body) = request.into_parts();
     let watch = parts.extensions.get::<Arc<Watch>>().cloned();

@@ -1,12 +1,12 @@
-//! Bytes that may be held at once, and who holds how many of them.
+//! A limit for bytes that are held at once, and the shares of those who hold them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Of a budget, one part in so many is kept for what is small.
+/// One part in this many of a budget is reserved for small shares.
 pub const PART: usize = 8;
 
-/// So many bytes.
+/// A number of bytes that may be held.
 #[derive(Debug)]
 pub struct Budget {
     most: usize,
@@ -20,19 +20,19 @@ pub struct Share {
     bytes: usize,
 }
 
-/// How much of a budget somebody may have.
+/// How much of a budget a share may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// All there is, and more while nobody else has any: whatever is allowed by itself gets through at some time.
+    /// Everything, and more if no other share has any. So whatever is allowed by itself succeeds at some time.
     Whole,
-    /// What is not kept for others. Who is alone may have all the same.
+    /// Everything that is not reserved. A share that is alone may take more.
     Common,
-    /// No more than there is, even alone.
+    /// Never more than there is, even if it is alone.
     Strict,
 }
 
 impl Budget {
-    /// With nothing held.
+    /// A budget of this many bytes, of which none is held.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -55,7 +55,7 @@ impl Budget {
 }
 
 impl Share {
-    /// Holds so many bytes in all. False, and nothing has changed, if there is no room for them.
+    /// Sets how many bytes the share holds in total. Returns false, and changes nothing, if there is no room.
     pub fn set(&mut self, bytes: usize, due: Due) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else {
             self.force(bytes);
@@ -76,16 +76,16 @@ impl Share {
         taken
     }
 
-    /// Holds so many bytes in all, whether there is room or not.
+    /// Sets how many bytes the share holds in total, whether there is room or not.
     pub fn force(&mut self, bytes: usize) {
-        // A count that would be too large for the machine is one of bytes that can't be there.
+        // A sum that overflows would count bytes that can't exist.
         self.budget
             .held
             .fetch_add(bytes.wrapping_sub(self.bytes), Ordering::Relaxed);
         self.bytes = bytes;
     }
 
-    /// Bytes that are held.
+    /// How many bytes are held.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

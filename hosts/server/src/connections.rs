@@ -1,8 +1,8 @@
-//! Connections: how many there may be, how long each may take, and that who asks after the server's health is answered
-//! even when there are too many.
+//! Connections: how many there may be, and how long each may take. Health checks are answered even if there are too
+//! many.
 //!
-//! Behind a proxy everybody comes from one address, so addresses have no bound of their own: who holds connections
-//! without asking anything makes room for who comes.
+//! Behind a proxy all clients have one address, so there is no limit for an address. Instead, connections that ask
+//! nothing make room for new ones.
 
 mod seats;
 mod serving;
@@ -23,13 +23,13 @@ use watch::Patience;
 /// How many connections there may be, and how long each may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionSettings {
-    /// How many; some more are taken in to be told so, and to answer who asks after the server's health.
+    /// How many. Some more are accepted, to be told so and to answer health checks.
     pub most: usize,
     /// For the head of a request.
     pub head: Duration,
     /// Between two requests.
     pub idle: Duration,
-    /// Without taking a byte of an answer.
+    /// Without reading any of an answer.
     pub unread: Duration,
 }
 
@@ -44,11 +44,11 @@ impl Default for ConnectionSettings {
     }
 }
 
-/// The longest a connection of the reserve may take for the head of its one request.
+/// How long a connection of the reserve may take for the head of its only request.
 const RESERVE_HEAD: Duration = Duration::from_secs(2);
-/// How long a connection is left alone, though others come, after it came or was answered.
+/// How long a connection is not closed for others, after it came or was answered.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long is waited when the system has no more connections to give.
+/// The pauses if the system has no more connections to give.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
 impl ConnectionSettings {
@@ -65,7 +65,7 @@ impl ConnectionSettings {
     }
 }
 
-/// Takes connections and serves them until `end` comes, then until the answers under way are given.
+/// Accepts connections and serves them until `end` comes, then until the answers in progress are given.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -85,7 +85,7 @@ pub async fn serve(
         match accepted {
             Ok((stream, from)) => {
                 failures.reset();
-                // One for whom there is no room at all is closed by being dropped.
+                // Without any room, the connection is closed by dropping it.
                 if let Some(seat) = seats.seat() {
                     let connection = serving::Connection {
                         stream,
@@ -108,12 +108,12 @@ pub async fn serve(
         }
     }
     drop((listener, stopped));
-    // Each connection has a receiver for as long as it is open.
+    // Each open connection has a receiver.
     let _ = stop.send(true);
     stop.closed().await;
 }
 
-/// Whether an error is about the one who came, not about taking connections.
+/// Whether an error is about one connection, and not about accepting them.
 fn is_of_one(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -121,8 +121,8 @@ fn is_of_one(error: &std::io::Error) -> bool {
     )
 }
 
-/// How long, and how much, is still read from who has been answered before all was said: closed at once, the connection
-/// would be reset, and the answer be lost.
+/// How long, and how much, is read from a client that was answered early. If its connection were closed at once, it
+/// would be reset and the answer lost.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const LAST_BYTES: usize = 4 * 1024 * 1024;
 
@@ -142,6 +142,6 @@ async fn close(mut stream: TcpStream) {
             }
         }
     };
-    // Who does not close it has been given the time to.
+    // If the client has not closed it by now, it had the time.
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
 }

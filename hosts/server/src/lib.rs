@@ -1,4 +1,34 @@
-//! The HTTP API: requests in, answers out. It decides nothing about flows; a node does.
+//! The HTTP API: requests in, answers out. A node decides everything about flows.
+//!
+//! [`Server`] listens by itself and says in which order to call it; [`service`] is the API for hosts that receive requests in
+//! other ways; [`openapi`] describes it.
+//!
+//! ```
+//! use starbridge_node::{config::Config, node::Node, stores};
+//! use starbridge_server::{Server, ServerSettings};
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! # // An error means that it is installed already.
+//! # let _ = rustls::crypto::ring::default_provider().install_default();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! let server = runtime.block_on(Server::bind("127.0.0.1:0".parse()?, ServerSettings::default()))?;
+//! let address = server.address()?;
+//! let node = Arc::new(Node::start(Config::default().node(stores::in_memory())?)?);
+//!
+//! # runtime.block_on(async {
+//! let (end, ended) = tokio::sync::oneshot::channel();
+//! let serving = tokio::spawn(server.run(Arc::clone(&node), ended));
+//! let answer = reqwest::get(format!("http://{address}/healthz")).await.unwrap();
+//! assert_eq!(answer.status(), 200);
+//!
+//! node.drain(Duration::from_secs(1)).await.unwrap();
+//! end.send(()).unwrap();
+//! serving.await.unwrap();
+//! # });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod access;
 mod answers;
@@ -34,21 +64,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// How the API is served.
+/// Settings of the API.
 #[derive(Clone, Debug, Default)]
 pub struct ServerSettings {
-    /// Who may do what; without tokens, anybody may, but only from this machine.
+    /// The tokens and what they allow. Without tokens, any program on this machine may do everything.
     pub access: Access,
-    /// Host names under which the server may be called beside those of the loopback, which counts only without tokens, and
-    /// pages of which may change things.
+    /// Host names under which the server may be called in addition to those of the loopback interface, if there are
+    /// no tokens. Pages from these names may change things.
     pub hosts: Vec<String>,
-    /// Proxies that say whom they ask for.
+    /// The networks of trusted proxies.
     pub trusted_proxies: Vec<Network>,
-    /// How many connections there may be, and how long each may take; counts only where this listens itself.
+    /// How many connections there may be, and how long each may take. It only applies to a [`Server`].
     pub connections: ConnectionSettings,
-    /// What bodies of requests may take.
+    /// Limits for bodies of requests.
     pub bodies: BodySettings,
-    /// What answers may take.
+    /// Limits for answers.
     pub answers: AnswerSettings,
 }
 
@@ -63,15 +93,15 @@ struct App {
     draining: Arc<AtomicBool>,
     bodies: Arc<Bodies>,
     answers: Arc<Answers>,
-    /// Bytes of the largest body, and of the largest report.
+    /// The largest body and the largest report, in bytes.
     largest_body: usize,
     largest_report: usize,
     /// The description of the API.
     openapi: axum::body::Bytes,
 }
 
-/// The API as a service, for hosts that get requests in ways of their own. Each request needs an extension
-/// `ConnectInfo<SocketAddr>` that says whom it comes from.
+/// The API as a service, for hosts that receive requests in other ways. Each request needs an extension
+/// `ConnectInfo<SocketAddr>` with its sender.
 pub fn service(node: Arc<Node>, settings: ServerSettings) -> Router {
     api(node, settings, Arc::default())
 }
@@ -93,13 +123,16 @@ fn api(node: Arc<Node>, settings: ServerSettings, draining: Arc<AtomicBool>) -> 
 }
 
 /// A server that listens.
+///
+/// Call [`Server::bind`] first, so that nothing else is touched if the address is taken, then start the node, then
+/// [`Server::run`]. To stop it, call [`Drain::begin`], drain the node, and send `end`.
 pub struct Server {
     listener: TcpListener,
     settings: ServerSettings,
     draining: Arc<AtomicBool>,
 }
 
-/// Lets a running server come to its end.
+/// Starts the end of a running server.
 #[derive(Clone)]
 pub struct Drain(Arc<AtomicBool>);
 
@@ -110,12 +143,12 @@ impl Drain {
     }
 }
 
-/// Why a server does not listen.
+/// Why a server can't listen.
 #[derive(Debug)]
 pub enum BindError {
-    /// The address can be reached from other machines, and nobody needs a token.
+    /// Other machines can reach the address, and there are no tokens.
     Unprotected(SocketAddr),
-    /// The system refuses.
+    /// The system refuses the address.
     System(SocketAddr, std::io::Error),
 }
 
@@ -134,7 +167,12 @@ impl std::fmt::Display for BindError {
 impl std::error::Error for BindError {}
 
 impl Server {
-    /// Listens, but answers nobody yet: who can't have the address is to have touched nothing else.
+    /// Listens, but answers nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`] if other machines can reach the address and there are no tokens, or if the system refuses the
+    /// address.
     pub async fn bind(address: SocketAddr, settings: ServerSettings) -> Result<Self, BindError> {
         if !address.ip().is_loopback() && settings.access.is_open() {
             return Err(BindError::Unprotected(address));
@@ -149,17 +187,21 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the system does not tell.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What lets it come to its end.
+    /// Starts the end of the server.
     pub fn drain(&self) -> Drain {
         Drain(self.draining.clone())
     }
 
-    /// Answers for a node until `end` comes; answers under way are still given.
+    /// Answers requests for a node until `end` comes. Answers in progress are still given.
     pub async fn run(self, node: Arc<Node>, end: oneshot::Receiver<()>) {
         let connections = self.settings.connections;
         let router = api(node, self.settings, self.draining);

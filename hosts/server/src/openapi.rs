@@ -64,7 +64,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// What a route answers, by status. A status stands once, with each form its answer may have.
+/// The answers of a route, by status. A status occurs once, with each form that its answer may have.
 fn answers(route: &Route) -> Map<String, Value> {
     let mut responses: Map<String, Value> = Map::new();
     for (status, meaning, schema) in route.answers {

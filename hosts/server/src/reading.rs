@@ -1,4 +1,4 @@
-//! Reading what requests say.
+//! Reading bodies and queries of requests.
 
 use starbridge_flow::diagnostics::nearest;
 use starbridge_flow::time::Timestamp;
@@ -6,14 +6,14 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use std::collections::BTreeMap;
 
-/// The members of a body, each to be taken by name.
+/// The members of a body, to be read by name.
 pub struct Body {
     members: Object,
     known: &'static [&'static str],
 }
 
 impl Body {
-    /// Of an object; members that are not known are refused.
+    /// Reads an object. Unknown members are refused.
     pub fn of(members: Object, known: &'static [&'static str]) -> Answer<Self> {
         for (key, _) in &members {
             if !known.contains(&key.as_str()) {
@@ -38,22 +38,22 @@ impl Body {
         self.members.get(key).filter(|value| **value != Value::Null)
     }
 
-    /// A member that is a string.
+    /// A member that must be a string.
     pub fn text(&self, key: &str) -> Answer<Option<Text>> {
         self.typed(key, "a string", |value| value.as_text().cloned())
     }
 
-    /// A member that is an object.
+    /// A member that must be an object.
     pub fn object(&self, key: &str) -> Answer<Option<Object>> {
         self.typed(key, "an object", |value| value.as_object().cloned())
     }
 
-    /// A member that is a whole number.
+    /// A member that must be a whole number.
     pub fn number(&self, key: &str) -> Answer<Option<u64>> {
         self.typed(key, "a whole number from 0", |value| value.as_number()?.as_u64())
     }
 
-    /// A member that is true or false.
+    /// A member that must be true or false.
     pub fn flag(&self, key: &str) -> Answer<Option<bool>> {
         self.typed(key, "true or false", |value| match value {
             Value::Bool(flag) => Some(*flag),
@@ -61,7 +61,7 @@ impl Body {
         })
     }
 
-    /// A member of strings by name.
+    /// A member that must be an object of strings.
     pub fn texts(&self, key: &str) -> Answer<Option<Object>> {
         self.typed(key, "an object of strings", |value| {
             let object = value.as_object()?;
@@ -91,7 +91,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Takes parameters; ones that are not known are refused.
+    /// Reads parameters. Unknown ones are refused.
     pub fn of(given: Vec<(String, String)>, known: &[&str]) -> Answer<Self> {
         let mut parameters: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (key, value) in given {
@@ -107,7 +107,7 @@ impl Query {
         Ok(Self { parameters })
     }
 
-    /// All values of a parameter; several may also stand in one, with commas.
+    /// All values of a parameter. One value may contain several, separated by commas.
     pub fn all(&self, key: &str) -> Vec<&str> {
         let given = self.parameters.get(key).into_iter().flatten();
         given
@@ -116,7 +116,7 @@ impl Query {
             .collect()
     }
 
-    /// All values of a parameter, each as it stands.
+    /// All values of a parameter, unchanged.
     pub fn each(&self, key: &str) -> impl Iterator<Item = &str> {
         let given = self.parameters.get(key).into_iter().flatten();
         given.map(String::as_str).filter(|value| !value.is_empty())
@@ -128,7 +128,7 @@ impl Query {
         (!given.is_empty()).then_some(given.as_str())
     }
 
-    /// A parameter that is a whole number within bounds.
+    /// A parameter that must be a whole number within bounds.
     pub fn number(&self, key: &str, usual: u64, least: u64, most: u64) -> Answer<u64> {
         let Some(given) = self.get(key) else {
             return Ok(usual);
@@ -142,7 +142,7 @@ impl Query {
         })
     }
 
-    /// A parameter that is a time.
+    /// A parameter that must be a time.
     pub fn time(&self, key: &str) -> Answer<Option<Timestamp>> {
         let Some(given) = self.get(key) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What stands before reports by token: bodies that are read within the bounds of the sender.
+//! Reading the bodies of reports by token, within the limits of their sender.
 
 use crate::App;
 use crate::body::{Charge, Sender, Sent, receive, receive_from_stranger};
@@ -10,29 +10,30 @@ use axum::response::{IntoResponse, Response};
 use starbridge_flow::limits::Limits;
 use starbridge_node::problem::Answer;
 
-/// Bytes of a report beside its data.
+/// How many bytes a report may have beside its data.
 const ENVELOPE: usize = 64 * 1024;
-/// Bytes any report may have beyond the data of a step.
+/// How many bytes any report may have beyond the data of a step.
 const REPORT: usize = 1024 * 1024;
-/// What a byte of data takes at most in JSON: `\u0000`.
+/// How many bytes a byte of data takes at most in JSON: `\u0000`.
 const ESCAPED: usize = 6;
-/// What a value takes at most for a byte of its text: `[[0],` is worst.
+/// How many bytes a value takes at most for each byte of its text: `[[0],` is worst.
 const VALUE: usize = 28;
-/// What it takes at most for each sign that begins a value or a member, and for each quote.
+/// How many bytes it takes at most for each sign that begins a value or a member, and for each quote.
 const SIGN: usize = 96;
 const QUOTE: usize = 8;
 
-/// Bytes a report may have: all that the data of a step may, however it is written, and whatever is refused with a name.
+/// How many bytes a report may have: all data that a step may have, in any notation, and data that is refused with a
+/// named error.
 pub fn largest(limits: &Limits) -> usize {
     let data = limits.step_data_bytes;
     (REPORT + data).max(data.saturating_mul(ESCAPED).saturating_add(ENVELOPE))
 }
 
-/// Lets reports with a token of ours through, and batches, in which each report has its own.
+/// Admits reports with a token of ours, and batches, in which each report has its own.
 pub async fn check(State(app): State<App>, parameters: RawPathParams, request: Request, next: Next) -> Response {
     let token = parameters.iter().find(|(name, _)| *name == "token");
     let read = match token {
-        // Its token was checked when the request came.
+        // Its token was checked when the request arrived.
         Some(_) => read_known(&app, request).await,
         None => {
             let receive = receive_from_stranger(request, app.largest_report, &app.bodies);
@@ -55,7 +56,7 @@ async fn read_known(app: &App, request: Request) -> Answer<(Request, Option<Char
     counted(parts, sent)
 }
 
-/// A request whose body is there and counts, and with it the value that will be read from it.
+/// A request whose body has been read and counts, with the value that will be read from it.
 fn counted(parts: Parts, sent: Sent) -> Answer<(Request, Option<Charge>)> {
     let (bytes, mut charge) = sent.into_parts();
     if let Some(charge) = &mut charge {
@@ -64,7 +65,7 @@ fn counted(parts: Parts, sent: Sent) -> Answer<(Request, Option<Charge>)> {
     Ok((Request::from_parts(parts, Body::from(bytes)), charge))
 }
 
-/// What the value of a text takes in memory at most.
+/// How many bytes the value of a text takes in memory at most.
 fn value_of(text: &[u8]) -> usize {
     let each = text.iter().map(|byte| match byte {
         b'[' | b'{' | b',' | b':' => SIGN,

@@ -1,4 +1,4 @@
-//! The router: the routes of the table, and what every request passes before it gets to one.
+//! The router: the routes of the table, and what every request passes before it reaches one.
 
 use crate::routes::ROUTES;
 use crate::{App, access, reports};
@@ -30,7 +30,7 @@ pub fn router(app: App) -> Router {
     let reports = callbacks::routes(app.clone(), app.largest_report);
     let reports = reports.route_layer(from_fn_with_state(app.clone(), reports::check));
     let router = router.with_state(app.clone()).merge(Router::new().nest("/v1", reports));
-    // The check is around all of it: what is not there is no way past it.
+    // The check is around everything, so that an unknown path is no way past it.
     router
         .fallback(|| async {
             Problem::missing(

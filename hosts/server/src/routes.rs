@@ -18,26 +18,26 @@ use starbridge_flow::limits::Limits;
 pub struct Route {
     /// The method.
     pub method: &'static str,
-    /// The path, as the router and OpenAPI both write it.
+    /// The path, in the notation that the router and OpenAPI share.
     pub path: &'static str,
-    /// What a token must allow; nothing where none is needed.
+    /// The scope that a token needs; `None` if no token is needed.
     pub scope: Option<Scope>,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// Parameters of the query: name and meaning.
+    /// The parameters of the query: names and meanings.
     pub query: &'static [(&'static str, &'static str)],
     /// The schema of the body, if it takes one.
     pub body: Option<&'static str>,
-    /// Statuses with what they mean, and the schema of what is answered.
+    /// The statuses of answers, with their meaning and schema.
     pub answers: &'static [(u16, &'static str, Option<&'static str>)],
-    /// What answers it; nothing where another part of the program does.
+    /// The handler; `None` if another part of the program answers.
     pub handler: Option<fn() -> MethodRouter<App>>,
 }
 
-/// Bytes of a body beside the data in it.
+/// How many bytes a body may have beside its data.
 const ENVELOPE: usize = 64 * 1024;
 
-/// Bytes the body of a request may have.
+/// How many bytes the body of a request may have.
 pub fn largest_body(limits: &Limits) -> usize {
     limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE
 }
@@ -47,7 +47,7 @@ const PAGE: &[(&str, &str)] = &[
     ("limit", "how many at most: 1 to 1000, 100 where none is given"),
 ];
 
-/// All of them.
+/// All routes.
 pub const ROUTES: &[Route] = &[
     Route {
         method: "GET",

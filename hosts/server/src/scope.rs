@@ -1,6 +1,6 @@
-//! What tokens allow.
+//! The scopes of tokens.
 
-/// What a token lets its bearer do.
+/// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Look at flows, executions and histories.
@@ -11,12 +11,12 @@ pub enum Scope {
     Worker,
     /// Stop, redrive, fork, resolve.
     Operate,
-    /// Put and delete flows and schedules; everything else as well.
+    /// Put and delete flows and schedules; everything else too.
     Admin,
 }
 
 impl Scope {
-    /// The scope of that name.
+    /// The scope with this name.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "read" => Self::Read,
@@ -28,7 +28,7 @@ impl Scope {
         })
     }
 
-    /// Its name.
+    /// The name of the scope.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -1,4 +1,4 @@
-//! The shapes answers have.
+//! The forms of answers.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,10 +7,10 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Broken, KeptFlow, Record};
 use starbridge_runtime::Snapshot;
 
-/// An execution's priority where nobody gave it one.
+/// The priority of an execution that has none.
 const PRIORITY: u32 = 5;
 
-/// An answer of JSON.
+/// An answer with JSON.
 pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = (status, body.into()).into_response();
     response
@@ -76,7 +76,7 @@ pub fn record(id: &str, record: &Record) -> Object {
     shape
 }
 
-/// Why an execution does not go on, and what can be done.
+/// Why an execution is set aside, and what can be done.
 fn waiting_for(id: &str, broken: &Broken) -> Value {
     let members = [
         ("reason", "broken".into()),

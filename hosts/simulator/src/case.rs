@@ -1,4 +1,4 @@
-//! Test files: cases, what their resources answer, and what is expected (docs/language/testing.md).
+//! Test files: cases, the answers of their resources, and what is expected (docs/language/testing.md).
 
 use serde::Deserialize;
 use starbridge_flow::limits::Limits;
@@ -10,32 +10,32 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TestFile {
-    /// The schema an editor checks the file with; not looked at.
+    /// The schema for editors. It is ignored.
     #[serde(rename = "$schema", default)]
     pub schema: Option<String>,
     /// The flow under test.
     pub flow: FlowSource,
-    /// Child flows by name.
+    /// The flows of children, by name.
     #[serde(default)]
     pub flows: BTreeMap<String, FlowSource>,
-    /// Limits other than the usual ones.
+    /// Limits that differ from the defaults.
     #[serde(default)]
     pub limits: LimitsGiven,
-    /// The cases.
+    /// The cases of the file.
     pub cases: Vec<Case>,
 }
 
-/// A flow: the path of its file, from the folder of the test file, or the definition itself.
+/// A flow: the path of its file, relative to the test file's folder, or the definition itself.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum FlowSource {
-    /// A path.
+    /// The path of a file.
     Path(String),
-    /// The definition.
+    /// A definition.
     Definition(Object),
 }
 
-/// Limits by configuration.
+/// Limits under the names that the configuration uses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LimitsGiven {
@@ -53,30 +53,30 @@ pub struct LimitsGiven {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Case {
-    /// What it shows.
+    /// What the case shows.
     pub name: String,
-    /// The section of the language it is about; for readers.
+    /// The section of the language that it is about, for readers.
     #[serde(default)]
     pub rule: Option<String>,
-    /// The execution's input.
+    /// The input of the execution.
     #[serde(default)]
     pub input: Object,
-    /// When it starts; 2024-01-01T00:00:00Z where nothing is said.
+    /// When the execution starts; by default 2024-01-01T00:00:00Z.
     #[serde(default)]
     pub start_time: Option<starbridge_flow::time::Timestamp>,
-    /// Labels.
+    /// Labels of the execution.
     #[serde(default)]
     pub labels: Option<Object>,
-    /// The execution's name.
+    /// The name of the execution.
     #[serde(default)]
     pub execution_name: Option<String>,
-    /// What resources answer, by step.
+    /// The answers of resources, by step.
     #[serde(default)]
     pub mocks: BTreeMap<String, Vec<Mock>>,
-    /// An operator stops the execution.
+    /// Set if an operator stops the execution.
     #[serde(default)]
     pub stop: Option<Stop>,
-    /// What is expected.
+    /// What is expected of the execution.
     #[serde(default)]
     pub expect: Expect,
 }
@@ -85,28 +85,28 @@ pub struct Case {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Mock {
-    /// It succeeds with this result.
+    /// The result, if it succeeds.
     #[serde(default, deserialize_with = "present")]
     pub result: Option<Value>,
-    /// It fails with this error.
+    /// The name of the error, if it fails.
     #[serde(default)]
     pub error: Option<String>,
-    /// The cause of that.
+    /// The cause of that error.
     #[serde(default)]
     pub cause: String,
-    /// It never answers.
+    /// Whether it never answers.
     #[serde(default)]
     pub never: bool,
-    /// How long it takes to answer.
+    /// How many seconds it takes to answer.
     #[serde(default)]
     pub delay_seconds: f64,
-    /// The `Retry-After` of a failure.
+    /// How many seconds a failure asks to wait (`Retry-After`).
     #[serde(default)]
     pub retry_after_seconds: Option<u64>,
 }
 
 impl Mock {
-    /// What this answer is to the call it answers.
+    /// The signal that this answer gives to the machine.
     pub fn into_signal(self, call: EventId) -> Signal {
         match (self.result, self.error) {
             (Some(result), _) => Signal::Succeeded {
@@ -119,7 +119,7 @@ impl Mock {
                 let error = error.unwrap_or_default();
                 Signal::Failed {
                     call,
-                    // A mock stands for the interpreter, too: under its name it says that nothing was sent.
+                    // A mock may speak for the interpreter too: with this name it says that nothing was sent.
                     not_sent: error == "FnF.NoSuchResource",
                     error,
                     cause: self.cause,
@@ -130,7 +130,7 @@ impl Mock {
     }
 }
 
-/// `null` is a result too.
+/// Reads a member that may be absent. `null` is a result too.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -139,12 +139,12 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Stop {
-    /// When, counted from the start.
+    /// How many seconds after the start.
     pub at_seconds: f64,
-    /// The error's name.
+    /// The name of the error.
     #[serde(default)]
     pub error: Option<String>,
-    /// Its cause.
+    /// The cause of the stop.
     #[serde(default)]
     pub cause: String,
     /// Whether what was done is undone.
@@ -152,36 +152,36 @@ pub struct Stop {
     pub rollback: bool,
 }
 
-/// What is expected; what is left out is not looked at.
+/// What is expected. What is left out is not checked.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Expect {
-    /// The execution's status at the end; `Refused` where nothing starts.
+    /// The status at the end; `Refused` if nothing starts.
     pub status: Option<String>,
-    /// The output.
+    /// The output of the execution.
     pub output: Option<Value>,
-    /// The error's name.
+    /// The name of the error.
     pub error: Option<String>,
-    /// Its cause.
+    /// The cause of the error.
     pub cause: Option<String>,
-    /// Steps in the order entered.
+    /// The steps in the order in which they are entered.
     pub steps: Option<Vec<String>>,
-    /// Tasks undone, in order, one that could not be included.
+    /// The tasks that are undone, in order, including one whose rollback failed.
     pub rollbacks: Option<Vec<String>>,
-    /// Types of all events in order.
+    /// The types of all events, in order.
     pub events: Option<Vec<String>>,
-    /// Virtual time from start to end.
+    /// The virtual time from start to end, in seconds.
     pub elapsed_seconds: Option<f64>,
 }
 
-/// Why a text is no test file.
+/// Why a text is not a test file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestFileError {
     /// What is wrong.
     pub message: String,
-    /// Where, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Where, from 1.
+    /// The column, from 1.
     pub column: usize,
 }
 
@@ -195,6 +195,10 @@ impl std::error::Error for TestFileError {}
 
 impl TestFile {
     /// Reads a test file.
+    ///
+    /// # Errors
+    ///
+    /// [`TestFileError`] if the text is not JSON or has an unknown or wrong member.
     pub fn parse(text: &str) -> Result<Self, TestFileError> {
         let file: Self = serde_json::from_str(text).map_err(|error| {
             let text = error.to_string();
@@ -228,7 +232,7 @@ impl TestFile {
 }
 
 impl LimitsGiven {
-    /// The limits in force.
+    /// These limits over those of the configuration.
     #[expect(clippy::needless_pass_by_value, reason = "callers have made them for this")]
     pub fn over(&self, limits: Limits) -> Limits {
         Limits {

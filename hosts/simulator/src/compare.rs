@@ -1,10 +1,10 @@
-//! What was expected against what came, in words.
+//! Comparing what was expected with what came.
 
 use super::case::Expect;
 use super::outcome::Outcome;
 use starbridge_flow::value::Value;
 
-/// The differences, one a line or a few; none where all is as expected.
+/// The differences, for people; empty if everything is as expected.
 pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<String> {
     let mut problems = Vec::new();
     let failure = outcome.failure.as_ref();
@@ -62,7 +62,7 @@ fn text(problems: &mut Vec<String>, what: &str, expected: Option<&str>, got: Opt
     }
 }
 
-/// The first place where two lists part, with what is around it.
+/// The first difference of two lists, with what is around it.
 fn list(problems: &mut Vec<String>, what: &str, expected: Option<&[String]>, got: &[String]) {
     let Some(expected) = expected else {
         return;
@@ -85,7 +85,7 @@ fn list(problems: &mut Vec<String>, what: &str, expected: Option<&[String]>, got
     ));
 }
 
-/// Where two outputs differ, by JSON pointer.
+/// The first difference of two outputs, by JSON pointer.
 fn difference(problems: &mut Vec<String>, expected: &Value, got: Option<&Value>) {
     const MOST: usize = 10;
     let Some(got) = got else {

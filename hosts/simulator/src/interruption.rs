@@ -1,42 +1,42 @@
-//! What goes wrong in a rehearsal.
+//! Interruptions of a rehearsal.
 
-/// What goes wrong on the way, for tests of the runtime itself.
+/// What goes wrong during a rehearsal, for tests of the runtime itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interruption {
-    /// The process dies.
+    /// The process crashes.
     pub crash: Option<Crash>,
-    /// It dies again.
+    /// The process crashes a second time.
     pub again: Option<Crash>,
     /// Every signal comes twice.
     pub everything_twice: bool,
 }
 
-/// When a process dies.
+/// When a process crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crash {
     /// At which of its operations, from 1 since it was started.
     pub at: usize,
-    /// Where in it.
+    /// At which moment of that operation.
     pub moment: Moment,
 }
 
 /// A moment of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
-    /// Before the append: it never was.
+    /// Before the append, which is lost.
     BeforeAppend,
-    /// The append is durable, but its answer is lost.
+    /// After the append, before its answer is known.
     AnswerLost,
-    /// The append is known to be durable, and nothing of what follows from it has left.
+    /// After the append is known to be durable, before anything that follows from it leaves.
     AfterAppend,
     /// Before the call is handed to its connector.
     BeforeDispatch,
-    /// After that.
+    /// After the call is handed to its connector.
     AfterDispatch,
 }
 
 impl Moment {
-    /// All of them.
+    /// All moments.
     pub const ALL: [Self; 5] = [
         Self::BeforeAppend,
         Self::AnswerLost,
@@ -45,7 +45,7 @@ impl Moment {
         Self::AfterDispatch,
     ];
 
-    /// Whether it is one of an append.
+    /// Whether it is a moment of an append.
     pub fn is_of_append(self) -> bool {
         matches!(self, Self::BeforeAppend | Self::AnswerLost | Self::AfterAppend)
     }

@@ -1,4 +1,4 @@
-//! What resources answer in a rehearsal.
+//! The answers of resources in a rehearsal.
 
 use super::case::Mock;
 use starbridge_machine::CallToSend;
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Mocks {
     answers: BTreeMap<String, Vec<Mock>>,
-    /// Answers given, by key and iteration numbers: each iteration counts its own.
+    /// How many answers were given, by key and iteration numbers: each iteration has its own count.
     given: BTreeMap<(String, Vec<u32>), usize>,
 }
 
 impl Mocks {
-    /// Answers by step, `child/step`, `step.rollback`.
+    /// The answers by `step`, `child/step` or `step.rollback`.
     pub fn new(answers: BTreeMap<String, Vec<Mock>>) -> Self {
         Self {
             answers,
@@ -21,7 +21,7 @@ impl Mocks {
         }
     }
 
-    /// The key under which a call is answered, if it is; `child` is the child flow it belongs to.
+    /// The key of a call's answers, if there are any. `child` is the child flow that the call belongs to.
     pub fn key(&self, child: Option<&str>, call: &CallToSend) -> Option<String> {
         let suffix = if call.rollback { ".rollback" } else { "" };
         let plain = format!("{}{suffix}", call.step);
@@ -32,7 +32,7 @@ impl Mocks {
             .find(|key| self.answers.contains_key(key))
     }
 
-    /// The next answer under a key; the last one repeats.
+    /// The next answer under a key. The last one repeats.
     pub fn next(&mut self, key: &str, iterations: &[u32]) -> Option<Mock> {
         let answers = self.answers.get(key)?;
         let given = self.given.entry((key.to_owned(), iterations.to_vec())).or_insert(0);

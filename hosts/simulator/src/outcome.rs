@@ -1,34 +1,34 @@
-//! What came of a rehearsal.
+//! The result of a rehearsal.
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Event, EventKind, Failure, State, Status, history};
 
-/// What came of a rehearsal.
+/// The result of a rehearsal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The status' word; `Refused` where nothing started.
+    /// The status; `Refused` if nothing started.
     pub status: String,
-    /// The output.
+    /// The output, if the execution succeeded.
     pub output: Option<Object>,
-    /// The error.
+    /// The failure, if it did not.
     pub failure: Option<Failure>,
-    /// Where it arose.
+    /// The name of the step in which the failure arose.
     pub failed_step: Option<Text>,
     /// Why nothing started.
     pub refusal: Option<String>,
-    /// Steps in the order entered.
+    /// The steps in the order in which they were entered.
     pub steps: Vec<String>,
-    /// Tasks undone, in order.
+    /// The tasks that were undone, in order.
     pub rollbacks: Vec<String>,
-    /// Types of all events.
+    /// The types of all events.
     pub events: Vec<String>,
-    /// From the first event to the last, in milliseconds.
+    /// The time from the first event to the last, in milliseconds.
     pub elapsed_ms: u64,
 }
 
 impl Outcome {
-    /// Nothing started.
+    /// The outcome if nothing started.
     pub fn refused(why: String) -> Self {
         Self {
             status: "Refused".to_owned(),
@@ -37,7 +37,7 @@ impl Outcome {
         }
     }
 
-    /// What a history and the state it leads to say.
+    /// The outcome that a history and its state show.
     pub fn of(flow: &Flow, state: &State, events: &[Event]) -> Self {
         let name = |event: &Event| {
             event

@@ -2,17 +2,17 @@
 
 use starbridge_machine::{CallToSend, EventId, Signal};
 
-/// What falls upon a call that nobody answers.
+/// What ends a call that nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Silence {
-    /// No sign of life came.
+    /// A missed heartbeat.
     Heartbeat,
-    /// A worker, who takes a task at once, had it for so long.
+    /// The timeout of a worker, which takes a task at once.
     Timeout,
 }
 
 impl Silence {
-    /// After how many milliseconds it falls upon a call.
+    /// After how many milliseconds each of them ends a call.
     pub fn of(call: &CallToSend) -> impl Iterator<Item = (u64, Self)> {
         let heartbeat = call.heartbeat_ms.map(|millis| (millis, Self::Heartbeat));
         heartbeat
@@ -20,7 +20,7 @@ impl Silence {
             .chain(call.timeout_ms.map(|millis| (millis, Self::Timeout)))
     }
 
-    /// What it is to the machine.
+    /// The signal that this gives to the machine.
     pub fn into_signal(self, call: EventId) -> Signal {
         match self {
             Self::Heartbeat => Signal::HeartbeatMissed { call },

@@ -21,44 +21,44 @@ use std::sync::Arc;
 /// The flow under test and its children.
 #[derive(Clone)]
 pub struct Flows {
-    /// The flow's name.
+    /// The name of the flow.
     pub name: String,
-    /// The flow.
+    /// The flow under test.
     pub flow: Arc<Flow>,
-    /// Its children by name.
+    /// The flows of its children, by name.
     pub children: BTreeMap<String, Arc<Flow>>,
 }
 
-/// The name of the execution under test where the case gives none, and its id.
+/// The name of the execution under test if the case gives none, and its id.
 const EXECUTION: &str = "case";
-/// 2024-01-01T00:00:00Z
+/// 2024-01-01T00:00:00Z, in milliseconds.
 const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
-/// A rehearsal that takes more turns than this does not end.
+/// A rehearsal with more turns than this counts as endless.
 const TURNS: usize = 2_000_000;
 
-/// Sleepers that are known after a crash: all there are in a rehearsal.
+/// How many sleepers are loaded after a crash: all that a rehearsal can have.
 const SLEEPERS: usize = 1_000_000;
 
-/// Sees each turn as it becomes durable.
+/// Called with each turn when it is durable.
 pub type Observer = Box<dyn FnMut(&Shard, &Outgoing)>;
 
-/// Why a rehearsal could not be carried through. Nothing the flow does is one.
+/// Why a rehearsal failed. A failure of the flow is not among these.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RehearsalError {
-    /// A task was called that has no mock.
+    /// A task without a mock was called.
     NoMock {
-        /// The step.
+        /// The name of the step.
         step: String,
-        /// Whether it is its rollback.
+        /// Whether it is the step's rollback.
         rollback: bool,
     },
-    /// The flow waits, but nothing will ever happen.
+    /// The flow waits for something that never happens.
     Stuck,
-    /// The flow goes on and on.
+    /// The flow does not end.
     Endless,
     /// The store failed.
     Store(StoreError),
-    /// A history did not lead back to its state.
+    /// Folding a history did not give its state.
     History(String),
 }
 
@@ -83,10 +83,14 @@ impl std::fmt::Display for RehearsalError {
 
 impl std::error::Error for RehearsalError {}
 
-/// An answer under way: due, then in the order of calls.
+/// An answer to come: when it is due, then the order of calls.
 type Due = (Timestamp, Text, EventId);
 
-/// A flow running in virtual time.
+/// A flow that runs in virtual time.
+///
+/// Call [`Rehearsal::new`], what is needed of [`Rehearsal::interrupted`], [`Rehearsal::over`] and
+/// [`Rehearsal::observed`], then [`Rehearsal::run`] once. Afterwards [`Rehearsal::histories`] and
+/// [`Rehearsal::shard`] show what happened.
 pub struct Rehearsal {
     flows: Flows,
     limits: Arc<Limits>,
@@ -97,19 +101,19 @@ pub struct Rehearsal {
     begun: Timestamp,
     mocks: Mocks,
     answers: BTreeMap<Due, Mock>,
-    /// Calls the world has seen: the same call sent again is the same call.
+    /// Calls that were seen. A call that is sent again is the same call.
     seen: BTreeSet<(Text, EventId)>,
     silences: BTreeSet<(Due, Silence)>,
     histories: BTreeMap<Text, Vec<Event>>,
     /// All executions that were ever started.
     known: BTreeSet<Text>,
-    /// Executions asleep when the process was started again.
+    /// Executions that were asleep when the process was started again.
     sleepers: BTreeSet<(Timestamp, Text)>,
-    /// Signals nobody was told of that they were taken: whoever gave them gives them again after a crash.
+    /// Signals whose senders do not know that they were taken. They are sent again after a crash.
     unsure: Vec<(Text, Signal)>,
     crashes: VecDeque<Crash>,
     everything_twice: bool,
-    /// Operations since the process was started.
+    /// How many appends there were since the process was started.
     appends: usize,
     dispatches: usize,
     observer: Option<Observer>,
@@ -146,7 +150,7 @@ impl Rehearsal {
         }
     }
 
-    /// Lets something go wrong on the way.
+    /// Adds an interruption.
     #[must_use]
     pub fn interrupted(mut self, interruption: Interruption) -> Self {
         self.crashes = interruption.crash.into_iter().chain(interruption.again).collect();
@@ -154,14 +158,14 @@ impl Rehearsal {
         self
     }
 
-    /// Keeps histories in that store, which must be empty, instead of memory.
+    /// Uses this store instead of memory. It must be empty.
     #[must_use]
     pub fn over(mut self, store: Arc<dyn Store>) -> Self {
         self.store = store;
         self
     }
 
-    /// Shows each turn to an observer.
+    /// Adds an observer that is called with each turn.
     #[must_use]
     pub fn observed(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
@@ -169,6 +173,10 @@ impl Rehearsal {
     }
 
     /// Runs the case to its end.
+    ///
+    /// # Errors
+    ///
+    /// [`RehearsalError`] if a task has no mock, the flow waits for ever or does not end, or the store fails.
     pub fn run(&mut self) -> Result<Outcome, RehearsalError> {
         match self.start() {
             Ok(()) => {}
@@ -199,27 +207,27 @@ impl Rehearsal {
         self.shard.start(request, self.now).map(drop)
     }
 
-    /// How many appends and dispatches there were since the process was started, the last time.
+    /// How many appends and dispatches there were since the process was last started.
     pub fn operations(&self) -> (usize, usize) {
         (self.appends, self.dispatches)
     }
 
-    /// The events of each execution, by id; the one under test is the first.
+    /// The events of each execution, by id. The one under test is the first.
     pub fn histories(&self) -> &BTreeMap<Text, Vec<Event>> {
         &self.histories
     }
 
-    /// The shard.
+    /// The shard with the executions.
     pub fn shard(&self) -> &Shard {
         &self.shard
     }
 
-    /// Whether the process has died as often as it was to.
+    /// Whether the process has crashed as often as the interruption says.
     pub fn has_crashed(&self) -> bool {
         self.crashes.is_empty()
     }
 
-    /// Whether every execution has ended. One that is not here is what the store says it is.
+    /// Whether every execution has ended. If one is not loaded, its record in the store counts.
     fn is_over(&self) -> Result<bool, RehearsalError> {
         for id in &self.known {
             let status = match self.shard.state(id) {
@@ -245,7 +253,7 @@ impl Rehearsal {
         Ok(Outcome::of(&self.flows.flow, state, events))
     }
 
-    /// Appends what was decided and carries out what follows, until nothing is left to decide at this instant.
+    /// Appends what was decided and carries out what follows, until nothing more can be done at this instant.
     fn settle(&mut self) -> Result<(), RehearsalError> {
         loop {
             match self.shard.pump(self.now) {
@@ -273,7 +281,7 @@ impl Rehearsal {
         }
     }
 
-    /// Appends what was decided and carries out what follows. Answers whether the process dies on the way.
+    /// Appends what was decided and carries out what follows. Returns whether the process crashes meanwhile.
     fn append(&mut self) -> Result<bool, RehearsalError> {
         let batch = self.shard.take_batch();
         self.appends += 1;
@@ -303,7 +311,7 @@ impl Rehearsal {
         }
     }
 
-    /// Whether the process dies at this moment of its present operation.
+    /// Whether the process crashes at this moment of its current operation.
     fn dies(&mut self, moment: Moment) -> bool {
         let operation = if moment.is_of_append() {
             self.appends
@@ -318,7 +326,7 @@ impl Rehearsal {
         dies
     }
 
-    /// Carries out what leaves. Answers whether the process dies on the way.
+    /// Carries out what leaves. Returns whether the process crashes meanwhile.
     fn carry_out(&mut self, mut outgoing: VecDeque<Outgoing>) -> Result<bool, RehearsalError> {
         while let Some(next) = outgoing.pop_front() {
             if let Some(observer) = &mut self.observer {
@@ -350,7 +358,7 @@ impl Rehearsal {
         Ok(false)
     }
 
-    /// The process dies and is started again: all that is left is what the store has, and the world outside.
+    /// Crashes and restarts the process. Only the store and the outside world are left.
     fn crash(&mut self) -> Result<(), RehearsalError> {
         self.shard = new_shard(&self.flows, &self.limits, &self.case);
         (self.appends, self.dispatches) = (0, 0);
@@ -378,7 +386,7 @@ impl Rehearsal {
         Ok(())
     }
 
-    /// Calls that were given up go on as long as somebody holds their connection: nobody does any more.
+    /// Drops the answers to calls that were given up: nobody holds their connections any more.
     fn cut_off(&mut self, id: &Text, events: &[Event]) {
         for event in events {
             match &event.detail {
@@ -389,7 +397,7 @@ impl Rehearsal {
         }
     }
 
-    /// The events of an execution as the store has them.
+    /// The stored events of an execution.
     fn events(&self, id: &Text) -> Result<Vec<Event>, RehearsalError> {
         let gone = |what: &str| RehearsalError::History(format!("the {what} of `{id}` is gone"));
         let record = self.store.record(id).map_err(RehearsalError::Store)?;
@@ -399,7 +407,7 @@ impl Rehearsal {
         stored_events(self.store.as_ref(), &flow, id, u64::MAX).map_err(RehearsalError::Store)
     }
 
-    /// Takes an execution up from the store. Answers whether it is there.
+    /// Loads an execution from the store. Returns whether it exists.
     fn load(&mut self, id: &Text) -> Result<bool, RehearsalError> {
         let loaded = load(self.store.as_ref(), self.shard.flows(), &self.limits, id);
         let Some(loaded) = loaded.map_err(RehearsalError::Store)? else {
@@ -409,7 +417,7 @@ impl Rehearsal {
         Ok(true)
     }
 
-    /// Makes sure that an execution is here, if it is anywhere.
+    /// Makes sure that an execution is loaded, if it exists.
     fn bring(&mut self, id: &Text) -> Result<(), RehearsalError> {
         match self.shard.state(id) {
             Some(_) => Ok(()),
@@ -498,7 +506,8 @@ impl Rehearsal {
         Ok(())
     }
 
-    /// Gives a signal, twice where everything comes twice. What is refused is no fault: it came too late.
+    /// Gives a signal, or the same one twice if everything comes twice. A rejection is no error: the signal came too
+    /// late.
     fn give(&mut self, execution: &Text, signal: Signal) -> Result<(), RehearsalError> {
         self.bring(execution)?;
         self.unsure.push((execution.clone(), signal.clone()));
@@ -517,7 +526,7 @@ fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
     for (name, flow) in &flows.children {
         table.put(name, flow.clone());
     }
-    // Ids follow from what is started, so that a rehearsal which is interrupted gives the same ones.
+    // Ids follow from what is started, so that an interrupted rehearsal gives the same ones.
     let births = |request: &StartRequest, _: Timestamp| ExecutionSeed {
         id: match &request.parent {
             None => Text::from(EXECUTION),
@@ -534,7 +543,7 @@ fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
     shard
 }
 
-/// Seconds to milliseconds, rounded up.
+/// Seconds in milliseconds, rounded up.
 fn millis_of(seconds: f64) -> u64 {
     (seconds * 1000.0 - 1e-6).ceil().max(0.0) as u64
 }

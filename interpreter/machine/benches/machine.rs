@@ -1,4 +1,4 @@
-//! The machine alone on one core: events produced, folded and kept with all their details.
+//! Measures the machine alone on one core: events that are produced, folded and kept with all their details.
 
 #[path = "../../../fdl/benches/figures/mod.rs"]
 mod figures;
@@ -108,7 +108,7 @@ fn replay(figures: &mut Figures) {
     );
 }
 
-/// What a step costs must not depend on how many were before it.
+/// The cost of a step must not depend on how many steps were before it.
 fn steps_done(figures: &mut Figures) {
     for rounds in [10, 100, 1_000, 10_000] {
         let run = Run::rounds(rounds);
@@ -122,7 +122,7 @@ fn steps_done(figures: &mut Figures) {
     }
 }
 
-/// Nor on data that it does not touch.
+/// The cost of a step must not depend on data that it does not touch.
 fn untouched_data(figures: &mut Figures) {
     const STEPS: usize = 100;
     for (name, bytes) in [("200 B", 200), ("2 KB", 2_000), ("20 KB", 20_000), ("200 KB", 200_000)] {
@@ -134,7 +134,7 @@ fn untouched_data(figures: &mut Figures) {
         measure_passes(figures, &format!("{count} untouched keys in the input"), &run, STEPS);
     }
     for count in [10, 100, 1_000] {
-        // The first step puts them into the local, the others leave them there.
+        // The first step puts them into the local; the others leave them there.
         let members: Vec<String> = (0..count)
             .map(|n| format!(r#"{{"target":"k{n}","source":{n}}}"#))
             .collect();
@@ -162,7 +162,7 @@ fn measure_passes(figures: &mut Figures, name: &str, run: &Run, steps: usize) {
     );
 }
 
-/// Nor may an iteration's time, or its share of the history, depend on how many there are.
+/// The time of an iteration, and its share of the history, must not depend on how many there are.
 fn width(figures: &mut Figures) {
     const WIDTHS: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
     for items in WIDTHS {
@@ -181,7 +181,7 @@ fn width(figures: &mut Figures) {
     for items in WIDTHS.into_iter().skip(1) {
         let run = Run::wide(items);
         let bytes = run.complete().history_bytes(&run.flow);
-        // What the further iterations add: the flow's own events, once each, do not count.
+        // What the further iterations add. The flow's own events, once each, do not count.
         let each = (bytes - before) as f64 / (items - items_before) as f64;
         figures.count(
             &format!("history of a foreach of width {items}"),

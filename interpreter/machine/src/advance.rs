@@ -10,10 +10,17 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 
 impl State {
-    /// Takes a signal and pushes the events of one turn, each folded by the same [`State::apply`] that replay uses.
+    /// Takes a signal at the time `now` and pushes the events of one turn to `out`. Each event is applied by the same
+    /// [`State::apply`] that replay uses, so the state is up to date when this returns.
     ///
-    /// A turn ends when nothing pure is left, or at its bounds ([`crate::TURN_EVENTS`], [`crate::TURN_BYTES`]); then
-    /// [`State::must_continue`] holds and [`Signal::Continue`] goes on. A rejection leaves the state as it was.
+    /// A turn ends when no pure work is left, or at its bounds ([`crate::TURN_EVENTS`], [`crate::TURN_BYTES`]). In
+    /// the second case [`State::must_continue`] holds, and [`Signal::Continue`] starts the next turn. A `now` before
+    /// the time of the last event counts as that time.
+    ///
+    /// # Errors
+    ///
+    /// A [`Rejection`] if the signal does not fit the state, for example a report on a call that is over. The state
+    /// and `out` are then unchanged.
     pub fn advance(
         &mut self,
         flow: &Flow,
@@ -36,7 +43,7 @@ impl State {
         Ok(())
     }
 
-    /// Goes on with what is ready until nothing is, or the turn is full.
+    /// Handles the frames in the ready queue until it is empty or the turn is full.
     fn run(&mut self, turn: &mut Turn<'_>) {
         while !turn.is_full() && self.data.broken.is_none() {
             let Some(next) = self.frames.next_ready() else {
@@ -44,7 +51,7 @@ impl State {
             };
             let before = turn.events();
             self.step_frame(turn, next);
-            // INVARIANT: a frame in the queue has something to do. Were it not so, this would never end.
+            // INVARIANT: a frame in the queue has something to do. Otherwise this loop would never end.
             if turn.events() == before {
                 self.data.broken = Some(self.data.last.next());
             }
@@ -257,7 +264,7 @@ impl State {
         Ok(())
     }
 
-    /// A report on a call that is over: noted once where the call was given up, refused otherwise.
+    /// Takes a report on a call that is over. It is noted once if the call was given up, and rejected otherwise.
     fn take_late_report(&mut self, turn: &mut Turn<'_>, call: EventId, detail: &EventKind) -> Result<(), Rejection> {
         if self.data.status.is_ended() {
             return Err(Rejection::Finished);
@@ -283,7 +290,7 @@ impl State {
         Ok(())
     }
 
-    /// The place of a call that is not over.
+    /// The address of a call that is not over.
     fn call_place(&self, call: EventId) -> Option<EventAddress> {
         let in_flight = self.calls.get(call)?;
         Some(if in_flight.rollback {
@@ -296,7 +303,7 @@ impl State {
         })
     }
 
-    /// One thing a frame has to do.
+    /// Does one thing for a frame that is ready.
     fn step_frame(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let Some(frame) = self.frames.get(id) else {
             return;
@@ -323,7 +330,7 @@ impl State {
         }
     }
 
-    /// Brings the execution to its end: closes what runs, then undoes.
+    /// Does one step of bringing the execution to its end: first what runs is closed, then what was done is undone.
     fn step_ending(&mut self, turn: &mut Turn<'_>) {
         let reason = match self.data.ending.as_ref().map(|ending| ending.status) {
             Some(Status::TimedOut) => CancelReason::ExecutionTimedOut,

@@ -1,4 +1,4 @@
-//! Folding one event into the state. Total: an event that does not fit makes the state broken.
+//! Folding one event into the state. Every event can be folded: one that does not fit makes the state broken.
 
 mod call;
 mod child;
@@ -16,12 +16,13 @@ use crate::state::{FrameId, ROOT, State};
 use starbridge_flow::graph::Flow;
 
 impl State {
-    /// Folds an event. What does not fit leaves the state broken at that event; [`State::advance`] refuses it then.
+    /// Folds an event into the state. If the event does not fit, the state is broken at that event
+    /// ([`State::broken_at`]), and [`State::advance`] rejects every signal from then on.
     pub fn apply(&mut self, flow: &Flow, event: &Event) {
         self.apply_in(flow, event, None);
     }
 
-    /// The same, where the frame is known already.
+    /// Folds an event whose frame the caller may already know.
     pub(crate) fn apply_in(&mut self, flow: &Flow, event: &Event, frame: Option<FrameId>) {
         if self.data.broken.is_some() {
             return;
@@ -36,7 +37,7 @@ impl State {
         self.data.last_time = event.time;
     }
 
-    /// `None`: the event does not fit.
+    /// Folds an event that is in its order. `None`: the event does not fit.
     fn fold(&mut self, flow: &Flow, event: &Event, frame: Option<FrameId>) -> Option<()> {
         if let Some(done) = self.fold_of_flow(flow, event) {
             return done;
@@ -70,7 +71,7 @@ impl State {
         }
     }
 
-    /// Events about the execution as a whole; `None`: it is none of them.
+    /// Folds an event about the execution as a whole. `None`: it is no such event.
     fn fold_of_flow(&mut self, flow: &Flow, event: &Event) -> Option<Option<()>> {
         match &event.detail {
             EventKind::ExecutionStarted(started) => Some(self.fold_started(flow, event, started)),
@@ -91,7 +92,7 @@ impl State {
         self.calls.note_late_report(of)
     }
 
-    /// The frame in which a rollback goes on; for `RollbackStarted` the one in which it is about to.
+    /// The frame in which the rollback of this event goes on; for `RollbackStarted`, the one in which it begins.
     fn undoing_or_frame(&self, flow: &Flow, event: &Event) -> Option<FrameId> {
         if let Some(frame) = self.frames.rollback_at(&event.path) {
             return Some(frame);
@@ -102,7 +103,8 @@ impl State {
         if self.data.ending.is_some() {
             return Some(ROOT);
         }
-        // Inside of what is being closed nothing begins to be undone by itself; else it is the innermost list that has it.
+        // Inside a composite that is being closed, nothing begins a rollback by itself. Otherwise it is the innermost
+        // list that has the task.
         let (mut id, _) = self.frames.at(&event.path);
         if let Some(closing) = self.frames.outermost_closing(id) {
             return Some(closing);

@@ -1,27 +1,28 @@
-//! Closing: bringing what still runs inside a composite, or the whole flow, to its end (sections "errors" and "rollback").
+//! Closing: bringing what still runs inside a composite, or in the whole flow, to its end (sections "errors" and
+//! "rollback").
 //!
-//! Everything inside is suspended first. Then calls in flight are cancelled and children exited, innermost first, one event a
-//! step, so that a turn may be cut anywhere. A rollback in progress is waited for.
+//! Everything inside is suspended first. Then calls in flight are cancelled and children exit, innermost first. Each
+//! step of this makes one event, so that a turn can be cut anywhere. A rollback in progress is waited for.
 
 use crate::event::{CancelReason, Child, EventId, EventKind, Exit, Failure};
 use crate::state::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit};
 use crate::turn::{EventAddress, Turn};
 
-/// What comes next in closing.
+/// The next step of closing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CloseStep {
-    /// A rollback inside is waited for.
+    /// Nothing, until a rollback inside has ended.
     Blocked,
-    /// This call is to be cancelled.
+    /// Cancel this call.
     Cancel { frame: FrameId, call: EventId },
-    /// This child is to exit.
+    /// Let this child exit.
     Exit { frame: FrameId, exit: Exit },
-    /// Nothing is left inside.
+    /// Nothing: all is closed.
     Clear,
 }
 
 impl State {
-    /// The next step of closing what is inside the step a frame is in.
+    /// The next step of closing what runs inside the step that a frame is in.
     pub(crate) fn close_step(&self, id: FrameId) -> CloseStep {
         let Some(visit) = self.frames.get(id).and_then(Frame::visit) else {
             return CloseStep::Clear;
@@ -93,7 +94,7 @@ impl State {
         !self.data.status.is_ended() && self.close_flow_step() != CloseStep::Blocked
     }
 
-    /// Makes the event of a step of closing. Answers whether there was one.
+    /// Makes the event of one step of closing. Returns whether there was one.
     pub(crate) fn close(&mut self, turn: &mut Turn<'_>, step: CloseStep, reason: CancelReason) -> bool {
         match step {
             CloseStep::Blocked | CloseStep::Clear => false,
@@ -109,7 +110,7 @@ impl State {
         }
     }
 
-    /// Lets a branch or iteration exit.
+    /// Makes the event by which a branch or iteration exits.
     pub(crate) fn exit(&mut self, turn: &mut Turn<'_>, id: FrameId, exit: Exit) {
         let Some((parent, child)) = self.frames.get(id).and_then(|frame| frame.parent) else {
             return;
@@ -125,7 +126,7 @@ impl State {
         self.emit(turn, place, detail);
     }
 
-    /// Why what is inside a step is being closed.
+    /// Why what runs inside a step is being closed.
     pub(crate) fn closing_reason(&self, visit: &Visit) -> CancelReason {
         match &visit.phase {
             Phase::Started(Inside::Children(children)) => match &children.closing {
@@ -137,7 +138,7 @@ impl State {
         }
     }
 
-    /// The failure for which a step is being closed.
+    /// The failure because of which a step is being closed.
     pub(crate) fn closing_failure(visit: &Visit) -> Option<Failure> {
         match &visit.phase {
             Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.clone(),

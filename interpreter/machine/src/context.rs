@@ -1,4 +1,4 @@
-//! `$context`: what a program may ask about the execution around it (section "data").
+//! `$context`: what a program can read about the execution around it (section "data").
 
 use crate::effect::Reference;
 use crate::event::{Child, EventId, Failure, Path};
@@ -6,25 +6,25 @@ use crate::state::State;
 use starbridge_flow::graph::{CONTEXT_MEMBERS, Context};
 use starbridge_flow::value::{Object, Text, Value};
 
-/// The context of one program.
+/// The `$context` of one program.
 pub(crate) struct View<'a> {
     pub(crate) state: &'a State,
     pub(crate) step: Option<StepView<'a>>,
 }
 
-/// The step a program belongs to.
+/// The part of `$context` that is about the step the program belongs to.
 pub(crate) struct StepView<'a> {
     pub(crate) name: Text,
     pub(crate) path: &'a Path,
     pub(crate) entered: EventId,
     pub(crate) visit: u32,
     pub(crate) attempt: u32,
-    /// The call whose token it is, where the pattern has one.
+    /// The call whose token the program can read, if the pattern has one.
     pub(crate) call: Option<EventId>,
-    /// Calls of a poll so far.
+    /// How many calls a poll has made so far.
     pub(crate) polls: Option<u32>,
     pub(crate) retry_value: Option<Value>,
-    /// The failure being undone.
+    /// The failure that is being undone.
     pub(crate) failure: Option<Failure>,
 }
 

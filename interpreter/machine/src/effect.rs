@@ -1,55 +1,56 @@
-//! Calls, which are work for the outside. They follow from the state, so a crash repeats them under the same key.
+//! Calls, which are work for the outside. They follow from the state: after a crash the same call is sent again under
+//! the same key.
 
 use crate::event::EventId;
 use starbridge_flow::graph::{Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 
-/// A call as it leaves.
+/// A call that is to be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallToSend {
-    /// Number of its `TaskScheduled`.
+    /// The number of the call's `TaskScheduled` event.
     pub call: EventId,
     /// The step's name.
     pub step: Text,
-    /// Iteration numbers from outside in, where the step stands in foreach steps.
+    /// The numbers of the iterations around the step, from outside in; empty outside of foreach steps.
     pub iterations: Vec<u32>,
-    /// The resource as written, or where a poll is told to ask.
+    /// The resource as the flow writes it, or the address at which a poll is to ask.
     pub resource: Text,
-    /// Whether `resource` is where a poll is told to ask.
+    /// Whether `resource` is the address at which a poll is to ask.
     pub follow: bool,
-    /// Whether the step polls, so that a 202 is no result yet.
+    /// Whether the step polls: an answer 202 is then no result yet.
     pub polling: bool,
-    /// When it counts as done.
+    /// When the call counts as done.
     pub pattern: Pattern,
-    /// Service parameters; without, the input is sent.
+    /// Service parameters; if `None`, the input is sent.
     pub params: Option<Value>,
-    /// The mapped input.
+    /// The input of the task, after its mappings.
     pub input: Object,
-    /// What is put in when it leaves, each at its place.
+    /// Secrets and tokens to put in when the call is sent, each with its place.
     pub references: Vec<CallReference>,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// Whether it undoes something.
+    /// Whether the call undoes something.
     pub rollback: bool,
-    /// The child execution that is to undo itself.
+    /// The child execution that is to roll itself back, if the call is for one.
     pub child: Option<Text>,
-    /// Number of the visit's `StepEntered`, or of the `RollbackStarted`: what a step key is made of.
+    /// The number of the visit's `StepEntered` event, or of the `RollbackStarted`: the step key is made of it.
     pub visit: EventId,
     /// When the attempt times out.
     pub timeout_at: Option<Timestamp>,
-    /// How long a worker of a queue may have it, in milliseconds.
+    /// How long a worker of a queue may hold the task, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Longest silence, in milliseconds.
+    /// The longest time between two heartbeats, in milliseconds.
     pub heartbeat_ms: Option<u64>,
-    /// Longest waiting in a queue, in milliseconds.
+    /// The longest time the task may wait in a queue, in milliseconds.
     pub wait_ms: Option<u64>,
-    /// 0–9, 9 first.
+    /// From 0 to 9; 9 goes first.
     pub priority: u8,
 }
 
 impl CallToSend {
-    /// Its idempotency key: one a call of that execution, the same when it is sent again.
+    /// The idempotency key of this call in the execution with this id. It is the same when the call is sent again.
     pub fn idempotency_key(&self, execution: &str) -> String {
         format!("{execution}/{}", self.call)
     }
@@ -60,7 +61,7 @@ impl CallToSend {
     }
 }
 
-/// What a call is for, as a word: `rollback` where it undoes something, otherwise `normal`.
+/// The type of a call, as messages carry it: `rollback` if it undoes something, otherwise `normal`.
 pub fn call_type(rollback: bool) -> &'static str {
     match rollback {
         true => "rollback",
@@ -68,41 +69,41 @@ pub fn call_type(rollback: bool) -> &'static str {
     }
 }
 
-/// A reference in a call.
+/// A secret or token to put into a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallReference {
-    /// The part of the call it stands in.
+    /// The part of the call in which it stands.
     pub part: CallPart,
-    /// The place in that part.
+    /// Where in that part it stands.
     pub at: Pointer,
-    /// What it refers to.
+    /// What to put there.
     pub reference: Reference,
 }
 
-/// A part of a call that leaves.
+/// A part of a call that can hold references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallPart {
-    /// The mapped input.
+    /// The input of the task.
     Input,
     /// The service parameters.
     Params,
 }
 
-/// What is known only to whoever sends a call.
+/// A value that only the sender of a call knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// The secret of that name.
+    /// The secret with this name.
     Secret(Text),
-    /// The token of a call.
+    /// The task token of a call.
     Token {
-        /// The execution it belongs to.
+        /// The id of the execution that the call belongs to.
         execution: Text,
-        /// Number of its `TaskScheduled`.
+        /// The number of the call's `TaskScheduled` event.
         call: EventId,
     },
 }
 
-/// Whether a resource is a queue that workers take tasks from (section "tasks").
+/// Whether a resource is a queue from which workers take tasks (section "tasks").
 pub(crate) fn is_queue(resource: &str) -> bool {
     resource.starts_with("queue:")
 }

@@ -1,6 +1,6 @@
 //! Events: the facts of a history (section "history" of the language reference).
 //!
-//! In memory an event names steps by number; [`crate::history`] writes and reads the form that is kept.
+//! In memory an event names steps by number; [`crate::history`] writes and reads the stored form.
 
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Pattern, Pointer, StepId};
@@ -8,7 +8,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
-/// Number of an event in its history, from 1; 0 stands for none.
+/// The number of an event in its history, from 1; 0 stands for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EventId(pub u64);
 
@@ -26,51 +26,51 @@ impl std::fmt::Display for EventId {
     }
 }
 
-/// One fact.
+/// One fact of a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its number.
+    /// Numbers are dense: the first event is 1, each later one is one higher.
     pub id: EventId,
-    /// The event whose handling produced it; for the first of a turn the one it answers.
+    /// The event whose handling produced this one; for the first event of a turn, the event it answers.
     pub caused_by: EventId,
-    /// The turn's time.
+    /// When the turn began; the same for all events of a turn.
     pub time: Timestamp,
-    /// The step it is about; none: the flow.
+    /// The step this event is about; `None` for the flow itself.
     pub step: Option<StepId>,
-    /// Where that step stands.
+    /// The composites around that step.
     pub path: Path,
-    /// Whether it belongs to a rollback.
+    /// Whether the event belongs to a rollback.
     pub rollback: bool,
-    /// What happened.
+    /// The kind of the event, with its data.
     pub detail: EventKind,
 }
 
-/// Composites around a step, from outside in; a clone costs one reference count.
+/// The composites around a step, from outside in. A clone costs one reference count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(Option<Arc<[PathItem]>>);
 
-/// A composite and which of its children the way leads through.
+/// One composite of a path, and the child of it that the path goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathItem {
-    /// The composite.
+    /// The composite's step.
     pub step: StepId,
-    /// Its child.
+    /// The child that the path goes through.
     pub child: Child,
 }
 
-/// A child of a composite.
+/// A child of a composite step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Child {
-    /// A branch of a parallel.
+    /// A branch of a parallel, from 0.
     Branch(u32),
-    /// An iteration of a foreach.
+    /// An iteration of a foreach, from 0.
     Iteration(u32),
-    /// An arm of a choice; none: its default.
+    /// An arm of a choice, from 0; `None` for its default.
     Arm(Option<u32>),
 }
 
 impl Child {
-    /// Its number among those that run beside each other.
+    /// The number of a branch or iteration; `None` for an arm.
     pub(crate) fn number(self) -> Option<u32> {
         match self {
             Self::Branch(number) | Self::Iteration(number) => Some(number),
@@ -80,12 +80,12 @@ impl Child {
 }
 
 impl Path {
-    /// The composites, from outside in.
+    /// The composites of the path, from outside in.
     pub fn items(&self) -> &[PathItem] {
         self.0.as_deref().unwrap_or(&[])
     }
 
-    /// The path one deeper.
+    /// This path with one more composite at its inner end.
     #[must_use]
     pub fn inside(&self, step: StepId, child: Child) -> Self {
         let items = self.items().iter().copied().chain([PathItem { step, child }]);
@@ -99,67 +99,67 @@ impl From<Vec<PathItem>> for Path {
     }
 }
 
-/// What a start says, and the first event keeps.
+/// What an execution is started with; its first event records it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {
     /// The flow's name.
     pub flow: Text,
-    /// Its version, from 1.
+    /// The version of the flow, from 1.
     pub version: u64,
-    /// Hash of the definition.
+    /// The hash of the flow's definition.
     pub definition_hash: Text,
-    /// Version of the machine that wrote the history.
+    /// The version of the machine that wrote the history: [`crate::MACHINE_VERSION`].
     pub machine: u32,
-    /// The execution's name.
+    /// The execution's name, unique in its flow.
     pub name: Text,
-    /// The execution's input.
+    /// The execution's input, as it was given.
     pub input: Object,
-    /// Where all randomness comes from.
+    /// The seed of all randomness in this execution.
     pub seed: u64,
-    /// Labels, where there are any.
+    /// Labels, string to string; `None` without labels.
     pub labels: Option<Object>,
-    /// The execution and call that started this one.
+    /// The execution and the call that started this one; `None` if no execution did.
     pub parent: Option<Parent>,
-    /// Tokens of calls that whoever started it handed down in the input.
+    /// Task tokens of the parent's calls that stand in the input.
     #[serde(default)]
     pub tokens: Vec<Grant>,
 }
 
-/// The token of a call that stands, as a reference, at a place of an input.
+/// A task token that stands, as a reference, somewhere in an input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The place.
+    /// Where in the input the token stands.
     pub at: Pointer,
-    /// The execution the call belongs to.
+    /// The id of the execution that the call belongs to.
     pub execution: Text,
-    /// Number of its `TaskScheduled`.
+    /// The number of the call's `TaskScheduled` event.
     pub call: EventId,
 }
 
-/// The call of another execution that started this one.
+/// The execution, and its call, that started another execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parent {
-    /// The other execution.
+    /// The id of the parent execution.
     pub execution: Text,
-    /// Number of its `TaskScheduled`.
+    /// The number of the call's `TaskScheduled` event.
     pub event: EventId,
 }
 
-/// A call, written before it is sent.
+/// A call of a resource, recorded before it is sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scheduled {
-    /// What is called.
+    /// The resource, as the flow writes it or as a program made it.
     pub resource: Text,
-    /// When it counts as done.
+    /// When the call counts as done.
     #[serde(with = "pattern_word")]
     pub pattern: Pattern,
     /// The attempt it belongs to, from 1.
     pub attempt: u32,
     /// Number of the call in its attempt, from 1.
     pub call: u32,
-    /// Service parameters, paths resolved, secrets not.
+    /// Service parameters. Paths are resolved, secrets are not.
     pub params: Option<Value>,
-    /// When the attempt times out; nothing where the time counts from when a worker takes it.
+    /// When the attempt times out. `None` if the time counts only from when a worker takes the task.
     pub timeout_at: Option<Timestamp>,
     /// How long a worker may have a task of a queue, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,48 +180,48 @@ mod pattern_word {
     }
 }
 
-/// How a branch or iteration came to its end.
+/// How a branch or iteration ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exit {
-    /// Its last step is done.
+    /// Its last step succeeded.
     Done,
-    /// A failure left it.
+    /// A failure left its list.
     Failed(Failure),
-    /// It was given up.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// An error as it stands in events: name and cause.
+/// An error as events record it: a name and a cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The error's name.
+    /// The name of the error, for example `FnF.TaskTimedOut`.
     pub error: Text,
-    /// Its cause, for people.
+    /// What happened, for people.
     pub cause: Text,
 }
 
-/// An operator's answer about a step that waited for one.
+/// An operator's answer for a step that waits for one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
-    /// What is to become of the step.
+    /// What happens to the step.
     pub decision: Decision,
-    /// Who decided.
+    /// The name of the operator.
     pub by: Text,
 }
 
-/// What an operator may decide about a step that waits for one.
+/// What an operator can decide for a step that waits for one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Another attempt, with the counts of the policies as they are.
+    /// Try again. The retries already counted for each policy stay counted.
     Retry,
-    /// The step ends well.
+    /// The step succeeds.
     Succeed {
-        /// Its output; `{}` where none is given.
+        /// The step's output; `{}` if `None`.
         output: Option<Object>,
     },
-    /// The step fails for good.
+    /// The step fails, and no policy retries it.
     Fail {
-        /// The error; the one for which the operator was asked where none is given.
+        /// The failure; if `None`, the one for which the operator was asked.
         failure: Option<Failure>,
     },
 }
@@ -241,17 +241,17 @@ words! {
 words! {
     /// Why a call was cancelled: the `reason` of a `TaskCancelled`.
     CancelReason {
-        /// A failure beside it ends the composite it stands in.
+        /// A failure in the same composite ends that composite.
         SiblingFailed = "SiblingFailed",
-        /// The composite it stands in took too long.
+        /// The composite around it timed out.
         Timeout = "Timeout",
-        /// Enough branches of its composite had succeeded.
+        /// Its composite has as many successful branches as it wants.
         WaitForMet = "WaitForMet",
-        /// Somebody stopped the execution.
+        /// The execution was stopped.
         Stopped = "Stopped",
-        /// The execution took too long.
+        /// The execution timed out.
         ExecutionTimedOut = "ExecutionTimedOut",
-        /// Something could not be undone, which ends the execution.
+        /// A rollback failed, which ends the execution.
         RollbackFailed = "RollbackFailed",
     }
 }
@@ -259,13 +259,13 @@ words! {
 words! {
     /// Why a late report was ignored: the `code` of a `LateResultIgnored`.
     LateResultCode {
-        /// The call was given up before: it was cancelled, or its time was over.
+        /// The call was given up before the report: it was cancelled, or it timed out.
         TaskTimedOut = "TaskTimedOut",
     }
 }
 
 impl Decision {
-    /// Its word in a history.
+    /// The word for this decision in a history.
     pub fn action(&self) -> ResolutionAction {
         match self {
             Self::Retry => ResolutionAction::Retry,
@@ -275,7 +275,7 @@ impl Decision {
     }
 }
 
-/// What happened. A † in the comment: begins a turn and holds its signal in full.
+/// The kind of an event. An event marked † begins a turn and records its signal in full.
 #[expect(
     missing_docs,
     reason = "the members are those of the language reference, section \"history\""
@@ -284,60 +284,61 @@ impl Decision {
 pub enum EventKind {
     /// † The execution began.
     ExecutionStarted(Box<Started>),
-    /// A list came to a step.
+    /// A list reached a step.
     StepEntered,
-    /// An attempt began; for the flow: its input is made.
+    /// An attempt began. For the flow: its input was made.
     StepStarted {
         attempt: u32,
         input: Option<Object>,
         missing: Vec<Text>,
     },
-    /// An attempt came to its end well.
+    /// An attempt succeeded.
     StepSucceeded { output: Option<Object>, missing: Vec<Text> },
-    /// An attempt failed; attempt 0: the step may not even be tried.
+    /// An attempt failed. Attempt 0: the step may not be tried at all.
     StepFailed { failure: Failure, attempt: u32 },
-    /// The list goes on; `caught` is what the caught step leaves.
+    /// The list goes on after the step. `caught` is what the error mappings made of a caught error.
     StepExited {
         goto: Option<StepId>,
         caught: Option<Object>,
         missing: Vec<Text>,
     },
-    /// A branch began.
+    /// A branch of a parallel began.
     BranchEntered { branch: u32, deps: Option<Object> },
-    /// The branch in whose path this stands ended.
+    /// The branch in whose path this event stands ended.
     BranchExited(Exit),
-    /// An iteration began.
+    /// An iteration of a foreach began.
     IterationEntered { index: u32, item: Value },
-    /// The iteration in whose path this stands ended.
+    /// The iteration in whose path this event stands ended.
     IterationExited(Exit),
-    /// An arm was chosen: `Some(Some(n))` the n-th, `Some(None)` the default, `None` none.
+    /// A choice chose an arm: `Some(Some(n))` is the n-th, `Some(None)` the default, `None` none.
     ChoiceTaken { arm: Option<Option<u32>> },
-    /// A call, before it is sent.
+    /// A call is recorded, before it is sent.
     TaskScheduled(Box<Scheduled>),
-    /// † The send was acknowledged; it is not sent again.
+    /// † The resource acknowledged the call. It is not sent again.
     TaskSubmitted {
         receipt: Option<Value>,
         execution: Option<Text>,
         version: Option<u64>,
     },
-    /// † The sending failed. `not_sent`: as in `TaskFailed`.
+    /// † The call could not be sent. `not_sent` is as in `TaskFailed`.
     TaskSubmitFailed { failure: Failure, not_sent: bool },
-    /// † The call's result.
+    /// † The call's result arrived.
     TaskSucceeded {
         result: Value,
         worker: Option<Text>,
         held_time: Option<Timestamp>,
     },
-    /// † The call failed. `not_sent`: it is certain that its resource saw nothing of it, so there is nothing to undo.
+    /// † The call failed. `not_sent`: it is certain that the resource saw nothing of the call, so there is nothing to
+    /// undo.
     TaskFailed {
         failure: Failure,
         retry_after: Option<u64>,
         not_sent: bool,
     },
-    /// † The call took too long, or its worker fell silent; `redeliver` is how many retries the queue gives it where no
-    /// policy names that.
+    /// † The call timed out, or its worker missed a heartbeat. `redeliver` is how many retries the queue grants where
+    /// no policy names the error.
     TaskTimedOut { error: Text, redeliver: Option<u32> },
-    /// The step is tried again later.
+    /// The step will be tried again at `due`.
     RetryScheduled {
         policy: u32,
         attempt: u32,
@@ -345,57 +346,59 @@ pub enum EventKind {
         due: Timestamp,
         value: Option<Value>,
     },
-    /// The resource is called again later.
+    /// A poll will call the resource again at `due`.
     PollScheduled { call: u32, due: Timestamp },
-    /// A wait began.
+    /// A wait step began to wait.
     WaitStarted { until: Timestamp },
-    /// † The timer set by that event is due.
+    /// † The timer that event `of` set is due.
     TimerFired { of: EventId },
-    /// A call is given up.
+    /// A call is cancelled.
     TaskCancelled { of: EventId, reason: CancelReason },
-    /// † A report on a call that is over.
+    /// † A report came on a call that is over. It changes nothing else.
     LateResultIgnored { of: EventId, code: LateResultCode },
-    /// A call begins to be undone.
+    /// The rollback of the call `of` began.
     RollbackStarted { of: EventId },
-    /// It is undone.
+    /// The call was undone.
     RollbackSucceeded,
-    /// It can't be undone. `original` is the failure for which it was to be, where no event before shows it.
+    /// The call could not be undone. `original` is the failure that caused the rollback, if no earlier event records
+    /// it.
     RollbackFailed {
         failure: Failure,
         original: Option<Failure>,
     },
-    /// An operator is asked.
+    /// A step waits for an operator.
     ManualRequested(Failure),
     /// † An operator decided.
     ManualResolved(Box<Resolution>),
-    /// † Somebody stopped the execution.
+    /// † The execution was stopped.
     ExecutionStopped { failure: Failure, by: Option<Text> },
-    /// † The execution took too long.
+    /// † The execution timed out.
     ExecutionTimedOut,
-    /// The flow ended well.
+    /// The execution succeeded.
     ExecutionSucceeded { output: Object },
-    /// The flow failed; `step` is where the error arose.
+    /// The execution failed. `step` is where the error arose.
     ExecutionFailed { failure: Failure, step: Option<StepId> },
-    /// † An ended execution goes on.
+    /// † An execution that had ended without success goes on.
     ExecutionRedriven {
         from: EventId,
         steps: Vec<StepId>,
         by: Text,
     },
-    /// † This execution goes on from an event of another.
+    /// † This execution goes on from an event of another one.
     ExecutionForked {
         execution: Text,
         event: EventId,
         name: Text,
     },
-    /// † What the turn before left undone goes on.
+    /// † Goes on with the work that the previous turn left at its bounds.
     TurnContinued,
-    /// Of old histories; says nothing.
+    /// Only in old histories. It changes nothing.
     TaskStarted,
 }
 
 impl Event {
-    /// Bytes this event counts towards the bound of a turn: its values as compact JSON and a fixed share for the rest.
+    /// The bytes this event counts towards the bound of a turn: its values as compact JSON, and a fixed share for the
+    /// rest.
     pub fn weight(&self) -> usize {
         const ENVELOPE: usize = 128;
         let object = |object: &Option<Object>| object.as_ref().map_or(0, Object::json_len);

@@ -1,7 +1,7 @@
 //! Forks: a new execution that goes on from an event of an old one (section "operating executions").
 //!
-//! Its history is the old one up to the end of that event's turn, then `ExecutionForked`. Calls in flight there are
-//! outstanding in the fork, under its own keys and tokens.
+//! Its history is the old one up to the end of that event's turn, then `ExecutionForked`. Calls that are in flight
+//! there are sent again by the fork, under its own keys and tokens.
 
 use crate::event::{Event, EventId, EventKind};
 use crate::history::{read_event, write_event};
@@ -13,41 +13,41 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
-/// What a fork is of, and what it is called.
+/// What to fork, and the identity of the new execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fork {
     /// The id of the old execution.
     pub of: Text,
-    /// The event to go on from: the end of its turn.
+    /// The event to go on from. The fork keeps the turn of this event to its end.
     pub event: EventId,
     /// The id of the new execution.
     pub execution: Text,
-    /// Its name.
+    /// The name of the new execution.
     pub name: Text,
-    /// The version of the flow it runs, where that is another one.
+    /// The version of the flow that the fork runs, if it differs from the old one.
     pub version: Option<u64>,
 }
 
-/// A fork that has begun.
+/// The beginning of a fork.
 #[derive(Clone, Debug)]
 pub struct Forked {
-    /// Its state after the first append.
+    /// The state after the first append.
     pub state: State,
-    /// The turns of that append: the old ones, each with its own time, then its own.
+    /// The turns of the first append: the copied ones, each with its own time, then the turn of the fork itself.
     pub turns: Vec<Vec<Event>>,
 }
 
-/// Why there is no fork.
+/// Why a fork is not possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForkError {
-    /// The old history has no such event.
+    /// The old history does not have the event.
     NoSuchEvent,
-    /// The old history does not fit the flow from this event on.
+    /// The old history does not match the flow from this event on.
     DoesNotFit {
-        /// The event.
+        /// The number of the first event that does not match.
         at: EventId,
     },
-    /// The fork could not begin.
+    /// The machine rejected the fork.
     Refused(Rejection),
 }
 
@@ -64,7 +64,13 @@ impl std::fmt::Display for ForkError {
 impl std::error::Error for ForkError {}
 
 impl State {
-    /// Begins a fork that runs `flow`, from the events of an execution of `old_flow`, which may be the same one.
+    /// Begins a fork that runs `flow`. `old` is the history of an execution of `old_flow`, which may be the same
+    /// flow; `now` is the time of the fork's own turn.
+    ///
+    /// # Errors
+    ///
+    /// [`ForkError::NoSuchEvent`] if `old` does not have the event, [`ForkError::DoesNotFit`] if `flow` can't repeat
+    /// `old` up to it, [`ForkError::Refused`] if the machine rejects the fork.
     pub fn fork(
         flow: &Flow,
         old_flow: &Flow,
@@ -109,7 +115,8 @@ impl State {
 }
 
 impl Fork {
-    /// An event as the fork has it: steps by the new flow's numbers, tokens its own.
+    /// An event as the fork records it: with the step numbers of the new flow and the fork's own tokens. `None`: the
+    /// new flow lacks a step.
     fn copy(&self, flow: &Flow, old_flow: &Flow, event: &Event) -> Option<Event> {
         let written = self.own_tokens(&write_event(old_flow, event).into());
         let mut event = read_event(flow, &written).ok()?;
@@ -139,7 +146,7 @@ impl Fork {
         }
     }
 
-    /// The fork's own reference in place of one of the old execution's.
+    /// The fork's own token reference in place of one of the old execution.
     fn own_token(&self, text: &str) -> Option<String> {
         let call = text.strip_prefix("task-token:")?.strip_prefix(self.of.as_str())?;
         let number = call.strip_prefix('/')?;
@@ -148,8 +155,8 @@ impl Fork {
     }
 }
 
-/// How many events at the beginning of a history stand there because it was forked. What they record was decided by
-/// another execution, so a replay folds them and begins after them.
+/// How many events at the beginning of a history a fork copied. Another execution made these decisions, so replay
+/// folds them without checking and begins after them.
 pub fn copied(events: &[Event]) -> usize {
     let forked = |event: &Event| matches!(event.detail, EventKind::ExecutionForked { .. });
     events.iter().rposition(forked).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! The forms of histories (section "history"): the one that is exported and replayed, one JSON object an event, and the
-//! shorter one that is stored, a turn at a time.
+//! The forms of histories (section "history"): the exported one, one JSON object an event, which can be replayed; and
+//! the shorter stored one, one text a turn.
 
 mod names;
 mod read;
@@ -11,5 +11,5 @@ pub use read::{HistoryError, read_event};
 pub use turn::{read_turn, write_turn};
 pub use write::{type_name, write_event, write_path};
 
-/// Version of the form; the first line of an exported file names it.
+/// The version of the exported form. The first line of an exported file names it.
 pub const HISTORY_FORMAT: u32 = 1;

@@ -1,4 +1,4 @@
-//! Looking into a state: what is open, and with what data.
+//! Reading a state: which steps are open, and with what data.
 
 use crate::event::Path;
 use crate::state::{Frame, Inside, Phase, ROOT, State, TaskPhase};
@@ -6,7 +6,7 @@ use starbridge_flow::graph::StepId;
 use starbridge_flow::value::Object;
 
 words! {
-    /// What an open step does.
+    /// The state of an open step.
     StepState {
         /// An attempt is about to begin.
         Entered = "entered",
@@ -16,58 +16,58 @@ words! {
         InFlight = "inFlight",
         /// The resource is to be called again later.
         Polling = "polling",
-        /// A wait step waits.
+        /// A wait step is waiting.
         Waiting = "waiting",
-        /// The next attempt is waited for.
+        /// The step waits for its next attempt.
         Retrying = "retrying",
-        /// An operator is waited for.
+        /// The step waits for an operator.
         Manual = "manual",
-        /// It ended well.
+        /// The attempt succeeded.
         Succeeded = "succeeded",
-        /// It failed.
+        /// The attempt failed.
         Failed = "failed",
-        /// It was given up.
+        /// The step was cancelled.
         Cancelled = "cancelled",
-        /// What its list did is being undone.
+        /// The rollback of its list is in progress.
         RollingBack = "rollingBack",
-        /// What its list did can't be undone.
+        /// The rollback of its list failed.
         RollbackFailed = "rollbackFailed",
     }
 }
 
-/// A step that has been entered and not been left.
+/// A step that was entered and has not exited.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenStep {
     /// The step.
     pub step: StepId,
-    /// Where it stands.
+    /// The composites around it.
     pub path: Path,
-    /// What it does.
+    /// How far the step has come.
     pub state: StepState,
     /// The attempt, from 1; 0 before the first.
     pub attempt: u32,
-    /// The visit, from 1.
+    /// Which visit of this step it is, from 1.
     pub visit: u32,
     /// Its input; `{}` before the first attempt.
     pub input: Object,
-    /// The local of the list it stands in.
+    /// The local data of the list it stands in.
     pub list_local: Object,
 }
 
 impl State {
-    /// The flow's input, mapped.
+    /// The flow's input after its mappings.
     pub fn flow_input(&self) -> Object {
         self.frame(ROOT)
             .map(|frame| frame.input.to_object())
             .unwrap_or_default()
     }
 
-    /// The flow's local: the merged outputs of its steps so far.
+    /// The flow's local data: the merged outputs of its steps so far.
     pub fn flow_local(&self) -> Object {
         self.frame(ROOT).map(|frame| frame.local.clone()).unwrap_or_default()
     }
 
-    /// The open steps, outer before inner, in the order entered.
+    /// The open steps, in the order in which they were entered: outer before inner.
     pub fn open_steps(&self) -> Vec<OpenStep> {
         let ids = self.frames.ids().into_iter();
         ids.filter_map(|id| self.frame(id)).filter_map(open_step).collect()

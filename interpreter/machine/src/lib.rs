@@ -1,9 +1,60 @@
-//! The pure interpreter: [`State::advance`] decides, [`State::apply`] folds. [`State::calls_to_send_after`] says what is to be
-//! sent, [`State::next_wakeup`] and [`State::due`] which timers are to be given back, [`State::must_continue`] whether a turn was cut.
+//! The pure interpreter of flows: a state and a signal give events, and events give a state.
 //!
-//! A state is a fold over the events of one execution. Nothing here knows a clock, a store, a network or chance: time
-//! comes with each signal, randomness from the seed in the first event. Replay is the same `apply`, so recovery and
-//! running cannot differ.
+//! A [`State`] is a fold over the events of one execution. Nothing here knows a clock, a store, a network or chance: time
+//! comes with each signal, and randomness from the seed in the first event. Replay uses the same [`State::apply`] as
+//! running, so the two can't differ.
+//!
+//! For each signal the caller does this, in this order; [`State`] says it in full:
+//!
+//! 1. [`State::advance`] decides: it takes a signal and pushes the events of one turn.
+//! 2. The caller makes these events durable.
+//! 3. [`State::calls_to_send_after`] gives the calls to send, [`State::next_wakeup`] the time to come back.
+//! 4. While [`State::must_continue`] holds, the next signal is [`Signal::Continue`].
+//!
+//! ```
+//! use starbridge_fdl::limits::Limits;
+//! use starbridge_fdl::syntax::Source;
+//! use starbridge_fdl::time::Timestamp;
+//! use starbridge_fdl::value::Object;
+//! use starbridge_machine::{EventId, Signal, Started, State, Status};
+//! use std::sync::Arc;
+//!
+//! let limits = Arc::new(Limits::default());
+//! let definition = r#"{"version": "v1", "type": "flow", "steps": [
+//!     {"type": "task", "name": "charge", "resourceArn": "http://shop.example/charge"}]}"#;
+//! let flow = starbridge_fdl::check(&Source::new("flow.json", definition), &limits).flow.unwrap();
+//!
+//! let mut state = State::new("e-1", Arc::clone(&limits));
+//! let mut history = Vec::new();
+//! let start = Started {
+//!     flow: "shop".into(),
+//!     version: 1,
+//!     definition_hash: "".into(), // the machine fills in the hash and its own version
+//!     machine: 0,
+//!     name: "first".into(),
+//!     input: Object::new(),
+//!     seed: 1,
+//!     labels: None,
+//!     parent: None,
+//!     tokens: Vec::new(),
+//! };
+//! state.advance(&flow, Signal::Start(Box::new(start)), Timestamp(0), &mut history)?;
+//!
+//! // The history is durable now, so the call may leave.
+//! let call = state.calls_to_send_after(&flow, EventId(0)).next().unwrap();
+//! assert_eq!(call.resource.as_str(), "http://shop.example/charge");
+//!
+//! let answer = Signal::Succeeded { call: call.call, result: Object::new().into(), worker: None, held_time: None };
+//! state.advance(&flow, answer, Timestamp(40), &mut history)?;
+//! assert_eq!(state.status(), Status::Succeeded);
+//!
+//! // Folding the history gives the same state.
+//! let mut folded = State::new("e-1", limits);
+//! history.iter().for_each(|event| folded.apply(&flow, event));
+//! assert_eq!(folded.checkpoint(&flow), state.checkpoint(&flow));
+//! # Ok::<(), starbridge_machine::Rejection>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
@@ -41,5 +92,5 @@ pub use signal::{Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
 pub use turn::{TURN_BYTES, TURN_EVENTS};
 
-/// Version of the machine, as each history's first event names it.
+/// The version of the machine. The first event of each history names it.
 pub const MACHINE_VERSION: u32 = 1;

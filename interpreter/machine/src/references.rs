@@ -1,7 +1,7 @@
-//! References in a call: secrets and task tokens that are put in when it leaves (section "tasks").
+//! References in a call: secrets and task tokens that are put in when it is sent (section "tasks").
 //!
-//! Which places of a call hold one follows from the definition alone, and from what an execution was granted when it
-//! began. The data is not asked: a string that looks like a reference and stands anywhere else stays that string.
+//! The definition alone, and the tokens an execution was started with, say where in a call a reference stands. Data
+//! is never searched: a string elsewhere that looks like a reference stays a string.
 
 use crate::effect::{CallPart, CallReference, Reference};
 use crate::event::{EventId, Grant};
@@ -41,7 +41,7 @@ impl State {
         references(undo.params.as_ref(), own.into_iter().flatten().collect())
     }
 
-    /// The token of a call in the input that a program makes for it.
+    /// The token of a call, where a program puts it into the call's input.
     fn own_token(&self, program: &dyn Program, called: &Call, call: EventId) -> Vec<Grant> {
         if called.pattern != Pattern::WaitForCallback {
             return Vec::new();
@@ -54,7 +54,7 @@ impl State {
         program.carries(Carried::Token).into_iter().map(grant).collect()
     }
 
-    /// What the execution was granted, as it stands in the input of the step that a frame is in.
+    /// The tokens that the execution was started with, where they stand in the input of the step that a frame is in.
     fn grants(&self, flow: &Flow, frame: FrameId) -> Vec<Grant> {
         let granted = self.started().map_or(&[][..], |started| &started.tokens);
         if granted.is_empty() {
@@ -72,7 +72,8 @@ impl State {
     }
 }
 
-/// Grants in the input of a composite, as they stand in that of the step which one of its lists is in.
+/// Takes the places of tokens in the input of a composite; gives their places in the input of the step that one of
+/// its lists is in.
 fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<Grant>) -> Vec<Grant> {
     let step = frame
         .visit()
@@ -94,7 +95,7 @@ fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<Grant>) -> Vec<Grant> {
     }
 }
 
-/// Grants as they stand in what a program makes.
+/// Takes the places of tokens in the data that a program reads; gives their places in what it makes.
 fn carried(grants: &[Grant], program: Option<&dyn Program>) -> Vec<Grant> {
     let Some(program) = program else {
         return Vec::new();
@@ -107,8 +108,8 @@ fn carried(grants: &[Grant], program: Option<&dyn Program>) -> Vec<Grant> {
     grants.iter().flat_map(places).collect()
 }
 
-/// The references of a call: secrets where its parameters name them, tokens where they stand in its input, and where the
-/// parameters take them from there.
+/// The references of a call: secrets where the parameters name them, tokens where they stand in the input and where
+/// the parameters take them from it.
 fn references(params: Option<&Params>, tokens: Vec<Grant>) -> Vec<CallReference> {
     let secrets = params
         .map_or(&[][..], Params::secrets)
@@ -135,7 +136,7 @@ fn references(params: Option<&Params>, tokens: Vec<Grant>) -> Vec<CallReference>
 }
 
 impl Reference {
-    /// How it is written in values, histories and states.
+    /// The reference as values, histories and states write it.
     pub fn text(&self) -> Text {
         match self {
             Self::Secret(name) => Text::from(format!("secret://{name}")),

@@ -1,4 +1,4 @@
-//! Replay: the recorded signals fed back must give the recorded events.
+//! Replay: feeding the recorded signals back must give the recorded events.
 
 use crate::event::{Event, EventId, EventKind};
 use crate::signal::{Signal, Timer};
@@ -29,8 +29,8 @@ impl Event {
 }
 
 impl State {
-    /// The signal that the first event of a turn records, for this state: the one before the turn. `None` where the
-    /// event records none, or none that this state could be given.
+    /// The signal that the first event of a turn records. `self` must be the state before that turn. `None` if the
+    /// event records no signal, or none that this state could have taken.
     pub fn recorded_signal(&self, flow: &Flow, event: &Event) -> Option<Signal> {
         let call = event.caused_by;
         Some(match &event.detail {

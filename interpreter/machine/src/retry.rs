@@ -3,7 +3,7 @@
 use crate::state::FrameId;
 use starbridge_flow::graph::{Backoff, Retry};
 
-/// The delay before the `k`-th retry of a policy (from 1) in milliseconds, rounded up; `chance` is uniform in [0,1].
+/// The delay before the `k`-th retry of a policy (from 1), in milliseconds, rounded up. `chance` is uniform in [0,1].
 pub(crate) fn delay(policy: &Retry, k: u32, chance: f64) -> u64 {
     let k_real = f64::from(k);
     let grown = match policy.backoff {
@@ -27,19 +27,20 @@ pub(crate) fn pause(interval: u64, max_interval: u64, multiplier: f64, k: u32) -
     ceil_millis(grown.min(max_interval as f64))
 }
 
-/// Rounds up to a whole millisecond, but not for what only the binary form of a decimal fraction adds: 1.1³ s is 1,331 ms.
+/// Rounds up to a whole millisecond. What only the binary form of a decimal fraction adds does not count: 1.1³ s is
+/// 1,331 ms.
 fn ceil_millis(millis: f64) -> u64 {
     const NOISE: f64 = 1e-6;
     (millis - NOISE).ceil().max(0.0) as u64
 }
 
-/// A number in [0,1) that depends on nothing but the execution's seed, the event it is for, and the frame.
+/// A number in [0,1) that depends only on the execution's seed, the event it is for, and the frame.
 pub(crate) fn chance(seed: u64, event: u64, frame: FrameId) -> f64 {
     let bits = mix(mix(seed ^ mix(event)) ^ frame.0);
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A second number from a first.
+/// Makes a second number in [0,1) from a first one.
 fn again(chance: f64) -> f64 {
     (mix(chance.to_bits()) >> 11) as f64 / (1u64 << 53) as f64
 }

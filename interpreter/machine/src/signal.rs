@@ -1,163 +1,165 @@
-//! Signals: what arrives from outside.
+//! Signals: what the machine is told from outside.
 
 use crate::event::{EventId, Resolution, Started};
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 
-/// Something arrived. `call` is always the number of the call's `TaskScheduled`.
+/// What the machine is told from outside. `call` is always the number of the call's `TaskScheduled` event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signal {
-    /// The execution is to begin. `definition_hash` and `machine` are filled in by the machine.
+    /// Begin the execution. The machine fills in `definition_hash` and `machine`.
     Start(Box<Started>),
-    /// The send was acknowledged. Under `poll`, a receipt with `status` 202 means that there is no result yet;
-    /// its `location` is where to ask, its `retryAfter` (seconds) the earliest time.
+    /// The resource acknowledged the call. Under `poll`, a receipt with `status` 202 means that there is no result
+    /// yet: its `location` is where to ask, its `retryAfter` (in seconds) the earliest time.
     Submitted {
-        /// The call.
+        /// The call's `TaskScheduled`.
         call: EventId,
-        /// What the resource answered.
+        /// What the resource answered; `None` if it answered nothing.
         receipt: Option<Value>,
-        /// The child execution started.
+        /// The id of the child execution that the call started, if it did.
         execution: Option<Text>,
-        /// The version of its flow.
+        /// The version of the flow that the child runs.
         version: Option<u64>,
     },
-    /// The sending failed.
+    /// The call could not be sent.
     SubmitFailed {
-        /// The call.
+        /// The call's `TaskScheduled`.
         call: EventId,
-        /// The error's name.
+        /// The name of the error.
         error: String,
-        /// Its cause.
+        /// What happened, for people.
         cause: String,
-        /// As in [`Signal::Failed`].
+        /// Whether the resource saw nothing of the call, as in [`Signal::Failed`].
         not_sent: bool,
     },
-    /// A result came.
+    /// The result of a call arrived.
     Succeeded {
-        /// The call.
+        /// The call's `TaskScheduled`.
         call: EventId,
-        /// The result, whatever it is; a task's must be an object.
+        /// The result: any JSON value. The result of a task must be an object.
         result: Value,
-        /// The worker that held the task.
+        /// The name of the worker that held the task, if one did.
         worker: Option<Text>,
-        /// Since when it held it.
+        /// When that worker took the task.
         held_time: Option<Timestamp>,
     },
     /// The call failed.
     Failed {
-        /// The call.
+        /// The call's `TaskScheduled`.
         call: EventId,
-        /// The error's name.
+        /// The name of the error.
         error: String,
-        /// Its cause.
+        /// What happened, for people.
         cause: String,
-        /// Seconds before which it should not be tried again.
+        /// Seconds before which the call should not be tried again.
         retry_after: Option<u64>,
-        /// Whether it is certain that the resource saw nothing of the call, by this sending or an earlier one: then there is
-        /// nothing to undo.
+        /// Whether it is certain that the resource saw nothing of the call, neither now nor when it was sent before.
+        /// There is then nothing to undo.
         not_sent: bool,
     },
-    /// No heartbeat came in time.
+    /// No heartbeat arrived in time.
     HeartbeatMissed {
-        /// The call.
+        /// The call's `TaskScheduled`.
         call: EventId,
     },
-    /// A task of a queue had its time: waiting for a worker, or in the hands of one.
+    /// A task of a queue timed out: it waited too long for a worker, or a worker held it too long.
     TimedOut {
-        /// The call.
+        /// The call's `TaskScheduled`.
         call: EventId,
     },
-    /// The worker that held a task of a queue fell silent.
+    /// The worker that held a task of a queue missed its heartbeat.
     LeaseEnded {
-        /// The call.
+        /// The call's `TaskScheduled`.
         call: EventId,
-        /// How many retries the queue gives it where no policy names that.
+        /// How many retries the queue grants where no policy of the step names the error.
         redeliver: u32,
     },
-    /// A timer is due.
+    /// A timer is due: one of those that [`State::due`](crate::State::due) gives.
     TimerDue(Timer),
-    /// Somebody stops the execution.
+    /// Stop the execution.
     Stop {
-        /// The error's name; the language's own for a stop where none is given.
+        /// The name of the error; if `None`, the flow language's own name for a stop.
         error: Option<String>,
-        /// Its cause.
+        /// Why the execution is stopped, for people.
         cause: String,
-        /// Who.
+        /// The name of the operator.
         by: Option<String>,
-        /// Whether what was done is undone.
+        /// Whether to undo what the execution has done.
         rollback: bool,
     },
-    /// An operator decided about a step that waits for one.
+    /// An operator decided for a step that waits for one.
     Resolve {
-        /// Its `ManualRequested`.
+        /// The number of its `ManualRequested` event.
         request: EventId,
-        /// What was decided.
+        /// The operator's decision.
         resolution: Box<Resolution>,
     },
-    /// What the last turn left undone is to go on.
+    /// Go on with what the last turn left at its bounds. Allowed while
+    /// [`State::must_continue`](crate::State::must_continue) holds.
     Continue,
-    /// What was copied from another execution is to go on as this one: [`State::fork`](crate::State::fork) gives it.
+    /// Go on, as a new execution, from what was copied from another one. [`State::fork`](crate::State::fork) gives
+    /// this signal.
     Fork {
-        /// The other execution.
+        /// The id of the other execution.
         of: Text,
-        /// Its event.
+        /// The event of the other execution to go on from.
         event: EventId,
-        /// The name of this one.
+        /// The name of the new execution.
         name: Text,
     },
-    /// An execution that ended without success is to go on.
+    /// Go on with an execution that ended without success.
     Redrive {
-        /// Who.
+        /// The name of the operator.
         by: Option<String>,
     },
 }
 
-/// A point in time an execution waits for, named by the event that set it.
+/// A point in time that an execution waits for, identified by the event that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timer {
-    /// When.
+    /// When the timer is due.
     pub due: Timestamp,
-    /// The event that set it.
+    /// The number of the event that set the timer.
     pub set_by: EventId,
 }
 
-/// Why a signal can't be taken. The state is as it was.
+/// Why a signal was not taken. The state is unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rejection {
-    /// The execution has begun already.
+    /// The execution has already begun.
     AlreadyStarted,
-    /// It has not begun.
+    /// The execution has not begun.
     NotStarted,
-    /// It has ended.
+    /// The execution has ended.
     Finished,
-    /// The input does not fit the flow's `inputSchema`.
+    /// The input does not match the flow's `inputSchema`.
     InvalidInput(Vec<SchemaViolation>),
-    /// Too many containers stand inside each other in the input.
+    /// The input has too many levels of nested containers.
     InputTooDeep {
-        /// The limit in levels.
+        /// The limit, in levels.
         limit: usize,
     },
-    /// The input is larger than allowed.
+    /// The input is larger than the limit.
     InputTooLarge {
-        /// Its size in bytes.
+        /// The size of the input, in bytes.
         bytes: usize,
-        /// The limit in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The call has its result already.
+    /// The call already has its result.
     AlreadyCompleted,
-    /// The call was given up before: timed out, cancelled, or replaced by a later attempt.
+    /// The call was given up: it timed out, was cancelled, or a later attempt replaced it.
     Superseded,
-    /// There is no such call or timer, or it is not due.
+    /// There is no such call or timer, or the timer is not due.
     Unknown,
-    /// Nothing is left to go on with.
+    /// [`Signal::Continue`] came, but no work is left.
     NothingToDo,
-    /// It has not ended, or it ended well.
+    /// The execution has not ended, or it succeeded.
     NotRedrivable,
-    /// The history does not fit the flow.
+    /// The history does not match the flow.
     Broken {
-        /// The first event that does not fit.
+        /// The number of the first event that does not match.
         at: EventId,
     },
 }

@@ -27,40 +27,40 @@ use starbridge_flow::value::{Object, Text};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A frame is known by the event that made it: 1 is the flow's own list.
+/// A frame is identified by the event that made it; 1 is the flow's own list.
 pub(crate) type FrameId = EventId;
 
-/// The flow's own list.
+/// The frame of the flow's own list.
 pub(crate) const ROOT: FrameId = EventId(1);
 
-/// Where an execution stands (section "operating executions").
+/// The status of an execution (section "operating executions").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Status {
-    /// Nothing happened yet.
+    /// It has not begun.
     #[default]
     New,
-    /// It runs.
+    /// Its steps run.
     Running,
     /// A step waits for an operator.
     Manual,
-    /// What it did is being undone, and then it ends.
+    /// What it did is being undone; then it ends.
     RollingBack,
-    /// It ended well.
+    /// It ended with an output.
     Succeeded,
-    /// It failed.
+    /// It ended with an error.
     Failed,
     /// It took too long.
     TimedOut,
-    /// It was stopped.
+    /// An operator stopped it.
     Stopped,
-    /// It could not be undone.
+    /// A rollback failed.
     RollbackFailed,
-    /// It had succeeded and was undone.
+    /// It had succeeded, and was rolled back afterwards.
     RolledBack,
 }
 
 impl Status {
-    /// All that an execution which has begun can be in.
+    /// Every status of an execution that has begun.
     pub const ALL: [Self; 9] = [
         Self::Running,
         Self::Manual,
@@ -73,7 +73,8 @@ impl Status {
         Self::RolledBack,
     ];
 
-    /// The status with that word.
+    /// Reads a status as [`Status::as_str`] writes it; `None` if there is no such status. [`Status::New`] is not
+    /// among them.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
@@ -83,7 +84,7 @@ impl Status {
         !matches!(self, Self::New | Self::Running | Self::Manual | Self::RollingBack)
     }
 
-    /// The status' word.
+    /// The status as the API, stores and histories write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::New => "New",
@@ -126,7 +127,7 @@ impl Status {
 /// [`Signal::TimerDue`]: crate::Signal::TimerDue
 #[derive(Clone, Debug)]
 pub struct State {
-    /// The execution's id; task tokens and keys are made of it.
+    /// The execution's id. Task tokens and idempotency keys contain it.
     pub(crate) execution: Text,
     pub(crate) limits: Arc<Limits>,
     pub(crate) data: Data,
@@ -150,27 +151,27 @@ pub(crate) struct Data {
     pub(crate) ending: Option<Ending>,
     /// Steps that wait for an operator, by their `ManualRequested`.
     pub(crate) manual: BTreeMap<EventId, FrameId>,
-    /// An end that came while something was being undone: it takes effect when that has ended.
+    /// An end that was asked for during a rollback. It takes effect when the rollback has ended.
     pub(crate) late_ending: Option<Ending>,
-    /// The flow's input, where a program made it.
+    /// The flow's input, if a program made it.
     pub(crate) flow_input: Option<Object>,
 }
 
 /// The execution is being brought to an end from outside.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Ending {
-    /// The status once everything is over.
+    /// The status at the end.
     pub(crate) status: Status,
     pub(crate) failure: Failure,
-    /// Whether what was done is undone first.
+    /// Whether to undo what was done first.
     pub(crate) undo: bool,
-    /// The end that was under way when undoing failed: a redrive goes on with it.
+    /// The end that was in progress when a rollback failed. A redrive goes on with it.
     #[serde(default)]
     pub(crate) interrupted: Option<Box<Ending>>,
 }
 
 impl State {
-    /// The state before the first event.
+    /// The state before the first event, of the execution with this id.
     pub fn new(execution: impl Into<Text>, limits: Arc<Limits>) -> Self {
         Self {
             execution: execution.into(),
@@ -187,7 +188,7 @@ impl State {
         &self.execution
     }
 
-    /// Where the execution stands.
+    /// The current status; [`Status::Manual`] while at least one step of a running execution waits for an operator.
     pub fn status(&self) -> Status {
         match self.data.status {
             Status::Running if !self.data.manual.is_empty() => Status::Manual,
@@ -195,22 +196,22 @@ impl State {
         }
     }
 
-    /// Number of the last event; how many there are.
+    /// The number of the last event, which is also the number of events; 0 before the first.
     pub fn last_event(&self) -> EventId {
         self.data.last
     }
 
-    /// Time of the last event.
+    /// The time of the last event.
     pub fn last_time(&self) -> Timestamp {
         self.data.last_time
     }
 
-    /// What the execution was started with.
+    /// What the execution was started with; `None` before the first event.
     pub fn started(&self) -> Option<&Started> {
         self.data.started.as_deref()
     }
 
-    /// When it began.
+    /// When the execution began.
     pub fn started_time(&self) -> Timestamp {
         self.data.started_time
     }
@@ -220,38 +221,40 @@ impl State {
         self.data.output.as_ref()
     }
 
-    /// The error of an execution that ended otherwise or is being undone.
+    /// The error of an execution that ended without success or is being undone.
     pub fn failure(&self) -> Option<&Failure> {
         self.data.failure.as_ref()
     }
 
-    /// The step in which that error arose, where it arose in one.
+    /// The step in which that error arose, if it arose in one.
     pub fn failed_step(&self) -> Option<StepId> {
         self.data.failed_step
     }
 
-    /// The first event that did not fit, if the history does not fit the flow.
+    /// The first event that did not fit, if the history does not match the flow.
     pub fn broken_at(&self) -> Option<EventId> {
         self.data.broken
     }
 
-    /// Whether pure work is left over from the last turn.
+    /// Whether the last turn left pure work at its bounds. [`Signal::Continue`](crate::Signal::Continue) goes on with
+    /// it.
     pub fn must_continue(&self) -> bool {
         self.frames.next_ready().is_some() && self.data.broken.is_none()
     }
 
-    /// Whether a call is known, not over, and its sending not acknowledged.
+    /// Whether a call is in flight and its sending is not acknowledged yet.
     pub fn is_to_be_sent(&self, call: EventId) -> bool {
         self.calls.get(call).is_some_and(|call| !call.submitted)
     }
 
-    /// Whether a call is known, not over, and waits in a queue or is in the hands of a worker.
+    /// Whether a call is in flight and waits in a queue or is held by a worker.
     pub fn is_queued(&self, call: EventId) -> bool {
         self.calls.get(call).is_some_and(|call| call.queued)
     }
 
-    /// Whether nothing is left but to wait: for a time, for the end of calls whose sending was acknowledged, or for workers
-    /// where there are queues; without, a call to one is still to be sent.
+    /// Whether the execution only waits: for a time, for the end of calls whose sending was acknowledged, or, if
+    /// `queues` is true, for workers of queues. If `queues` is false, no queues exist here, and a call to one still
+    /// has to be sent.
     pub fn is_asleep(&self, queues: bool) -> bool {
         matches!(self.status(), Status::Running | Status::Manual | Status::RollingBack)
             && !self.must_continue()
@@ -259,17 +262,17 @@ impl State {
             && (queues || !self.calls.has_queued())
     }
 
-    /// Whether a call was given up: cancelled, or out of time.
+    /// Whether a call was given up: it was cancelled or timed out.
     pub fn was_given_up(&self, call: EventId) -> bool {
         self.calls.is_abandoned(call) || self.calls.is_noted(call)
     }
 
-    /// All calls given up on which no late report was noted.
+    /// The calls that were given up and on which no late report was noted, in order.
     pub fn given_up(&self) -> impl Iterator<Item = EventId> + '_ {
         self.calls.abandoned()
     }
 
-    /// Whether a call is known and not over.
+    /// Whether a call is in flight: scheduled and not over.
     pub fn is_in_flight(&self, call: EventId) -> bool {
         self.calls.get(call).is_some()
     }

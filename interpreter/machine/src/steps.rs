@@ -24,7 +24,8 @@ use crate::state::{At, Children, Frame, FrameId, Inside, Phase, State, Visit};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Step, StepKind};
 
-/// Whether a list more of a parallel or foreach may run now. What has begun counts, whoever lets the next one go on.
+/// Whether one more list of a parallel or foreach may run now. Every list that began counts, also those that a
+/// redrive resumed.
 pub(crate) fn has_room(kind: &StepKind, children: &Children) -> bool {
     let max = match kind {
         StepKind::Foreach(foreach) => foreach::max_running(foreach),
@@ -34,7 +35,7 @@ pub(crate) fn has_room(kind: &StepKind, children: &Children) -> bool {
     children.live.len() < max
 }
 
-/// Whether a list of a parallel or foreach is to begin now.
+/// Whether a list of a parallel or foreach can begin now.
 pub(crate) fn may_begin(kind: &StepKind, children: &Children) -> bool {
     match kind {
         StepKind::Foreach(foreach) => foreach::next_iteration(foreach, children).is_some(),
@@ -44,7 +45,7 @@ pub(crate) fn may_begin(kind: &StepKind, children: &Children) -> bool {
 }
 
 impl State {
-    /// One thing the step a frame is in has to do.
+    /// Does one thing for the step that a frame is in.
     pub(crate) fn step_visit(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let Some((visit, step)) = self.visit_and_step(turn, id) else {
             return;
@@ -70,7 +71,7 @@ impl State {
         }
     }
 
-    /// The step a frame is in, as the state and as the flow has it.
+    /// The step that a frame is in: its visit in the state, and its definition in the flow.
     pub(crate) fn visit_and_step<'s, 'f>(&'s self, turn: &Turn<'f>, id: FrameId) -> Option<(&'s Visit, &'f Step)> {
         let visit = match &self.frames.get(id)?.at {
             At::In(visit) => visit,
@@ -79,7 +80,7 @@ impl State {
         Some((visit, turn.flow.step(visit.step)?))
     }
 
-    /// The frame of that number.
+    /// The frame with this number.
     pub(crate) fn frame(&self, id: FrameId) -> Option<&Frame> {
         self.frames.get(id)
     }

@@ -1,4 +1,4 @@
-//! A turn: the events one signal leads to, cut at bounds that every host shares.
+//! A turn: the events that one signal leads to, cut at bounds that are the same on every host.
 
 use crate::event::{Event, EventId, EventKind, Failure, Path};
 use crate::state::{FrameId, State};
@@ -8,11 +8,12 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use std::cell::Cell;
 
-/// A turn ends after so many events; what is left is outstanding as `continue`.
+/// A turn ends after this many events. [`Signal::Continue`](crate::Signal::Continue) goes on with what is left.
 pub const TURN_EVENTS: usize = 1_000;
-/// A turn ends after so many bytes of events ([`Event::weight`]).
+/// A turn ends after this many bytes of events, as [`Event::weight`] counts them.
 pub const TURN_BYTES: usize = 256 * 1024;
-/// A turn ends after so many steps of evaluating ([`Budget`]): several places may each take all that is theirs.
+/// A turn ends after this many steps of evaluation ([`Budget`]). Each program, query or guard may use its whole
+/// budget, so a turn may exceed this by one of them.
 pub const TURN_STEPS: usize = 4_000_000;
 
 /// The turn in progress.
@@ -45,23 +46,23 @@ impl<'a> Turn<'a> {
         self.events
     }
 
-    /// Counts what was evaluated in this turn.
+    /// Counts the steps that were used of this budget towards the bound of the turn.
     pub(crate) fn spend(&self, budget: &Budget) {
         self.evaluated.set(self.evaluated.get().saturating_add(budget.spent()));
     }
 
-    /// An error with the name this language gives the fault.
+    /// The failure for this fault, with the error name that the flow's language gives it.
     pub(crate) fn failure(&self, fault: &Fault) -> Failure {
         failure(&self.flow.fault_names.name(&fault.kind), &fault.cause)
     }
 
-    /// An error of this kind.
+    /// The failure for a fault of this kind, with the error name that the flow's language gives it.
     pub(crate) fn fault(&self, kind: FaultKind, cause: impl Into<String>) -> Failure {
         self.failure(&Fault::new(kind, cause))
     }
 }
 
-/// An error with name and cause cut to their limits.
+/// A failure with name and cause cut to their limits.
 pub(crate) fn failure(error: &str, cause: &str) -> Failure {
     Failure {
         error: cut(error, ERROR_NAME_CHARS),
@@ -76,7 +77,7 @@ fn cut(text: &str, chars: usize) -> Text {
     }
 }
 
-/// Whose event it is.
+/// What an event is about: a step, or the flow itself.
 pub(crate) struct EventAddress {
     pub(crate) frame: FrameId,
     pub(crate) step: Option<StepId>,
@@ -86,13 +87,13 @@ pub(crate) struct EventAddress {
 }
 
 impl State {
-    /// What evaluating may cost in one place that looks into these data.
+    /// The budget for one evaluation that reads these data.
     pub(crate) fn budget(&self, data: &[Root<'_>]) -> Budget {
         let bytes = data.iter().map(|root| root.json_len()).fold(0, usize::saturating_add);
         Budget::new(&self.limits, bytes)
     }
 
-    /// Makes the next event, applies it and puts it out.
+    /// Makes the next event, applies it and pushes it to the turn's events.
     pub(crate) fn emit(&mut self, turn: &mut Turn<'_>, place: EventAddress, detail: EventKind) {
         let event = Event {
             id: self.data.last.next(),
@@ -109,7 +110,7 @@ impl State {
         turn.out.push(event);
     }
 
-    /// The place of the step a frame is in, following on the frame's last event.
+    /// The address of the step a frame is in. The next event there is caused by the frame's last event.
     pub(crate) fn place(&self, id: FrameId) -> EventAddress {
         let frame = self.frames.get(id);
         EventAddress {
@@ -121,7 +122,7 @@ impl State {
         }
     }
 
-    /// The place of the flow itself.
+    /// The address of the flow itself.
     pub(crate) fn flow_place(&self, caused_by: EventId) -> EventAddress {
         EventAddress {
             frame: crate::state::ROOT,

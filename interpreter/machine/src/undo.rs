@@ -20,7 +20,7 @@ use starbridge_flow::graph::{Pattern, Rollback, Root, Scope, StepKind, Undo, Val
 use starbridge_flow::value::{Object, Value};
 
 impl State {
-    /// The place of the rollback that goes on in a frame.
+    /// The address of the rollback in progress in a frame.
     pub(crate) fn undo_place(&self, id: FrameId, caused_by: EventId) -> EventAddress {
         let run = self.undo_run(id);
         EventAddress {
@@ -36,7 +36,7 @@ impl State {
         self.frame(id)?.undoing.as_ref()?.current.as_ref()
     }
 
-    /// One thing the rollback in a frame has to do.
+    /// Does one thing for the rollback in a frame.
     pub(crate) fn step_undo(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let Some(undoing) = self.frame(id).and_then(|frame| frame.undoing.as_ref()) else {
             return;
@@ -109,7 +109,7 @@ impl State {
                     missing,
                 };
                 self.emit(turn, place, detail);
-                // The call follows at once: its number is part of what the input may show.
+                // The call follows at once, because the input may show its number.
                 self.step_undo(turn, id);
             }
             Err(fault) => {
@@ -144,13 +144,13 @@ impl State {
         }
     }
 
-    /// The failure a rollback undoes.
+    /// The failure because of which a rollback undoes.
     fn failure_being_undone(&self, turn: &Turn<'_>, id: FrameId) -> Option<Failure> {
         let known = self.frame(id)?.undoing.as_ref()?.failure.clone();
         known.or_else(|| self.unshown_failure(turn, id))
     }
 
-    /// The same where it is that of making an output: no event shows it yet, so it is made out again.
+    /// That failure if it arose when an output was made. No event records it yet, so it is computed again.
     fn unshown_failure(&self, turn: &Turn<'_>, id: FrameId) -> Option<Failure> {
         if self.frame(id)?.undoing.as_ref()?.failure.is_some() {
             return None;
@@ -234,7 +234,7 @@ impl State {
     }
 }
 
-/// The values of a rollback's policy: only such as are written out, since a rollback is no step that is entered.
+/// The values of a rollback's policy. Only literal values are allowed: a rollback is no step that is entered.
 fn listed(values: &Values) -> Option<Vec<Value>> {
     match values {
         Values::List(values) => Some(values.clone()),

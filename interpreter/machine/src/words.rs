@@ -1,6 +1,7 @@
 //! Enums whose variants are words of a history.
 
-/// An enum, with the word each variant is written as. Makes `as_str`, `parse`, and the forms of serde, which are the words.
+/// Declares an enum with the word for each variant. Makes `ALL`, `as_str`, `parse`, and serde's two traits, which use
+/// the words.
 macro_rules! words {
     (
         $(#[$doc:meta])*
@@ -13,17 +14,17 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All there are.
+            /// All variants, in their order.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// Its word.
+            /// The word for this variant.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }
             }
 
-            /// The variant with that word.
+            /// The variant with this word; `None` if there is none.
             pub fn parse(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)+

@@ -1,4 +1,4 @@
-//! Times that are further away than can be written: what is waited, what is said of it and what is read back stay the same.
+//! Times too far away to be written: the wait, what is said about it and what is read back are the same.
 
 mod set_up;
 
@@ -21,7 +21,7 @@ fn started(more: &str) -> (Arc<Flow>, State) {
     (flow, state)
 }
 
-/// Events as they are read back.
+/// Gives a signal; returns the events as they are read back.
 fn give(flow: &Flow, state: &mut State, signal: Signal, now: Timestamp) -> Vec<Event> {
     let mut events = Vec::new();
     state.advance(flow, signal, now, &mut events).unwrap();
@@ -83,7 +83,7 @@ fn a_poll_asks_again_at_the_end_of_time() {
     assert_eq!((state.calls_in_flight().count(), state.status()), (1, Status::Running));
 }
 
-/// Histories kept before such times had a bound stay readable, and are written as they were.
+/// Histories that were kept before such times had a bound stay readable and are written unchanged.
 #[test]
 fn a_delay_without_bound_that_was_kept_is_read() {
     let (flow, _) = started(r#""retry": [{"errors": ["Busy"]}]"#);

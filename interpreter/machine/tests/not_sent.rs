@@ -1,4 +1,4 @@
-//! Whether a failed task is undone is said by a member of the event, never by the name of the error.
+//! Whether a failed task is undone follows from a member of the event, never from the name of the error.
 
 mod set_up;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 const NO_SUCH: &str = "FnF.NoSuchResource";
 
-/// An execution whose one task, which has a rollback, was scheduled.
+/// An execution with one scheduled task that has a rollback.
 struct Run {
     flow: Arc<Flow>,
     state: State,
@@ -33,7 +33,7 @@ impl Run {
         run
     }
 
-    /// Gives a signal; what is stored and what is exported of its events are read back as they were.
+    /// Gives a signal, and checks that its events are read back unchanged from the stored and the exported form.
     fn give(&mut self, signal: Signal) -> Vec<Event> {
         let (flow, mut events) = (self.flow.clone(), Vec::new());
         let before = self.state.clone();
@@ -53,7 +53,7 @@ impl Run {
         self.state.calls_in_flight().next().unwrap()
     }
 
-    /// The task fails. Answers the detail of the event that says so, as it is exported.
+    /// Lets the task fail. Returns the detail of the event, in the exported form.
     fn fail(&mut self, error: &str, not_sent: bool) -> String {
         let signal = Signal::Failed {
             call: self.call(),
@@ -84,7 +84,7 @@ impl Run {
             .unwrap();
     }
 
-    /// Folds an event whose detail is this text.
+    /// Folds an event with this detail.
     fn fold(&mut self, kind: &str, detail: &str) {
         let call = self.call();
         let text = format!(
@@ -164,7 +164,7 @@ fn an_earlier_attempt_that_was_sent_is_undone() {
     }
 }
 
-/// Before the member was there, the name was all there was to go by.
+/// Before the member `notSent` existed, the name alone said it.
 #[test]
 fn histories_without_the_member_mean_what_they_meant() {
     for kind in ["TaskFailed", "TaskSubmitFailed"] {

@@ -1,4 +1,4 @@
-//! Tasks of worker queues: whose time counts from the hold, and what follows when a worker falls silent.
+//! Tasks of worker queues: their timeout begins when a worker takes them, and a missed heartbeat can lead to a retry.
 
 mod set_up;
 
@@ -53,7 +53,7 @@ impl Run {
         self.state.calls_in_flight().next().unwrap()
     }
 
-    /// The worker falls silent; the retry, if there is one, begins. Answers after how many milliseconds.
+    /// The worker misses its heartbeat, and the retry begins if there is one. Returns its delay in milliseconds.
     fn lose_lease(&mut self, redeliver: u32) -> Option<u64> {
         let call = self.call();
         self.give(Signal::LeaseEnded { call, redeliver });

@@ -1,4 +1,5 @@
-//! What an acknowledged send means: an acceptance for who waits for a callback, no result yet for who polls.
+//! What an acknowledged send means: acceptance for a task that waits for a callback, no result yet for one that
+//! polls.
 
 mod set_up;
 

@@ -1,4 +1,4 @@
-//! Schemas whose evaluation would take too long: refused by count, before it is begun.
+//! Schemas whose evaluation would take too long are refused by a count before the evaluation begins.
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;

@@ -1,5 +1,5 @@
 //! A second front end: a miniature of Amazon States Language compiles to the same graph and runs on the same machine.
-//! The front end is in `states_language`; here it is put to use.
+//! The front end is in `states_language`; this file runs it.
 
 #[path = "second_front_end/states_language.rs"]
 mod states_language;
@@ -115,7 +115,7 @@ impl Run {
         self.give(Signal::TimerDue(timer));
     }
 
-    /// The history leads to the same state, from its beginning and from the checkpoint at each event.
+    /// Checks that the history leads to the same state from its beginning and from the checkpoint at each event.
     fn folds(&self) {
         let mut folded = State::new("execution", Arc::default());
         for (index, event) in self.events.iter().enumerate() {
@@ -164,7 +164,7 @@ impl Run {
     }
 }
 
-/// What the state shows of its data, which no checkpoint has in full.
+/// The data that the state shows and that no checkpoint has in full.
 fn data_at(state: &State) -> (Object, Object) {
     (state.flow_input(), state.flow_local())
 }

@@ -1,23 +1,23 @@
-//! How long to wait before something that failed is tried again.
+//! How long to wait before trying again after a failure.
 //!
-//! The retries that flows ask for follow the language's own rules (`starbridge-machine`, `retry.rs`).
+//! The retries of flows follow the language's own rules instead (`starbridge-machine`, `retry.rs`).
 
 use std::time::Duration;
 
-/// Pauses that double from failure to failure.
+/// Pauses that double with each failure in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The pause after the first failure.
     pub first: Duration,
-    /// The longest pause.
+    /// The upper limit of a pause.
     pub longest: Duration,
-    /// The part of a pause that chance may take off, in percent from 0 to 100. What failed together does not come back
-    /// together then.
+    /// How much of a pause chance may take off, in percent from 0 to 100. Clients that failed together then do not
+    /// come back together.
     pub jitter_percent: u8,
 }
 
 impl Backoff {
-    /// Pauses without jitter.
+    /// Doubling pauses without jitter, from `first` up to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
@@ -26,7 +26,7 @@ impl Backoff {
         }
     }
 
-    /// These pauses with jitter; more than 100 percent counts as 100.
+    /// Adds jitter to the pauses. More than 100 percent counts as 100.
     #[must_use]
     pub const fn with_jitter(self, percent: u8) -> Self {
         Self {
@@ -35,14 +35,14 @@ impl Backoff {
         }
     }
 
-    /// The longest pause that may follow so many failures in a row, from 1.
+    /// The pause after this many failures in a row (from 1), without jitter.
     pub fn longest_after(&self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.first.saturating_mul(doubled).min(self.longest)
     }
 
-    /// The pause after so many failures in a row, from 1. `chance` is any number: the same number gives the same pause, and
-    /// numbers that are spread evenly give pauses that are.
+    /// The pause after this many failures in a row (from 1), with jitter. `chance` is a random number: the same
+    /// number gives the same pause, and evenly spread numbers give evenly spread pauses.
     pub fn pause_after(&self, failures: u32, chance: u64) -> Duration {
         let longest = self.longest_after(failures);
         let jitter = longest / 100 * u32::from(self.jitter_percent.min(100));
@@ -54,7 +54,7 @@ impl Backoff {
         longest.saturating_sub(Duration::from_nanos(off))
     }
 
-    /// Counts failures for a loop that tries again.
+    /// A counter of failures for a loop that tries again.
     pub const fn failures(self) -> Failures {
         Failures {
             backoff: self,
@@ -63,8 +63,8 @@ impl Backoff {
     }
 }
 
-/// Failures in a row, and the pauses that follow them. These pauses have no jitter; [`Backoff::pause_after`] takes a random
-/// number for it.
+/// A count of failures in a row, with the pauses that follow them. These pauses have no jitter:
+/// [`Backoff::pause_after`] needs a random number for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
     backoff: Backoff,
@@ -72,13 +72,13 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Counts one more, and says how long to wait now.
+    /// Counts one more failure and returns the pause after it.
     pub fn next_pause(&mut self) -> Duration {
         self.count = self.count.saturating_add(1);
         self.backoff.longest_after(self.count)
     }
 
-    /// It went well: the next failure is the first.
+    /// Resets the count after a success.
     pub fn reset(&mut self) {
         self.count = 0;
     }

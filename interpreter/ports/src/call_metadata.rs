@@ -1,15 +1,16 @@
-//! What a call says of itself to whoever carries it out (section "keys" of the language reference): the same facts over every
-//! transport, each in the transport's own form.
+//! Metadata that a call carries to its receiver (section "keys" of the language reference): the same fields over
+//! every transport, each in the transport's own form.
 
 use crate::Request;
 use std::borrow::Cow;
 
-/// A fact that a call carries.
+/// One field of a call's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallField {
-    /// One a call, the same when it is sent again; or the step's key, where the flow asks for that.
+    /// The call's idempotency key, the same when the call is sent again; or the step's key, if the flow asks for
+    /// that.
     IdempotencyKey,
-    /// One a visit of the step, the same over its retries and polls.
+    /// The key of the step's visit, the same over its retries and polls.
     StepKey,
     /// The execution's id.
     Execution,
@@ -30,7 +31,7 @@ pub enum CallField {
 }
 
 impl CallField {
-    /// All, in the order in which they are sent.
+    /// All fields, in the order in which they are sent.
     pub const ALL: [Self; 10] = [
         Self::IdempotencyKey,
         Self::StepKey,
@@ -44,7 +45,7 @@ impl CallField {
         Self::TimeoutAt,
     ];
 
-    /// Its name as a header or an attribute; nothing where it is not sent as one.
+    /// The name of the field as a header or attribute; `None` if it is not sent as one.
     pub fn header(self) -> Option<&'static str> {
         match self {
             Self::IdempotencyKey => Some("Idempotency-Key"),
@@ -59,7 +60,7 @@ impl CallField {
         }
     }
 
-    /// Its name as a field of a message.
+    /// The name of the field in a message.
     pub fn member(self) -> &'static str {
         match self {
             Self::IdempotencyKey => "idempotencyKey",
@@ -75,7 +76,7 @@ impl CallField {
         }
     }
 
-    /// Its name as an environment variable; nothing where it is not given as one.
+    /// The name of the field as an environment variable; `None` if it is not given as one.
     pub fn variable(self) -> Option<&'static str> {
         match self {
             Self::IdempotencyKey => Some("STARBRIDGE_IDEMPOTENCY_KEY"),
@@ -91,7 +92,7 @@ impl CallField {
     }
 }
 
-/// The facts a call carries, read from its request.
+/// The metadata of a call, read from its request.
 #[derive(Clone, Copy, Debug)]
 pub struct CallMetadata<'a> {
     request: &'a Request,
@@ -99,13 +100,13 @@ pub struct CallMetadata<'a> {
 }
 
 impl<'a> CallMetadata<'a> {
-    /// Those of a request. With `step_key` the step's key stands in the place of the call's idempotency key
+    /// The metadata of this request. If `step_key` is true, the step's key replaces the call's idempotency key
     /// (`"idempotency": "step"`).
     pub fn of(request: &'a Request, step_key: bool) -> Self {
         Self { request, step_key }
     }
 
-    /// The idempotency key.
+    /// The idempotency key, or the step's key in its place.
     pub fn idempotency_key(&self) -> &'a str {
         match self.step_key {
             true => &self.request.keys.step_visit,
@@ -113,7 +114,7 @@ impl<'a> CallMetadata<'a> {
         }
     }
 
-    /// A value as text; nothing where this call has none.
+    /// The value of a field as text; `None` if this call has none.
     pub fn get(&self, field: CallField) -> Option<Cow<'a, str>> {
         let request = self.request;
         let keys = &request.keys;
@@ -131,7 +132,7 @@ impl<'a> CallMetadata<'a> {
         }))
     }
 
-    /// Every field that has a value, in the order of [`CallField::ALL`].
+    /// The fields that have a value, with it, in the order of [`CallField::ALL`].
     pub fn pairs(self) -> impl Iterator<Item = (CallField, Cow<'a, str>)> {
         let pair = move |field| Some((field, self.get(field)?));
         CallField::ALL.into_iter().filter_map(pair)

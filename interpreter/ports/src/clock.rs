@@ -1,24 +1,24 @@
-//! Time.
+//! The port for time.
 
 use starbridge_flow::time::Timestamp;
 use std::future::{Future, pending};
 use std::pin::Pin;
 
-/// What a clock that is set says when it is.
+/// A future that ends when a clock is set to another time.
 pub type ClockSet<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// What time it is. Asked once a turn.
+/// Gives the time. The runtime asks once a turn.
 pub trait Clock: Send + Sync {
-    /// Now, on a clock that never goes back: what durations are measured with.
+    /// The time now, on a clock that never goes back. Durations are measured with it.
     fn now(&self) -> Timestamp;
 
-    /// What people's clocks say now, for what is to happen at a time of day. It may go back.
+    /// The wall-clock time now, for what is to happen at a time of day. It may go back.
     fn wall_time(&self) -> Timestamp {
         self.now()
     }
 
-    /// Ends when somebody sets the clock after this call: whoever sleeps until a time looks again. A clock that goes by itself
-    /// is never set.
+    /// Waits until somebody sets the clock after this call, so that a caller that sleeps until a time can look again.
+    /// A real clock is never set, and the future never ends.
     fn set(&self) -> ClockSet<'_> {
         Box::pin(pending())
     }

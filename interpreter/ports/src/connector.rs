@@ -1,4 +1,4 @@
-//! Connectors: how a call reaches what it is for.
+//! The port for calls of resources.
 
 use starbridge_flow::graph::{Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
@@ -6,16 +6,17 @@ use starbridge_flow::value::{Object, Value};
 use std::future::Future;
 use std::pin::Pin;
 
-/// The answer to come. Dropping it gives the call up: what can be told so is told.
+/// The outcome of a call, once there is one. Dropping the future cancels the call, as far as the receiver can be
+/// told.
 pub type OutcomeFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// Something that can carry calls of one form of resource (`http:`, `cmd:`, …).
+/// Sends calls to resources of one form (`http:`, `cmd:`, …).
 pub trait Connector: Send + Sync {
-    /// Carries a call. The answer is always an outcome, never a panic or an endless wait without end of its own accord:
-    /// whoever calls bounds the time by dropping the future.
+    /// Sends a call. It always gives an outcome: an implementation must not panic, and must not wait without end by
+    /// itself. The caller may limit the time further by dropping the future.
     fn call(&self, request: Request) -> OutcomeFuture<'_>;
 
-    /// The members of `serviceParams` that are sent. A secret or a token is put in there and nowhere else.
+    /// The members of `serviceParams` that are sent. Secrets and tokens are put in there and nowhere else.
     fn sent_members(&self) -> SentMembers {
         SentMembers::ALL
     }
@@ -24,63 +25,63 @@ pub trait Connector: Send + Sync {
 /// Which members of `serviceParams` a connector sends.
 #[derive(Clone, Copy, Debug)]
 pub struct SentMembers {
-    /// The members that mean something to it. Parameters without any of them are the body, whole.
+    /// The members that the connector knows. If parameters have none of them, the whole of them is the body.
     pub known: &'static [&'static str],
-    /// Those of them whose values are sent.
+    /// The known members whose values are sent.
     pub sent: &'static [&'static str],
 }
 
 impl SentMembers {
-    /// All is sent.
+    /// Everything is sent.
     pub const ALL: Self = Self { known: &[], sent: &[] };
 
-    /// Whether a place in `serviceParams` is sent.
+    /// Whether the value at this place in `serviceParams` is sent.
     pub fn holds(&self, params: &Value, at: &Pointer) -> bool {
         let knows = |members: &Object| members.iter().any(|(name, _)| self.known.contains(&name.as_str()));
         let is_body = !params.as_object().is_some_and(knows);
         is_body || at.first().is_some_and(|member| self.sent.contains(&member.as_str()))
     }
 
-    /// Their names, for messages.
+    /// The names of the members that are sent, for messages.
     pub fn names(&self) -> String {
         let names: Vec<String> = self.sent.iter().map(|name| format!("`{name}`")).collect();
         names.join(", ")
     }
 }
 
-/// A call, ready to leave: resource mapped, tokens signed, secrets resolved.
+/// A call that is ready to be sent: the resource is mapped, tokens are signed, secrets are resolved.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where it goes: one of the forms of section "tasks" (`http://…`, `cmd:…`).
+    /// The receiver: one of the forms of section "tasks" (`http://…`, `cmd:…`).
     pub target: String,
-    /// What the resource was written as, where the resource map led here.
+    /// How the resource map led to the target.
     pub via: Via,
-    /// When the task counts as done.
+    /// When the call counts as done.
     pub pattern: Pattern,
-    /// The mapped input.
+    /// The input of the task, after its mappings.
     pub input: Object,
-    /// Service parameters; without, the input is all there is to send.
+    /// Service parameters; if `None`, only the input is sent.
     pub params: Option<Value>,
-    /// Ids the call carries.
+    /// The ids that the call carries.
     pub keys: Keys,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// Whether it undoes something: messages say `"type": "rollback"` then.
+    /// Whether the call undoes something: messages then say `"type": "rollback"`.
     pub rollback: bool,
-    /// Whether the step polls: a 202 is an acceptance then, not a result.
+    /// Whether the step polls: a 202 then means that there is no result yet.
     pub polling: bool,
-    /// Whether `target` is where a poll was told to ask: a GET without a body.
+    /// Whether `target` is the address at which a poll was told to ask: the request is then a GET without a body.
     pub follow: bool,
     /// When the attempt ends.
     pub timeout_at: Option<Timestamp>,
-    /// Bytes an answer may have; one byte more is refused.
+    /// The largest answer that is accepted, in bytes.
     pub answer_limit: usize,
 }
 
-/// The family of names through which the resource map led to a target; some have errors of their own.
+/// The family of names through which the resource map led to a target. Some families have their own errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Via {
-    /// Written as it is called.
+    /// None: the resource is called as the flow writes it.
     #[default]
     Direct,
     /// An `acs:fc:` pattern.
@@ -91,12 +92,12 @@ pub enum Via {
     Map,
 }
 
-/// The ids a call carries, as headers, attributes or fields (section "tasks").
+/// The ids that a call carries, as headers, attributes or fields (section "tasks").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// `Idempotency-Key`: one a call, the same when it is sent again.
+    /// `Idempotency-Key`: the same when the call is sent again.
     pub idempotency: String,
-    /// `Starbridge-Step-Key`: one a visit of the step, the same over its retries and polls.
+    /// `Starbridge-Step-Key`: the same for all retries and polls of the step's visit.
     pub step_visit: String,
     /// The execution's id.
     pub execution: String,
@@ -104,41 +105,43 @@ pub struct Keys {
     pub flow: String,
     /// The step's name.
     pub step: String,
-    /// W3C trace context, where there is one.
+    /// W3C trace context; `None` without tracing.
     pub traceparent: Option<String>,
 }
 
-/// What became of a call.
+/// The outcome of sending a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It gave this result.
+    /// The call's result.
     Result(Value),
-    /// It was taken; the result comes otherwise. Under `polling` with `status` 202 (see `Signal::Submitted`).
+    /// The receiver took the call, and the result comes another way. Under `polling`, a receipt with `status` 202
+    /// means that there is no result yet (see `Signal::Submitted` of the machine).
     Accepted {
-        /// What the other side said.
+        /// What the receiver answered.
         receipt: Option<Value>,
     },
-    /// It failed, and the other side may have seen it.
+    /// The call failed, and the receiver may have seen it.
     Failed {
-        /// The error's name.
+        /// The name of the error.
         error: String,
-        /// Its cause.
+        /// What happened, for people.
         cause: String,
-        /// Seconds before which it should not be tried again.
+        /// Seconds before which the call should not be tried again.
         retry_after: Option<u64>,
     },
-    /// It failed, and it is certain that the other side saw nothing of it: the call can't be made what it is for, or nothing
-    /// answers to the resource. There is nothing to undo. Where that is not certain, it is `Failed`.
+    /// The call failed, and it is certain that the receiver saw nothing of it: the call can't be turned into a
+    /// request, or nothing answers to the resource. There is nothing to undo. If this is not certain, the outcome is
+    /// `Failed`.
     NotSent {
-        /// The error's name.
+        /// The name of the error.
         error: String,
-        /// Its cause.
+        /// What happened, for people.
         cause: String,
     },
 }
 
 impl Outcome {
-    /// A failure with this name and cause.
+    /// A failure with this error and cause, which the receiver may have seen.
     pub fn failed(error: impl Into<String>, cause: impl Into<String>) -> Self {
         Self::Failed {
             error: error.into(),
@@ -147,7 +150,8 @@ impl Outcome {
         }
     }
 
-    /// A call that was not sent because nothing answers to what it names, or it can't be made what it is for.
+    /// The outcome of a call that was not sent, because nothing answers to the resource or the call can't be turned
+    /// into a request.
     pub fn not_sent(cause: impl Into<String>) -> Self {
         Self::NotSent {
             error: "FnF.NoSuchResource".to_owned(),
@@ -155,7 +159,8 @@ impl Outcome {
         }
     }
 
-    /// The same of a call that may have been sent before: what this sending knows says nothing about an earlier one.
+    /// This outcome for a call that may have been sent before. `NotSent` becomes `Failed`, because it says nothing
+    /// about the earlier sending.
     #[must_use]
     pub fn sent_before(self) -> Self {
         match self {

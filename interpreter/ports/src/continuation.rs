@@ -1,13 +1,13 @@
-//! Messages to ourselves: what a process that comes to its end leaves for the next one, now or later.
+//! The port for messages to ourselves: what a process that ends leaves for a later one.
 
 use crate::replies::ReplyFuture;
 use std::time::Duration;
 
-/// Where such messages are put. They come at least once, in no order.
+/// A queue for such messages. They arrive at least once, in no particular order.
 pub trait ContinuationQueue: Send + Sync {
-    /// Puts a message there, to come after that time at the earliest. One that waits longer than can be said comes when that is
-    /// over: whoever takes it puts it there once more.
+    /// Sends a message that arrives after `delay` at the earliest. If the queue can't delay it so long, it arrives
+    /// earlier, and the receiver sends it again.
     fn put(&self, body: String, delay: Duration) -> ReplyFuture<'_, ()>;
-    /// Puts a message nobody can deal with where people look for those, with the reason.
+    /// Sends a message that can't be handled to the dead-letter queue, with the reason.
     fn dead_letter(&self, body: String, reason: String) -> ReplyFuture<'_, ()>;
 }

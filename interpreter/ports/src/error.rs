@@ -1,19 +1,19 @@
-//! What goes wrong with stores.
+//! Errors of stores.
 
 use starbridge_flow::time::Timestamp;
 
-/// What a store could not do, and what that means.
+/// What a store could not do, and what that means for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// Somebody else has appended: load again.
+    /// Another process appended to the history: load it again.
     Conflict,
-    /// Somebody else has the execution until then: leave it alone.
+    /// Another process holds the execution until this time: leave it alone.
     Held(Timestamp),
-    /// It can't be reached or written just now: nothing is known of what became of the append.
+    /// The store can't be reached or written now. An append may or may not have been stored.
     Unavailable(String),
-    /// What is kept can't be read: nobody may go on from it.
+    /// What is stored can't be read. Nothing may go on from it.
     Corrupt(String),
-    /// A list is to go on from a cursor that this store has not given out.
+    /// A list was asked to go on from a cursor that this store did not give out.
     BadCursor,
 }
 

@@ -1,4 +1,4 @@
-//! Where histories are kept.
+//! The port for histories.
 
 use crate::error::StoreError;
 use crate::message::{Message, MessageId};
@@ -8,36 +8,37 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
 
-/// What one signal adds to one execution. All of it is kept, or nothing.
+/// What one signal adds to one execution. It is stored whole or not at all.
 #[derive(Clone, Debug, Default)]
 pub struct Append {
-    /// The execution.
+    /// The id of the execution.
     pub execution: Text,
-    /// The number of the last event before these; another one there is a conflict. 0: the execution is new.
+    /// The number of the last event before these; if the history has another one, that is a conflict. 0: the
+    /// execution is new.
     pub expected: EventId,
-    /// The events; none where only messages were dealt with.
+    /// The events; `None` if only messages were handled.
     pub turn: Option<Turn>,
-    /// What is known of the execution without reading its history, where that changed; a start has one. Flow, name, start,
-    /// labels and origin of a later one are not looked at.
+    /// What is known of the execution without reading its history, if that changed. A start always has one. Of a
+    /// later one, the store ignores flow, name, start, labels and origin.
     pub record: Option<Record>,
-    /// The state at the last of these events, to be kept in place of an earlier one.
+    /// The state at the last of these events. It replaces an earlier checkpoint.
     pub checkpoint: Option<Vec<u8>>,
-    /// Messages to other executions: kept until they are dealt with.
+    /// Messages to other executions. They are stored until they are handled.
     pub sent: Vec<Message>,
-    /// Messages dealt with: kept no longer.
+    /// Messages that were handled. They are deleted.
     pub received: Vec<MessageId>,
-    /// Tasks of this execution that go into queues; one that is there already stays as it is.
+    /// Tasks of this execution to put into queues. One that is there already stays unchanged.
     pub queued: Vec<QueuedTask>,
-    /// Calls of this execution whose tasks leave their queues.
+    /// Calls of this execution whose tasks are removed from their queues.
     pub unqueued: Vec<EventId>,
     /// Tasks of this execution that failed for good.
     pub dead: Vec<DeadTask>,
-    /// Calls of this execution that are dead no longer; all of them, where it goes on.
+    /// Which dead tasks of this execution are no longer listed.
     pub buried: DeadTasksCleared,
-    /// What targets are to be told of this turn; what is kept for a target and an event already stays as it is.
+    /// Notices to targets about this turn. If one is stored for the same target and event, that one stays unchanged.
     pub notices: Vec<KeptNotice>,
-    /// Tasks taken or given back, of whatever executions; a task that is gone is passed over. An append that is nothing else
-    /// names no execution.
+    /// Leases of tasks that workers took or gave back, of any execution. A task that is gone is ignored. An append
+    /// with nothing else names no execution.
     pub leases: Vec<TaskLeaseChange>,
 }
 
@@ -54,7 +55,7 @@ pub enum DeadTasksCleared {
 }
 
 impl Append {
-    /// An append that only takes tasks or gives them back.
+    /// An append with nothing but leases.
     pub fn of_leases(leases: Vec<TaskLeaseChange>) -> Self {
         Self {
             leases,
@@ -63,95 +64,97 @@ impl Append {
     }
 }
 
-/// The events of one turn, in the form `history::write_turn` of the machine makes.
+/// The events of one turn, in the form that `history::write_turn` of the machine writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// Number of the first.
+    /// The number of the first event.
     pub first: EventId,
-    /// How many there are; numbers are dense.
+    /// How many events there are. Their numbers are dense.
     pub events: u32,
-    /// Time of all of them.
+    /// The time of all the events.
     pub time: Timestamp,
-    /// The events.
+    /// The events as text.
     pub text: String,
 }
 
 impl Turn {
-    /// Number of the last event.
+    /// The number of the last event.
     pub fn last(&self) -> EventId {
         EventId((self.first.0 + u64::from(self.events)).saturating_sub(1))
     }
 }
 
-/// What is known of an execution without reading its history. Written when it starts, falls asleep, wakes and ends.
+/// What is known of an execution without reading its history. The runtime writes it when the execution starts, falls
+/// asleep, wakes and ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
     /// The flow's name.
     pub flow: Text,
-    /// Its version.
+    /// The version of the flow.
     pub version: u64,
-    /// The execution's name, unique in its flow.
+    /// The name of the execution, unique in its flow.
     pub name: Text,
-    /// Where it stands.
+    /// The status of the execution.
     pub status: Status,
-    /// Whether it is to be taken up at once after a restart: it has something to do or a call is out. One that sleeps
+    /// Whether a restart resumes it at once: it has something to do, or a call is out. An execution that is asleep
     /// waits for a time, a callback or a child.
     pub awake: bool,
-    /// When one that sleeps is to be woken.
+    /// When to wake an execution that is asleep.
     pub wake_at: Option<Timestamp>,
-    /// When it began.
+    /// When the execution began.
     pub started: Timestamp,
-    /// When it ended.
+    /// When the execution ended.
     pub ended: Option<Timestamp>,
-    /// Labels: string to string.
+    /// Labels, string to string.
     pub labels: Option<Object>,
-    /// Who started it, if an execution did.
+    /// The execution and call that started this one.
     pub parent: Option<Parent>,
-    /// The execution that began its family: its parent's root, or its parent, where that has none.
+    /// The execution at the root of its family; `None` if it is the root itself.
     pub root: Option<Text>,
-    /// How many executions wait for one another down to this one: 0 where nobody waits for it.
+    /// How many executions, one above the other, wait for this one; 0 if none does.
     pub depth: u32,
-    /// Whether the parent waits for its end.
+    /// Whether the parent waits for the end of this execution.
     pub awaited: bool,
-    /// Its error, where it ended unsuccessfully or is being undone.
+    /// The error of an execution that ended without success or is being undone.
     pub failure: Option<RecordedFailure>,
-    /// How often the process came to its end while it had this execution and no turn of it became durable since; see [`Mark`].
+    /// How often the process ended while it ran this execution, without a durable turn of it since; see [`Mark`].
     pub attempts: u32,
-    /// Why nobody goes on with it until an operator says so.
+    /// Set if the execution is set aside until an operator releases it.
     pub broken: Option<Broken>,
 }
 
-/// Why nobody goes on with an execution: going on with it failed in a way that is no error of its flow.
+/// Why an execution is set aside: running it failed in a way that is not an error of its flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Broken {
-    /// Since when.
+    /// When it was set aside.
     pub since: Timestamp,
-    /// What happened.
+    /// What happened, for people.
     pub cause: Text,
 }
 
-/// What is kept of how an execution can be gone on with, apart from its turns. A turn that brings a record takes all of it back.
+/// A change to the run state of an execution that is stored apart from its turns. A turn with a record resets all of
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// The process came to its end while it had the execution: one attempt more, up to [`SUSPECT`].
+    /// The process ended while it ran the execution. Adds one attempt, up to [`SUSPECT`].
     Failed,
-    /// It is being gone on with alone: if the process comes to its end now, it was because of this one.
+    /// The execution runs alone now. If the process ends now, this execution was the cause.
     Alone,
-    /// It was, and the process is still there.
+    /// The execution ran alone, and the process survived.
     Survived,
-    /// It is set aside: it sleeps, and nothing wakes it.
+    /// The execution is set aside: it is asleep, and nothing wakes it.
     Broken(Broken),
-    /// It is gone on with as if nothing had been.
+    /// The execution runs normally again.
     Whole,
 }
 
-/// From so many attempts on an execution is gone on with alone.
+/// From this many attempts on, an execution runs alone.
 pub const SUSPECT: u32 = 2;
-/// So many attempts say that the execution was gone on with alone when the process came to its end.
+/// This many attempts mean that the execution ran alone when the process ended.
 pub const CULPRIT: u32 = 3;
 
 impl Mark {
-    /// Makes of a record of an execution that has not ended what the mark says.
+    /// Applies the mark to the record of an execution that has not ended.
     pub fn change(&self, record: &mut Record) {
         match self {
             Self::Failed => record.attempts += u32::from(record.attempts < SUSPECT),
@@ -173,7 +176,8 @@ impl Mark {
     }
 }
 
-/// All statuses there are, in an order that never changes: stores in files and tables keep a status by its place. Only added to.
+/// All statuses, in an order that never changes, because stores write a status as its position here. New ones go to
+/// the end.
 pub const STATUSES: [Status; 10] = [
     Status::New,
     Status::Running,
@@ -187,13 +191,14 @@ pub const STATUSES: [Status; 10] = [
     Status::RolledBack,
 ];
 
-/// The place of a status among [`STATUSES`].
+/// The position of a status in [`STATUSES`].
 pub fn code_of(status: Status) -> usize {
     STATUSES.iter().position(|&known| known == status).unwrap_or(0)
 }
 
 impl Record {
-    /// The record a start brings. One without a name is named after its id.
+    /// Completes the record of a start: an execution without a name gets its id as name, and empty labels are
+    /// dropped.
     #[must_use]
     pub fn at_start(mut self, id: &Text) -> Self {
         if self.name.is_empty() {
@@ -203,7 +208,7 @@ impl Record {
         self
     }
 
-    /// Takes what a later record changes: flow, name, beginning, labels and origin stay as they were at the start.
+    /// Takes over what a later record changes. Flow, name, start, labels and origin stay as they are.
     pub fn take_changes(&mut self, later: &Self) {
         self.version = later.version;
         self.status = later.status;
@@ -217,63 +222,107 @@ impl Record {
     }
 }
 
-/// Why an execution did not succeed.
+/// The error of an execution that did not succeed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedFailure {
-    /// The error's name.
+    /// The name of the error.
     pub error: Text,
-    /// Its cause.
+    /// What happened, for people.
     pub cause: Text,
-    /// The step it arose in; empty where it arose in none.
+    /// The name of the step in which the error arose; empty if it arose in none.
     pub step: Text,
 }
 
-/// Why an append was left out. Everything else of its batch was kept.
+/// Why an append of a batch was refused. The rest of the batch was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is an execution of that id, or of that name in that flow: this one.
+    /// An execution with that id, or with that name in that flow, exists.
     Exists {
-        /// Its id.
+        /// The id of the existing execution.
         execution: Text,
-        /// The version of the flow it runs.
+        /// The version of the flow that it runs.
         version: u64,
     },
-    /// The history has gone on meanwhile, or the execution's start was refused before.
+    /// The history has another last event, or an earlier append of this batch for the execution was refused.
     Conflict,
 }
 
-/// A history as it is kept.
+/// A history as it is loaded.
 #[derive(Clone, Debug, Default)]
 pub struct StoredHistory {
-    /// What is known without reading.
+    /// What is known of the execution without reading its history.
     pub record: Record,
-    /// The latest checkpoint and the event it stands at.
+    /// The latest checkpoint, and the number of its last event.
     pub checkpoint: Option<(EventId, Vec<u8>)>,
-    /// The turns after that, in order; all where there is no checkpoint.
+    /// The turns after the checkpoint, in order; all turns if there is none.
     pub turns: Vec<Turn>,
-    /// Messages to it that are not dealt with, in a store that gives executions to one process at a time; others tell them all
-    /// at once ([`History::messages`]).
+    /// Messages to the execution that are not handled. Only stores that lease executions to one process at a time
+    /// fill this; others give all messages at once ([`History::messages`]).
     pub mail: Vec<Message>,
 }
 
-/// Keeps histories.
+/// Stores histories.
+///
+/// A runtime calls it in this order: [`History::awake`] and [`History::messages`] at the start, [`History::load`] for
+/// each execution it takes up, [`History::append`] for each batch of turns, and [`History::due`] when time has
+/// passed.
 pub trait History: Send + Sync {
-    /// Appends in one go: what was not refused is durable when it returns, all of it or, on an error, nothing.
-    /// Answers the refusals by their position in the batch, in order. After a refusal all that follows in the batch for the
-    /// same execution is refused too. After an error in flushing the store takes nothing more until it is opened anew.
+    /// Appends a batch atomically: when it returns, everything that was not refused is durable; on an error, nothing
+    /// is. Returns the refusals, each with its position in the batch, in order. After a refusal, everything later in
+    /// the batch for the same execution is refused too.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the batch could not be written. If flushing failed, the store accepts nothing
+    /// more until it is opened again. [`StoreError::Corrupt`] if what is stored can't be read.
     fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError>;
-    /// What is needed to go on with an execution; nothing for one that is not there.
+
+    /// What is needed to go on with an execution; `None` if there is no such execution.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Held`] if another process holds it, [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
-    /// The same from the first event on, without a checkpoint.
+
+    /// The history from the first event on, without a checkpoint; `None` if there is no such execution.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn load_whole(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError>;
-    /// The execution that started this one, if one did and this one is there.
+
+    /// The id of the execution that started this one, if one did and this one exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn parent_of(&self, execution: &str) -> Result<Option<Text>, StoreError>;
-    /// All executions that are awake, by id.
+
+    /// The ids of all executions that are awake, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn awake(&self) -> Result<Vec<Text>, StoreError>;
-    /// Executions asleep that are to be woken before that time, the earliest first, at most so many.
+
+    /// Executions asleep that are to be woken before a time, the earliest first, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError>;
-    /// Marks executions; those that are not there or have ended are passed over. It is durable when this returns.
+
+    /// Marks executions, durably when it returns. Executions that do not exist or have ended are skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError>;
-    /// All messages not dealt with, in the order they were sent.
+
+    /// All messages that are not handled, in the order in which they were sent.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn messages(&self) -> Result<Vec<Message>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Executions that several processes could run, of which each is given to one at a time.
+//! The port for leases of executions: several processes could run an execution, and one at a time may.
 
 use crate::error::StoreError;
 use crate::message::Message;
@@ -6,40 +6,72 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
-/// What is known of who works on a call.
+/// What is known of the worker or process that handles a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// The call.
+    /// The number of the call's `TaskScheduled` event.
     pub call: EventId,
-    /// When it was heard of last.
+    /// When the last heartbeat came.
     pub seen: Timestamp,
-    /// The end of silence for which somebody will come and look.
+    /// The deadline of the next heartbeat for which a check is already arranged; `None` if none is.
     pub told: Option<Timestamp>,
 }
 
-/// What a store does beyond the rest where processes come and go and nobody owns all of it.
+/// What a store does in addition if processes come and go and none of them owns all of it.
 ///
-/// [`crate::History::load`] takes an execution for whoever loads it, until its lease ends; one that somebody else has is
-/// [`StoreError::Held`]. An append that starts an execution takes it too, and one whose record says that the execution sleeps or
-/// has ended gives it back, unless there is mail its holder has not seen. What a holder appends after its lease was taken over
-/// is refused as a conflict.
+/// [`crate::History::load`] takes the lease of an execution until the time of [`ExecutionLeases::hold_until`]. If
+/// another process has it, the answer is [`StoreError::Held`]. An append that starts an execution takes the lease
+/// too. An append whose record says that the execution is asleep or has ended gives the lease back, unless there are
+/// messages that its holder has not seen. After another process has taken over a lease, what the former holder
+/// appends is refused as a conflict.
 pub trait ExecutionLeases: Send + Sync {
-    /// Until when what is taken from now on is held: when the process that takes it is gone at the latest.
+    /// Sets the end of leases taken from now on: a time at which this process has certainly ended.
     fn hold_until(&self, until: Timestamp);
-    /// Gives an execution back. Answers whether it is free: it is not where there is mail its holder has not seen. One that is
-    /// not held here is free already.
+
+    /// Gives the lease of an execution back. Returns whether it is free: it is not if there are messages that its
+    /// holder has not seen. An execution without a lease of this process is free.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn release(&self, execution: &str) -> Result<bool, StoreError>;
-    /// Messages to an execution that are not dealt with, in the order they were sent. Its holder has seen them now.
+
+    /// The messages to an execution that are not handled, in the order in which they were sent. From then on its
+    /// holder has seen them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn mail(&self, execution: &str) -> Result<Vec<Message>, StoreError>;
-    /// Leaves a message for whoever has an execution now; one that is there already stays as it is. Answers whether anybody
-    /// has it: if not, nothing was left, and the execution can be taken.
+
+    /// Leaves a message for the holder of an execution. One that is there already stays unchanged. Returns whether
+    /// there is a holder: if not, nothing was left, and the execution can be loaded.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn leave(&self, message: &Message) -> Result<bool, StoreError>;
-    /// What is known of those who work on calls of an execution.
+
+    /// The last heartbeats on calls of an execution.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn beats(&self, execution: &str) -> Result<Vec<Beat>, StoreError>;
-    /// Takes down that somebody who works on a call was heard of, unless a later time is known; and, where that is said, until
-    /// when silence has been taken care of.
+
+    /// Records a heartbeat on a call, unless a later one is recorded, and the deadline for which a check is arranged,
+    /// if it is given.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn beat(&self, execution: &str, beat: &Beat) -> Result<(), StoreError>;
-    /// Executions that should be gone on with and that nobody has at that time: they were awake when their lease ended, or
-    /// were to be woken before. The earliest first, at most so many.
+
+    /// Executions without a holder at a time that should go on: they were awake when their lease ended, or were to be
+    /// woken before that time. The earliest first, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError>;
 }

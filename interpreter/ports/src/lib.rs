@@ -1,6 +1,49 @@
-//! The narrow traits through which the interpreter meets the world, in words of the domain.
+//! Ports: the traits through which the interpreter reaches stores, resources, secrets and the time.
 //!
-//! Nothing here knows a driver or an async runtime. Who implements a trait may use both.
+//! Nothing here knows a driver or an async runtime; an implementation may use both. What to implement for what:
+//!
+//! - A resource that flows call: [`Connector`], with [`ParamsTable`] for its `serviceParams` and [`CallMetadata`] for its ids.
+//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`] and [`KeyValue`], which
+//!   together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
+//! - A queue from which reports arrive: [`ReplySource`].
+//! - The surroundings of a process: [`Clock`], [`Secrets`], [`ContinuationQueue`].
+//!
+//! A connector that answers each call with the call's input:
+//!
+//! ```
+//! use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request};
+//!
+//! struct Echo;
+//!
+//! impl Connector for Echo {
+//!     fn call(&self, request: Request) -> OutcomeFuture<'_> {
+//!         Box::pin(async move { Outcome::Result(request.input.into()) })
+//!     }
+//! }
+//!
+//! # use starbridge_fdl::graph::Pattern;
+//! # use starbridge_ports::{Keys, Via};
+//! # use std::task::{Context, Poll, Waker};
+//! # let input: starbridge_fdl::value::Object = [("n".into(), 1u32.into())].into_iter().collect();
+//! # let request = Request {
+//! #     target: "echo:".to_owned(),
+//! #     via: Via::Direct,
+//! #     pattern: Pattern::RequestResponse,
+//! #     input: input.clone(),
+//! #     params: None,
+//! #     keys: Keys::default(),
+//! #     attempt: 1,
+//! #     rollback: false,
+//! #     polling: false,
+//! #     follow: false,
+//! #     timeout_at: None,
+//! #     answer_limit: 1 << 20,
+//! # };
+//! let mut answer = Echo.call(request);
+//! let mut context = Context::from_waker(Waker::noop());
+//! assert_eq!(answer.as_mut().poll(&mut context), Poll::Ready(Outcome::Result(input.into())));
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod backoff;
 mod call_metadata;

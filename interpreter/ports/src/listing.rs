@@ -1,4 +1,4 @@
-//! Looking executions up.
+//! The port for looking up executions, and the traits that complete a store.
 
 use crate::error::StoreError;
 use crate::history::{Record, Turn};
@@ -6,40 +6,40 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
 
-/// An execution's id and record.
+/// The id and record of an execution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
-    /// Its id.
+    /// The id of the execution.
     pub id: Text,
-    /// What is known of it.
+    /// What is known of the execution without reading its history.
     pub record: Record,
 }
 
-/// Which executions are asked for: all that fit everything given.
+/// Which executions to list: those that match everything that is given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// Of this flow.
+    /// The name of their flow.
     pub flow: Option<Text>,
-    /// In one of these states; empty: in any.
+    /// Their status is one of these; empty: any.
     pub statuses: Vec<Status>,
-    /// Only those that are set aside ([`Record::broken`]).
+    /// Only executions that are set aside ([`Record::broken`]).
     pub broken: bool,
-    /// Whose name begins so.
+    /// Their name begins with this.
     pub name: Option<Text>,
-    /// With all these labels.
+    /// They have all these labels.
     pub labels: Vec<(Text, Text)>,
-    /// Started at or after.
+    /// They started at this time or later.
     pub from: Option<Timestamp>,
-    /// Started before.
+    /// They started before this time.
     pub to: Option<Timestamp>,
-    /// Those after this one: `next` of the page before.
+    /// Where to go on: `next` of the previous page.
     pub cursor: Option<Text>,
-    /// At most so many.
+    /// The largest number of executions on the page.
     pub limit: usize,
 }
 
 impl Query {
-    /// Whether an execution with that record is asked for; where the page begins and ends is not looked at.
+    /// Whether an execution with this record matches. `cursor` and `limit` are ignored.
     pub fn fits(&self, record: &Record) -> bool {
         let label = |(label, value): &(Text, Text)| {
             let kept = record.labels.as_ref().and_then(|labels| labels.get(label));
@@ -58,55 +58,113 @@ impl Query {
     }
 }
 
-/// A page of executions, the newest first.
+/// One page of a list, the newest execution first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// The executions.
+    /// The executions of the page.
     pub items: Vec<Listed>,
-    /// Where the next page begins, if there is one.
+    /// The cursor of the next page; `None` if this is the last one.
     pub next: Option<Text>,
 }
 
-/// Looks executions and histories up. What it answers is durable.
+/// Looks up executions and histories. Everything it returns is durable.
 pub trait Listing: Send + Sync {
-    /// An execution's record.
+    /// The record of an execution; `None` if there is no such execution.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn record(&self, execution: &str) -> Result<Option<Record>, StoreError>;
-    /// The id of the execution of that name in that flow.
+
+    /// The id of the execution with this name in this flow; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError>;
-    /// A page of executions; [`StoreError::BadCursor`] where it is to begin after what is no cursor.
+
+    /// A page of executions.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::BadCursor`] if the query's cursor is not one of this store, [`StoreError::Unavailable`] or
+    /// [`StoreError::Corrupt`].
     fn list(&self, query: &Query) -> Result<Page, StoreError>;
-    /// How many executions there are in each state.
+
+    /// How many executions have each status.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError>;
-    /// The turn that holds that event.
+
+    /// The turn that holds an event; `None` if there is no such event.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn turn_of(&self, execution: &str, event: EventId) -> Result<Option<Turn>, StoreError>;
-    /// The last turn.
+
+    /// The last turn of an execution; `None` if there is no such execution.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn last_turn(&self, execution: &str) -> Result<Option<Turn>, StoreError>;
-    /// Turns from the one that holds that event on, until they have at least so many events in that direction, that one
-    /// included; in order, or backwards. Backwards an event past the last means the last.
+
+    /// Turns from the one that holds event `from` on, in order or backwards, until they have at least `events` events
+    /// in that direction; `from` itself counts. Backwards, a `from` after the last event means the last event.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn turns(&self, execution: &str, from: EventId, events: u32, backwards: bool) -> Result<Vec<Turn>, StoreError>;
 }
 
-/// Clears away what has been kept long enough.
+/// Deletes executions that have been kept long enough.
 pub trait Retention: Send + Sync {
-    /// Deletes executions that ended before that time, the earliest first, at most so many, with all that belongs to them:
-    /// messages to them, not those they sent. Answers on how many it worked; a long history may take several calls, and 0
-    /// says that nothing is left to delete.
+    /// Deletes at most `limit` executions that ended before a time, the earliest first, with everything that belongs
+    /// to them, including messages to them but not messages they sent. Returns on how many it worked. A long history
+    /// may take several calls; 0 means that nothing is left to delete.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
 
-/// Small things kept by name: schedules, keys, settings of the store itself.
+/// Stores small texts by kind and name: schedules, keys, settings of the store itself.
 pub trait KeyValue: Send + Sync {
-    /// Keeps a text under a kind and a name.
+    /// Stores a text under a kind and a name; it replaces an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
-    /// What is kept there.
+
+    /// The text under a kind and a name; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError>;
-    /// All of a kind by name.
+
+    /// All names and texts of a kind, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError>;
-    /// Keeps it no longer. Answers whether it was there.
+
+    /// Deletes a text. Returns whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
 }
 
-/// All that a durable runtime asks of a store.
+/// Everything a durable runtime needs of a store.
 pub trait Store:
     crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + KeyValue
 {

@@ -1,80 +1,80 @@
-//! Messages between executions: kept with the turn that sends them, until the receiver's turn is kept.
+//! Messages between executions: stored with the turn that sends them, until the receiver's turn is stored.
 
 use serde::{Deserialize, Serialize};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::EventId;
 
-/// What a message is known by: who sent it, at which event, and to whom.
+/// The identity of a message: its sender, the sender's event, and its receiver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MessageId {
-    /// The sender.
+    /// The id of the sending execution.
     pub from: Text,
-    /// The last event of the turn that sent it, or the call it is about.
+    /// The last event of the turn that sent the message, or the call it is about.
     pub event: EventId,
-    /// The receiver.
+    /// The id of the receiving execution.
     pub to: Text,
 }
 
-/// A message to another execution.
+/// A message from one execution to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// What it is known by.
+    /// The identity of the message.
     pub id: MessageId,
-    /// What it says.
+    /// The content of the message.
     pub body: MessageBody,
 }
 
-/// What one execution says to another.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum MessageBody {
-    /// A child to its parent: the call that waits for it has its result.
+    /// From a child to its parent: the call that waits for the child has its result.
     Succeeded {
-        /// The parent's call.
+        /// The number of the parent's call.
         call: EventId,
         /// The version of its flow that the child runs.
         version: u64,
-        /// The child's output.
+        /// The output of the child.
         output: Object,
     },
-    /// A child to its parent: the call that waits for it failed.
+    /// From a child to its parent: the call that waits for the child failed.
     Failed {
-        /// The parent's call.
+        /// The number of the parent's call.
         call: EventId,
         /// The version of its flow that the child runs.
         version: u64,
-        /// The child's error.
+        /// The name of the child's error.
         error: Text,
-        /// Its cause.
+        /// What happened, for people.
         cause: Text,
     },
-    /// A parent to its child: nobody waits for it any more.
+    /// From a parent to its child: the parent no longer waits for it.
     GivenUp,
-    /// Whoever carries a call to the execution it belongs to, by way of the store: the call's result.
+    /// The result of a call, from a process that does not run the execution and leaves it in the store.
     Reported {
-        /// The call.
+        /// The number of the call.
         call: EventId,
-        /// The result.
+        /// The result of the call.
         output: Object,
     },
-    /// The same: the call failed.
+    /// The failure of a call, from a process that does not run the execution and leaves it in the store.
     ReportedFailed {
-        /// The call.
+        /// The number of the call.
         call: EventId,
-        /// The error's name.
+        /// The name of the error.
         error: Text,
-        /// Its cause.
+        /// What happened, for people.
         cause: Text,
     },
-    /// An operator to an execution, by way of the store: it is to stop.
+    /// An operator's stop, from a process that does not run the execution and leaves it in the store.
     Stopped {
-        /// The error's name; the language's own for a stop where none is given.
+        /// The name of the error; if `None`, the flow language's own name for a stop.
         error: Option<Text>,
-        /// Its cause.
+        /// Why the execution is stopped, for people.
         cause: Text,
-        /// Who.
+        /// The name of the operator.
         by: Option<Text>,
-        /// Whether what was done is undone.
+        /// Whether to undo what the execution has done.
         rollback: bool,
     },
 }

@@ -1,63 +1,81 @@
-//! Changes of executions' statuses that others are still to be told of.
+//! The port for notices: status changes of executions that targets have not been told yet.
 
 use crate::error::StoreError;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
-/// Something to tell a target, kept with the turn it is about, until it is told. It says all there is to say: the execution
-/// may be cleared away before.
+/// A notice for a target. It is stored with the turn it is about until it is delivered. It is complete, because the
+/// execution may be deleted earlier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptNotice {
-    /// The target's name.
+    /// The name of the target.
     pub target: Text,
-    /// The event it is about.
+    /// The number of the event it is about.
     pub event: EventId,
-    /// When that was; it is due from then on.
+    /// The time of that event. The notice is due from then on.
     pub time: Timestamp,
     /// The message, as JSON.
     pub text: String,
 }
 
-/// A notice that is next of its execution for its target.
+/// The next notice of an execution for a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NextNotice {
-    /// The execution.
+    /// The id of the execution.
     pub execution: Text,
-    /// The event it is about.
+    /// The number of the event it is about.
     pub event: EventId,
-    /// From when on it is to be told.
+    /// When to deliver it.
     pub due: Timestamp,
-    /// How often it could not be told.
+    /// How often delivery failed.
     pub failures: u32,
     /// The message, as JSON.
     pub text: String,
 }
 
-/// What became of a notice.
+/// A change to a notice after an attempt to deliver it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoticeChange {
-    /// The target's name.
+    /// The name of the target.
     pub target: Text,
-    /// The execution.
+    /// The id of the execution.
     pub execution: Text,
-    /// The event it is about.
+    /// The number of the event it is about.
     pub event: EventId,
-    /// When it is to be told after all, and how often it could not be; nothing, if it is kept no longer.
+    /// When to deliver it after all, and how often delivery failed; `None` to delete it.
     pub again: Option<(Timestamp, u32)>,
 }
 
-/// Notices that appends have left. Of those of one execution for one target that of the lowest event is the next: only when it
-/// is kept no longer is it the turn of the one after.
+/// The notices that appends have left. For each execution and target, the one with the lowest event is the next; the
+/// one after it becomes the next when it is deleted.
 pub trait Notices: Send + Sync {
-    /// What a target is to be told next, what is due first before the rest, due yet or not, at most so many; what is due at one
-    /// time in the order of executions.
+    /// The next notices for a target, due or not, at most `limit`: the earliest first, and those due at the same time
+    /// in the order of their executions.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn next_notices(&self, target: &str, limit: usize) -> Result<Vec<NextNotice>, StoreError>;
-    /// Takes down what became of notices, all of it or, on an error, nothing. What is kept no longer is passed over.
+
+    /// Applies changes to notices, all or, on an error, none. A notice that is gone is skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn change_notices(&self, changes: &[NoticeChange]) -> Result<(), StoreError>;
-    /// Keeps notices for a target no longer, at most so many at a time, in the order of executions and events. Answers
-    /// how many those were.
+
+    /// Deletes at most `limit` notices for a target, in the order of executions and events. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn forget_notices(&self, target: &str, limit: usize) -> Result<usize, StoreError>;
-    /// How many notices are kept for each target.
+
+    /// How many notices are stored for each target.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn notice_counts(&self) -> Result<Vec<(Text, u64)>, StoreError>;
 }

@@ -1,31 +1,31 @@
-//! What comes from outside with a failure (section "errors"): its name, and how long to wait.
+//! Errors from outside (section "errors"): their names, and how long they ask to wait.
 //!
-//! A name that begins with `FnF.` is the interpreter's own word, on which retries, rollbacks and operators rely: nobody else
-//! can say it. And nobody can put an execution to sleep for as long as they like.
+//! Names that begin with `FnF.` belong to the interpreter: retries, rollbacks and operators rely on them, so nothing
+//! from outside may use one. And nothing from outside may make an execution wait for an unlimited time.
 
 use starbridge_flow::limits::RETRY_AFTER_SECONDS;
 use std::borrow::Cow;
 
-/// What the interpreter's own names begin with.
+/// The prefix of the interpreter's own error names.
 const OWN: &str = "FnF.";
 
-/// Who names an error.
+/// Where an error name comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A function, in its answer.
+    /// The answer of a function.
     Function,
-    /// A local program, in what it printed.
+    /// The output of a local program.
     Program,
-    /// A worker, in its report on a task of a queue.
+    /// A worker's report on a task of a queue.
     Worker,
-    /// Whoever reports a call by its token.
+    /// A report with a task token.
     Callback,
-    /// Somebody who stops an execution.
+    /// The operator who stops an execution.
     Operator,
 }
 
 impl Origin {
-    /// What stands before a name that may not be used as it is.
+    /// The prefix of a name that can't be used unchanged.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Function => "Function",
@@ -37,8 +37,8 @@ impl Origin {
     }
 }
 
-/// The name an error from outside is kept under: as it was given, without white space around it, but
-/// `Function.FnF.LimitExceeded` for one of the interpreter's, and `Function.Unnamed` for none.
+/// The name under which an error from outside is stored. It is unchanged except for white space around it, but a name
+/// of the interpreter's gets a prefix (`Function.FnF.LimitExceeded`), and an empty name becomes `Function.Unnamed`.
 pub fn outside_name(origin: Origin, name: &str) -> Cow<'_, str> {
     let prefix = origin.prefix();
     match name.trim() {
@@ -48,16 +48,16 @@ pub fn outside_name(origin: Origin, name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The seconds somebody asks to wait, as far as that is heeded.
+/// How many of the requested seconds are really waited.
 pub fn outside_wait(seconds: u64) -> u64 {
     seconds.min(RETRY_AFTER_SECONDS)
 }
 
-/// The same from text; nothing where it is no whole number, however long one.
+/// Reads requested seconds from text, with the same limit; `None` if the text is not a whole number of any length.
 pub fn outside_wait_of(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // Digits that make no number are too many of them.
+    // Digits that do not fit a number are too many seconds.
     digits.then(|| outside_wait(text.parse().unwrap_or(u64::MAX)))
 }
 

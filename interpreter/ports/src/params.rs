@@ -1,26 +1,30 @@
-//! What `serviceParams` mean to connectors (section "tasks"): each connector has a table of the members it knows.
+//! Reading `serviceParams` (section "tasks"): each connector has a table of the members it knows.
 
 use crate::Outcome;
 use starbridge_flow::value::{Object, Value};
 
-/// Takes one value of `serviceParams` into what a connector reads. The failure is what the call comes to then.
+/// Reads one value of `serviceParams` into a connector's parameters. On failure the call ends with this outcome.
 pub type ReadParam<P> = fn(&mut P, &Value) -> Result<(), Outcome>;
 
 /// The members of `serviceParams` that a connector knows.
 pub struct ParamsTable<P: 'static> {
-    /// Who knows them, for messages: `HTTP knows`.
+    /// The subject of messages, for example `HTTP knows`.
     pub knower: &'static str,
-    /// Their names, each with what reads it.
+    /// The names of the members, each with its reader.
     pub members: &'static [(&'static str, ReadParam<P>)],
-    /// Members that may be there and change nothing.
+    /// Members that are allowed and ignored.
     pub ignored: &'static [&'static str],
-    /// Reads parameters without any of these members: they are the body, whole. Nothing, where there is no such thing as a
-    /// body: then parameters must be an object of known members.
+    /// Reads parameters that have none of these members: the whole of them is the body. `None` if the connector has
+    /// no body: parameters must then be an object of known members.
     pub body: Option<ReadParam<P>>,
 }
 
 impl<P: Default + 'static> ParamsTable<P> {
-    /// Reads `serviceParams`; what is not given stays at its default. The failure is what the call comes to then.
+    /// Reads `serviceParams`. What is not given keeps its default.
+    ///
+    /// # Errors
+    ///
+    /// The outcome of the call: a member is unknown or has a wrong value.
     pub fn read(&self, params: Option<&Value>) -> Result<P, Outcome> {
         let mut read = P::default();
         match (params, params.and_then(Value::as_object), self.body) {
@@ -87,7 +91,11 @@ pub const fn param_names<P, const N: usize>(members: &[(&'static str, ReadParam<
     names
 }
 
-/// `idempotency`: whether the step's key goes in the place of the call's.
+/// Reads `idempotency`: whether the step's key replaces the call's.
+///
+/// # Errors
+///
+/// The outcome of the call: the value is neither `call` nor `step`.
 pub fn step_key(value: &Value) -> Result<bool, Outcome> {
     match value.as_str() {
         Some("step") => Ok(true),

@@ -1,4 +1,4 @@
-//! Tasks that wait in queues until workers take them (section "worker queues").
+//! The port for queues: tasks that wait until workers take them (section "worker queues").
 
 use crate::error::StoreError;
 use starbridge_flow::time::Timestamp;
@@ -7,100 +7,100 @@ use starbridge_machine::EventId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A task in a queue. Execution and call are its key; it is there until its call is over.
+/// A task in a queue. The execution and the call are its key. It stays in the queue until its call is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuedTask {
     /// The queue's name.
     pub queue: Text,
-    /// The execution.
+    /// The id of the execution.
     pub execution: Text,
-    /// The call.
+    /// The number of the call's `TaskScheduled` event.
     pub call: EventId,
-    /// 0–9, 9 first.
+    /// From 0 to 9; 9 goes first.
     pub priority: u8,
-    /// Within a priority the smaller goes first. Executions have their tasks in rounds, so that one with many does not keep
-    /// others waiting.
+    /// The smaller goes first within a priority. The tasks of an execution get increasing rounds, so that an
+    /// execution with many tasks does not delay the others.
     pub round: u64,
-    /// Within a round the smaller goes first: when the execution began.
+    /// The smaller goes first within a round: when the execution began.
     pub order: Timestamp,
-    /// Since when it is in the queue.
+    /// When the task was put into the queue.
     pub since: Timestamp,
-    /// When it has waited too long.
+    /// When the task times out if no worker takes it.
     pub wait_until: Option<Timestamp>,
-    /// How long a worker may have it, in milliseconds.
+    /// How long a worker may hold the task, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// How often a worker must be heard of, in milliseconds, where the task says so.
+    /// The longest time between two heartbeats, in milliseconds, if the task sets it.
     pub heartbeat_ms: Option<u64>,
-    /// What the worker is told, as JSON; tokens and secrets are only referred to.
+    /// The message for the worker, as JSON. Tokens and secrets are only referred to.
     pub message: String,
 }
 
 impl QueuedTask {
-    /// Where it stands among the tasks of its queue: the smallest is taken first. Tasks with the same key go in the order of
-    /// their executions and calls.
+    /// The position of the task in its queue: the smallest key is taken first. Tasks with equal keys go in the order
+    /// of their executions and calls.
     pub fn order_key(&self) -> (Reverse<u8>, u64, Timestamp) {
         (Reverse(self.priority), self.round, self.order)
     }
 }
 
-/// A worker has a task.
+/// A worker's lease of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskLease {
-    /// Who.
+    /// The name of the worker.
     pub worker: Text,
-    /// Since when.
+    /// When the worker took the task.
     pub held: Timestamp,
-    /// How often it must be heard of, in milliseconds.
+    /// The longest time between two heartbeats, in milliseconds.
     pub millis: u64,
 }
 
-/// A task is taken, or given back.
+/// A worker takes a task or gives it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskLeaseChange {
-    /// The execution.
+    /// The id of the execution.
     pub execution: Text,
-    /// The call.
+    /// The number of the call.
     pub call: EventId,
-    /// The lease; nothing, if it is given back.
+    /// The new lease; `None` if the task is given back.
     pub lease: Option<TaskLease>,
 }
 
-/// A task that failed for good: no retry was left, and nothing caught it.
+/// A task that failed for good: no retry was left, and no catch matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadTask {
     /// The queue's name.
     pub queue: Text,
-    /// The execution.
+    /// The id of the execution.
     pub execution: Text,
-    /// The call.
+    /// The number of the call.
     pub call: EventId,
     /// The step's name.
     pub step: Text,
     /// The attempt that failed.
     pub attempt: u32,
-    /// The error's name.
+    /// The name of the error.
     pub error: Text,
-    /// Its cause.
+    /// What happened, for people.
     pub cause: Text,
-    /// When it failed.
+    /// When the attempt failed.
     pub time: Timestamp,
 }
 
-/// How much waits in a queue at one priority.
+/// How many tasks wait in a queue at one priority.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// The queue's name.
     pub queue: Text,
     /// The priority.
     pub priority: u8,
-    /// How many tasks nobody has.
+    /// How many tasks no worker holds.
     pub waiting: u64,
-    /// The lowest round among them.
+    /// The lowest round among these tasks.
     pub round: u64,
 }
 
 impl Depth {
-    /// How much waits, by queue and priority, where these tasks do.
+    /// The depths of the queues in which these tasks wait, by queue and priority.
     pub fn of<'a>(waiting: impl Iterator<Item = &'a QueuedTask>) -> Vec<Self> {
         let mut depths: BTreeMap<(&Text, u8), Self> = BTreeMap::new();
         for task in waiting {
@@ -120,21 +120,50 @@ impl Depth {
 
 /// Reads the queues that appends write.
 pub trait Queueing: Send + Sync {
-    /// Tasks of a queue that nobody has, at most so many, in the order of [`QueuedTask::order_key`].
+    /// Tasks of a queue that no worker holds, at most `limit`, in the order of [`QueuedTask::order_key`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn next_tasks(&self, queue: &str, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
-    /// All tasks that somebody has.
+
+    /// All tasks that workers hold, with their leases.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn leased_tasks(&self) -> Result<Vec<(QueuedTask, TaskLease)>, StoreError>;
-    /// How much waits in each queue, by queue and priority.
+
+    /// How many tasks wait in each queue, by queue and priority.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn depths(&self) -> Result<Vec<Depth>, StoreError>;
-    /// Tasks that nobody has and that have waited too long at that time, the earliest first, at most so many.
+
+    /// Tasks that no worker holds and whose waiting time ended before a time, the earliest first, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn overdue_tasks(&self, before: Timestamp, limit: usize) -> Result<Vec<QueuedTask>, StoreError>;
-    /// Dead tasks of a queue after that one, in the order of executions and calls, at most so many.
+
+    /// The dead tasks of a queue after `after`, in the order of executions and calls, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn dead_tasks(
         &self,
         queue: &str,
         after: Option<(&str, EventId)>,
         limit: usize,
     ) -> Result<Vec<DeadTask>, StoreError>;
-    /// How many tasks of each queue are dead.
+
+    /// How many dead tasks each queue has.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn dead_counts(&self) -> Result<Vec<(Text, u64)>, StoreError>;
 }

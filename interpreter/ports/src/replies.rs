@@ -1,35 +1,35 @@
-//! Reports that come through a queue of somebody else's instead of a request to us (section "tasks", reply queues).
+//! The port for reply queues: reports that arrive through a queue of another system instead of a request to us
+//! (section "tasks").
 
 use std::future::Future;
 use std::pin::Pin;
 
-/// Something a source of replies will have done. Dropping it before it is done loses nothing: messages come again.
+/// The work of a reply source. Dropping it early loses nothing: messages arrive again.
 pub type ReplyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ReplyError>> + Send + 'a>>;
 
-/// A queue in which others put what they report. Messages come at least once.
+/// A queue into which others put their reports. Messages arrive at least once.
 pub trait ReplySource: Send + Sync {
-    /// What it is called where people look: in logs and metrics. It names no secret.
+    /// The name of the source for logs and metrics. It contains no secret.
     fn name(&self) -> &str;
-    /// Waits for messages, and comes back with none after a while. Who is not told [`ReplySource::done`] or
-    /// [`ReplySource::reject`] in time gets them again.
+    /// Waits for messages, and returns none after a while. Messages that are not passed to [`ReplySource::done`] or
+    /// [`ReplySource::reject`] in time arrive again.
     fn receive(&self) -> ReplyFuture<'_, Vec<ReplyMessage>>;
-    /// These messages are dealt with: what they report is durable, or can change nothing any more.
+    /// Deletes messages that are handled: what they report is durable, or can no longer change anything.
     fn done(&self, messages: Vec<ReplyMessage>) -> ReplyFuture<'_, ()>;
-    /// This message can't be dealt with: it goes to the dead-letter queue with the reason, where there is one, and does not
-    /// come again.
+    /// Removes a message that can't be handled. It goes to the dead-letter queue with the reason, if there is one.
     fn reject(&self, message: ReplyMessage, reason: String) -> ReplyFuture<'_, ()>;
 }
 
 /// A message of a reply queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyMessage {
-    /// What the source knows it by: a receipt handle, an entry's id.
+    /// The source's own handle for the message: a receipt handle, or the id of an entry.
     pub handle: String,
-    /// `{"token", "output" | "error", "cause"? | "heartbeat": true}`, if it is as it should be.
+    /// `{"token", "output" | "error", "cause"? | "heartbeat": true}`, if the message is correct.
     pub body: String,
 }
 
-/// Why a source of replies gave nothing, in words for people. Whoever asks tries again after a while.
+/// Why a reply source gave nothing, for people. The caller tries again after a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyError(pub String);
 

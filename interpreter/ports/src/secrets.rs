@@ -1,6 +1,6 @@
-//! Secrets: named in flows, known only when a call leaves.
+//! The port for secrets: flows name them, and only a call that is sent contains them.
 
-/// A secret. It shows itself to nobody who does not ask by name.
+/// The value of a secret. Only [`Secret::reveal`] shows it; `Debug` does not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -10,7 +10,7 @@ impl Secret {
         Self(secret.into())
     }
 
-    /// The secret itself, to be sent and not to be kept.
+    /// The value itself. Send it, but do not store it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -22,8 +22,8 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Where secrets come from.
+/// Gives the values of secrets.
 pub trait Secrets: Send + Sync {
-    /// The secret of that name.
+    /// The secret with this name; `None` if there is none.
     fn get(&self, name: &str) -> Option<Secret>;
 }

@@ -2,11 +2,11 @@
 
 use starbridge_flow::fnv::fnv1a_32;
 
-/// How many shards a store has: fixed when it is made.
+/// How many shards a store has. Never changes for an existing store.
 pub const SHARDS: u16 = 256;
 
-/// The shard of an execution: the last byte of its UUID, so that a child can be given its parent's; any other id by a hash of
-/// its bytes (FNV-1a).
+/// The shard of an execution: the last byte of its UUID, so that a child can get the shard of its parent. For any
+/// other id, a hash of its bytes (FNV-1a).
 pub fn shard_of(execution: &str) -> u8 {
     let last = execution.len().checked_sub(2).and_then(|from| execution.get(from..));
     let byte = last
@@ -21,7 +21,7 @@ pub fn shard_of(execution: &str) -> u8 {
     }
 }
 
-/// Which of so many owners has an execution.
+/// The index of the owner, among this many, that runs an execution.
 pub fn owner_index(execution: &str, owners: usize) -> usize {
     usize::from(shard_of(execution)) % owners.max(1)
 }

@@ -1,18 +1,18 @@
-//! Going on with suspects: executions that were there when the process came to its end, twice in a row. They are gone on with one
-//! at a time, and the store knows with which: if the process comes to its end once more, it was because of that one, and nobody
-//! else is set aside for it.
+//! Running suspects alone. A suspect is an execution that was loaded when the process ended, twice in a row. Suspects
+//! run one at a time, and the store knows which one runs: if the process ends again, that one was the cause, and only
+//! it is set aside.
 
 use starbridge_flow::value::Text;
 use starbridge_ports::{History, Mark};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Lets one suspect of a store at a time be gone on with.
+/// Lets one suspect of a store run at a time.
 pub(crate) struct Alone {
     history: Arc<dyn History>,
     turn: Mutex<()>,
 }
 
-/// That a suspect is being gone on with.
+/// Held while a suspect runs.
 pub(crate) struct Entered<'a> {
     alone: &'a Alone,
     execution: Text,
@@ -27,7 +27,7 @@ impl Alone {
         }
     }
 
-    /// Waits for its turn, and takes down that it has come.
+    /// Waits until no other suspect runs, and marks the execution in the store.
     pub(crate) fn enter(&self, execution: &Text) -> Entered<'_> {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.mark(execution, Mark::Alone);
@@ -38,7 +38,7 @@ impl Alone {
         }
     }
 
-    /// A store that fails is found out by the next append.
+    /// Marks an execution. An error of the store is ignored here, because the next append meets it too.
     fn mark(&self, execution: &Text, mark: Mark) {
         if let Err(error) = self.history.mark(&[(execution.clone(), mark)]) {
             tracing::warn!(%execution, %error, "it can't be taken down how an execution is gone on with");

@@ -1,4 +1,4 @@
-//! The engine: drives a shard in real time, with a store and connectors.
+//! The engine: drives a shard in real time, with a store and connectors. [`Engine`] says in which order to call it.
 
 mod answers;
 mod aside;
@@ -34,38 +34,40 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use writer::Writing;
 
-/// Connectors by the word before the colon of what they can call.
+/// Connectors, each by the word before the colon of the resources it can call.
 pub type Connectors = BTreeMap<&'static str, Arc<dyn Connector>>;
 
-/// What an engine meets the world with.
+/// What an engine needs from outside.
 #[derive(Clone)]
 pub struct EngineDeps {
-    /// Where histories are kept.
+    /// The store of histories.
     pub history: Arc<dyn History>,
-    /// How calls leave.
+    /// The connectors that send calls.
     pub connectors: Connectors,
-    /// What time it is.
+    /// The clock, which gives each turn its time.
     pub clock: Arc<dyn Clock>,
-    /// What gives secrets to calls, and takes them out of what comes back.
+    /// Gives secrets to calls, and redacts them in answers.
     pub vault: Arc<Vault>,
-    /// What tokens are signed with.
+    /// The keys that sign task tokens.
     pub tokens: TokenKeys,
-    /// Where tasks for workers go, if there are queues.
+    /// The worker queues, if there are any.
     pub queues: Option<QueueHandle>,
-    /// Where executions are given to an engine for a time only, if they are: it then takes up none that nobody asks for.
+    /// The leases of executions, if several processes share the store. The engine then takes up only executions that
+    /// somebody asks for.
     pub leases: Option<Arc<dyn ExecutionLeases>>,
 }
 
-/// How an engine goes about it.
+/// Settings of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings {
-    /// Waits and retry delays are skipped: while no call is out, time jumps to the next timer.
+    /// Skip waits and retry delays: while no call is out, time jumps to the next timer.
     pub fast_forward: bool,
-    /// Executions that only wait are left to the store beyond so many.
+    /// How many executions that only wait stay in memory. The store has the others.
     pub hot_executions: usize,
-    /// Calls that are out at once.
+    /// The largest number of calls that are out at once.
     pub calls: usize,
-    /// Which executions are this engine's: those whose shard, divided by the second number, leaves the first.
+    /// Which executions belong to this engine: `(index, engines)` means those whose shard modulo `engines` is
+    /// `index`.
     pub share: (u8, u8),
 }
 
@@ -80,17 +82,28 @@ impl Default for EngineSettings {
     }
 }
 
-/// Sees everything that leaves.
+/// Called with everything that leaves.
 type Observer = Box<dyn FnMut(&Shard, &Outgoing) + Send>;
 
 /// Drives a shard in real time.
+///
+/// Call it in this order:
+///
+/// 1. [`Engine::new`], with a [`Shard`] and the receiving end of a channel of [`Command`]s.
+/// 2. [`Engine::writing_through`], if several engines share a store.
+/// 3. [`Engine::take_up`] or [`Engine::take_up_only`], if a single run should go on with executions of the store.
+/// 4. [`Engine::serve`], which takes commands until one of them is [`Command::Drain`]; or, for a single run, start an
+///    execution with [`Engine::shard_mut`] and call [`Engine::run_until_ended`].
+///
+/// While it serves, everything is asked of it by sending a [`Command`]. If a method fails, drop the engine and start
+/// again from the store: what was not durable never happened.
 pub struct Engine {
     shard: Shard,
-    /// How suspects are taken up.
+    /// Runs suspects one at a time.
     alone: Arc<Alone>,
     world: EngineDeps,
     settings: EngineSettings,
-    /// How far time was jumped ahead, in milliseconds.
+    /// By how many milliseconds time has jumped ahead.
     ahead: u64,
     observer: Observer,
     writing: Writing,
@@ -99,22 +112,24 @@ pub struct Engine {
     sleepers: Sleepers,
     visiting: Option<LeasedMode>,
     resting: Option<Rest>,
-    /// What is decided is made durable, and nothing more.
+    /// Set when the engine only makes durable what it decides.
     still: bool,
     answers: Answers,
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),
     commands: mpsc::Receiver<Command>,
-    /// No more commands are taken, and from then on calls in flight are given so long.
+    /// Set when the engine takes no more commands: the time until which it waits for calls in flight.
     draining: Option<Timestamp>,
 }
 
 /// How many answers are taken before their turns are appended together.
 const BATCH: usize = 256;
-/// Turns that may wait for the writer before no more commands are taken: who asks is then turned away, and nothing grows.
+/// How many turns may wait for the writer. Beyond that the engine takes no more commands, and those who send them are
+/// turned away.
 const BACKLOG: usize = 4096;
 
 impl Engine {
-    /// An engine over a shard that appends by itself. `observer` sees everything that leaves, in order, after it is durable.
+    /// An engine over a shard, which appends by itself. `observer` is called with everything that leaves, in order,
+    /// after it is durable. Commands arrive on `commands`.
     pub fn new(
         mut shard: Shard,
         world: EngineDeps,
@@ -148,7 +163,8 @@ impl Engine {
         }
     }
 
-    /// Lets a writer append, so that deciding goes on meanwhile and several engines share a flush.
+    /// Lets a writer append. The engine then decides on while a batch is being flushed, and several engines share a
+    /// flush.
     #[must_use]
     pub fn writing_through(mut self, writer: &Writer) -> Self {
         self.writing = Writing::through(writer);
@@ -157,22 +173,27 @@ impl Engine {
         self
     }
 
-    /// The shard it drives.
+    /// The shard that this engine drives.
     pub fn shard(&self) -> &Shard {
         &self.shard
     }
 
-    /// The same, to start executions.
+    /// Mutable access to the shard, to start executions before the engine runs.
     pub fn shard_mut(&mut self) -> &mut Shard {
         &mut self.shard
     }
 
-    /// The time as executions see it.
+    /// The time as executions see it: the clock's, and what was skipped by `fast_forward`.
     pub fn now(&self) -> Timestamp {
         self.world.clock.now().plus_millis(self.ahead)
     }
 
-    /// Runs until an execution and all its children have ended and nothing of them is out.
+    /// Runs until an execution and all its children have ended and none of their calls is out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails; [`StoreError::Conflict`] if another process appended to one of the
+    /// histories.
     pub async fn run_until_ended(&mut self, execution: &str) -> Result<(), StoreError> {
         loop {
             self.settle()?;
@@ -189,7 +210,12 @@ impl Engine {
         ended(&Text::from(execution)) && self.shard.executions().all(ended)
     }
 
-    /// Serves until it is drained. What the store says is awake goes on first.
+    /// Loads what is awake in the store (with leases, only what somebody asks for), then runs until it is drained.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails; [`StoreError::Conflict`] if another process appended to one of the
+    /// histories.
     pub async fn serve(mut self) -> Result<(), StoreError> {
         if self.visiting.is_none() {
             self.take_up()?;
@@ -213,13 +239,13 @@ impl Engine {
         self.draining.is_some_and(patience) && !self.writing.is_busy() && !self.shard.has_batch()
     }
 
-    /// Whether what goes on by itself is left to whoever goes on from the store: no child begins, no turn that was cut is gone on
-    /// with, no message is taken. What comes from outside is still decided and made durable.
+    /// Whether the engine leaves to the next start what would go on by itself: no child begins, no cut turn is
+    /// continued, no message is taken. What comes from outside is still decided and made durable.
     fn decides_nothing_new(&self) -> bool {
         self.draining.is_some() || self.hands_over()
     }
 
-    /// Has appended what was decided and carries out what follows, until nothing is left that can be done now.
+    /// Appends what was decided and carries out what follows, until nothing more can be done now.
     fn settle(&mut self) -> Result<(), StoreError> {
         loop {
             let now = self.now();
@@ -249,7 +275,7 @@ impl Engine {
         }
     }
 
-    /// Carries out what may leave. Answers whether there was anything.
+    /// Carries out what may leave. Returns whether there was anything.
     fn carry_out_all(&mut self) -> bool {
         self.give_up_panicked();
         let outgoing = self.shard.take_outgoing();
@@ -261,7 +287,7 @@ impl Engine {
         any
     }
 
-    /// Waits for a flush, an answer, a command or a timer, whichever is first, and takes it.
+    /// Waits for a flush, an answer, a command or a timer, whichever comes first, and handles it.
     async fn wait(&mut self) -> Result<(), StoreError> {
         let clock = self.world.clock.clone();
         let set = clock.set();
@@ -302,7 +328,7 @@ impl Engine {
             () = tokio::time::sleep(pause) => self.take_silent(),
             () = set => self.take_silent(),
         }
-        // What else has come meanwhile is decided in the same breath, and flushed together.
+        // Whatever else has arrived by now is decided at once too, so that one flush makes all of it durable.
         for _ in 0..BATCH {
             if let Some(written) = self.writing.try_written() {
                 self.take_written(written)?;
@@ -326,8 +352,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A history that went on elsewhere means that somebody else owns the store: whoever lost it stops. Where executions are
-    /// given out one by one, it means that somebody else has this one.
+    /// Handles the end of an append. If a history went on elsewhere, another process owns the store, and this engine
+    /// stops. With leases, another process only has this execution.
     fn take_committed(&mut self, refusals: &[(usize, Refusal)]) -> Result<(), StoreError> {
         self.shard.committed(refusals);
         let lost = self.shard.take_lost();
@@ -359,12 +385,12 @@ impl Engine {
         self.calls.over(&done.execution, done.call);
         let outcome = self.world.vault.redacted_outcome(done.outcome);
         let signal = self.signal_of(&done.execution, done.call, outcome);
-        // A result nobody waits for any more was noted by the machine, or the execution has ended.
+        // If the machine rejects it, the call or the execution is over. The machine has noted a late result itself.
         let _ = self.shard.signal(&done.execution, signal, now);
         self.send_waiting();
     }
 
-    /// Fires what is due. Who is coming to an end leaves it to the next start.
+    /// Fires the timers that are due. While the engine drains, it leaves them to the next start.
     fn fire_due(&mut self) -> Result<(), StoreError> {
         if self.draining.is_some() || self.hands_over() {
             return Ok(());
@@ -381,7 +407,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls whose worker fell silent.
+    /// Handles calls whose worker missed a heartbeat.
     fn take_silent(&mut self) {
         let now = self.now();
         for (execution, call) in self.heartbeats.silent(now) {

@@ -1,8 +1,9 @@
-//! Express executions: their histories are written only when they end, sleep or are given back, in one go.
+//! Express executions: their histories are written only when they end, fall asleep or are given back, all turns at
+//! once.
 //!
-//! What follows from a turn leaves before it is durable: after a crash such an execution goes on from its last durable turn, or
-//! never was, and calls made since are made again, under other keys where the history takes another turn. For flows whose
-//! functions may be called more than once, and that are many.
+//! What follows from a turn leaves before the turn is durable. After a crash the execution goes on from its last
+//! durable turn, or does not exist. Calls made since then are made again, with other keys if the history takes
+//! another turn. This is for many executions of flows whose functions may be called more than once.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -13,10 +14,10 @@ use starbridge_ports::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of turns of one execution that are kept back at most.
+/// How many bytes of turns of one execution are kept back at most.
 const KEPT_BACK: usize = 1 << 20;
 
-/// Stands before a store that gives executions for a time, and keeps back what express executions append.
+/// Wraps a store with leases, and keeps back what express executions append.
 pub struct Express {
     history: Arc<dyn History>,
     leases: Arc<dyn ExecutionLeases>,
@@ -26,13 +27,13 @@ pub struct Express {
 
 #[derive(Default)]
 struct KeptBack {
-    /// What counts for executions that begin now, whatever their flow.
+    /// Whether executions that begin now are express; `None`: their flows decide.
     choice: Option<bool>,
     executions: BTreeSet<Text>,
     appends: BTreeMap<Text, Vec<Append>>,
 }
 
-/// A batch for the store, and which append of ours each of its appends is about.
+/// A batch for the store. For each of its appends, `places` has the position in the caller's batch.
 #[derive(Default)]
 struct Passed {
     batch: Vec<Append>,
@@ -40,7 +41,7 @@ struct Passed {
 }
 
 impl Express {
-    /// Before this store; `is_express` says of which executions appends are kept back.
+    /// Wraps this store. `is_express` says for which executions appends are kept back.
     pub fn new(
         history: Arc<dyn History>,
         leases: Arc<dyn ExecutionLeases>,
@@ -54,17 +55,17 @@ impl Express {
         }
     }
 
-    /// Says of executions that begin from now on whether they are express; nothing: as their flows are.
+    /// Sets whether executions that begin from now on are express. `None`: their flows decide.
     pub fn choose(&self, express: Option<bool>) {
         self.lock().choice = express;
     }
 
-    /// Nothing panics while the lock is held, so what a poisoned one guards is whole.
+    /// Nothing panics while the lock is held, so the value of a poisoned lock is intact.
     fn lock(&self) -> MutexGuard<'_, KeptBack> {
         self.kept_back.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What of a batch goes to the store now.
+    /// The part of a batch that the store gets now.
     fn pass(&self, batch: &[Append]) -> Passed {
         let mut kept = self.lock();
         let mut passed = Passed::default();
@@ -92,7 +93,7 @@ impl Express {
         passed
     }
 
-    /// Writes what is kept back of an execution. A refusal means that somebody else has it.
+    /// Writes what is kept back of an execution. A refusal means that another process has it.
     fn write_down(&self, execution: &str) -> Result<(), StoreError> {
         let appends = self.lock().appends.remove(execution);
         let Some(appends) = appends else {
@@ -127,7 +128,7 @@ impl History for Express {
             let Some(place) = places.get(place).copied() else {
                 continue;
             };
-            // Of several appends that went together the first says why.
+            // If several appends were written together, the first refusal counts.
             if refused.iter().all(|(known, _)| *known != place) {
                 refused.push((place, refusal));
             }
@@ -139,7 +140,7 @@ impl History for Express {
     fn load(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
         let loaded = self.history.load(execution)?;
         let mut kept = self.lock();
-        // Whoever loads an execution has nothing of it that counts.
+        // If an execution is loaded, nothing that is kept back of it counts.
         kept.appends.remove(execution);
         match &loaded {
             Some(loaded) if (self.is_express)(&loaded.record) => _ = kept.executions.insert(execution.into()),

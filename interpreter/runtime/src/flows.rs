@@ -1,14 +1,14 @@
-//! Flows by name and version.
+//! The table of flows, by name and version.
 
 use starbridge_flow::graph::Flow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The flows a runtime can start, by name; versions count from 1. A clone is the same table.
+/// The flows that a runtime can start, by name. Versions count from 1. A clone shares the table.
 #[derive(Clone, Default)]
 pub struct FlowTable {
     flows: Arc<RwLock<BTreeMap<String, Versions>>>,
-    /// Where versions come from that were put elsewhere: it sets those of a flow.
+    /// Asked for versions that are not in the table: it sets those of a flow.
     source: Option<Source>,
 }
 
@@ -30,7 +30,8 @@ impl std::fmt::Debug for FlowTable {
 }
 
 impl FlowTable {
-    /// Adds a flow as the latest version of that name and answers its number. The same definition is not added twice.
+    /// Adds a flow as the latest version of that name and returns its version. If the latest has the same definition,
+    /// nothing is added.
     pub fn put(&mut self, name: &str, flow: Arc<Flow>) -> u64 {
         let mut flows = self.write();
         let versions = &mut flows.entry(name.to_owned()).or_default().flows;
@@ -44,7 +45,7 @@ impl FlowTable {
         last + 1
     }
 
-    /// Adds a flow under a version that a store gave it; the flow is no longer hidden.
+    /// Adds a flow under a version that a store gave it. The flow is not hidden any more.
     pub fn set(&self, name: &str, version: u64, flow: Arc<Flow>) {
         let mut flows = self.write();
         let versions = flows.entry(name.to_owned()).or_default();
@@ -52,19 +53,19 @@ impl FlowTable {
         versions.hidden = false;
     }
 
-    /// Lets a flow no longer be started. What runs goes on with it.
+    /// Hides a flow, so that it can't be started. Executions that run it go on.
     pub fn hide(&self, name: &str) {
         self.set_hidden(name, true);
     }
 
-    /// Says whether a flow can be started.
+    /// Sets whether a flow is hidden.
     pub fn set_hidden(&self, name: &str, hidden: bool) {
         if let Some(versions) = self.write().get_mut(name) {
             versions.hidden = hidden;
         }
     }
 
-    /// A version of a flow that can be started, the latest where none is given, with its number.
+    /// A version of a flow that can be started, with its number; the latest version if `version` is `None`.
     pub fn get(&self, name: &str, version: Option<u64>) -> Option<(Arc<Flow>, u64)> {
         if let Some(source) = &self.source
             && version.is_none_or(|version| !self.knows(name, version))
@@ -80,7 +81,7 @@ impl FlowTable {
         .map(|(version, flow)| (flow.clone(), *version))
     }
 
-    /// A version that an execution runs, hidden or not.
+    /// A version of a flow that an execution runs, hidden or not.
     pub fn running(&self, name: &str, version: u64) -> Option<Arc<Flow>> {
         let known = self.known(name, version);
         match &self.source {
@@ -92,7 +93,7 @@ impl FlowTable {
         }
     }
 
-    /// Whether a version is in the table.
+    /// Whether the table has this version.
     pub fn knows(&self, name: &str, version: u64) -> bool {
         self.known(name, version).is_some()
     }
@@ -101,7 +102,8 @@ impl FlowTable {
         self.read().get(name)?.flows.get(&version).cloned()
     }
 
-    /// The same table, which asks for versions it does not know and which version is the latest: others may put some.
+    /// This table with a source of flows that others add. It is asked for versions that are not in the table, and for
+    /// the latest version.
     #[must_use]
     pub fn asking(mut self, source: impl Fn(&Self, &str) + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
@@ -120,7 +122,7 @@ impl FlowTable {
             .collect()
     }
 
-    /// Nothing panics while the lock is held, so what a poisoned one guards is whole.
+    /// Nothing panics while the lock is held, so the value of a poisoned lock is intact.
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Versions>> {
         self.flows.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,51 @@
-//! The runtime: load, decide, append, dispatch.
+//! The runtime: it loads executions, lets the machine decide, appends what was decided, and dispatches what follows.
 //!
-//! [`Shard`] decides and knows what may leave once it is durable; it does no I/O itself. [`Engine`] drives it in real
-//! time with a store and connectors; the simulator drives it in virtual time.
+//! [`Shard`] owns executions, knows what may leave once it is durable, and does no I/O. [`Engine`] drives a shard in real
+//! time with a store and connectors; the simulator drives one in virtual time. [`Queues`] and [`QueueEngine`] are the same
+//! pair for worker queues, and [`schedule`] says when flows start by themselves.
+//!
+//! A host that drives a shard does what this does; [`Shard`] says it in full:
+//!
+//! ```
+//! use starbridge_fdl::limits::Limits;
+//! use starbridge_fdl::syntax::Source;
+//! use starbridge_fdl::time::Timestamp;
+//! use starbridge_fdl::value::Object;
+//! use starbridge_machine::{Signal, Status};
+//! use starbridge_runtime::{ExecutionSeed, FlowTable, Outgoing, PumpResult, ResourceMap, Shard, StartRequest};
+//! use std::sync::Arc;
+//!
+//! let limits = Arc::new(Limits::default());
+//! let definition = r#"{"version": "v1", "type": "flow", "steps": [
+//!     {"type": "task", "name": "charge", "resourceArn": "http://shop.example/charge"}]}"#;
+//! let flow = starbridge_fdl::check(&Source::new("flow.json", definition), &limits).flow.unwrap();
+//! let mut flows = FlowTable::default();
+//! flows.put("shop", flow);
+//!
+//! let seed = |_: &StartRequest, _| ExecutionSeed { id: "e-1".into(), seed: 1 };
+//! let mut shard = Shard::new(flows, ResourceMap::default(), limits, seed);
+//! let mut now = Timestamp(0);
+//! let id = shard.start(StartRequest { flow: "shop".into(), ..StartRequest::default() }, now)?;
+//!
+//! let mut history = Vec::new();
+//! while shard.pump(now) == PumpResult::Decided {
+//!     history.extend(shard.take_batch()); // here a host appends the batch to its store
+//!     shard.committed(&[]);
+//!     for outgoing in shard.take_outgoing() {
+//!         if let Outgoing::Send { execution, call } = outgoing {
+//!             // Here a host sends the call. Its answer is the next signal.
+//!             now = now.plus_millis(40);
+//!             let result = Object::new().into();
+//!             let answer = Signal::Succeeded { call: call.call, result, worker: None, held_time: None };
+//!             shard.signal(&execution, answer, now).unwrap();
+//!         }
+//!     }
+//! }
+//! assert_eq!(shard.state(&id).unwrap().status(), Status::Succeeded);
+//! assert_eq!(history.len(), 2); // a turn for the start, and one for the answer
+//! # Ok::<(), starbridge_runtime::StartError>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod alone;
 mod engine;

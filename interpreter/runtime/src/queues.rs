@@ -1,7 +1,8 @@
-//! Worker queues (section "worker queues"): which tasks wait, who has which, and until when.
+//! Worker queues (section "worker queues"): which tasks wait, which worker holds which, and until when.
 //!
-//! [`Queues`] decide and do no I/O: what they decide is durable before anybody is told, and what must happen to an
-//! execution is a signal that its owner takes. [`QueueEngine`] drives them in real time, as an engine does a shard.
+//! [`Queues`] decides and does no I/O: its decisions are made durable before a worker hears of them, and what must
+//! happen to an execution is a signal to its owner. [`QueueEngine`] drives it in real time, as an engine drives a
+//! shard.
 
 mod command;
 mod engine;
@@ -23,7 +24,7 @@ pub use settings::{QueueSettings, QueueSettingsError};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
-/// A task's key: its execution and its call.
+/// The key of a task: its execution and its call.
 pub type TaskKey = (Text, EventId);
-/// Milliseconds of a clock that only goes forward: what leases and rates are measured with.
+/// Milliseconds of a clock that never goes back. Leases and rates are measured with it.
 pub type Ticks = u64;

@@ -1,9 +1,9 @@
-//! What somebody wrote, said back in an error.
+//! Quoting text from outside in an error.
 
-/// Characters of what somebody wrote that are said back.
+/// How many characters are quoted.
 const QUOTED: usize = 64;
 
-/// What somebody wrote, in backquotes, as far as it helps to see it.
+/// The beginning of a text, in backquotes.
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(QUOTED) {
         None => format!("`{text}`"),

@@ -1,4 +1,5 @@
-//! References become what they stand for when a call leaves: at their places, and nowhere else (section "tasks").
+//! Putting secrets and tokens into a call that is sent: in the places of their references, and nowhere else (section
+//! "tasks").
 
 use crate::secrets::Vault;
 use crate::tokens::TokenKeys;
@@ -6,20 +7,24 @@ use starbridge_flow::graph::Pointer;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{CallPart, CallReference, EventId, Reference};
 
-/// What makes references into what they stand for.
+/// What references are replaced with.
 #[derive(Clone, Copy, Debug)]
 pub struct Revealing<'a> {
-    /// Whose secrets.
+    /// Gives the secrets.
     pub vault: &'a Vault,
-    /// What tokens are signed with.
+    /// Sign the tokens.
     pub tokens: &'a TokenKeys,
-    /// The flow whose call it is.
+    /// The name of the flow whose call it is.
     pub flow: &'a str,
 }
 
 impl Revealing<'_> {
-    /// The value with what these references of one of its places stand for. A place that does not hold its reference, because
-    /// nothing was found for it, stays as it is. Fails with why a secret can't be had.
+    /// The value with these references replaced, each at its place. A place that does not hold its reference, because
+    /// its source gave nothing, stays unchanged.
+    ///
+    /// # Errors
+    ///
+    /// Why a secret can't be had, for people.
     pub fn reveal<'a>(
         self,
         value: Value,
@@ -48,7 +53,7 @@ pub fn references_in(references: &[CallReference], part: CallPart) -> impl Itera
         .map(|reference| (&reference.at, &reference.reference))
 }
 
-/// References as they are kept beside a task of a queue.
+/// Writes references as JSON. They are stored beside a task of a queue.
 pub(crate) fn write_references<'a>(references: impl IntoIterator<Item = (&'a Pointer, &'a Reference)>) -> Value {
     let written = references.into_iter().map(|(at, reference)| {
         let (word, what) = match reference {
@@ -66,7 +71,7 @@ pub(crate) fn write_references<'a>(references: impl IntoIterator<Item = (&'a Poi
     Value::Array(written.collect())
 }
 
-/// Reads them again; what is none is left out.
+/// Reads references that were written as JSON. Anything else is left out.
 pub fn read_references(written: &Value) -> Vec<(Pointer, Reference)> {
     let read = |value: &Value| {
         let text = |key: &str| value.get(key).and_then(Value::as_str);

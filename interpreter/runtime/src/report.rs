@@ -1,11 +1,16 @@
-//! Reading reports. One that is not understood to the last member is refused: what a worker meant to say must not get lost.
+//! Reading reports. A report with an unknown or wrong member is refused, so that nothing a worker means to say is
+//! lost.
 
 use crate::engine::Report;
 use crate::quoted::quoted;
 use starbridge_flow::diagnostics::nearest;
 use starbridge_flow::value::{Object, Value};
 
-/// A report from its verb and body.
+/// Reads a report from its verb (the last part of the path) and its body.
+///
+/// # Errors
+///
+/// What is wrong with it, for people.
 pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
     let known: &[&str] = match verb {
         "heartbeat" => &[],
@@ -32,7 +37,11 @@ pub fn read_report(verb: &str, body: &[u8]) -> Result<Report, String> {
     }
 }
 
-/// A token and its report from an entry of a batch.
+/// Reads a token and its report from one entry of a batch.
+///
+/// # Errors
+///
+/// What is wrong with the entry, for people.
 pub fn read_entry(entry: &Value) -> Result<(String, Report), String> {
     let entry = entry
         .as_object()

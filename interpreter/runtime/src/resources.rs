@@ -1,8 +1,8 @@
-//! The resource map: from names a flow uses to forms that can be called (section "tasks").
+//! The resource map: from the names that flows use to resources that can be called (section "tasks").
 
 use starbridge_ports::Via;
 
-/// A table from patterns to targets, asked in order.
+/// A table of patterns and targets. The first match counts.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceMap {
     entries: Vec<Entry>,
@@ -18,27 +18,27 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Text(String),
-    /// `*`: anything.
+    /// `*`: any text.
     Any,
-    /// `{name}`: anything but nothing, kept under that name.
+    /// `{name}`: any text that is not empty. The target can use it under that name.
     Named(String),
 }
 
-/// What a resource leads to.
+/// Where a resource leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// One of the forms that can be called.
+    /// The resource to call, in one of the forms that connectors know.
     pub target: String,
-    /// Through what.
+    /// Which family of names led there.
     pub via: Via,
 }
 
-/// Why an entry of a resource map is none.
+/// Why an entry of a resource map is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceMapError {
     /// There is no `=` between pattern and target.
     NoTarget,
-    /// A `{` is not closed, or nothing is in it.
+    /// A `{` is not closed, or there is no name in it.
     Brace,
     /// The target uses a placeholder that the pattern does not have.
     Unknown(String),
@@ -56,13 +56,18 @@ impl std::fmt::Display for ResourceMapError {
 
 impl std::error::Error for ResourceMapError {}
 
-/// Forms that are called as they are written.
+/// Forms that are called as the flow writes them.
 const DIRECT: [&str; 8] = [
     "http:", "https:", "queue:", "sqs:", "redis:", "lambda:", "flow:", "cmd:",
 ];
 
 impl ResourceMap {
-    /// Adds `PATTERN=TARGET`. The target begins at the first `=` that is followed by a form that can be called.
+    /// Adds an entry `PATTERN=TARGET`. The target begins at the first `=` that is followed by a form that can be
+    /// called.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceMapError`] if the entry is not of that form.
     pub fn add(&mut self, entry: &str) -> Result<(), ResourceMapError> {
         let split = entry
             .match_indices('=')
@@ -96,13 +101,13 @@ impl ResourceMap {
         Ok(())
     }
 
-    /// Whether the map leads anything anywhere.
+    /// Whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What a resource leads to. The map is asked first, so that a test can lead a call elsewhere; `acs:fnf:…:flow/X` and
-    /// `fnf:StartExecution` are flows without being told, and so are AWS's own names what they name.
+    /// Where a resource leads; `None` if nowhere. The map is asked first, so that a test can redirect a call. Without
+    /// an entry, `acs:fnf:…:flow/X` and `fnf:StartExecution` lead to flows, and AWS's own names to what they name.
     pub fn resolve(&self, resource: &str) -> Option<Resolved> {
         for entry in &self.entries {
             if let Some(names) = matches(&entry.pattern, resource) {
@@ -141,7 +146,7 @@ impl ResourceMap {
     }
 }
 
-/// The ARN of a queue or function of AWS, or a queue's URL, as the form that is called.
+/// The form that is called for an ARN of a queue or function of AWS, or for a queue's URL.
 fn of_aws(resource: &str) -> Option<String> {
     if let Some(rest) = resource.strip_prefix("arn:") {
         let service = rest.split(':').nth(1)?;
@@ -186,7 +191,7 @@ fn parse(text: &str, stars: bool) -> Result<Vec<Part>, ResourceMapError> {
     Ok(parts)
 }
 
-/// Matches greedily from the left: a placeholder ends where the text after it first comes.
+/// Matches greedily from the left: a placeholder ends where the text after it first occurs.
 fn matches<'a>(parts: &[Part], text: &'a str) -> Option<Vec<(String, &'a str)>> {
     let mut names = Vec::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
-//! Schedules: when a flow is started by itself (section "schedules" of the language).
+//! Schedules: when a flow is started without a request (section "schedules" of the language).
 //!
-//! All of it is arithmetic: an [`Expression`] says which instants it means, a [`Schedule`] which of them lead to a start.
-//! Clocks, stores and starting are the caller's. Daylight saving is that of Debian's cron (cron(8), "notes"):
-//! what stands at fixed hours and minutes happens once a day whatever clocks do, what repeats goes on in real time.
+//! All of it is arithmetic: an [`Expression`] says which instants it means, a [`Schedule`] which of them start an
+//! execution. Clocks, stores and starting are up to the caller. Daylight saving follows Debian's cron (cron(8),
+//! "notes"): a fixed hour and minute happens once a day whatever clocks do, and what repeats goes on in real time.
 
 mod cron;
 mod expression;

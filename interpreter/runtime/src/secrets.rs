@@ -1,4 +1,5 @@
-//! Secrets: which flow may use which, what they are when a call leaves, and that they don't come back (section "tasks").
+//! Secrets: which flow may use which, how calls get their values, and how they are redacted in answers (section
+//! "tasks").
 
 use crate::tokens::TokenKeys;
 use starbridge_flow::graph::{Flow, Rollback, SecretReference, StepKind, Undo};
@@ -10,22 +11,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// Characters a secret has at least for its value to be looked for: a shorter one would be found in innocent text.
+/// The least number of characters that a secret must have to be redacted. A shorter one would occur in ordinary text.
 const SHORTEST: usize = 4;
 
 /// Which flows may use which secrets.
 #[derive(Clone, Debug, Default)]
 pub struct SecretUse {
-    /// Patterns of flows' names, each with patterns of secrets' names; `*` stands for any characters. Without, each flow may use
-    /// all but the reserved ones.
+    /// Patterns of flow names, each with patterns of secret names; `*` stands for any characters. `None`: each flow
+    /// may use all secrets that are not reserved.
     rules: Option<Vec<(String, Vec<String>)>>,
-    /// Secrets of the host's own: a pattern does not give them away, only their name.
+    /// Secrets of the host. Only their exact names allow them, not a pattern.
     reserved: BTreeSet<String>,
 }
 
 impl SecretUse {
-    /// With rules a flow may use what they allow, and nothing else, also where there are none among them. Without, all that is not
-    /// `reserved`.
+    /// With rules, a flow may use what they allow and nothing else, even if there are no rules in the list. With
+    /// `None`, it may use everything that is not `reserved`.
     pub fn new(rules: Option<Vec<(String, Vec<String>)>>, reserved: impl IntoIterator<Item = String>) -> Self {
         Self {
             rules,
@@ -48,7 +49,7 @@ impl SecretUse {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters.
+/// Whether a name matches a pattern in which `*` stands for any characters.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
@@ -70,11 +71,11 @@ fn fits(pattern: &str, name: &str) -> bool {
     true
 }
 
-/// Gives secrets to calls that may have them, and takes them out of whatever comes back.
+/// Gives secrets to calls that may have them, and redacts them in answers.
 pub struct Vault {
     source: Arc<dyn Secrets>,
     uses: SecretUse,
-    /// Values that must not come back, with the references that stand for them.
+    /// Values that were given out, with the references that stand for them.
     given: RwLock<Given>,
     any: AtomicBool,
     /// Flows whose secrets are known, by name and hash of the definition.
@@ -82,12 +83,12 @@ pub struct Vault {
     tokens: TokenKeys,
 }
 
-/// Values that must not come back, with the references that stand for them.
+/// Values that were given out, with the references that stand for them.
 #[derive(Default)]
 struct Given {
-    /// As they stand in text.
+    /// The values as they occur in text.
     texts: BTreeMap<String, Text>,
-    /// Those that are numbers, too.
+    /// The values that are numbers.
     numbers: Vec<(Value, Text)>,
 }
 
@@ -98,7 +99,7 @@ impl std::fmt::Debug for Vault {
 }
 
 impl Vault {
-    /// Over a source of secrets. Tokens signed with these keys are not let back in either.
+    /// A vault over this source of secrets. Task tokens signed with `tokens` are redacted too.
     pub fn new(source: Arc<dyn Secrets>, uses: SecretUse, tokens: TokenKeys) -> Self {
         Self {
             source,
@@ -110,7 +111,11 @@ impl Vault {
         }
     }
 
-    /// The secret of that name, for a call of that flow; otherwise why it can't have it.
+    /// The secret with this name, for a call of this flow.
+    ///
+    /// # Errors
+    ///
+    /// Why the flow can't have the secret, for people.
     pub fn give(&self, flow: &str, name: &str) -> Result<Secret, String> {
         if !self.uses.allows(flow, name) {
             return Err(format!(
@@ -134,7 +139,8 @@ impl Vault {
         Ok(secret)
     }
 
-    /// Knows the secrets that a definition names: a process before this one may have given them to calls that are answered now.
+    /// Makes the secrets that a definition names known for redaction: an earlier process may have sent them with
+    /// calls that are answered now.
     pub fn know(&self, name: &str, flow: &Flow) {
         let key = (Text::from(name), flow.hash.clone());
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,19 +149,20 @@ impl Vault {
         }
         drop(flows);
         for secret in secrets_of(flow) {
-            // One that it may not have, or that is gone, was not given either.
+            // A secret that the flow may not have, or that is gone, was not sent either.
             let _ = self.give(name, &secret.name);
         }
     }
 
-    /// Text in which each value that was given out is its reference again, and each token of ours; nothing where none is in it.
+    /// This text with the reference in place of each secret that was given out and each of our task tokens; `None` if
+    /// it has none.
     pub fn redacted_text(&self, text: &str) -> Option<String> {
         let mut redacted = self.tokens.referred(text);
         if !self.any.load(Ordering::Acquire) {
             return redacted;
         }
         let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
-        // A secret may be part of another: the longest goes first.
+        // A secret may be part of another one, so the longest goes first.
         let mut found: Vec<(&String, &Text)> = given
             .texts
             .iter()
@@ -180,7 +187,8 @@ impl Vault {
         found.map(|(_, reference)| reference.clone().into())
     }
 
-    /// The same for a value, in its strings, numbers and keys. Its depth was bounded when it was read.
+    /// This value with secrets redacted in its strings, numbers and keys; `None` if it has none. Its depth was
+    /// limited when it was read.
     pub fn redacted(&self, value: &Value) -> Option<Value> {
         if !self.any.load(Ordering::Acquire) && !may_hold_token(value) {
             return None;
@@ -202,7 +210,7 @@ impl Vault {
         }
     }
 
-    /// The same for an object.
+    /// This object with secrets redacted; `None` if it has none.
     pub fn redacted_object(&self, object: &Object) -> Option<Object> {
         if !self.any.load(Ordering::Acquire) && !object_may_hold_token(object) {
             return None;
@@ -220,7 +228,7 @@ impl Vault {
         any.then_some(redacted)
     }
 
-    /// An outcome without the secrets that came back in it.
+    /// This outcome with secrets redacted.
     pub(crate) fn redacted_outcome(&self, outcome: Outcome) -> Outcome {
         let text = |text: String| self.redacted_text(&text).unwrap_or(text);
         let value = |value: Value| self.redacted(&value).unwrap_or(value);
@@ -246,7 +254,8 @@ impl Vault {
     }
 }
 
-/// What a value may look like when it comes back: as it stands, in a JSON string, and in a cause, where breaks are blanks.
+/// The forms in which a value may come back: unchanged, in a JSON string, and in a cause, where line breaks are
+/// blanks.
 fn forms(value: &str) -> impl Iterator<Item = String> {
     let json = Value::from(value).to_json();
     let inside = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();
@@ -255,7 +264,7 @@ fn forms(value: &str) -> impl Iterator<Item = String> {
     all.into_iter().filter(|form| form.chars().count() >= SHORTEST)
 }
 
-/// The number a value is, if it is one that is as long.
+/// The value as a number, if it is one of the same length.
 fn number_of(value: &str) -> Option<Value> {
     let number: Value = serde_json::from_str(value).ok()?;
     (number.as_number().is_some() && number.to_json().len() >= SHORTEST).then_some(number)
@@ -279,7 +288,7 @@ fn secrets_of(flow: &Flow) -> impl Iterator<Item = &SecretReference> {
     params.flat_map(Params::secrets)
 }
 
-/// Bytes of a value that its beginning has at least for it to be looked for where a text was cut.
+/// The least length of the beginning of a value, in bytes, that is redacted where a text was cut.
 const BEGINNING: usize = 6;
 
 /// The text without the beginning of a value at its end, or before the `…` where it was cut.
@@ -297,7 +306,7 @@ fn without_beginning(text: &str, value: &str, reference: &str) -> Option<String>
     ends.into_iter().find_map(cut)
 }
 
-/// Whether a string in a value has the form of a token: most have not, and are not looked at twice.
+/// Whether a string in a value looks like a token. Most do not, and need no closer look.
 fn may_hold_token(value: &Value) -> bool {
     match value {
         Value::String(text) => TokenKeys::may_be_in(text),

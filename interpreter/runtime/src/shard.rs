@@ -1,12 +1,4 @@
-//! A shard: the single-threaded owner of executions.
-//!
-//! Data goes one way: a signal is taken, the machine decides, the events are to be appended; only once they are durable
-//! does what follows from them leave. The shard keeps the two apart and does no I/O: its host appends
-//! [`Shard::take_batch`], says [`Shard::committed`], and then carries out [`Shard::take_outgoing`]. Several batches may be
-//! under way at once; they come back in the order they were taken.
-//!
-//! An execution that is wanted and not here is asked for ([`Step::Missing`]); one that sleeps may be left to the store
-//! ([`Shard::trim`]).
+//! A shard: the single-threaded owner of executions. [`Shard`] says in which order to call it.
 
 mod aside;
 mod batch;
@@ -47,25 +39,45 @@ use std::sync::Arc;
 /// Whether a call is answered from outside, whatever its resource.
 type Outside = Box<dyn Fn(&Started, &CallToSend) -> bool + Send>;
 
-/// A shard.
+/// Owns executions and does no I/O. Signals go in; batches to append and, once they are durable, calls and answers
+/// come out. The code that drives it is its host.
+///
+/// Call it in this order:
+///
+/// 1. [`Shard::new`], then the settings that are needed, for example [`Shard::queue_tasks`] and
+///    [`Shard::checkpoint_every`].
+/// 2. [`Shard::recover`] with what [`load`] gives, and [`Shard::redeliver`] with the messages of the store.
+/// 3. What happens: [`Shard::start`], [`Shard::fork`], [`Shard::signal`], and [`Shard::fire_next`] when
+///    [`Shard::next_wakeup`] is due.
+/// 4. [`Shard::pump`]. [`Step::Decided`]: take [`Shard::take_batch`] and append it. [`Step::Missing`]: recover that
+///    execution, or call [`Shard::absent`], or [`Shard::elsewhere`] if another process has it; then pump again.
+///    [`Step::Idle`]: nothing can be done now.
+/// 5. [`Shard::committed`] once a batch is durable, with its refusals. Several batches may be in flight; they are
+///    committed in the order in which they were taken.
+/// 6. [`Shard::take_outgoing`]: calls to send and answers to give. These may leave, because what they follow from is
+///    durable.
+/// 7. [`Shard::trim`] from time to time, to leave executions that only wait to the store.
+///
+/// The other methods only look, for example [`Shard::state`], [`Shard::flow`] and [`Shard::record`]. They show
+/// decisions that may not be durable yet.
 pub struct Shard {
     flows: FlowTable,
     resources: ResourceMap,
     limits: Arc<Limits>,
     births: IdSource,
-    /// Where tasks of queues get their rounds, if there are queues.
+    /// The rounds of worker queues, if there are queues.
     rounds: Option<Arc<FairQueue>>,
-    /// Calls of child flows that are answered from outside all the same.
+    /// Which calls of child flows are answered from outside nevertheless.
     outside: Option<Outside>,
-    /// Who is to be told of changes, if anybody is.
+    /// Makes the notices about status changes, if anybody wants them.
     tell: Option<notices::Tell>,
     checkpoint_events: u64,
-    /// Silence of who works on a call is noticed by others too.
+    /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
     executions: BTreeMap<Text, LoadedExecution>,
     /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
-    /// Calls that wait for a child to have undone itself, by the child.
+    /// By child: the call that waits for the child's rollback.
     undoing: BTreeMap<Text, (Text, EventId)>,
     inbox: VecDeque<(Text, Post)>,
     continuing: VecDeque<Text>,
@@ -74,135 +86,135 @@ pub struct Shard {
     held: Vec<Outgoing>,
     flights: VecDeque<batch::InFlightBatch>,
     outgoing: VecDeque<Outgoing>,
-    /// Executions that were seen to have nothing to do but wait, the longest ago first.
+    /// Executions that only wait, in the order in which that was noticed.
     idle: VecDeque<Text>,
-    /// Executions that were seen to have ended.
+    /// Executions that have ended.
     ended: Vec<Text>,
-    /// An execution that is wanted and nowhere.
+    /// An execution that something is for and that does not exist.
     absent: Option<Text>,
-    /// Executions whose histories have gone on elsewhere.
+    /// Executions whose histories went on elsewhere.
     lost: Vec<Text>,
-    /// Executions that are left alone.
+    /// Executions that are set aside.
     aside: BTreeMap<Text, aside::Aside>,
-    /// How often in a row executions panicked.
+    /// How often in a row each execution panicked.
     tries: BTreeMap<Text, u32>,
-    /// Those that panicked and whose calls are still out.
+    /// Executions that panicked and whose calls are still out.
     panicked: Vec<Text>,
-    /// How suspects are gone on with, if the store outlives the process.
+    /// Runs suspects one at a time, if the store outlives the process.
     alone: Option<Arc<Alone>>,
 }
 
-/// What leaves a shard once it is durable.
+/// What leaves a shard, once what it follows from is durable.
 #[derive(Clone, Debug)]
 pub enum Outgoing {
     /// An execution has begun.
     Started {
-        /// The execution.
+        /// The id of the execution.
         execution: Text,
-        /// Where its first turn left it.
+        /// The status after its first turn.
         status: Status,
     },
     /// An execution could not begin.
     Refused {
         /// The id it would have had.
         execution: Text,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A call is to be sent.
+    /// A call has to be sent.
     Send {
-        /// The execution it belongs to.
+        /// The id of the execution it belongs to.
         execution: Text,
-        /// The call.
+        /// The call, ready to become a request.
         call: Box<CallToSend>,
     },
     /// A call is given up.
     Cancel {
-        /// The execution it belongs to.
+        /// The id of the execution it belongs to.
         execution: Text,
-        /// The call.
+        /// The number of the call.
         call: EventId,
     },
-    /// A task stands in its queue.
+    /// A task was put into its queue.
     Queued(Box<QueuedTask>),
-    /// A task has left its queue.
+    /// A task was removed from its queue.
     Unqueued {
-        /// The queue.
+        /// The name of the queue.
         queue: Text,
-        /// The execution it belongs to.
+        /// The id of the execution it belongs to.
         execution: Text,
-        /// The call.
+        /// The number of the call.
         call: EventId,
     },
-    /// A turn stands in the history.
+    /// A turn is in the history.
     Turn {
-        /// The execution it belongs to.
+        /// The id of the execution it belongs to.
         execution: Text,
-        /// Its events.
+        /// The events of the turn.
         events: Vec<Event>,
     },
-    /// Something of the execution is to be told to others.
+    /// The turn left a notice for a target.
     Noticed {
-        /// The execution.
+        /// The id of the execution.
         execution: Text,
     },
-    /// The execution has ended, for now.
+    /// The execution has ended. A redrive may let it go on.
     Ended {
-        /// The execution.
+        /// The id of the execution.
         execution: Text,
-        /// How.
+        /// Its status.
         status: Status,
     },
-    /// A message for another execution of this shard.
+    /// A message for another execution of this shard. The shard delivers it itself.
     Post(Message),
-    /// All that was decided before [`Shard::mark`] gave this number is durable.
+    /// Everything that was decided before [`Shard::mark`] was called with this number is durable.
     Mark(u64),
 }
 
-/// What [`Shard::pump`] found.
+/// The result of [`Shard::pump`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There is something to append.
+    /// There is a batch to append.
     Decided,
-    /// This execution is wanted: it is to be recovered, or said to be [`Shard::absent`].
+    /// This execution has to be recovered, or reported with [`Shard::absent`] or [`Shard::elsewhere`].
     Missing(Text),
-    /// There is nothing to do.
+    /// Nothing can be done now.
     Idle,
 }
 
 /// What an execution is started with.
 #[derive(Clone, Debug, Default)]
 pub struct StartRequest {
-    /// The flow's name.
+    /// The name of the flow.
     pub flow: Text,
-    /// Its version; the latest where none is given.
+    /// The version of the flow; `None`: the latest.
     pub version: Option<u64>,
-    /// The input.
+    /// The execution's input.
     pub input: Object,
-    /// The execution's name; its id where none is given.
+    /// The name of the execution; `None`: its id.
     pub name: Option<Text>,
-    /// Labels.
+    /// Labels, string to string.
     pub labels: Option<Object>,
-    /// The call that starts it.
+    /// The call that starts it, if it is a child.
     pub parent: Option<Parent>,
-    /// Tokens of calls that the parent hands down, each at its place in the input.
+    /// Task tokens that the parent hands down, each with its place in the input.
     pub tokens: Vec<Grant>,
     /// Whether the parent waits for its end.
     pub awaited: bool,
-    /// How many executions wait for one another down to this one.
+    /// How many executions, one above the other, wait for this one.
     pub depth: u32,
 }
 
 /// Why nothing was started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartError {
-    /// There is no such flow or version.
+    /// The flow does not exist, or has no such version.
     NoSuchFlow,
-    /// The input does not fit the flow's schema.
+    /// The input does not match the flow's `inputSchema`.
     InvalidInput(Vec<SchemaViolation>),
-    /// The machine refuses it for another reason.
+    /// The machine rejected the start for another reason.
     Refused(Rejection),
-    /// Its first turn panicked, and nothing of it was kept.
+    /// The first turn panicked, and nothing of it was kept. The text is what the panic said.
     Panicked(Text),
 }
 
@@ -220,7 +232,7 @@ impl std::fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 impl Shard {
-    /// A shard without executions. `births` gives ids and seeds; it is the only source of either.
+    /// A shard without executions. `births` gives ids and seeds and is the only source of both.
     pub fn new(
         flows: FlowTable,
         resources: ResourceMap,
@@ -263,23 +275,27 @@ impl Shard {
         self.outside = Some(Box::new(outside));
     }
 
-    /// Lets executions sleep that wait for heartbeats: what was heard is kept elsewhere, and somebody looks.
+    /// Lets executions that expect heartbeats sleep, because heartbeats are stored and another process checks them.
     pub fn leave_heartbeats(&mut self) {
         self.heartbeats_elsewhere = true;
     }
 
-    /// Lets suspects be gone on with one at a time.
+    /// Runs suspects one at a time.
     pub(crate) fn go_alone(&mut self, alone: Arc<Alone>) {
         self.alone = Some(alone);
     }
 
-    /// Lets states be kept every so many events, though never more bytes of them than of events.
+    /// Makes a checkpoint every `events` events, but never more bytes of checkpoints than of events.
     pub fn checkpoint_every(&mut self, events: u64) {
         self.checkpoint_events = events.max(1);
     }
 
-    /// Starts an execution and answers its id. It has begun when [`Outgoing::Started`] leaves; where its name is taken,
-    /// [`Outgoing::Refused`] leaves in its place.
+    /// Starts an execution and returns its id. The execution has begun when [`Outgoing::Started`] leaves. If its name
+    /// is taken, [`Outgoing::Refused`] leaves instead.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the flow does not exist, the machine rejects the start, or the first turn panics.
     pub fn start(&mut self, request: StartRequest, now: Timestamp) -> Result<Text, StartError> {
         let (flow, version) = self
             .flows
@@ -319,12 +335,16 @@ impl Shard {
         }
     }
 
-    /// Gives a signal to an execution at once; its events are part of the next batch. The execution must be here.
+    /// Gives a signal to an execution of this shard. The events of its turn are part of the next batch.
+    ///
+    /// # Errors
+    ///
+    /// The [`Rejection`] of the machine; [`Rejection::Unknown`] if the execution is not loaded or the turn panics.
     pub fn signal(&mut self, execution: &str, signal: Signal, now: Timestamp) -> Result<(), Rejection> {
         self.signal_with(execution, signal, None, now)
     }
 
-    /// The same for a signal that came with a message, which is dealt with if the signal is taken.
+    /// Gives a signal that came with a message. If the machine takes the signal, the message is handled.
     fn signal_with(
         &mut self,
         execution: &str,
@@ -375,7 +395,7 @@ impl Shard {
         }
     }
 
-    /// Takes what other executions said, and goes on with what turns left over.
+    /// Delivers messages between executions, and goes on with turns that were cut.
     pub fn pump(&mut self, now: Timestamp) -> Step {
         loop {
             if let Some(missing) = self.take_posts(now) {
@@ -383,7 +403,7 @@ impl Shard {
             }
             for _ in 0..self.continuing.len() {
                 if let Some(execution) = self.continuing.pop_front() {
-                    // Others may have brought it on meanwhile.
+                    // Another signal may have done this already.
                     let _ = self.signal(&execution, Signal::Continue, now);
                 }
             }
@@ -397,7 +417,7 @@ impl Shard {
         }
     }
 
-    /// Fires the timer that is due first, if one is. Answers whether there was one.
+    /// Fires the timer that is due first. Returns false if none is due at `now`.
     pub fn fire_next(&mut self, now: Timestamp) -> bool {
         let Some((due, id)) = self.wakeups.first().cloned() else {
             return false;
@@ -412,34 +432,34 @@ impl Shard {
         }
     }
 
-    /// When the next timer of an execution that is here is due.
+    /// When the next timer of a loaded execution is due.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         self.wakeups.first().map(|(due, _)| *due)
     }
 
-    /// What may leave now, in order.
+    /// Takes what may leave now, in order.
     pub fn take_outgoing(&mut self) -> VecDeque<Outgoing> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// The state of an execution.
+    /// The state of a loaded execution.
     pub fn state(&self, execution: &str) -> Option<&State> {
         self.executions.get(execution).map(|live| &live.state)
     }
 
-    /// The flow an execution runs.
+    /// The flow that a loaded execution runs.
     pub fn flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.executions.get(execution).map(|live| &live.flow)
     }
 
-    /// The execution and its ancestors, the nearest first: as many as may wait for one another.
+    /// The execution and its ancestors, the nearest first, as far as executions may wait for one another.
     pub fn family(&self, execution: &str) -> &[Text] {
         self.executions
             .get(execution)
             .map_or(&[], |live| live.origin.family.as_slice())
     }
 
-    /// What a store keeps of an execution apart from its history, as things stand here.
+    /// The current record of a loaded execution.
     pub fn record(&self, execution: &str) -> Option<Record> {
         let live = self.executions.get(execution)?;
         Some(live.record(live.standing()))
@@ -450,7 +470,7 @@ impl Shard {
         &self.flows
     }
 
-    /// Where resources lead.
+    /// The resource map.
     pub fn resources(&self) -> &ResourceMap {
         &self.resources
     }
@@ -460,22 +480,22 @@ impl Shard {
         &self.limits
     }
 
-    /// The same, to be shared.
+    /// A shared reference to the limits.
     pub fn shared_limits(&self) -> Arc<Limits> {
         self.limits.clone()
     }
 
-    /// All executions that are here, by id.
+    /// The ids of all loaded executions, in order.
     pub fn executions(&self) -> impl Iterator<Item = &Text> {
         self.executions.keys()
     }
 
-    /// How many executions are here.
+    /// How many executions are loaded.
     pub fn len(&self) -> usize {
         self.executions.len()
     }
 
-    /// Whether none is.
+    /// Whether no execution is loaded.
     pub fn is_empty(&self) -> bool {
         self.executions.is_empty()
     }

@@ -1,18 +1,22 @@
-//! What a start has to know of how the process before it ended.
+//! What a start must know about how the process before it ended.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{Mark, Store, StoreError};
 use std::collections::BTreeSet;
 
-/// Where the store says that a node is running on it, or was when its process came to an end.
+/// The key under which a store says that a node runs on it. It is left there if the node ends unexpectedly.
 const KIND: &str = "node";
 const NAME: &str = "running";
-/// Marks in one transaction.
+/// How many executions are marked in one transaction.
 const TOGETHER: usize = 4096;
 
-/// Takes down that a node is running. If the one before did not come to its end by itself, any of the executions it went on with
-/// may be why: one attempt more failed with each.
+/// Records that a node runs on the store. If the node before did not end regularly, any execution that is awake, is due
+/// or has messages may be the cause: each gets one more failed attempt.
+///
+/// # Errors
+///
+/// [`StoreError`] if the store can't be read or written.
 pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
     if store.fetch(KIND, NAME)?.is_some() {
         let mut taken_up: BTreeSet<Text> = store.awake()?.into_iter().collect();
@@ -29,7 +33,11 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
     store.keep(KIND, NAME, &now.to_string())
 }
 
-/// The node has come to its end by itself.
+/// Records that the node has ended regularly.
+///
+/// # Errors
+///
+/// [`StoreError`] if the store can't be written.
 pub fn note_end(store: &dyn Store) -> Result<(), StoreError> {
     store.discard(KIND, NAME).map(drop)
 }

@@ -1,11 +1,15 @@
-//! The events that a store keeps of an execution.
+//! Reading the stored events of an execution.
 
 use starbridge_flow::graph::Flow;
 use starbridge_machine::history::read_turn;
 use starbridge_machine::{Event, EventId};
 use starbridge_ports::{Store, StoreError, Turn};
 
-/// The events of an execution that a store keeps, in order, a part at a time, as long as `see` asks for more.
+/// Calls `see` with each stored event of an execution, in order, until it returns false. Reads the history in parts.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if a turn does not fit the flow, or the error of the store.
 pub fn each_stored_event(
     store: &dyn Store,
     flow: &Flow,
@@ -30,13 +34,21 @@ pub fn each_stored_event(
     }
 }
 
-/// The events of a turn that a store keeps.
+/// Reads the events of a stored turn.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if the turn does not fit the flow.
 pub fn read_stored(flow: &Flow, execution: &str, turn: &Turn) -> Result<Vec<Event>, StoreError> {
     let events = read_turn(flow, turn.first, turn.time, &turn.text);
     events.map_err(|error| StoreError::Corrupt(format!("execution {execution}: {error}")))
 }
 
-/// The events of an execution that a store keeps, the first so many and the rest of their turn.
+/// The first `most` stored events of an execution, and the rest of the last one's turn.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if a turn does not fit the flow, or the error of the store.
 pub fn stored_events(store: &dyn Store, flow: &Flow, execution: &str, most: u64) -> Result<Vec<Event>, StoreError> {
     let last = match most {
         u64::MAX => u64::MAX,

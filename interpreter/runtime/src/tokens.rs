@@ -1,20 +1,21 @@
-//! Task tokens: what a callback reports with (section "tasks", `waitForCallback`).
+//! Task tokens, with which callbacks report (section "tasks", `waitForCallback`).
 //!
-//! Inside, in mapped values, history and state, a token is only a reference, `task-token:<execution>/<event>`. When a
-//! call leaves, the reference becomes the signed token in the places where the definition put it: the call's name with a
-//! keyed MAC (HMAC-SHA-256, RFC 2104) over it. Two keys may live at once, so that keys can change.
+//! In mapped values, histories and states a token is only a reference, `task-token:<execution>/<event>`. When a call
+//! is sent, the signed token replaces the reference in the places where the definition put it. The token is the
+//! call's name with a keyed MAC over it (HMAC-SHA-256, RFC 2104). Two keys may be valid at once, so that keys can
+//! change.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use starbridge_flow::hex;
 use starbridge_machine::{EventId, Reference};
 
-/// Characters of the longest token looked at.
+/// The largest length of a token, in characters.
 const LONGEST: usize = 2048;
-/// Bytes of a MAC.
+/// The length of a MAC, in bytes.
 const MAC: usize = 32;
 
-/// The keys tokens are signed with: the first signs, all verify.
+/// The keys of task tokens. The first one signs, all verify.
 #[derive(Clone)]
 pub struct TokenKeys {
     keys: Vec<[u8; 32]>,
@@ -23,12 +24,12 @@ pub struct TokenKeys {
 /// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenError {
-    /// It is not ours.
+    /// No key of ours signed it.
     Invalid,
 }
 
 impl TokenKeys {
-    /// Keys, the newest first.
+    /// The keys, the newest first.
     pub fn new(keys: Vec<[u8; 32]>) -> Self {
         Self { keys }
     }
@@ -41,12 +42,12 @@ impl TokenKeys {
         format!("{}.{}", hex::encode(body.as_bytes()), hex::encode(&mac))
     }
 
-    /// Whether a text has something in it that looks like a token.
+    /// Whether a text may contain a token. Cheaper than looking for one.
     pub(crate) fn may_be_in(text: &str) -> bool {
         text.len() > 2 * MAC && text.contains('.') && candidates(text).next().is_some()
     }
 
-    /// The text with the reference in place of each token of ours in it; nothing where there is none.
+    /// The text with the reference in place of each of our tokens; `None` if it contains none.
     pub(crate) fn referred(&self, text: &str) -> Option<String> {
         if text.len() <= 2 * MAC {
             return None;
@@ -65,24 +66,28 @@ impl TokenKeys {
         referred
     }
 
-    /// The call a token is for.
+    /// The execution and the call that a token was signed for.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError::Invalid`] if no key of ours signed it.
     pub fn verify(&self, token: &str) -> Result<(String, EventId), TokenError> {
         let (body, mac) = token.split_once('.').ok_or(TokenError::Invalid)?;
         if token.len() > LONGEST {
             return Err(TokenError::Invalid);
         }
-        // One call has one token: `sign` writes lower case.
+        // A call has one token only: `sign` writes lower case.
         if token.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(TokenError::Invalid);
         }
         let body = hex::decode(body).and_then(|body| String::from_utf8(body).ok());
         let body = body.ok_or(TokenError::Invalid)?;
-        // Whole before it is compared, so that no comparison can do with less.
+        // The length is checked before the comparison, so that a shorter MAC can't pass.
         let mac: [u8; MAC] = hex::decode_array(mac).ok_or(TokenError::Invalid)?;
         let ours = self.keys.iter().any(|key| {
             new_mac(key).is_some_and(|mut expected| {
                 expected.update(body.as_bytes());
-                // Compares in constant time.
+                // This compares in constant time.
                 expected.verify_slice(&mac).is_ok()
             })
         });
@@ -113,7 +118,8 @@ fn candidates(text: &str) -> impl Iterator<Item = &str> {
             .take(2 * MAC)
             .take_while(|byte| is_digit(byte))
             .count();
-        // What stands before it may end in a digit, too: the body has two digits a byte.
+        // The text before it may end in a digit, so an even number of digits is taken: the body has two digits a
+        // byte.
         (before >= 2 && after == 2 * MAC).then(|| text.get(dot - before / 2 * 2..dot + 1 + after))?
     })
 }
@@ -184,7 +190,7 @@ mod tests {
         }
         let capital = format!("{}.{mac}", body.to_uppercase());
         assert!(capital == token || keys.verify(&capital).is_err(), "{capital}");
-        // The same for another call, and with no key at all.
+        // The token of another call, and of no key at all.
         let other = hex::encode(b"e/8");
         assert!(keys.verify(&format!("{other}.{mac}")).is_err());
         assert!(TokenKeys::new(Vec::new()).verify(&token).is_err());

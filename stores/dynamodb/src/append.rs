@@ -1,4 +1,4 @@
-//! Appending: a batch is taken apart by executions, whose turns become one item each.
+//! Appending: a batch is split by execution, and the turns of each execution become one item.
 
 use crate::DynamoStore;
 use crate::head::Attached;
@@ -8,12 +8,12 @@ use starbridge_flow::value::Text;
 use starbridge_ports::{Append, Refusal, StoreError};
 use std::collections::HashSet;
 
-/// Appends to one execution that are written together, with their places in the batch.
+/// The appends to one execution that are written together, with their positions in the batch.
 struct Group<'a> {
     members: Vec<Entry<'a>>,
 }
 
-/// How many appends of a group are kept, and what refuses the next.
+/// How many appends of a group were stored, and what refuses the next one.
 type Kept = (usize, Option<Refusal>);
 
 impl DynamoStore {
@@ -34,7 +34,7 @@ impl DynamoStore {
         Ok(refusals)
     }
 
-    /// Appends groups of which none can tell whether another was before it, side by side.
+    /// Appends groups concurrently. No group can tell whether another one was written before it.
     fn append_wave(&self, wave: &[Group<'_>], refused: &HashSet<&Text>) -> Vec<Result<Kept, StoreError>> {
         let one = |group: &Group<'_>| match group.members.first() {
             Some(first) if !refused.contains(&first.execution) => self.append_to(&first.execution, &group.members),
@@ -53,7 +53,7 @@ impl DynamoStore {
         })
     }
 
-    /// Answers how many of the appends are kept, and what refuses the next.
+    /// Appends to an execution. Returns how many of the appends were stored, and what refuses the next one.
     fn append_to(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
         let Some(first) = appends.first() else {
             return Ok((0, None));
@@ -99,7 +99,7 @@ impl DynamoStore {
         Ok((count, None))
     }
 
-    /// To an execution that is not there: only messages can be dealt with.
+    /// Appends to an execution that does not exist: only messages can be handled.
     fn append_nowhere(&self, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
         let harmless = |append: &&Entry<'_>| {
             append.expected.0 == 0 && append.turn.is_none() && append.record.is_none() && append.checkpoint.is_none()
@@ -123,8 +123,8 @@ fn is_start(append: &Append) -> bool {
     append.turn.is_some() && append.expected.0 == 0
 }
 
-/// What an append touches besides its execution's history. One that touches nothing of that kind can trade places with appends
-/// to other executions.
+/// The keys that an append writes outside of its execution's history. An append without such keys can be exchanged
+/// with appends to other executions.
 fn touched(append: &Append) -> HashSet<(String, String)> {
     let messages = append
         .received
@@ -142,7 +142,7 @@ fn touched(append: &Append) -> HashSet<(String, String)> {
         .collect()
 }
 
-/// INVARIANT: an append joins an earlier group of its execution only where no append in between could tell.
+/// INVARIANT: an append joins an earlier group of its execution only if no append in between can tell.
 fn groups(batch: &[Append], order: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (place, append) in batch.iter().enumerate() {
@@ -177,7 +177,7 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     if between.is_empty() {
         return true;
     }
-    // A start in between may be told the version that this execution runs.
+    // If a start in between is refused, the refusal may contain the version that this execution runs.
     let versions = group.members.iter().filter_map(|member| member.record.as_ref());
     let known = versions.map(|record| record.version).next_back();
     let tells = append
@@ -191,8 +191,8 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     touches.is_empty() || between.iter().all(|other| touched(other).is_disjoint(&touches))
 }
 
-/// Groups that may be written side by side: of different executions, none of which another one writes to, with nothing else that
-/// two of them touch, and no start that another one could refuse; at most so many.
+/// Groups that may be written concurrently, at most `side_by_side` of them: they belong to different executions, none
+/// writes to the execution of another, no two touch the same key, and none can refuse the start of another.
 fn waves(groups: Vec<Group<'_>>, side_by_side: usize) -> Vec<Vec<Group<'_>>> {
     let mut waves: Vec<Vec<Group<'_>>> = Vec::new();
     let mut seen = Seen::default();
@@ -210,13 +210,13 @@ fn waves(groups: Vec<Group<'_>>, side_by_side: usize) -> Vec<Vec<Group<'_>>> {
     waves
 }
 
-/// What groups have to do with.
+/// What the groups of a wave touch.
 #[derive(Default)]
 struct Seen {
     executions: HashSet<Text>,
     receivers: HashSet<Text>,
     touched: HashSet<(String, String)>,
-    /// Whether nothing goes beside it.
+    /// Whether the group must be written alone.
     alone: bool,
 }
 
@@ -249,7 +249,7 @@ impl Seen {
     }
 }
 
-/// Whether a start may meet another execution: one with a name of its own, or with an id that may be such a name.
+/// Whether a start may conflict with another execution: it has a name of its own, or its id may be such a name.
 fn may_meet(append: &Append) -> bool {
     let name = append.record.as_ref().map(|record| &record.name);
     let named = name.is_some_and(|name| !name.is_empty() && *name != append.execution);

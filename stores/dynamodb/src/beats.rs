@@ -1,4 +1,4 @@
-//! When those who work on calls were heard of last.
+//! Last heartbeats on calls.
 
 use crate::DynamoStore;
 use crate::item::{number, text_of, time_of};
@@ -8,7 +8,7 @@ use crate::wire::{Ask, BEGINS};
 use starbridge_machine::EventId;
 use starbridge_ports::{Beat, StoreError};
 
-/// Range keys of beats begin so.
+/// The prefix of range keys of heartbeats.
 const PREFIX: &str = "B#";
 
 impl DynamoStore {
@@ -34,7 +34,7 @@ impl DynamoStore {
             let op = Op::update(key.clone(), "SET #told = :told").with(":told", number(told.0));
             self.wire.write(&[op], &write)?;
         }
-        // A later sign of life that is known already stays.
+        // If a later heartbeat is stored, it stays.
         let op = Op::update(key, "SET #seen = :seen")
             .when("attribute_not_exists(#seen) OR #seen < :seen")
             .with(":seen", number(beat.seen.0));

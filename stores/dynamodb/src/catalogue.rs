@@ -1,4 +1,4 @@
-//! Flows, and small things kept by name.
+//! Flows, and small texts stored by kind and name.
 
 use crate::DynamoStore;
 use crate::item::{Item, key_of, keys, number, text, text_of, time_of};
@@ -69,7 +69,7 @@ impl Catalogue for DynamoStore {
             item.insert("created".to_owned(), number(now.0));
             item.insert(WRITE.to_owned(), text(&write));
             self.write_parts(&payload::put(&mut item, definition.as_bytes()))?;
-            // Executions are listed by the flows there are.
+            // Executions are listed flow by flow, so the flow must be known.
             self.wire
                 .write(&[Op::put(keys(&(FLOWS.to_owned(), name.to_owned())))], "")?;
             let put = Op::put(item).when(ABSENT);
@@ -107,7 +107,7 @@ impl Catalogue for DynamoStore {
     }
 }
 
-/// Where a small thing is. A range key can't be empty.
+/// The key of a small text. A range key can't be empty.
 fn place(kind: &str, name: &str) -> (String, String) {
     (format!("K#{kind}"), format!("N{name}"))
 }

@@ -1,4 +1,4 @@
-//! Heads: what is read of an execution before anything is written to it.
+//! Heads: the item of an execution that is read before anything is written to the execution.
 
 use crate::DynamoStore;
 use crate::item::{Item, corrupt, key_of, keys, number, number_of, text, text_of, time_of};
@@ -12,29 +12,29 @@ use starbridge_flow::time::Timestamp;
 use starbridge_machine::EventId;
 use starbridge_ports::{Record, StoreError, Turn};
 
-/// What the head of an execution says.
+/// The content of an execution's head.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub life: String,
     pub epoch: u64,
     pub mail: u64,
-    /// The write it came from last.
+    /// The write that stored the head last.
     pub write: String,
-    /// The last event of the turns it holds.
+    /// The number of the last event in the turns that the head holds.
     pub last: EventId,
     pub record: Record,
     pub hold: Option<Hold>,
 }
 
-/// Who an execution belongs to, for somebody who wants it.
+/// Who has the lease of an execution, seen from this process.
 pub(crate) enum Ownership {
-    /// Nobody: it can be taken.
+    /// No process: it can be taken.
     Free,
     /// This process.
     Ours,
-    /// Somebody whose time is over.
+    /// Another process, but the lease has ended.
     Expired,
-    /// Somebody else, until then.
+    /// Another process, until this time.
     Held(Timestamp),
 }
 
@@ -77,29 +77,29 @@ impl Head {
     }
 }
 
-/// Where a session comes from.
+/// The session of an execution, or why there is none.
 pub(crate) enum Attached {
-    /// The execution is not there.
+    /// The execution does not exist.
     Nowhere,
-    /// Somebody else has it.
+    /// Another process has it.
     Elsewhere,
-    /// It can be written.
+    /// The execution can be written.
     Here(Box<Session>),
 }
 
 impl DynamoStore {
-    /// Whether a head is one no longer: its time is over, or it is being cleared away.
+    /// Whether an execution counts as deleted: its retention is over, or it is being deleted.
     pub(crate) fn is_over(&self, item: &Item) -> bool {
         let seconds = self.now().0.div_euclid(1_000);
         item.contains_key(table::GONE) || number_of::<i64>(item, TTL).is_some_and(|ttl| ttl - table::GRACE <= seconds)
     }
 
-    /// The head of an execution, if it is there.
+    /// The head of an execution, if the execution exists.
     pub(crate) fn head(&self, execution: &str) -> Result<Option<Head>, StoreError> {
         Ok(self.head_item(execution)?.map(|(head, _)| head))
     }
 
-    /// The same with the item.
+    /// The head of an execution with its item, if the execution exists.
     pub(crate) fn head_item(&self, execution: &str) -> Result<Option<(Head, Item)>, StoreError> {
         if execution.is_empty() {
             return Ok(None);
@@ -109,7 +109,7 @@ impl DynamoStore {
         there.map(|item| Ok((Head::of(&item)?, item))).transpose()
     }
 
-    /// What the next write to an execution needs to know, where nothing is known yet.
+    /// The session for the next write to an execution of which this process knows nothing yet.
     pub(crate) fn attach(&self, execution: &str) -> Result<Attached, StoreError> {
         let Some(head) = self.head(execution)? else {
             return Ok(Attached::Nowhere);
@@ -137,7 +137,7 @@ impl DynamoStore {
     }
 }
 
-/// The number of the item of turns after this one, and its last event.
+/// The number of the item of turns after this one, and the number of this one's last event.
 pub(crate) fn place_of(item: &Item) -> Result<(u64, EventId), StoreError> {
     let number = text_of(item, SK).and_then(|sk| sk.rsplit('#').next()?.parse::<u64>().ok());
     let last = number_of(item, "last");
@@ -145,7 +145,7 @@ pub(crate) fn place_of(item: &Item) -> Result<(u64, EventId), StoreError> {
     Ok((number + 1, EventId(last)))
 }
 
-/// Turns as they are kept together.
+/// The bytes in which turns are stored together.
 pub(crate) fn written(turns: &[Turn]) -> Vec<u8> {
     let turns: Vec<Value> = turns
         .iter()
@@ -154,7 +154,7 @@ pub(crate) fn written(turns: &[Turn]) -> Vec<u8> {
     Value::from(turns).to_string().into_bytes()
 }
 
-/// An item of turns, none in one that only keeps its number, and its parts.
+/// An item of turns, and the parts of its payload. Without turns the item only occupies its number.
 pub(crate) fn turn_item(
     execution: &str,
     session: &Session,
@@ -171,7 +171,7 @@ pub(crate) fn turn_item(
 }
 
 impl DynamoStore {
-    /// The turns an item keeps.
+    /// The turns in an item.
     pub(crate) fn turns_in(&self, item: &Item) -> Result<Vec<Turn>, StoreError> {
         let text = payload::get(item, |pk, prefix| self.wire.parts(pk, prefix))?;
         let json: Option<Value> = serde_json::from_slice(&text).ok();
@@ -189,7 +189,7 @@ impl DynamoStore {
             .ok_or_else(|| corrupt(item, "has turns that can't be read"))
     }
 
-    /// Whether an item of an execution is one of turns of this life.
+    /// Whether an item of an execution holds turns of this incarnation.
     pub(crate) fn is_turn(item: &Item, life: &str) -> bool {
         key_of(item).1.starts_with(&table::turns(life))
     }

@@ -1,4 +1,4 @@
-//! Items as they are read, written and carried inside others.
+//! Items in the forms in which they are read, written and embedded in others.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -8,10 +8,10 @@ use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::collections::HashMap;
 
-/// An item: attributes by name.
+/// An item: its attributes by name.
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// Hash and range key.
+/// A hash key and a range key.
 pub(crate) type Key = (String, String);
 
 pub(crate) fn text(text: impl Into<String>) -> AttributeValue {
@@ -26,7 +26,7 @@ pub(crate) fn bytes(bytes: Vec<u8>) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes))
 }
 
-/// The key as an item has it.
+/// The attributes of a key.
 pub(crate) fn keys(key: &Key) -> Item {
     Item::from([
         (crate::table::PK.to_owned(), text(&key.0)),
@@ -51,13 +51,13 @@ pub(crate) fn time_of(item: &Item, name: &str) -> Option<Timestamp> {
     number_of(item, name).map(Timestamp)
 }
 
-/// An item that is not as this store writes it.
+/// The error for an item that this store could not have written.
 pub(crate) fn corrupt(item: &Item, what: &str) -> StoreError {
     let (pk, sk) = key_of(item);
     StoreError::Corrupt(format!("the item `{pk}` `{sk}` {what}"))
 }
 
-/// About how many bytes an item takes.
+/// The approximate size of an item, in bytes.
 pub(crate) fn size(item: &Item) -> usize {
     let of = |value: &AttributeValue| match value {
         AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
@@ -85,7 +85,7 @@ pub(crate) fn to_json(item: &Item) -> Value {
     Value::Object(members)
 }
 
-/// The item that JSON stands for; what is not understood is left out.
+/// Reads an item from JSON. Attributes that are not understood are left out.
 pub(crate) fn from_json(json: &Value) -> Item {
     let members = json.as_object().into_iter().flatten();
     members

@@ -1,4 +1,4 @@
-//! Executions given to one process at a time.
+//! Leases of executions: each is given to one process at a time.
 
 use crate::DynamoStore;
 use crate::head::{Head, Ownership};
@@ -13,11 +13,11 @@ use starbridge_flow::value::Text;
 use starbridge_ports::{Beat, ExecutionLeases, Message, StoreError};
 use std::sync::PoisonError;
 
-/// How long an execution is held where nobody said until when: the longest a function of AWS Lambda runs.
+/// How long a lease lasts if no end was set, in milliseconds: the longest time a function of AWS Lambda runs.
 const HELD_MS: i64 = 15 * 60 * 1_000;
 
 impl DynamoStore {
-    /// The lease of what is taken now.
+    /// The lease of an execution that is taken now.
     pub(crate) fn new_hold(&self) -> Hold {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         Hold {
@@ -26,7 +26,7 @@ impl DynamoStore {
         }
     }
 
-    /// What the index of due executions has before a time, by that time; `filter` chooses on the other side.
+    /// Items of the index of due executions before a time, in its order. `filter` is applied by DynamoDB.
     pub(crate) fn watched(
         &self,
         over: bool,
@@ -65,7 +65,7 @@ impl DynamoStore {
         Ok(found)
     }
 
-    /// Whether somebody else has an execution now.
+    /// Whether another process has an execution now.
     fn is_elsewhere(&self, execution: &str) -> Result<bool, StoreError> {
         let head = self.head(execution)?;
         Ok(head.is_some_and(|head| matches!(head.standing(&self.settings.owner, self.now()), Ownership::Held(_))))
@@ -99,7 +99,7 @@ impl ExecutionLeases for DynamoStore {
     }
 
     fn mail(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
-        // First the count, then the messages: what comes in between counts as not seen.
+        // The count is read before the messages, so a message that comes in between counts as not seen.
         let head = self.head(execution)?;
         let items = self
             .wire
@@ -127,7 +127,7 @@ impl ExecutionLeases for DynamoStore {
         let ops = [Op::put(item).when(ABSENT), head];
         match self.wire.write(&ops, &write)? {
             Written::Done => Ok(true),
-            // It is there already: left now, with its answer lost, or before.
+            // The message is there already: it was stored earlier, or now and the answer was lost.
             Written::Refused(which) if which.first() == Some(&true) => {
                 Ok(self.is_ours(&message_key(&message.id), &write)? || self.is_elsewhere(&message.id.to)?)
             }

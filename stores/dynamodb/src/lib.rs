@@ -1,8 +1,37 @@
 //! A store in one table of Amazon DynamoDB, which many processes use at once. An execution is given to one of them at a time.
 //!
-//! It keeps no figures, wakes nobody and runs nothing: whoever uses it asks [`ExecutionLeases::stranded`] for what nobody goes on with.
-//! What is listed, counted, due or to be cleared is found by indexes, which know what was written a moment later only.
-//! Batches are whole by execution, not over several: after an error some executions of a batch may have gone on.
+//! The store has no counters, wakes nothing and runs nothing: ask [`ExecutionLeases::stranded`] for executions without a
+//! holder. Lists, counts, and what is due or to be deleted are found by indexes, which are a moment behind. Each execution's
+//! part of a batch is atomic, the batch is not: after an error some executions of a batch may have gone on.
+//!
+//! Make one with [`DynamoStore::new`], create its table with [`DynamoStore::create_table`] if it does not exist, and call it
+//! through the traits of `starbridge-ports`, in the order that [`starbridge_ports::History`] gives. Take executions between
+//! [`ExecutionLeases::hold_until`] and [`ExecutionLeases::release`].
+//!
+//! Making one sends nothing, so this example runs without DynamoDB:
+//!
+//! ```
+//! use starbridge_aws::{Aws, AwsSettings};
+//! use starbridge_dynamodb::{DynamoSettings, DynamoStore};
+//! use std::sync::Arc;
+//!
+//! # struct Fixed;
+//! # impl starbridge_ports::Clock for Fixed {
+//! #     fn now(&self) -> starbridge_fdl::time::Timestamp {
+//! #         starbridge_fdl::time::Timestamp(0)
+//! #     }
+//! # }
+//! # let clock = Arc::new(Fixed);
+//! let settings = DynamoSettings {
+//!     table: "starbridge".to_owned(),
+//!     owner: "process-1".to_owned(),
+//!     retention: None,
+//!     clock,
+//! };
+//! let store = DynamoStore::new(Aws::new(AwsSettings::default()), settings);
+//! assert_eq!(store.counted().reads, 0);
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod append;
 mod beats;
@@ -45,43 +74,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wire::{Ask, DynamoClient, random};
 
-/// What a store in DynamoDB is told.
+/// Settings of a store in DynamoDB.
 #[derive(Clone)]
 pub struct DynamoSettings {
-    /// The table's name.
+    /// The name of the table.
     pub table: String,
-    /// This process, unlike any other.
+    /// A name for this process that no other process has.
     pub owner: String,
-    /// How long executions are kept after they ended; for ever, if nothing is said. After that nobody sees them any more, and
-    /// DynamoDB may delete their heads: whoever wants the rest deleted too clears it ([`starbridge_ports::Retention`]).
+    /// How long executions are kept after they ended; `None`: for ever. After that they are no longer visible, and
+    /// DynamoDB may delete their heads. [`starbridge_ports::Retention`] deletes the rest.
     pub retention: Option<Duration>,
-    /// What time it is: leases end by it.
+    /// The clock by which leases end.
     pub clock: Arc<dyn Clock>,
 }
 
-/// A store in one table of DynamoDB.
+/// A store in one table of DynamoDB. [`DynamoStore::new`] says how to begin.
 pub struct DynamoStore {
     settings: DynamoSettings,
     wire: DynamoClient,
     sessions: Sessions,
-    /// Until when what is taken is held.
+    /// The end of leases that are taken now.
     until: Mutex<Option<Timestamp>>,
-    /// Executions of a batch that are written side by side at most.
+    /// How many executions of a batch are written concurrently.
     side_by_side: usize,
-    /// Flows that are known to be among those executions are listed by.
+    /// Flows that are known to be in the list of flows.
     flows: Mutex<HashSet<Text>>,
 }
 
-/// The last number that put something in order. Starts and messages of one process have an order even where their time is the same.
+/// The last order number that was given out. It orders starts and messages of this process even if their times are
+/// equal.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Executions of a batch that are written side by side.
+/// How many executions of a batch are written concurrently.
 const SIDE_BY_SIDE: usize = 16;
 
-/// Bits of an order's number below its milliseconds.
+/// How many bits of an order number are below its milliseconds.
 const BELOW_MS: u32 = 20;
 
-/// The first order of a time.
+/// The first order number of a time.
 fn order_at(at: Timestamp) -> String {
     order_text(number_at(at))
 }
@@ -95,7 +125,8 @@ fn number_at(at: Timestamp) -> u64 {
 }
 
 impl DynamoStore {
-    /// A store in that table, reached that way. Nothing is read before the first call.
+    /// A store in the table of these settings, reached by `aws`. Nothing is read before the first call. If the table
+    /// does not exist, call [`DynamoStore::create_table`] first.
     pub fn new(aws: Aws, settings: DynamoSettings) -> Self {
         Self {
             wire: DynamoClient::new(aws, settings.table.clone()),
@@ -107,7 +138,7 @@ impl DynamoStore {
         }
     }
 
-    /// The same with faults between it and DynamoDB.
+    /// Adds a hook for tests that injects faults between the store and DynamoDB.
     #[doc(hidden)]
     #[must_use]
     pub fn with_faults(mut self, hook: FaultHook) -> Self {
@@ -115,7 +146,7 @@ impl DynamoStore {
         self
     }
 
-    /// The same, writing one execution of a batch after the other: there are stand-ins that can't bear it otherwise.
+    /// Makes the store write the executions of a batch one after the other. Some stand-ins for DynamoDB need this.
     #[doc(hidden)]
     #[must_use]
     pub fn one_by_one(mut self) -> Self {
@@ -123,7 +154,7 @@ impl DynamoStore {
         self
     }
 
-    /// How much was asked of DynamoDB so far.
+    /// How many requests and items were needed so far.
     pub fn counted(&self) -> Counted {
         self.wire.counted()
     }
@@ -132,7 +163,7 @@ impl DynamoStore {
         self.settings.clock.now()
     }
 
-    /// The first of so many places after all that this process has given.
+    /// The first of `count` new order numbers, after all that this process has given out.
     fn next_orders(&self, count: usize) -> u64 {
         let count = (count as u64).max(1);
         let now = number_at(self.now());
@@ -142,7 +173,7 @@ impl DynamoStore {
         last.map_or(now, first)
     }
 
-    /// What a write is known by: 32 characters that no other has.
+    /// A new id for a write: 32 characters, unique.
     fn write_id(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut hash = Sha256::new();
@@ -153,7 +184,7 @@ impl DynamoStore {
         hex::encode(hash.get(..16).unwrap_or_default())
     }
 
-    /// Whether a flow is known to be listed; it is from then on, if `is`.
+    /// Whether a flow is known to be in the list of flows. If `is` is true, it is known from now on.
     fn knows_flow(&self, flow: &Text, is: bool) -> bool {
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         if is {
@@ -213,7 +244,7 @@ impl History for DynamoStore {
             .try_for_each(|(execution, mark)| self.mark_one(execution, mark))
     }
 
-    /// Reads the whole table: the mail of one execution comes with [`History::load`].
+    /// Reads the whole table. [`History::load`] gives the messages of one execution with it.
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
         let ask = Ask {
             filter: Some("begins_with(#sk, :m)".to_owned()),

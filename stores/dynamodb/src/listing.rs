@@ -1,4 +1,4 @@
-//! Looking up: lists by the index of executions, turns by reading them.
+//! Lookups: lists read the index of executions, turns are read from their items.
 
 use crate::DynamoStore;
 use crate::item::{Item, number, text, text_of};
@@ -11,13 +11,14 @@ use starbridge_machine::{EventId, Status};
 use starbridge_ports::{Listed, Listing, Page, Query, Record, STATUSES, StoreError, Turn, code_of};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Items of one page of the index: the fewest and the most that are asked for.
+/// How many items one page of the index has at least and at most.
 const FEWEST: usize = 25;
 const MOST: usize = 500;
-/// How much later than an execution began its start may have been written, and how much earlier by another clock.
+/// By how many milliseconds a start may have been written later than the execution began, or earlier by another
+/// clock.
 const SKEW_MS: i64 = 60 * 60 * 1_000;
 
-/// Executions of one flow in one status, the newest first.
+/// The executions of one flow in one status, the newest first.
 struct Stream {
     ask: Ask,
     ready: VecDeque<Item>,
@@ -25,13 +26,13 @@ struct Stream {
     over: bool,
 }
 
-/// `<order of starts>#<id>`: what follows the digit of the status.
+/// The order of an execution: `<order of starts>#<id>`, without the digit of the status before it.
 fn order(item: &Item) -> &str {
     let place = text_of(item, PLACE).unwrap_or_default();
     place.split_once('#').map_or("", |(_, order)| order)
 }
 
-/// Whether a text is what [`order`] gives: a cursor is that of the last execution shown.
+/// Whether a text has the form that [`order`] gives. A cursor is the order of the last execution shown.
 fn is_order(text: &str) -> bool {
     text.split_once('#').is_some_and(|(order, id)| {
         order.len() == crate::order_text(0).len() && order.bytes().all(|digit| digit.is_ascii_digit()) && !id.is_empty()
@@ -74,12 +75,12 @@ impl DynamoStore {
             over: false,
         };
         let of_flow = |flow: &Text| codes.iter().map(|code| stream(flow, *code)).collect::<Vec<_>>();
-        // Nothing lies between a beginning and a cursor that is no cursor.
+        // If the cursor lies before the beginning, nothing lies between them.
         let sound = query.from.is_none() || last >= first.as_str();
         Ok(flows.iter().filter(|_| sound).flat_map(of_flow).collect())
     }
 
-    /// The newest item of all streams.
+    /// Takes the newest item of all streams.
     fn newest(&self, streams: &mut [Stream]) -> Result<Option<Item>, StoreError> {
         for stream in streams.iter_mut() {
             while stream.ready.is_empty() && !stream.over {
@@ -97,8 +98,8 @@ impl DynamoStore {
         Ok(newest.and_then(|stream| stream.ready.pop_front()))
     }
 
-    /// Gives turns of an execution, in order or backwards, until one is not wanted: from the one with that event on, or
-    /// backwards from there.
+    /// Calls `wanted` with the turns of an execution, in order or backwards, from the one that holds event `from` on,
+    /// until it returns false.
     fn walk(
         &self,
         execution: &str,
@@ -247,7 +248,7 @@ impl Listing for DynamoStore {
             return Ok(found);
         }
         self.walk(execution, from, backwards, |turn| {
-            // Of the first turn only what lies ahead counts.
+            // Only the part of the first turn that lies ahead counts.
             have += if backwards {
                 from.min(turn.last()).0 + 1 - turn.first.0
             } else {

@@ -1,4 +1,4 @@
-//! Loading executions, and taking them.
+//! Loading executions and taking their leases.
 
 use crate::DynamoStore;
 use crate::head::{Attached, Head, Ownership, place_of, turn_item};
@@ -12,19 +12,19 @@ use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Mark, StoreError, StoredHistory, Turn};
 
-/// How often a load begins anew because somebody else writes meanwhile.
+/// How often a load starts again because another process writes meanwhile.
 const TRIES: u32 = 20;
 
-/// The items of one execution, parts of large ones left out.
+/// The items of one execution, without the parts of large ones.
 struct Partition {
     head: Head,
-    /// Whether the head's time is over.
+    /// Whether the execution's retention is over.
     over: bool,
     items: Vec<Item>,
 }
 
 impl Partition {
-    /// What the head and the items of turns hold, in order.
+    /// The head and the items of turns, in order.
     fn turn_items(&self) -> impl Iterator<Item = &Item> {
         let first = self.items.iter().filter(|item| text_of(item, SK) == Some(HEAD));
         let later = self
@@ -41,7 +41,7 @@ impl Partition {
 }
 
 impl DynamoStore {
-    /// Reads an execution, and finishes first what was written down to be done.
+    /// Reads an execution. First does what an earlier write deferred.
     fn partition(&self, execution: &str, whole: bool) -> Result<Option<Partition>, StoreError> {
         if execution.is_empty() {
             return Ok(None);
@@ -68,8 +68,7 @@ impl DynamoStore {
         }
     }
 
-    /// The items of a partition. Unless the whole is asked for, turns on further pages that the checkpoint covers are passed
-    /// over.
+    /// The items of a partition. Unless `whole` is true, turns on later pages that the checkpoint covers are skipped.
     fn read_partition(&self, execution: &str, whole: bool) -> Result<Vec<Item>, StoreError> {
         let ask = Ask::partition(&table::execution(execution), Some(("#sk < :sk", PARTS)));
         let (mut items, mut from): (Vec<Item>, Option<Item>) = (Vec::new(), None);
@@ -89,7 +88,7 @@ impl DynamoStore {
         }
     }
 
-    /// The history after the checkpoint, or from the beginning.
+    /// The turns after the checkpoint, or all of them.
     fn history(&self, partition: &Partition, whole: bool) -> Result<StoredHistory, StoreError> {
         let kept = partition.checkpoint().filter(|_| !whole);
         let checkpoint = match kept {
@@ -138,7 +137,7 @@ impl DynamoStore {
             };
             let mut session = partition.head.session(next, last, false);
             if expired {
-                // Who had it did not give it back: it may be why.
+                // Its last holder did not give it back: the execution may have ended that process.
                 Mark::Failed.change(&mut session.record);
                 history.record.attempts = session.record.attempts;
             }
@@ -151,14 +150,14 @@ impl DynamoStore {
         )))
     }
 
-    /// Takes an execution as it was read. Answers whether it did; not where somebody else wrote meanwhile.
+    /// Takes the lease of an execution as it was read. Returns false if another process wrote meanwhile.
     fn take(&self, execution: &Text, mut session: Session, expired: bool) -> Result<bool, StoreError> {
         let (hold, write) = (self.new_hold(), self.write_id());
         let head = self.head_op(execution, &session, &session.record, Some(&hold), None, &write);
         let head_key = head.key();
         let mut ops = vec![head];
         if expired {
-            // Who had it may not know that its time is over: its next turn must find its place taken.
+            // The former holder may not know that its lease has ended. Its next turn must find its place occupied.
             let (item, _) = turn_item(execution, &session, &[], session.last, &write);
             ops.push(Op::put(item).when(ABSENT));
         }
@@ -172,7 +171,7 @@ impl DynamoStore {
         Ok(taken)
     }
 
-    /// Changes what is known of an execution, unless somebody else has it.
+    /// Marks an execution, unless another process has it.
     pub(crate) fn mark_one(&self, execution: &Text, mark: &Mark) -> Result<(), StoreError> {
         for _ in 0..TRIES {
             let mut session = match self.sessions.get(execution) {
@@ -196,7 +195,7 @@ impl DynamoStore {
                 return Ok(());
             }
             if session.held {
-                // Somebody else has it now: its next turn finds out.
+                // Another process has it now, and its next turn finds out.
                 return Ok(());
             }
         }
@@ -217,7 +216,7 @@ fn covered(items: &[Item]) -> Option<String> {
     let life = text_of(head, "life")?;
     let place = table::checkpoint(life);
     let checkpoint = items.iter().find(|item| text_of(item, SK) == Some(place.as_str()))?;
-    // The item before the next one may hold turns after the checkpoint; the one before that does not.
+    // The item before the next one may hold turns after the checkpoint. The one before that does not.
     let next: u64 = number_of(checkpoint, "next")?;
     Some(table::turn(life, next.checked_sub(2)?))
 }

@@ -1,4 +1,4 @@
-//! What others are still to be told: one partition, which is read whole.
+//! Notices: all are in one partition, which is read whole.
 
 use crate::DynamoStore;
 use crate::item::{Item, keys, number, number_of, text, text_of, time_of};
@@ -33,7 +33,7 @@ pub(crate) fn item(execution: &str, notice: &KeptNotice) -> Item {
 }
 
 impl DynamoStore {
-    /// All notices with their targets, those of one target in the order of executions and events.
+    /// All notices with their targets; those of one target in the order of executions and events.
     fn all_notices(&self) -> Result<Vec<(Text, NextNotice)>, StoreError> {
         self.wire
             .all(&Ask::partition(NOTICES, None))?
@@ -67,7 +67,7 @@ impl Notices for DynamoStore {
             .filter(|(of, notice)| of == target && known.insert(notice.execution.clone()))
             .map(|(_, notice)| notice)
             .collect();
-        // Those due at one time stay in the order of executions.
+        // The sort is stable: notices due at the same time stay in the order of executions.
         next.sort_by_key(|notice| notice.due);
         next.truncate(limit);
         Ok(next)

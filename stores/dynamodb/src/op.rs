@@ -1,4 +1,4 @@
-//! Writes, each alone or with others in a transaction.
+//! Writes, each alone or several in a transaction.
 
 use crate::item::{Item, Key, key_of, keys, size};
 use crate::table::PK;
@@ -6,20 +6,20 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem, Update};
 use std::collections::HashMap;
 
-/// What an operation does.
+/// The kind of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// Writes an item in place of one that is there.
+    /// Writes an item; it replaces one with the same key.
     Put(Item),
     /// Changes an item by an expression.
     Update(Key, String),
-    /// Deletes an item, if it is there.
+    /// Deletes an item if it exists.
     Delete(Key),
-    /// Does nothing, but the condition must hold.
+    /// Writes nothing, but its condition must hold.
     Check(Key),
 }
 
-/// One write. In expressions a `#name` stands for the attribute of that name, so that no word is reserved.
+/// One write. In expressions, `#name` stands for the attribute with that name, so that reserved words can be used.
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub kind: Kind,
@@ -40,7 +40,7 @@ impl Op {
         Self::new(Kind::Put(item))
     }
 
-    /// Writes an item where there is none.
+    /// Writes an item that must not exist.
     pub(crate) fn put_new(item: Item) -> Self {
         Self::put(item).when(ABSENT)
     }
@@ -85,7 +85,7 @@ impl Op {
         values(&self.values)
     }
 
-    /// Attributes its expressions name.
+    /// The attributes that its expressions name.
     pub(crate) fn names(&self) -> Option<HashMap<String, String>> {
         let change = match &self.kind {
             Kind::Update(_, change) => change.as_str(),
@@ -130,9 +130,9 @@ impl Op {
     }
 }
 
-/// The condition that there is no such item.
+/// The condition that the item does not exist.
 pub(crate) const ABSENT: &str = "attribute_not_exists(#pk)";
-/// The condition that there is one.
+/// The condition that the item exists.
 pub(crate) const PRESENT: &str = "attribute_exists(#pk)";
 
 const _: () = assert!(PK.len() == 2, "the conditions above name the hash key");

@@ -1,4 +1,4 @@
-//! What is large in an item: compressed, and split over several items where one does not hold it.
+//! Large content of items: compressed, and split over several items if it does not fit into one.
 
 use crate::item::{Item, Key, bytes, corrupt, keys, number, number_of, text, text_of};
 use crate::table::PARTS;
@@ -6,26 +6,27 @@ use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use starbridge_ports::StoreError;
 
-/// Bytes from which on a text is compressed.
+/// From this many bytes on, text is compressed.
 const SHORT: usize = 1_024;
-/// Bytes of one part. A quarter of a megabyte stays below DynamoDB's limit of an item with all that is around it.
+/// The size of one part, in bytes. A quarter of a megabyte stays below DynamoDB's limit for an item with everything
+/// else in it.
 const PART: usize = 256 << 10;
-/// Bytes a payload may have when it is unpacked: nothing this store writes is near that.
+/// How many bytes a payload may have when it is unpacked. Nothing that this store writes comes near it.
 const MOST: usize = 1 << 30;
-/// 1–10: enough that histories shrink to a fifth, and fast.
+/// From 1 to 10. At this level histories shrink to a fifth, quickly.
 const LEVEL: u8 = 4;
 
-/// Text that is kept as it is.
+/// Attribute: text that is not compressed.
 const PLAIN: &str = "d";
-/// Compressed bytes.
+/// Attribute: compressed bytes.
 const PACKED: &str = "z";
-/// How many parts there are instead.
+/// Attribute: how many parts hold the payload instead.
 const COUNT: &str = "parts";
-/// The write an item came from; parts are found by it.
+/// Attribute: the write that stored the item. Its parts are found by it.
 pub(crate) const WRITE: &str = "w";
 
-/// Puts a payload into an item that has its `w`. What does not fit comes back as further items, to be written before it: parts
-/// without their item mean nothing.
+/// Puts a payload into an item that has its `w`. What does not fit is returned as further items, to be written first:
+/// parts without their item mean nothing.
 pub(crate) fn put(item: &mut Item, payload: &[u8]) -> Vec<Item> {
     if payload.len() <= SHORT
         && let Ok(plain) = std::str::from_utf8(payload)
@@ -57,13 +58,13 @@ fn prefix(write: &str) -> String {
     format!("{PARTS}{write}#")
 }
 
-/// What the range keys of an item's parts begin with, if it has any.
+/// The prefix of the range keys of an item's parts, if it has any.
 pub(crate) fn parts_of(item: &Item) -> Option<String> {
     item.contains_key(COUNT)
         .then(|| prefix(text_of(item, WRITE).unwrap_or_default()))
 }
 
-/// An item's payload. `fetch` gives the items whose range keys begin with that.
+/// The payload of an item. `fetch` gives the items of a partition whose range keys have a prefix.
 pub(crate) fn get(
     item: &Item,
     fetch: impl FnOnce(&str, &str) -> Result<Vec<Item>, StoreError>,
@@ -92,7 +93,7 @@ fn blob(item: &Item) -> Option<&[u8]> {
     item.get(PACKED)?.as_b().ok().map(AsRef::as_ref)
 }
 
-/// The payload as text.
+/// The payload of an item as text.
 pub(crate) fn get_text(
     item: &Item,
     fetch: impl FnOnce(&str, &str) -> Result<Vec<Item>, StoreError>,
@@ -100,7 +101,7 @@ pub(crate) fn get_text(
     String::from_utf8(get(item, fetch)?).map_err(|_| corrupt(item, "has content that is no text"))
 }
 
-/// A short text of its own attribute, compressed where it is not so short.
+/// An attribute for a short text, compressed if it is not that short.
 pub(crate) fn attribute(content: &str) -> aws_sdk_dynamodb::types::AttributeValue {
     if content.len() <= SHORT {
         text(content)
@@ -109,7 +110,7 @@ pub(crate) fn attribute(content: &str) -> aws_sdk_dynamodb::types::AttributeValu
     }
 }
 
-/// What [`attribute`] made.
+/// Reads the text of an attribute that [`attribute`] made.
 pub(crate) fn of_attribute(item: &Item, name: &str) -> Result<String, StoreError> {
     if let Some(plain) = text_of(item, name) {
         return Ok(plain.to_owned());

@@ -1,6 +1,6 @@
-//! Tasks that wait for workers, and those that failed for good: each kind in one partition, which is read whole.
+//! Waiting tasks and dead tasks: each kind is in one partition, which is read whole.
 //!
-//! Where processes come and go no workers are served, so this is small rather than fast.
+//! Processes that come and go serve no workers, so this is made small rather than fast.
 
 use crate::DynamoStore;
 use crate::item::{Item, key_of, keys, text, text_of};
@@ -15,7 +15,7 @@ use starbridge_machine::EventId;
 use starbridge_ports::{DeadTask, Depth, QueuedTask, Queueing, StoreError, TaskLease, TaskLeaseChange};
 use std::collections::BTreeMap;
 
-/// What the range keys of an execution's tasks begin with.
+/// The prefix of the range keys of an execution's tasks.
 pub(crate) fn places(execution: &str) -> String {
     format!("{}#{execution}#", execution.len())
 }
@@ -117,7 +117,7 @@ fn lease_of(item: &Item) -> Option<TaskLease> {
     })
 }
 
-/// A task's order among all: its execution's start, and its call.
+/// The order of a task among all: its execution's start, and its call.
 type Order = (String, EventId);
 
 impl DynamoStore {
@@ -151,7 +151,7 @@ impl DynamoStore {
         Ok(tasks)
     }
 
-    /// Tasks taken and given back; those that are gone are passed over.
+    /// Stores which tasks were taken and given back. Those that are gone are skipped.
     pub(crate) fn change_leases(&self, changes: &[TaskLeaseChange]) -> Result<(), StoreError> {
         for change in changes {
             let key = (TASKS.to_owned(), place(&change.execution, change.call));
@@ -167,7 +167,7 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Nothing of an execution is in a queue any more.
+    /// Removes all tasks of an execution.
     pub(crate) fn clear_tasks(&self, execution: &str) -> Result<(), StoreError> {
         for pk in [TASKS, DEAD] {
             let of_it = places(execution);
@@ -232,7 +232,7 @@ impl Queueing for DynamoStore {
     }
 }
 
-/// How often each name comes up.
+/// How often each name occurs.
 pub(crate) fn counted(names: impl Iterator<Item = Text>) -> Vec<(Text, u64)> {
     let mut counts: BTreeMap<Text, u64> = BTreeMap::new();
     for name in names {

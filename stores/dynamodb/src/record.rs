@@ -1,4 +1,4 @@
-//! Records: as JSON, and as what indexes find.
+//! Records: as JSON, and as the attributes of indexes.
 
 use crate::item::{Item, corrupt, key_of, number, text};
 use crate::payload;
@@ -61,7 +61,7 @@ fn of_json(json: &Value) -> Option<Record> {
     let labels = json
         .get("labels")
         .map(|labels| serde_json::from_value::<Object>(labels.clone()));
-    // What an earlier program kept in place of the two: all that came before, the parent first.
+    // Earlier versions stored all ancestors, the parent first, instead of the root and the depth.
     let ancestors = json.get("ancestors").and_then(Value::as_array);
     let oldest = ancestors.and_then(|ancestors| ancestors.last()).and_then(word);
     let awaited = json.get("awaited").is_some();
@@ -110,7 +110,7 @@ fn of_json(json: &Value) -> Option<Record> {
     })
 }
 
-/// The record of a head, or of what an index has of one.
+/// Reads the record in a head, or in what an index has of one.
 pub(crate) fn read(item: &Item) -> Result<Record, StoreError> {
     let text = payload::of_attribute(item, "record")?;
     let json = serde_json::from_str(&text).ok();
@@ -119,19 +119,19 @@ pub(crate) fn read(item: &Item) -> Result<Record, StoreError> {
         .ok_or_else(|| corrupt(item, "has a record that can't be read"))
 }
 
-/// The execution's id.
+/// The id of the execution that an item belongs to.
 pub(crate) fn id_of(item: &Item) -> Text {
     Text::from(key_of(item).0.get(2..).unwrap_or_default())
 }
 
-/// Who has an execution, and until when.
+/// The lease of an execution: its holder and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub owner: String,
     pub until: Timestamp,
 }
 
-/// The attributes of a head that follow from record and lease; those without a value are to be taken away.
+/// The attributes of a head that follow from record and lease. Those without a value are to be removed.
 pub(crate) fn attributes(
     id: &str,
     life: &str,
@@ -146,7 +146,7 @@ pub(crate) fn attributes(
     let due = match (record.ended, record.awake, record.wake_at) {
         (Some(at), _, _) => Some((true, at)),
         (None, true, _) => Some((false, until.unwrap_or(now))),
-        // Who holds one that sleeps has mail to see to first.
+        // If its holder keeps it although it sleeps, there are messages to handle first.
         (None, false, at) => at.into_iter().chain(until).min().map(|at| (false, at)),
     };
     let ttl = record.ended.zip(retention).map(|(at, kept)| {

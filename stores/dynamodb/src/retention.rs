@@ -1,4 +1,4 @@
-//! Clearing away what has been kept long enough.
+//! Deleting executions that have been kept long enough.
 
 use crate::DynamoStore;
 use crate::head::Head;
@@ -30,10 +30,10 @@ impl Retention for DynamoStore {
 }
 
 impl DynamoStore {
-    /// Deletes an execution that ended at that time; not where it has gone on since.
+    /// Deletes an execution that ended at that time. Returns false if it has gone on since.
     fn clear_one(&self, execution: &str, due: &str) -> Result<bool, StoreError> {
         let key = (table::execution(execution), HEAD.to_owned());
-        // INVARIANT: from here on nobody sees it, and it stays in the index until nothing else is left of it.
+        // INVARIANT: from here on nobody sees it, and it stays in the index until nothing else of it is left.
         let gone = Op::update(key.clone(), "SET #gone = :gone").when("#due = :due");
         let gone = gone.with(":gone", AttributeValue::Bool(true)).with(":due", text(due));
         if self.wire.write(&[gone], "")? != Written::Done {
@@ -56,7 +56,7 @@ impl DynamoStore {
         Ok(true)
     }
 
-    /// Deletes all that an execution has but its head.
+    /// Deletes everything of an execution except its head.
     pub(crate) fn clear_rows(&self, execution: &str) -> Result<(), StoreError> {
         let ask = Ask {
             only: Some("#pk, #sk"),

@@ -1,4 +1,4 @@
-//! What this process knows of the executions it has.
+//! Sessions: what this process knows of the executions it holds.
 
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
@@ -7,32 +7,32 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
-/// Where an execution stands, as far as the next write needs it.
+/// What the next write to an execution needs to know of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// The order of its start, by which its turns are known.
+    /// The order of its start, which is part of the keys of its turns.
     pub life: String,
-    /// Number of the next item of turns.
+    /// The number of the next item of turns.
     pub next: u64,
-    /// The last event.
+    /// The number of the last event.
     pub last: EventId,
-    /// Number of the lease.
+    /// The number of the lease.
     pub epoch: u64,
-    /// Whether the lease is ours.
+    /// Whether this process has the lease.
     pub held: bool,
-    /// Messages left for it so far, as far as its holder has seen them.
+    /// How many messages its holder has seen.
     pub mail: u64,
-    /// What is known of it.
+    /// The record of the execution.
     pub record: Record,
 }
 
-/// The sessions of executions that are held.
+/// The sessions of the executions that this process holds.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Text, Session>>);
 
 impl Sessions {
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<Text, Session>) -> T) -> T {
-        // Nothing panics while the lock is held, so what a poisoned one guards is whole.
+        // Nothing panics while the lock is held, so the value of a poisoned lock is intact.
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -48,7 +48,7 @@ impl Sessions {
         self.with(|all| all.remove(execution))
     }
 
-    /// The holder has seen its mail up to this count.
+    /// Records that the holder has seen its messages up to this count.
     pub(crate) fn seen(&self, execution: &str, mail: u64) {
         self.with(|all| {
             if let Some(session) = all.get_mut(execution) {
@@ -58,13 +58,13 @@ impl Sessions {
     }
 }
 
-/// An append of a batch.
+/// One append of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
     pub append: &'a Append,
     /// Its position in the batch.
     pub place: usize,
-    /// What it begins and sends is in the order of these.
+    /// The order number of what it starts and sends.
     pub order: u64,
 }
 
@@ -76,7 +76,7 @@ impl Deref for Entry<'_> {
     }
 }
 
-/// How many of these appends follow each other from that event on.
+/// How many of these appends, one after the other, continue the history after event `last`.
 pub(crate) fn following(last: EventId, appends: &[Entry<'_>]) -> usize {
     let mut last = last;
     let fits = |append: &&Entry<'_>| {
@@ -89,7 +89,7 @@ pub(crate) fn following(last: EventId, appends: &[Entry<'_>]) -> usize {
     appends.iter().take_while(fits).count()
 }
 
-/// Whether an append's turn is what it says it follows on.
+/// Whether the turn of an append begins where the append says.
 pub(crate) fn sound(append: &Append) -> bool {
     let turn = append.turn.as_ref();
     turn.is_none_or(|turn| turn.events > 0 && turn.first == append.expected.next())

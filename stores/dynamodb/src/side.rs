@@ -1,4 +1,4 @@
-//! What appends write besides their execution: messages, tasks, notices.
+//! What appends write outside of their execution: messages, tasks, notices.
 
 use crate::DynamoStore;
 use crate::item::{Item, Key, from_json, key_of, keys, number, number_of, text, text_of, to_json};
@@ -14,28 +14,28 @@ use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTasksCleared, Message, MessageBody, MessageId, StoreError};
 use std::collections::BTreeMap;
 
-/// Operations in one transaction of what is written afterwards, and their bytes.
+/// How many operations a transaction of deferred writes has, and how many bytes.
 const MOST_OPS: usize = 50;
 const MOST_BYTES: usize = 3 << 20;
 
-/// What becomes of an item.
+/// A change to an item.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// It is written where there is none.
+    /// Writes the item if it does not exist.
     New(Item),
-    /// It is written.
+    /// Writes the item.
     Put(Item),
-    /// It is deleted.
+    /// Deletes the item.
     Delete,
 }
 
-/// Changes by key, of which each key has one, and messages left by receiver.
+/// One change for each key, and how many messages are left for each receiver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Side {
     pub changes: BTreeMap<Key, Change>,
     /// How many messages are left for each receiver.
     pub mail: BTreeMap<String, u64>,
-    /// Parts of large items, to be written before.
+    /// Parts of large items, to be written first.
     pub parts: Vec<Item>,
 }
 
@@ -43,12 +43,12 @@ pub(crate) fn message_key(id: &MessageId) -> Key {
     (table::execution(&id.to), table::message(id.event.0, &id.from))
 }
 
-/// The order of one of several things an append writes.
+/// The order of one of several things that an append writes.
 fn order_in(order: u64, index: usize) -> String {
     format!("{}.{index:06}", crate::order_text(order))
 }
 
-/// A message as an item, and its parts.
+/// A message as an item, with its parts.
 pub(crate) fn message_item(message: &Message, order: &str, write: &str) -> (Item, Vec<Item>) {
     let mut item = keys(&message_key(&message.id));
     item.insert("o".to_owned(), text(order));
@@ -61,8 +61,8 @@ pub(crate) fn message_item(message: &Message, order: &str, write: &str) -> (Item
     (item, parts)
 }
 
-/// Counts messages at who gets them, if that is there. One that sleeps with no time to wake at is due from now on: who sent the
-/// messages may be gone before it wakes the other.
+/// Adds to the count of messages of a receiver, if it exists. A receiver that sleeps without a time to wake is due
+/// from now on: the sender may be gone before it can wake the receiver.
 pub(crate) fn mail_op(to: &str, count: u64, now: Timestamp) -> Op {
     let head = (table::execution(to), HEAD.to_owned());
     let change = "SET #shard = if_not_exists(#shard, :shard), #due = if_not_exists(#due, :due) ADD #mail :n";
@@ -94,7 +94,7 @@ impl Side {
         self.changes.is_empty() && self.mail.is_empty()
     }
 
-    /// About how many bytes its operations take.
+    /// The approximate size of its operations, in bytes.
     pub(crate) fn size(&self, now: Timestamp) -> usize {
         self.ops(now).iter().map(Op::size).sum()
     }
@@ -109,7 +109,8 @@ impl Side {
         self.changes.iter().map(change).chain(mail).collect()
     }
 
-    /// Leaves out what can't be: an item that is there already, a receiver that is not.
+    /// Drops the change of an operation that was refused: an item that exists already, or a receiver that does not
+    /// exist.
     pub(crate) fn drop_refused(&mut self, op: &Op) {
         let (pk, sk) = op.key();
         if sk == HEAD {
@@ -119,7 +120,7 @@ impl Side {
         }
     }
 
-    /// As JSON, to be written down before it is done.
+    /// The changes as JSON, to be stored before they are made.
     pub(crate) fn to_json(&self) -> Value {
         let changes = self.changes.iter().map(|(key, change)| match change {
             Change::New(item) => json!({ "new": to_json(item) }),
@@ -152,7 +153,7 @@ impl Side {
 }
 
 impl DynamoStore {
-    /// Adds what an append writes besides its execution. `life` is there where the execution is.
+    /// Adds what an append writes outside of its execution. `life` is given if the execution exists.
     pub(crate) fn add_side(
         &self,
         side: &mut Side,
@@ -210,7 +211,7 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Writes parts of large items, which mean nothing before their items are there.
+    /// Writes the parts of large items. They mean nothing before their items exist.
     pub(crate) fn write_parts(&self, parts: &[Item]) -> Result<(), StoreError> {
         for part in parts {
             self.wire.write(&[Op::put(part.clone())], "")?;
@@ -218,13 +219,15 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Does what was written down in an item, some at a time, and deletes it then. Doing it twice is doing it once.
+    /// Makes the changes that an item holds, some at a time, and then deletes the item. Doing this twice has the same
+    /// effect as doing it once.
     pub(crate) fn finish(&self, rest: &Item) -> Result<(), StoreError> {
         let text = payload::get_text(rest, |pk, prefix| self.wire.parts(pk, prefix))?;
         let side = serde_json::from_str(&text).ok();
         let side = side.as_ref().and_then(Side::from_json);
         let side = side.ok_or_else(|| crate::item::corrupt(rest, "can't be read"))?;
-        // Whoever finishes it first deletes it: nothing is written anew that others have dealt with since.
+        // Whoever finishes first deletes the item. Later writes are conditional on it, so nothing is written again
+        // that others have handled since.
         self.write_in_pieces(side.ops(self.now()), Some(&key_of(rest)))?;
         let mut gone = vec![Op::delete(key_of(rest))];
         if let Some(prefix) = payload::parts_of(rest) {
@@ -237,7 +240,7 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Writes what need not be written as a whole, some at a time, as long as that item is there.
+    /// Makes writes that need not be atomic, some at a time, as long as the item `guard` exists.
     pub(crate) fn write_in_pieces(&self, mut ops: Vec<Op>, guard: Option<&Key>) -> Result<(), StoreError> {
         while !ops.is_empty() {
             let mut bytes = 0;
@@ -255,7 +258,7 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Writes what can be written. Answers whether the guarding item is there.
+    /// Makes the writes that are possible. Returns whether the item `guard` exists.
     fn write_some(&self, mut ops: Vec<Op>, guard: Option<&Key>) -> Result<bool, StoreError> {
         // Each round leaves at least one out.
         while !ops.is_empty() {
@@ -276,7 +279,7 @@ impl DynamoStore {
         Ok(true)
     }
 
-    /// The messages among items, in the order they were sent.
+    /// The messages among items, in the order in which they were sent.
     pub(crate) fn messages_in(&self, items: &[Item]) -> Result<Vec<Message>, StoreError> {
         let mut found: Vec<&Item> = items
             .iter()

@@ -15,23 +15,23 @@ use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Record, Refusal, StoreError};
 
-/// Bytes of a UUID as text: no person names an execution after one that is still to be made.
+/// The length of a UUID as text. Nobody can name an execution after an id that does not exist yet.
 pub(crate) const UUID: usize = 36;
 
-/// The items a start is kept apart by, and under which conditions.
+/// The items that make a start unique, and their conditions.
 struct Places {
     head: Item,
-    /// The write of a head whose time is over, which this one takes the place of.
+    /// The write of a head whose retention is over, which this start replaces.
     over: Option<String>,
-    /// The item of the name, where it is not the id, and the execution it may still name.
+    /// The item of the name, if the name is not the id, and the execution that it may still name.
     name: Option<(Key, Option<String>)>,
-    /// Whether an execution of that id must not have that name.
+    /// Whether to check that no execution with this id has this name.
     check: bool,
 }
 
 impl DynamoStore {
-    /// Starts an execution with what its first appends say. Answers how many of them are kept, and what refuses the first
-    /// that is not.
+    /// Starts an execution with its first appends. Returns how many of them were stored, and what refuses the next
+    /// one.
     pub(crate) fn start(
         &self,
         execution: &Text,
@@ -76,8 +76,8 @@ impl DynamoStore {
         }
         add.parts.extend(payload::put(&mut head, &written(&add.turns)));
         self.write_parts(&add.parts)?;
-        // A transaction names an item once, and this one looks at the execution of that id. Mail that is counted and never
-        // comes is harmless.
+        // A transaction can name an item only once, and this one checks the execution with that id. A message that is
+        // counted and never comes does no harm.
         let looked_at = (record.name != *execution).then(|| add.side.mail.remove(record.name.as_str()));
         if let Some(count) = looked_at.flatten() {
             self.wire.write(&[mail_op(&record.name, count, self.now())], "")?;
@@ -103,7 +103,7 @@ impl DynamoStore {
         Ok((count, None))
     }
 
-    /// Refuses what can be refused without trying.
+    /// The refusal of a start that can be seen without writing.
     fn taken(&self, execution: &Text, record: &Record) -> Result<Option<Refusal>, StoreError> {
         if let Some(session) = self.sessions.get(execution) {
             return Ok(Some(exists(execution, &session.record)));
@@ -120,19 +120,19 @@ impl DynamoStore {
             .map(|holder| holder.map(|(id, head)| exists(&id, &head.record)))
     }
 
-    /// The execution that has a name, if there still is one.
+    /// The execution that has a name, if it still exists.
     pub(crate) fn holder(&self, name: &Key) -> Result<Option<(Text, Head)>, StoreError> {
         let item = self.wire.get(name)?;
         let Some(id) = item.as_ref().and_then(|item| text_of(item, "execution")) else {
             return Ok(None);
         };
         let head = self.head(id)?;
-        // One of that id that started later may have another name.
+        // A later execution with that id may have another name.
         let head = head.filter(|head| table::name(&head.record.flow, &head.record.name) == name.0);
         Ok(head.map(|head| (Text::from(id), head)))
     }
 
-    /// Writes a start. Answers what refuses it.
+    /// Writes a start. Returns what refuses it.
     fn put_start(
         &self,
         execution: &Text,
@@ -179,7 +179,7 @@ impl DynamoStore {
         }
     }
 
-    /// Looks at what stands where a start should.
+    /// Finds out what refused a start.
     fn who_refuses(
         &self,
         execution: &Text,
@@ -224,7 +224,7 @@ impl DynamoStore {
         Ok(Refuses::NoLonger)
     }
 
-    /// Has a flow among those executions are listed by: once a process and flow, before its first start.
+    /// Puts a flow into the list of flows: once for each process and flow, before the first start.
     fn know_flow(&self, flow: &Text) -> Result<(), StoreError> {
         if flow.is_empty() || self.knows_flow(flow, false) {
             return Ok(());
@@ -235,20 +235,20 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// All flows that executions may belong to.
+    /// The flows that executions may belong to.
     pub(crate) fn flows_known(&self) -> Result<Vec<Text>, StoreError> {
         let items = self.wire.all(&Ask::partition(FLOWS, None))?;
         Ok(items.iter().map(|item| Text::from(key_of(item).1)).collect())
     }
 }
 
-/// What stands in the way of a start.
+/// What refuses a start.
 enum Refuses {
-    /// Nothing: it has started already, and the answer was lost.
+    /// Nothing: the start is stored, and its answer was lost.
     Nobody,
     /// Another execution.
     Other(Refusal),
-    /// What did so does not any longer.
+    /// Something that is gone by now.
     NoLonger,
 }
 

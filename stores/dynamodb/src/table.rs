@@ -1,4 +1,4 @@
-//! The table: its keys, its indexes, and what an item is found by.
+//! The table: its keys, its indexes, and the keys of items.
 
 use crate::DynamoStore;
 use crate::words;
@@ -16,42 +16,43 @@ pub const PK: &str = "pk";
 pub const SK: &str = "sk";
 /// The attribute with the second after which DynamoDB may delete an item.
 pub const TTL: &str = "ttl";
-/// Seconds between the end of an execution's time and [`TTL`]: until then whoever clears finds all that belongs to a head.
+/// The seconds between the end of an execution's retention and [`TTL`]. Until then [`starbridge_ports::Retention`]
+/// finds everything that belongs to a head.
 pub const GRACE: i64 = 30 * 24 * 60 * 60;
-/// The attribute of a head that is being cleared away, and that nobody sees any more.
+/// The attribute of a head that is being deleted and is no longer visible.
 pub const GONE: &str = "gone";
-/// Index of all executions: hash [`FLOW`], range [`PLACE`], projection INCLUDE [`LISTED`].
+/// The index of all executions: hash key [`FLOW`], range key [`PLACE`], projection INCLUDE [`LISTED`].
 pub const EXECUTIONS: &str = "executions";
-/// Hash key of [`EXECUTIONS`], a string: the flow's name.
+/// The hash key of [`EXECUTIONS`], a string: the name of the flow.
 pub const FLOW: &str = "flow";
-/// Range key of [`EXECUTIONS`], a string: `<digit of the status>#<order of starts>#<id>`.
+/// The range key of [`EXECUTIONS`], a string: `<digit of the status>#<order of starts>#<id>`.
 pub const PLACE: &str = "place";
-/// What [`EXECUTIONS`] has of an execution besides keys.
+/// The other attributes of [`EXECUTIONS`].
 pub const LISTED: [&str; 3] = ["record", TTL, GONE];
-/// Index of executions by when they are to be gone on with, or ended: hash [`SHARD`], range [`DUE`], projection INCLUDE
+/// The index of executions by when they are due or ended: hash key [`SHARD`], range key [`DUE`], projection INCLUDE
 /// [`WATCHED`].
 pub const DUE_INDEX: &str = "due";
-/// Hash key of [`DUE_INDEX`], a string: `live-<n>` or `over-<n>`, with n below [`SHARDS`].
+/// The hash key of [`DUE_INDEX`], a string: `live-<n>` or `over-<n>`, with n below [`SHARDS`].
 pub const SHARD: &str = "shard";
-/// Range key of [`DUE_INDEX`], a string: `<milliseconds, sortable>#<order of starts>`.
+/// The range key of [`DUE_INDEX`], a string: `<milliseconds, sortable>#<order of starts>`.
 pub const DUE: &str = "due";
-/// What [`DUE_INDEX`] has of an execution besides keys.
+/// The other attributes of [`DUE_INDEX`].
 pub const WATCHED: [&str; 5] = ["awake", "wake", "until", TTL, GONE];
-/// Partitions of [`DUE_INDEX`] for those that live, and as many for those that ended.
+/// How many partitions of [`DUE_INDEX`] there are for live executions, and as many again for those that ended.
 pub const SHARDS: u8 = 4;
 
-/// Keys and indexes: name of the index (empty for the table), hash key, range key, further attributes it has.
+/// Keys and indexes: the name of the index (empty for the table), hash key, range key, other attributes.
 pub const TABLE: [(&str, &str, &str, &[&str]); 3] = [
     ("", PK, SK, &[]),
     (EXECUTIONS, FLOW, PLACE, &LISTED),
     (DUE_INDEX, SHARD, DUE, &WATCHED),
 ];
 
-/// Range key of an execution's head.
+/// The range key of an execution's head.
 pub(crate) const HEAD: &str = "H";
-/// Range keys of parts of large items begin so; all else of an execution sorts before.
+/// The prefix of range keys of parts. Every other item of an execution sorts before it.
 pub(crate) const PARTS: &str = "X#";
-/// The partition that names the flows executions belong to.
+/// The partition of the list of flows.
 pub(crate) const FLOWS: &str = "I";
 /// The partition of tasks in queues.
 pub(crate) const TASKS: &str = "Q";
@@ -60,17 +61,19 @@ pub(crate) const DEAD: &str = "D";
 /// The partition of notices.
 pub(crate) const NOTICES: &str = "O";
 
-/// The partition of an execution.
+/// The hash key of an execution's partition.
 pub(crate) fn execution(id: &str) -> String {
     format!("E#{id}")
 }
 
-/// The item that says which execution has a name. The flow's length keeps flow and name apart.
+/// The hash key of the item that says which execution has a name. The length of the flow's name keeps flow and name
+/// apart.
 pub(crate) fn name(flow: &str, name: &str) -> String {
     format!("N#{}#{flow}#{name}", flow.len())
 }
 
-/// Turns of an execution's life: the order of its start keeps them apart from those of an earlier one of that id.
+/// The prefix of range keys of an execution's turns. The order of its start keeps them apart from those of an earlier
+/// execution with that id.
 pub(crate) fn turns(life: &str) -> String {
     format!("T#{life}#")
 }
@@ -87,12 +90,12 @@ pub(crate) fn message(event: u64, from: &str) -> String {
     format!("M#{event:020}#{from}")
 }
 
-/// An instant, so that texts sort as instants do.
+/// A time as text that sorts as times do.
 pub(crate) fn sortable(at: Timestamp) -> String {
     format!("{:020}", (at.0 as u64) ^ (1 << 63))
 }
 
-/// The partition of [`DUE_INDEX`] an execution is in.
+/// The partition of [`DUE_INDEX`] that an execution is in.
 pub(crate) fn shard(over: bool, id: &str) -> String {
     shards(over).nth(usize::from(shard_of(id) % SHARDS)).unwrap_or_default()
 }
@@ -103,12 +106,12 @@ pub(crate) fn shards(over: bool) -> impl Iterator<Item = String> {
 }
 
 impl DynamoStore {
-    /// Makes the table with its indexes, paid by request, and has items go whose time is over. One that is there is left as it
-    /// is.
+    /// Creates the table with its indexes, billed by request, and with expiry of items. A table that exists is left
+    /// unchanged.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] where DynamoDB can't be reached or refuses.
+    /// [`StoreError::Unavailable`] if DynamoDB can't be reached or refuses.
     pub fn create_table(&self) -> Result<(), StoreError> {
         let (client, table) = (self.wire.client()?, self.wire.table().to_owned());
         let made = self.wire.wait(async move { create(&client, &table).await })?;
@@ -169,7 +172,7 @@ async fn create(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fa
     set.send().await.map(drop).map_err(|error| Fault::of(&error))
 }
 
-/// Waits until the table can be used, for two minutes at most.
+/// Waits until the table can be used, at most two minutes.
 async fn until_there(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<(), Fault> {
     for _ in 0..240 {
         let asked = client.describe_table().table_name(table).send().await;

@@ -1,4 +1,4 @@
-//! Requests: sent, tried again while there is sense in it, counted.
+//! Requests: sent, tried again if that makes sense, and counted.
 
 use crate::item::{Item, Key, keys};
 use crate::op::{Kind, Op, names, values};
@@ -21,22 +21,22 @@ use std::time::{Duration, Instant};
 const TRY: Duration = Duration::from_secs(5);
 /// How long a request is tried again.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pauses between tries: between half of each and all.
+/// The pauses between tries: half of each pause is random.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(25), Duration::from_secs(1)).with_jitter(50);
 
-/// Items DynamoDB deletes in one request.
+/// How many items DynamoDB deletes in one request.
 const DELETED_AT_ONCE: usize = 25;
 
-/// Asked before each request, and after each that was answered (then `true`), with what it does: a fault takes the place of the
-/// request, or of its answer.
+/// Called with what a request does, before each request, and with `true` after each that was answered. If it returns
+/// a fault, that replaces the request or its answer.
 pub type FaultHook = Arc<dyn Fn(bool, &'static str) -> Option<Fault> + Send + Sync>;
 
-/// How much was asked of DynamoDB so far.
+/// How many requests and items were needed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Requests that read.
     pub reads: u64,
-    /// Items written or deleted; an item that is only looked at in a transaction is none.
+    /// Items written or deleted. Items that a transaction only checks do not count.
     pub written: u64,
     /// Transactions among the requests that write.
     pub transactions: u64,
@@ -49,32 +49,32 @@ struct Counters {
     transactions: AtomicU64,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// It is done.
+    /// It was written.
     Done,
-    /// Conditions failed: of these operations.
+    /// The conditions of the marked operations failed.
     Refused(Vec<bool>),
 }
 
-/// Which items are asked for.
+/// A query or a scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ask {
     pub index: Option<&'static str>,
-    /// The condition on keys; the table is scanned without.
+    /// The condition on the keys; without it the table is scanned.
     pub keys: Option<String>,
     pub filter: Option<String>,
-    /// The attributes that are wanted; all without.
+    /// The wanted attributes; all if `None`.
     pub only: Option<&'static str>,
     pub values: Vec<(&'static str, AttributeValue)>,
     pub backwards: bool,
-    /// Items to look at in one request.
+    /// How many items one request looks at.
     pub limit: Option<i32>,
 }
 
 impl Ask {
-    /// The items of a partition whose range keys fit a condition, such as `begins_with(#sk, :sk)`.
+    /// The items of a partition whose range keys match a condition such as `begins_with(#sk, :sk)`.
     pub(crate) fn partition(pk: &str, range: Option<(&str, &str)>) -> Self {
         let mut ask = Self {
             keys: Some("#pk = :pk".to_owned()),
@@ -89,7 +89,7 @@ impl Ask {
     }
 }
 
-/// The condition of [`Ask::partition`] for a beginning.
+/// The condition for [`Ask::partition`] with a prefix.
 pub(crate) const BEGINS: &str = "begins_with(#sk, :sk)";
 
 enum Trouble {
@@ -97,7 +97,7 @@ enum Trouble {
     Refused(Vec<bool>),
 }
 
-/// The way to one table.
+/// The client for one table.
 pub(crate) struct DynamoClient {
     aws: Aws,
     table: String,
@@ -130,7 +130,7 @@ impl DynamoClient {
         }
     }
 
-    /// Does work on the thread for AWS.
+    /// Runs work on the thread for AWS and waits for it.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -150,7 +150,7 @@ impl DynamoClient {
             .timeout_config()
             .map(TimeoutConfig::to_builder)
             .unwrap_or_default();
-        // Tries are counted here: what a second one finds may be what the first one did.
+        // The store tries again itself: the second try may meet what the first one did.
         let config = Builder::from(&config)
             .timeout_config(limits.operation_attempt_timeout(TRY).build())
             .retry_config(RetryConfig::disabled())
@@ -158,7 +158,7 @@ impl DynamoClient {
         Ok(self.client.get_or_init(|| Client::from_conf(config)).clone())
     }
 
-    /// Sends a request until it is answered. `Err` within says which conditions failed.
+    /// Sends a request until it is answered. The inner `Err` says which conditions failed.
     fn ask<T, F, W>(&self, what: &'static str, request: F) -> Result<Result<T, Vec<bool>>, StoreError>
     where
         T: Send + 'static,
@@ -204,7 +204,7 @@ impl DynamoClient {
             .map_err(|_| StoreError::Unavailable("a read was refused by a condition".to_owned()))
     }
 
-    /// The item with that key, as it is now.
+    /// The item with this key, read consistently.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         let (table, key) = (self.table.clone(), keys(key));
         self.read("GetItem", move |client| {
@@ -218,7 +218,7 @@ impl DynamoClient {
         })
     }
 
-    /// One page of items, and where the next one begins.
+    /// One page of items, and where the next page begins.
     pub(crate) fn page(&self, ask: &Ask, from: Option<Item>) -> Result<(Vec<Item>, Option<Item>), StoreError> {
         let (table, ask) = (self.table.clone(), ask.clone());
         let expressions = [
@@ -227,7 +227,7 @@ impl DynamoClient {
             ask.only.unwrap_or_default(),
         ];
         let (names, values) = (names(&expressions), values(&ask.values));
-        // An index knows what was written a moment later only.
+        // Indexes can't be read consistently.
         let consistent = ask.index.is_none();
         if ask.keys.is_none() {
             return self.read("Scan", move |client| {
@@ -293,7 +293,8 @@ impl DynamoClient {
         self.all(&Ask::partition(pk, Some((BEGINS, prefix))))
     }
 
-    /// Writes all or nothing. `token` names the write: the same again is done once, where DynamoDB can see that.
+    /// Writes everything or nothing. `token` identifies the write: DynamoDB does a repeated write only once, where it
+    /// can see that.
     pub(crate) fn write(&self, ops: &[Op], token: &str) -> Result<Written, StoreError> {
         let written = ops.iter().filter(|op| !matches!(op.kind, Kind::Check(_))).count();
         let done = match ops {
@@ -315,7 +316,7 @@ impl DynamoClient {
         }
     }
 
-    /// Deletes items, if they are there.
+    /// Deletes items if they exist.
     pub(crate) fn delete_all(&self, all: &[Key]) -> Result<(), StoreError> {
         for some in all.chunks(DELETED_AT_ONCE) {
             let delete = |key: &Key| {
@@ -330,7 +331,7 @@ impl DynamoClient {
                         .send()
                         .await
                         .map_err(|error| Trouble::Fault(Fault::of(&error)))?;
-                    // What is left over is asked for again with the rest, after a pause.
+                    // What DynamoDB left over is sent again with the rest, after a pause.
                     let left = answer.unprocessed_items.is_some_and(|left| !left.is_empty());
                     let busy = Fault::new(FaultKind::Throttled, "some of a batch were not deleted");
                     if left { Err(Trouble::Fault(busy)) } else { Ok(()) }
@@ -419,7 +420,7 @@ impl DynamoClient {
     }
 }
 
-/// A condition that failed is an answer.
+/// A condition that failed is an answer, not an error.
 fn of_one(fault: Fault) -> Trouble {
     match fault.kind.name() {
         "ConditionalCheckFailedException" => Trouble::Refused(vec![true]),
@@ -427,7 +428,7 @@ fn of_one(fault: Fault) -> Trouble {
     }
 }
 
-/// A number nobody can foresee: each hasher of the standard library has keys of its own.
+/// An unpredictable number: each hasher of the standard library has random keys.
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

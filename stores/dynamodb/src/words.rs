@@ -1,9 +1,9 @@
-//! What went wrong, in words for people, and whether to try again.
+//! Errors: their messages, and whether to try again.
 
 use starbridge_aws::{Fault, FaultKind};
 use starbridge_ports::StoreError;
 
-/// Codes of a service that is busy or in trouble: the same request may succeed later.
+/// Codes of a service that is busy or in trouble. The same request may succeed later.
 const PASSING: [&str; 9] = [
     "InternalServerError",
     "InternalFailure",
@@ -16,7 +16,7 @@ const PASSING: [&str; 9] = [
     "TransactionInProgressException",
 ];
 
-/// Codes of reasons for which a transaction is cancelled that may not be there the next time.
+/// Codes of reasons for which a transaction is cancelled and that may be gone next time.
 const PASSING_REASONS: [&str; 3] = [
     "TransactionConflict",
     "ThrottlingError",
@@ -37,7 +37,7 @@ pub(crate) fn reason_passes(code: &str) -> bool {
     PASSING_REASONS.contains(&code)
 }
 
-/// The error of a request about that table.
+/// The error of a request to this table.
 pub(crate) fn unavailable(table: &str, fault: &Fault) -> StoreError {
     let cause = &fault.cause;
     StoreError::Unavailable(match &fault.kind {

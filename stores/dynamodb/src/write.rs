@@ -1,4 +1,4 @@
-//! Writing to an execution that is there.
+//! Writing to an execution that exists.
 
 use crate::DynamoStore;
 use crate::head::{Head, turn_item};
@@ -14,38 +14,38 @@ use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Record, StoreError, Turn};
 
-/// Operations of a transaction that are not written down for later. DynamoDB takes a hundred.
+/// The largest number of operations in a transaction; more are deferred. DynamoDB takes a hundred.
 const MOST_OPS: usize = 80;
-/// Their bytes. DynamoDB takes four megabytes.
+/// Their size, in bytes. DynamoDB takes four megabytes.
 const MOST_BYTES: usize = 2 << 20;
 
-/// What appends to one execution add to it.
+/// What the appends to one execution add to it.
 pub(crate) struct Addition {
     pub turns: Vec<Turn>,
     pub last: EventId,
-    /// The record as it is then, where it changes.
+    /// The new record, if it changes.
     pub record: Option<Record>,
     pub checkpoint: Option<(EventId, Vec<u8>)>,
     pub side: Side,
-    /// The write.
+    /// The id of the write.
     pub write: String,
-    /// What is written down to be done afterwards.
+    /// The item with the deferred changes.
     pub rest: Option<Item>,
     pub parts: Vec<Item>,
 }
 
-/// What a write has become, so far.
+/// What became of a write.
 pub(crate) enum Seen {
-    /// It is there: an answer was lost.
+    /// It is stored, and its answer was lost.
     Ours,
-    /// It can't be done.
+    /// It is not possible.
     Conflict,
-    /// It may be done in another way.
+    /// It may be possible in another way.
     Again,
 }
 
 impl DynamoStore {
-    /// What appends add up to, the record that they begin with included.
+    /// The sum of these appends to an execution with the record `base`.
     pub(crate) fn addition(
         &self,
         base: &Record,
@@ -80,7 +80,7 @@ impl DynamoStore {
         Ok(add)
     }
 
-    /// Writes down what a transaction does not hold besides.
+    /// Moves operations that do not fit into a transaction to an item with deferred changes.
     pub(crate) fn defer_overflow(&self, execution: &str, life: &str, number: u64, add: &mut Addition) {
         if add.side.ops(self.now()).len() <= MOST_OPS && add.side.size(self.now()) <= MOST_BYTES {
             return;
@@ -107,8 +107,8 @@ impl DynamoStore {
         Some(Op::put(item))
     }
 
-    /// Adds to an execution. Answers whether it did: not where the history has gone on meanwhile. Where nobody knows what has
-    /// become of it, who has the execution is to be read anew.
+    /// Appends to an execution. Returns false if another process has appended meanwhile. Unless it returns true, this
+    /// process forgets the session, and the head must be read again.
     pub(crate) fn go_on(&self, execution: &Text, session: Session, appends: &[Entry<'_>]) -> Result<bool, StoreError> {
         let added = self.add(execution, session, appends);
         if !matches!(added, Ok(true)) {
@@ -155,12 +155,13 @@ impl DynamoStore {
         Ok(true)
     }
 
-    /// Does what was put aside. Where that fails the execution is to be loaded before anything else: loading finishes it.
+    /// Makes the deferred changes. If that fails, this process forgets the execution: loading it makes them first.
     pub(crate) fn finish_or_forget(&self, execution: &Text, rest: &Item) -> Result<(), StoreError> {
         self.finish(rest).inspect_err(|_| _ = self.sessions.forget(execution))
     }
 
-    /// Tries a write until it is there, or can't be. Answers who has the execution then, as far as the record was written.
+    /// Tries a write until it is stored or not possible. Returns the lease the execution has then, as far as the
+    /// record was written.
     fn until_written(
         &self,
         execution: &Text,
@@ -171,7 +172,7 @@ impl DynamoStore {
     ) -> Result<Option<Option<Hold>>, StoreError> {
         let sleeps = add.record.as_ref().is_some_and(rests);
         let own_mail = add.side.mail.get(execution.as_str()).copied();
-        // Its own mail it has not seen either.
+        // It has not seen its own messages either.
         let mut keep = !sleeps || (session.held && own_mail.is_some());
         loop {
             let hold = keep.then(|| self.new_hold());
@@ -195,7 +196,8 @@ impl DynamoStore {
         }
     }
 
-    /// What refused conditions say. INVARIANT: after [`Seen::Again`] the next try has fewer operations, or keeps the lease.
+    /// What the failed conditions mean. INVARIANT: after [`Seen::Again`] the next try has fewer operations or keeps
+    /// the lease.
     fn seen(
         &self,
         session: &Session,
@@ -228,13 +230,13 @@ impl DynamoStore {
         Ok(Seen::Again)
     }
 
-    /// Whether an item is what that write wrote.
+    /// Whether an item was stored by this write.
     pub(crate) fn is_ours(&self, key: &Key, write: &str) -> Result<bool, StoreError> {
         let item = self.wire.get(key)?;
         Ok(item.is_some_and(|item| text_of(&item, WRITE) == Some(write)))
     }
 
-    /// The change of a head to a record and a lease; `mail` is what the execution leaves for itself.
+    /// The change of a head to this record and lease. `mail` is how many messages the execution leaves for itself.
     pub(crate) fn head_op(
         &self,
         execution: &Text,
@@ -281,12 +283,12 @@ impl DynamoStore {
     }
 }
 
-/// Whether who has an execution with that record gives it back.
+/// Whether a holder gives back an execution with this record.
 pub(crate) fn rests(record: &Record) -> bool {
     !record.awake || record.ended.is_some()
 }
 
-/// The value of an attribute in an expression.
+/// The placeholder for an attribute's value in an expression.
 fn placeholder(attribute: &str) -> &'static str {
     match attribute {
         "record" => ":record",

@@ -1,4 +1,29 @@
-//! A store in memory: gone with the process. For `exec`, for tests, and as the model other stores are compared with.
+//! A store in memory. Its content is lost with the process.
+//!
+//! `exec` and tests use it, and the other stores are compared with it. [`MemoryStore`] has no methods of its own to speak of:
+//! call it through the traits of `starbridge-ports`, in the order that [`starbridge_ports::History`] gives.
+//!
+//! ```
+//! use starbridge_machine::EventId;
+//! use starbridge_ports::{Append, History, Record, Turn};
+//! use starbridge_memory::MemoryStore;
+//!
+//! let store = MemoryStore::new();
+//! let start = Append {
+//!     execution: "e-1".into(),
+//!     record: Some(Record { flow: "shop".into(), name: "first".into(), awake: true, ..Record::default() }),
+//!     turn: Some(Turn { first: EventId(1), events: 1, text: "[]".to_owned(), ..Turn::default() }),
+//!     ..Append::default()
+//! };
+//! let refused = store.append(std::slice::from_ref(&start))?;
+//! assert!(refused.is_empty());
+//! assert_eq!(store.awake()?, ["e-1"]);
+//!
+//! // The history has an event now, so another start of that execution is refused.
+//! assert_eq!(store.append(&[start])?.len(), 1);
+//! # Ok::<(), starbridge_ports::StoreError>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod list;
 mod notices;
@@ -15,7 +40,7 @@ use starbridge_ports::{
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A store in memory.
+/// A store in memory. Its content is lost with the process.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     kept: Mutex<Kept>,
@@ -26,17 +51,17 @@ struct Kept {
     /// By number, in the order of their starts.
     executions: BTreeMap<u64, Execution>,
     numbers: HashMap<Text, u64>,
-    /// Numbers of executions by flow and name.
+    /// The numbers of executions by flow and name.
     names: HashMap<(Text, Text), u64>,
     last_number: u64,
-    /// In the order they were sent.
+    /// In the order in which they were sent.
     messages: Vec<Message>,
     /// By name and version.
     flows: BTreeMap<(Text, u64), KeptFlow>,
     /// By kind and name.
     shelf: BTreeMap<(String, String), String>,
     tasks: queueing::Tasks,
-    /// In the order they were appended.
+    /// In the order in which they were appended.
     notices: Vec<notices::Kept>,
 }
 
@@ -49,12 +74,12 @@ struct Execution {
 }
 
 impl Execution {
-    /// The last event's number.
+    /// The number of the last event.
     fn last(&self) -> EventId {
         self.turns.last().map_or(EventId(0), last_of)
     }
 
-    /// Position of the turn that holds that event, or would, if it were not the last.
+    /// The index of the turn that holds an event. For an event after the last one, the number of turns.
     fn position(&self, event: EventId) -> usize {
         self.turns.partition_point(|turn| last_of(turn) < event)
     }
@@ -89,7 +114,7 @@ impl MemoryStore {
         ids
     }
 
-    /// Nothing panics while the lock is held, so what a poisoned one guards is whole.
+    /// Nothing panics while the lock is held, so the value of a poisoned lock is intact.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +168,7 @@ impl History for MemoryStore {
         let asleep = kept.executions.values().filter(|execution| !execution.record.awake);
         let due = asleep.filter_map(|execution| Some((execution.record.wake_at?, execution.id.clone())));
         let mut due: Vec<(Timestamp, Text)> = due.filter(|(at, _)| *at < before).collect();
-        // Those of one time stay in the order of their starts.
+        // The sort is stable: executions due at the same time stay in the order of their starts.
         due.sort_by_key(|(at, _)| *at);
         due.truncate(limit);
         Ok(due)

@@ -1,4 +1,4 @@
-//! Looking up.
+//! Lookups.
 
 use crate::{Execution, Kept, last_of};
 use starbridge_flow::value::Text;
@@ -7,7 +7,7 @@ use starbridge_ports::{Listed, Page, Query, StoreError, Turn};
 use std::collections::BTreeMap;
 
 impl Kept {
-    /// A cursor is the number of the last execution shown.
+    /// A page of executions. A cursor is the number of the last execution shown.
     pub(crate) fn list(&self, query: &Query) -> Result<Page, StoreError> {
         let number = |cursor: &Text| cursor.parse().map_err(|_| StoreError::BadCursor);
         let before = query.cursor.as_ref().map(number).transpose()?;
@@ -40,7 +40,7 @@ impl Kept {
 pub(crate) fn turns(execution: &Execution, from: EventId, events: u32, backwards: bool) -> Vec<Turn> {
     let from = from.max(EventId(1));
     let mut have = 0;
-    // Of the first turn only what lies ahead counts.
+    // Only the part of the first turn that lies ahead counts.
     let mut take = |turn: &&Turn| {
         let wanted = have < u64::from(events);
         have += if backwards {

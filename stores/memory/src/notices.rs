@@ -1,11 +1,11 @@
-//! What others are still to be told.
+//! Notices.
 
 use crate::queueing::counted;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, NextNotice, NoticeChange};
 
-/// A notice that is kept.
+/// A stored notice.
 #[derive(Debug)]
 pub(crate) struct Kept {
     target: Text,

@@ -1,4 +1,4 @@
-//! Queues: tasks that wait for workers, and those that failed for good.
+//! Queues: waiting tasks and dead tasks.
 
 use crate::Kept;
 use starbridge_flow::time::Timestamp;
@@ -15,7 +15,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Nothing of an execution is in a queue any more.
+    /// Removes all tasks of an execution.
     pub(crate) fn clear(&mut self, number: u64) {
         self.queued.retain(|(of, _), _| *of != number);
         self.dead.retain(|(of, _), _| *of != number);
@@ -23,7 +23,7 @@ impl Tasks {
 }
 
 impl Kept {
-    /// What an append says of tasks of its execution.
+    /// Makes the changes of an append to tasks of its execution.
     pub(crate) fn change_tasks(&mut self, append: &Append) {
         if let Some(number) = self.numbers.get(&append.execution).copied() {
             let tasks = &mut self.tasks;

@@ -1,4 +1,4 @@
-//! Appending, keeping flows, clearing away.
+//! Appending, storing flows, deleting.
 
 use crate::{Execution, Kept};
 use starbridge_flow::time::Timestamp;

@@ -1,6 +1,7 @@
-//! What the store can do on this machine: `cargo bench -p starbridge-sqlite [-- FOLDER]`. Some minutes.
+//! Measures the store on this machine: `cargo bench -p starbridge-sqlite [-- FOLDER]`. Takes some minutes.
 //!
-//! Settings may be tried by name: `page=4096 cache=64 log=4096 map=0 batch=64 sleepers=1000000 executions=100000`, sizes of cache and map in MiB.
+//! Settings can be given by name: `page=4096 cache=64 log=4096 map=0 batch=64 sleepers=1000000 executions=100000`,
+//! sizes of cache and map in MiB.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -21,7 +22,7 @@ fn main() {
                 let number = number.parse().expect("a number after `=`");
                 numbers.insert(name.to_owned(), number);
             }
-            // What cargo itself passes.
+            // Cargo passes options of its own.
             None if argument.starts_with("--") => {}
             None => folder = PathBuf::from(argument),
         }
@@ -58,7 +59,7 @@ fn main() {
     }
 }
 
-/// The mean time of a write and flush, without a store.
+/// The mean time of a write and flush without a store.
 fn flush(folder: &Path) -> Duration {
     let mut file = std::fs::File::create(folder.join("flush")).expect("a file");
     let begin = Instant::now();
@@ -69,7 +70,7 @@ fn flush(folder: &Path) -> Duration {
     begin.elapsed() / 50
 }
 
-/// Ids sort by time and end by chance, as UUIDs of version 7 do.
+/// Ids sort by time and end randomly, as UUIDs of version 7 do.
 fn id(number: u64) -> Text {
     let chance = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let chance = chance ^ (chance >> 29);
@@ -174,7 +175,7 @@ fn throughput(path: &Path, options: &Options, executions: u64, batch: usize, tur
     );
 }
 
-/// What the process has used so far, where the system says so.
+/// The resources that the process has used so far, if the system tells.
 #[derive(Clone, Copy)]
 struct Used {
     seconds: f64,
@@ -185,7 +186,7 @@ impl Used {
     fn now() -> Self {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        // In user and in system mode, in hundredths.
+        // In user mode and in system mode, in hundredths of a second.
         let ticks = [11, 12].map(|at| {
             fields
                 .get(at)
@@ -232,7 +233,7 @@ fn fall_asleep(store: &SqliteStore, count: u64) {
                 let id = id(number);
                 let record = Record {
                     awake: false,
-                    // Anywhere in a year.
+                    // Any time within a year.
                     wake_at: Some(Timestamp((number.wrapping_mul(2_654_435_761) % 31_536_000_000) as i64)),
                     ..record(&id, number as i64)
                 };

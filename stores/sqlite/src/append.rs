@@ -27,7 +27,7 @@ pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<
     Ok(refusals)
 }
 
-/// INVARIANT: whatever refuses stands before the first thing written, so that a refusal leaves nothing behind.
+/// INVARIANT: every refusal is found before the first write, so a refusal leaves nothing behind.
 fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>> {
     if append.execution.is_empty() {
         return queueing::lease(work, &append.leases).map(|()| None);
@@ -67,14 +67,15 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     Ok(None)
 }
 
-/// Whether the turn is the next one, as it says and as the store can hold it.
+/// Whether the turn continues the history, and the store can hold it.
 fn follows(append: &Append, turn: &Turn) -> bool {
     turn.first == append.expected.next()
         && turn.events > 0
         && append.expected.0.saturating_add(u64::from(turn.events)) <= MOST_EVENTS
 }
 
-/// INVARIANT: asked only where a head says that there is one. None at all would be an append lost in silence: an error instead.
+/// INVARIANT: asked only if a head says that there is an execution. If there is none, the append would be lost
+/// silently, so that is an error.
 fn exists(connection: &Connection, execution: &str) -> rusqlite::Result<Refusal> {
     connection
         .prepare_cached("SELECT id, version FROM executions WHERE id = ?1")?
@@ -88,9 +89,10 @@ fn existing(row: &rusqlite::Row<'_>) -> rusqlite::Result<Refusal> {
     })
 }
 
-/// The execution that has that name in that flow, if there is one.
+/// The execution that has this name in this flow, if there is one.
 ///
-/// A name that is its execution's id stands in no index of names. So both are asked: the index, and the execution of that id.
+/// The index of names leaves out names that are their execution's id. So both are asked: the index, and the execution
+/// with that id.
 fn holder(connection: &Connection, flow: &str, name: &str, is_id: bool) -> rusqlite::Result<Option<Refusal>> {
     let named = connection
         .prepare_cached("SELECT id, version FROM executions WHERE flow = ?1 AND name = ?2")?
@@ -178,7 +180,7 @@ fn go_on(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusqlite::Resu
     Ok(head)
 }
 
-/// Executions that ended are rarely written again.
+/// Keeps the head in memory. Executions that ended are left out, since they are rarely written again.
 fn keep_head(work: &mut Work<'_>, append: &Append, head: Head) {
     let ended = append.record.as_ref().is_some_and(|record| record.ended.is_some());
     if ended {
@@ -227,7 +229,7 @@ fn update(connection: &Connection, number: i64, record: &Record, status: usize) 
         .map(drop)
 }
 
-/// What marks say of executions that have not ended.
+/// Marks executions that have not ended.
 pub(crate) fn mark(connection: &Connection, marks: &[(Text, Mark)]) -> rusqlite::Result<()> {
     for (execution, mark) in marks {
         let Some((number, mut record)) = record::read(connection, execution)? else {

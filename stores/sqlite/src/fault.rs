@@ -1,11 +1,11 @@
-//! What SQLite could not do, in the words of the port.
+//! Errors of SQLite as errors of the port.
 
 use rusqlite::{Error, ErrorCode};
 use starbridge_ports::StoreError;
 use std::io;
 use std::path::Path;
 
-/// The same for what is done to files without SQLite.
+/// The error for a file operation outside of SQLite.
 pub(crate) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     let file = path.display();
     StoreError::Unavailable(match error.kind() {
@@ -19,7 +19,7 @@ pub(crate) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     })
 }
 
-/// The error with what is to be done about it.
+/// The error for a failure of SQLite, with what to do about it.
 pub(crate) fn store_error(path: &Path, error: &Error) -> StoreError {
     let file = path.display();
     match error.sqlite_error_code() {
@@ -43,12 +43,12 @@ pub(crate) fn store_error(path: &Path, error: &Error) -> StoreError {
         }
         Some(ErrorCode::NotADatabase) => StoreError::Corrupt(format!("{file} is not a starbridge store")),
         Some(_) => StoreError::Unavailable(format!("{file}: {error}")),
-        // What is kept is not of the form it was written in.
+        // What is stored does not have the form in which it was written.
         None => StoreError::Corrupt(format!("{file}: {error}")),
     }
 }
 
-/// Whether the file or the log is not what it should be.
+/// Whether the error means that the file or the log is damaged.
 pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -56,7 +56,7 @@ pub(crate) fn is_damage(error: &Error) -> bool {
     )
 }
 
-/// An error for a text that should have been JSON.
+/// An error for a text that should be JSON.
 pub(crate) fn no_json(column: usize, error: serde_json::Error) -> Error {
     Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
 }

@@ -1,16 +1,17 @@
-//! The files of a store: what they are called, who may use them, and what tells one from another.
+//! The files of a store: their names, who may use them, and how to tell one from another.
 
 use std::fs::{Metadata, OpenOptions};
 use std::path::{Path, PathBuf};
 
-/// The path of what stands beside a store under its name and that ending.
+/// The path of a file beside the store: its name with this ending.
 pub(crate) fn beside(store: &Path, ending: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// For writing a file that, if it is made, only its owner may use. SQLite gives what it makes beside the store the same mode.
+/// Options to open a file for writing that, if it is created, only its owner may use. SQLite gives the files it
+/// creates beside the store the same mode.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -19,7 +20,7 @@ pub(crate) fn private() -> OpenOptions {
     options
 }
 
-/// What tells a file from any other: nothing, where the system does not say.
+/// Distinguishes a file from any other; `None` if the system does not tell.
 pub(crate) type Identity = Option<(u64, u64)>;
 
 #[cfg(unix)]
@@ -28,7 +29,7 @@ pub(crate) fn identity(there: &Metadata) -> Identity {
     Some((there.dev(), there.ino()))
 }
 
-/// Elsewhere nobody can take away a file that is open.
+/// On other systems an open file can't be deleted or moved.
 #[cfg(not(unix))]
 pub(crate) fn identity(_: &Metadata) -> Identity {
     None

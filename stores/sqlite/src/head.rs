@@ -1,16 +1,16 @@
-//! Where each history ends, in memory for those that are being written.
+//! The end of each history, in memory for those that are being written.
 
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 
-/// Bits of a place in `turns` that hold the number of an event.
+/// How many bits of a place in `turns` hold the number of an event.
 const EVENT_BITS: u32 = 24;
-/// Events a history may have in this store. Whoever sets a higher limit must be told before anything runs.
+/// How many events a history may have in this store. A node whose limit is higher must refuse to start.
 pub const MOST_EVENTS: u64 = (1 << EVENT_BITS) - 1;
 
-/// Where the turn that begins with this event stands.
+/// The place of the turn that begins with this event.
 pub(crate) fn place(number: i64, event: u64) -> i64 {
     (number << EVENT_BITS) | i64::try_from(event.min(MOST_EVENTS)).unwrap_or(0)
 }
@@ -20,29 +20,30 @@ pub(crate) fn event_at(place: i64) -> EventId {
     EventId(place.unsigned_abs() & MOST_EVENTS)
 }
 
-/// Where a history ends.
+/// The end of a history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
-    /// The execution's number.
+    /// The number of the execution.
     pub number: i64,
-    /// Its last event.
+    /// The number of the last event.
     pub last: u64,
-    /// Code of its status.
+    /// The code of its status.
     pub status: usize,
 }
 
-/// Heads in two generations: what was not asked for during a whole generation is forgotten. A clock at the price of two lookups.
+/// Heads in two generations: a head that was not asked for during a whole generation is dropped. This approximates a
+/// clock cache and costs two lookups.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     young: FxHashMap<Text, Head>,
     old: FxHashMap<Text, Head>,
 }
 
-/// Heads of one generation.
+/// How many heads one generation has.
 const GENERATION: usize = 50_000;
 
 impl Heads {
-    /// The head of an execution; nothing, if there is no such.
+    /// The head of an execution; `None` if there is no such execution.
     pub(crate) fn get(&mut self, connection: &Connection, execution: &Text) -> rusqlite::Result<Option<Head>> {
         if let Some(head) = self.young.get(execution) {
             return Ok(Some(*head));
@@ -73,7 +74,7 @@ impl Heads {
         self.old.remove(execution);
     }
 
-    /// Forgets all: what they say may have been rolled back.
+    /// Drops all heads: what they say may have been rolled back.
     pub(crate) fn clear(&mut self) {
         self.young.clear();
         self.old.clear();

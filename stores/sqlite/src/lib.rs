@@ -1,8 +1,36 @@
-//! A store in one SQLite file: the embedded default. It knows no flow and reads no event.
+//! A store in one SQLite file, the default of a server. It knows no flow and reads no event.
 //!
 //! One connection writes, behind a lock, and a batch of appends is one transaction with one flush. A few other
 //! connections read what is committed. A store has one owner at a time, by a lock on its file; a file beside it says which
 //! process, and whether the log is needed.
+//!
+//! Open it with [`SqliteStore::open`], show [`SqliteStore::warnings`] to people, and call it through the traits of
+//! `starbridge-ports`, in the order that [`starbridge_ports::History`] gives.
+//!
+//! ```
+//! use starbridge_machine::EventId;
+//! use starbridge_ports::{Append, History, Record, Turn};
+//! use starbridge_sqlite::SqliteStore;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("store.db");
+//! let store = SqliteStore::open(&path)?;
+//! let start = Append {
+//!     execution: "e-1".into(),
+//!     record: Some(Record { flow: "shop".into(), name: "first".into(), awake: true, ..Record::default() }),
+//!     turn: Some(Turn { first: EventId(1), events: 1, text: "[]".to_owned(), ..Turn::default() }),
+//!     ..Append::default()
+//! };
+//! let refused = store.append(&[start])?;
+//! assert!(refused.is_empty());
+//! drop(store);
+//!
+//! // It is durable: the next process to open the file finds it.
+//! let store = SqliteStore::open(&path)?;
+//! assert_eq!(store.load("e-1")?.unwrap().turns.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod append;
 mod catalogue;
@@ -44,8 +72,8 @@ use write::Writer;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    // INVARIANT: closed in this order. The last connection moves the log into the file, and must know whether it may; and all
-    // are closed while the file is still ours.
+    // INVARIANT: closed in this order. The last connection moves the log into the file and must know whether it may;
+    // and all are closed while the file is still locked.
     readers: Readers,
     writer: Mutex<Writer>,
     warnings: Vec<String>,
@@ -53,44 +81,57 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a store, or makes one where there is no file.
+    /// Opens a store with the default options. Creates it if there is no file.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if another process has it open, the file is no store or a newer one, its log is lost, or the
+    /// file can't be used.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::default())
     }
 
-    /// The same with other settings than the usual ones.
+    /// Opens a store with other options than the default ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqliteStore::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
         open::open(path.as_ref(), options)
     }
 
-    /// The file.
+    /// The path of the store's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it was made when it was opened.
+    /// Whether opening created the store.
     pub fn is_new(&self) -> bool {
         self.owner.made
     }
 
-    /// What others may do with its files, each with what to do about it.
+    /// Warnings about who else may use its files, each with what to do.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Writes a copy of all that is kept now to a new file, while the store goes on.
+    /// Writes a copy of everything that is stored now to a new file, while the store goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the copy can't be written, for example because the file exists.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StoreError> {
         open::copy(&self.path, to.as_ref())
     }
 
-    /// A panic while the lock was held leaves a transaction open, which the next one begins by rolling back.
+    /// A panic while the lock was held leaves a transaction open. The next one rolls it back first.
     fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read<T>(&self, work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         self.readers.with(work).map_err(|error| match fault::is_damage(&error) {
-            // The writer knows whether somebody did it, and has to stop then.
+            // The writer knows whether somebody cut the log, and must then stop.
             true => self.writer().cause(&error),
             false => fault::store_error(&self.path, &error),
         })

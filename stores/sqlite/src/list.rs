@@ -32,7 +32,7 @@ pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u
     Ok(counts.into_iter().filter_map(known).collect())
 }
 
-/// Where a page begins: a cursor is the number of the last execution shown.
+/// Where a page begins. A cursor is the number of the last execution shown.
 pub(crate) fn place(query: &Query) -> Result<Option<i64>, StoreError> {
     let number = |cursor: &Text| {
         let number = cursor.parse::<u64>().ok().and_then(|number| i64::try_from(number).ok());
@@ -41,7 +41,7 @@ pub(crate) fn place(query: &Query) -> Result<Option<i64>, StoreError> {
     query.cursor.as_ref().map(number).transpose()
 }
 
-/// A page of what comes after that place.
+/// The page after this place.
 pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) -> rusqlite::Result<Page> {
     let few = match (&query.flow, &query.name) {
         (Some(flow), Some(name)) => few_named(connection, flow, name)?,
@@ -70,11 +70,12 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
     })
 }
 
-/// Executions that may begin with a name for it to be looked up instead of reading the newest of the flow.
+/// If at most this many executions match a prefix of a name, they are looked up. Otherwise the newest of the flow are
+/// read.
 const FEW: usize = 1_000;
 
-/// The numbers of the executions of a flow whose name begins so, where they are few: a name in full, or nearly, is found at
-/// once, and where they are many the newest are soon found by reading on.
+/// The numbers of the executions of a flow whose names have this prefix, if they are few. A long prefix is quickly
+/// looked up; with a short one, the newest matches are soon found by reading.
 fn few_named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Vec<i64>>> {
     let mut numbers = Vec::new();
     for sql in [
@@ -100,7 +101,7 @@ fn few_named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Resul
     Ok(Some(numbers))
 }
 
-/// How the statuses are asked for: each by itself through the index of statuses, where it has them all, or together.
+/// How to ask for the statuses: each separately if the index of statuses has all of them, otherwise together.
 fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
     let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code_of(status)).collect();
     codes.sort_unstable();
@@ -112,7 +113,7 @@ fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
     }
 }
 
-/// The query for some statuses. One row more than asked for says whether there is a next page.
+/// The query for some statuses. It asks for one row more, to know whether there is a next page.
 fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[i64]>) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
     let (from, number) = if query.labels.is_empty() {
@@ -126,7 +127,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
     terms.add_labels(query);
     if let Some(flow) = &query.flow {
         let flow = terms.text(flow);
-        // With one status its index is the better one, and the numbers are better than all.
+        // With one status its index is best; otherwise the numbers are better than everything else.
         let plus = match statuses {
             _ if few.is_some() => "+",
             [one] if *one != SUCCEEDED => "+",
@@ -145,7 +146,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
         }
     }
     if query.broken {
-        // Few are, whatever else is asked for.
+        // If few match, start with them, whatever else the query asks for.
         let plus = if few.is_some() { "+" } else { "" };
         terms.add(format!("{plus}e.broken IS NOT NULL"));
     }
@@ -177,7 +178,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
     (sql, terms.values)
 }
 
-/// The terms of a query and the values in them.
+/// The conditions of a query, with their values.
 struct Terms {
     all: Vec<String>,
     values: Vec<Value>,
@@ -205,13 +206,13 @@ impl Terms {
         self.value(Value::Integer(number))
     }
 
-    /// Takes a value, and answers its place in the query.
+    /// Adds a value and returns its placeholder in the query.
     fn value(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("?{}", self.values.len())
     }
 
-    /// The first label leads: its entries are in order of number.
+    /// The first label leads, because its entries are in the order of numbers.
     fn add_labels(&mut self, query: &Query) {
         for (position, (label, value)) in query.labels.iter().enumerate() {
             let (label, value) = (self.text(label), self.text(value));
@@ -230,7 +231,7 @@ impl Terms {
 mod tests {
     use super::*;
 
-    /// How SQLite goes about a query.
+    /// The query plan of SQLite.
     fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let rows = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3));

@@ -1,4 +1,4 @@
-//! Reading histories, and what is to be taken up.
+//! Reading histories, and which executions to load.
 
 use crate::fault::no_json;
 use crate::head::{MOST_EVENTS, event_at, place};
@@ -106,7 +106,7 @@ fn number_of(connection: &Connection, execution: &str) -> rusqlite::Result<Optio
         .optional()
 }
 
-/// The last turn that begins at this event or before.
+/// The last turn that begins at this event or before it.
 fn turn_before(connection: &Connection, number: i64, event: u64) -> rusqlite::Result<Option<Turn>> {
     connection
         .prepare_cached(
@@ -159,7 +159,7 @@ pub(crate) fn turns(
     while have < u64::from(events) {
         let Some(row) = rows.next()? else { break };
         let turn = turn(row)?;
-        // Of the first turn only what lies ahead counts.
+        // Only the part of the first turn that lies ahead counts.
         have += if backwards {
             from.0.max(1).min(end(&turn) - 1) + 1 - turn.first.0
         } else {

@@ -1,7 +1,7 @@
-//! Whether the file and the log of a store are still those that are open, and as long as what was written to them.
+//! Whether the store's file and log are still the open ones, and as long as what was written to them.
 //!
-//! A file that was deleted or moved takes what is written to it as if nothing were, and whoever opens the store next does not
-//! find it. A log that was cut takes what comes next behind the hole, where the next start does not look.
+//! A file that was deleted or moved accepts writes without an error, and the next one to open the store does not find
+//! them. A log that was cut gets new writes behind the hole, where the next start does not look.
 
 use crate::file::{Identity, beside, identity};
 use crate::mark::{Log, Mark, Moment, Said};
@@ -11,34 +11,34 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What became of a file.
+/// What happened to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// Its path leads to nothing, or to another file.
+    /// Its path leads to no file, or to another one.
     Taken(PathBuf),
     /// It is shorter than what was written to it.
     Cut(PathBuf),
-    /// What is to be said of the log could not be written.
+    /// What the next start must know about the log could not be written.
     Unsaid(String),
 }
 
-/// The files of a store that is open.
+/// The files of an open store.
 #[derive(Debug)]
 pub(crate) struct Files {
     store: PathBuf,
     log: PathBuf,
     identities: [Identity; 2],
-    /// Bytes the store's file had when it was last looked at.
+    /// How many bytes the store's file had when it was last checked.
     bytes: u64,
-    /// The log and its index. They are read here, as SQLite tells nobody how long a log should be.
+    /// The log and its index. They are read here because SQLite tells nobody how long the log should be.
     ///
-    /// INVARIANT: the index is closed after SQLite closed it: closing it ends the locks SQLite has on it.
+    /// INVARIANT: the index is closed after SQLite has closed it, because closing it releases SQLite's locks on it.
     opened: Option<(File, File)>,
     mark: Mark,
 }
 
 impl Files {
-    /// Of a store that is open: its log is there.
+    /// The files of an open store. Its log exists.
     pub(crate) fn of(store: &Path, mark: Mark) -> io::Result<Self> {
         let log = beside(store, "-wal");
         let (file, of_log) = (std::fs::metadata(store)?, std::fs::metadata(&log)?);
@@ -56,12 +56,12 @@ impl Files {
         })
     }
 
-    /// What is lost, if something is. Asked before a commit, so that nothing is written behind a hole, and after it.
+    /// Checks the files. Called before a commit, so that nothing is written behind a hole, and after it.
     pub(crate) fn look(&mut self) -> Result<(), Loss> {
         self.state().map(drop)
     }
 
-    /// The store's file, and whether it has all that is in the log.
+    /// The store's file, and whether it has everything that is in the log.
     fn state(&mut self) -> Result<(Metadata, bool), Loss> {
         let [of_store, of_log] = self.identities;
         let file = still(&self.store, of_store)?;
@@ -70,7 +70,7 @@ impl Files {
             self.bytes = file.len();
             return Ok((file, false));
         };
-        // Who makes the store smaller says so in the log.
+        // A commit that makes the store smaller records that in the log.
         let least = match index.pages {
             0 => self.bytes,
             pages => self.bytes.min(u64::from(pages) * index.page_bytes),
@@ -88,7 +88,7 @@ impl Files {
         Ok((file, index.frames == index.moved))
     }
 
-    /// The same, after a commit: says whether the log is needed now.
+    /// Checks the files after a commit, and records whether the log is needed now.
     pub(crate) fn look_again(&mut self) -> Result<(), Loss> {
         let (file, is_moved) = self.state()?;
         let log = if is_moved { Log::Moved } else { Log::Needed };
@@ -104,13 +104,13 @@ impl Files {
     fn cut(&mut self, which: PathBuf) -> Loss {
         if let Ok(there) = std::fs::metadata(&self.store) {
             let of = Moment::of(&there);
-            // Where it can't be written the next start may not notice; this one ends all the same.
+            // If it can't be written, the next start may not notice. This process ends in any case.
             let _ = self.mark.say(Said { log: Log::Cut, of });
         }
         Loss::Cut(which)
     }
 
-    /// What the index says of the log. Nothing while another program is writing there.
+    /// What the index says about the log; `None` while another program writes it.
     fn index(&self) -> Option<Index> {
         let (_, index) = self.opened.as_ref()?;
         let mut head = [0; 2 * INDEX_HEAD + 4];
@@ -120,7 +120,7 @@ impl Files {
         (first == second).then(|| Index::read(first, moved)).flatten()
     }
 
-    /// What tells this log from the one before, as it stands at its beginning.
+    /// What distinguishes this log from the one before: the salt at its beginning.
     fn salt(&self) -> Option<[u8; 8]> {
         let (log, _) = self.opened.as_ref()?;
         let mut head = [0; LOG_HEAD as usize];
@@ -138,13 +138,13 @@ impl Drop for Files {
         }
         if let Ok(file) = still(&self.store, self.identities[0]) {
             let of = Moment::of(&file);
-            // Who comes next then believes that it is needed, and asks.
+            // The next start then believes that the log is needed, and checks.
             let _ = self.mark.say(Said { log: Log::Moved, of });
         }
     }
 }
 
-/// Keeps what is left of a store as it is: a log with a hole moved into the file would damage that, too.
+/// Leaves the rest of a store as it is: moving a log with a hole into the file would damage the file too.
 pub(crate) fn leave_as_it_is(connection: &Connection, leave: bool) -> rusqlite::Result<()> {
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave)
@@ -158,21 +158,21 @@ fn still(path: &Path, known: Identity) -> Result<Metadata, Loss> {
     }
 }
 
-/// Bytes at the beginning of a log, and before each page in it.
+/// The bytes at the beginning of a log, and before each page in it.
 const LOG_HEAD: u64 = 32;
 const FRAME_HEAD: u64 = 24;
-/// Bytes of the head of an index; it is there twice.
+/// The bytes of the head of an index, which has two copies of it.
 const INDEX_HEAD: usize = 48;
 
 /// The head of a log's index (<https://www.sqlite.org/walformat.html>), in the byte order of the machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Index {
     page_bytes: u64,
-    /// Pages in the log, up to the last commit.
+    /// How many pages the log has, up to the last commit.
     frames: u32,
-    /// As many of them are in the store's file.
+    /// How many of them are in the store's file.
     moved: u32,
-    /// Pages of the store since then; 0: none was written since the log began.
+    /// How many pages the store has since then; 0: nothing was written since the log began.
     pages: u32,
     salt: [u8; 8],
 }

@@ -1,8 +1,8 @@
-//! The file `NAME.lock` beside a store: which process has it, and whether its log is needed to open it.
+//! The file `NAME.lock` beside a store: which process has the store, and whether its log is needed to open it.
 //!
-//! A log that is missing looks to SQLite like one that was moved into the file. So it is written down here that there is one,
-//! with what tells the store's file from a copy of it, and with the time it was last changed. Whoever moves the log into the
-//! file, as any program that opens it last does, changes it after that.
+//! To SQLite, a missing log looks like one that was moved into the file. So this file records that there is a log,
+//! with the identity of the store's file and the time of its last change. Every program that moves the log into the
+//! file, as the last one to close it does, changes the file afterwards.
 
 use crate::file::private;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -10,47 +10,47 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// The file, locked.
+/// The file, locked by this process.
 #[derive(Debug)]
 pub(crate) struct Mark {
     file: File,
     said: Option<Said>,
 }
 
-/// Why it was not had.
+/// Why the file could not be locked.
 #[derive(Debug)]
 pub(crate) enum NotMarked {
-    /// Another process has locked it, the one with this id, if it could be read.
+    /// Another process has locked it; its id, if that could be read.
     Taken(Option<u32>),
-    /// It is a link, or has something else in it: it is left as it is.
+    /// It is a link or has another content. It is left as it is.
     Foreign(PathBuf),
     /// It could not be used.
     Io(PathBuf, io::Error),
 }
 
-/// What of a log is to be known by who opens the store next.
+/// What the next process to open the store must know about the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
-    /// All is in the file.
+    /// Everything is in the file.
     Moved,
     /// What was committed is in the log.
     Needed,
-    /// It was cut while it was in use.
+    /// The log was cut while it was in use.
     Cut,
 }
 
-/// What the file says of a log, and of which state of which file.
+/// What the file says about a log, and to which state of which file that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub log: Log,
     pub of: Moment,
 }
 
-/// A file at a moment.
+/// The identity of a file, and the time of its last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     inode: u64,
-    /// A number of a deleted file may be given to another.
+    /// The number of a deleted file may be reused.
     born: u128,
     changed: u128,
 }
@@ -68,7 +68,7 @@ impl Moment {
         }
     }
 
-    /// Whether it is the same file, and nobody changed it since.
+    /// Whether it is the same file, unchanged since then.
     pub(crate) fn is_still(self, now: Self) -> bool {
         (self.inode, self.born) == (now.inode, now.born) && now.changed <= self.changed
     }
@@ -84,10 +84,10 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-/// More than is ever written to it.
+/// More than is ever written to it, in bytes.
 const MOST_BYTES: u64 = 256;
 
-/// What the file at that path says, if it is there.
+/// What the file at this path says, if it exists.
 pub(crate) fn read(path: &Path) -> Result<Option<Said>, NotMarked> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -99,8 +99,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<Said>, NotMarked> {
 }
 
 impl Mark {
-    /// Takes the file for this process, and makes it where there is none. It stays when this ends: removing it would race with
-    /// who comes next.
+    /// Locks the file for this process, and creates it if it does not exist. It stays when the process ends: removing
+    /// it would race with the next process.
     pub(crate) fn take(path: &Path, said: Option<Said>) -> Result<Self, NotMarked> {
         let mut options = private();
         options.create(true).truncate(false);
@@ -120,14 +120,14 @@ impl Mark {
         self.said
     }
 
-    /// Says something of the log. It is on the disk then if it is worse than what was said before.
+    /// Records something about the log. If it is worse than what was recorded before, it is flushed to the disk.
     pub(crate) fn say(&mut self, said: Said) -> io::Result<()> {
         let worse = self.said.is_none_or(|before| before.log != said.log) && said.log != Log::Moved;
         self.write(Some(said))?;
         if worse { self.file.sync_data() } else { Ok(()) }
     }
 
-    /// Its length is always the same, and it is written at once: it never says half of something.
+    /// The length is always the same and it is written at once, so the file never has half a record.
     fn write(&mut self, said: Option<Said>) -> io::Result<()> {
         let text = text(said);
         self.file.rewind()?;
@@ -151,7 +151,7 @@ fn text(said: Option<Said>) -> String {
 
 fn open(path: &Path, mut options: OpenOptions) -> Result<File, NotMarked> {
     let io = |error| NotMarked::Io(path.to_path_buf(), error);
-    // A link may lead to anything, and would be written over.
+    // A link may lead anywhere, and its target would be overwritten.
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
@@ -179,7 +179,7 @@ fn is_linked(_: &Metadata) -> bool {
     false
 }
 
-/// The process that wrote it, and what it said.
+/// The process that wrote the file, and what it recorded.
 fn contents(path: &Path, file: &mut File) -> Result<(Option<u32>, Option<Said>), NotMarked> {
     let mut text = String::new();
     let read = file.take(MOST_BYTES).read_to_string(&mut text);

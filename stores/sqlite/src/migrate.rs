@@ -1,11 +1,12 @@
-//! Bringing a store to the present format: numbered SQL files, each run once, all in one transaction.
+//! Migrating a store to the current format: numbered SQL files, each run once, all in one transaction.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use starbridge_flow::fnv::fnv1a_64;
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUSES;
 
-/// The steps from nothing to the present format, in order. One that was released is never changed: the store keeps its checksum.
+/// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
+/// checksum.
 const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
@@ -14,7 +15,7 @@ const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0005-broken.sql"),
 ];
 
-/// Marks the file as ours: "Stbr".
+/// Identifies the file as ours: "Stbr".
 pub(crate) const APPLICATION: i32 = 0x5374_6272;
 
 pub(crate) enum MigrateError {
@@ -71,7 +72,8 @@ fn bring_up_by(connection: &mut Connection, migrations: &[&str]) -> Result<(), M
     Ok(())
 }
 
-/// The tables from which the views take words for codes. A later program may know more of them than the one that made the store.
+/// Fills the tables from which the views take the words for codes. A later version may have more codes than the one
+/// that created the store.
 fn name_codes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     for (code, status) in (0_i64..).zip(STATUSES) {
         transaction.execute(
@@ -98,7 +100,7 @@ fn name_codes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Guards against slips.
+/// Detects accidental changes.
 fn checksum(text: &str) -> String {
     format!("{:016x}", fnv1a_64(text.bytes()))
 }

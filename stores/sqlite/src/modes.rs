@@ -1,8 +1,8 @@
-//! Who else may get at the files of a store.
+//! Who else may use the files of a store.
 
 use std::path::Path;
 
-/// What is to be said about the store's files and their folder, each with what to do.
+/// Warnings about the store's files and their folder, each with what to do.
 #[cfg(unix)]
 pub(crate) fn warnings(store: &Path) -> Vec<String> {
     use crate::file::beside;
@@ -26,7 +26,7 @@ pub(crate) fn warnings(store: &Path) -> Vec<String> {
     }
     let folder = store.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    // With the sticky bit nobody takes away what is another's.
+    // In a folder with the sticky bit, others can't move or delete the files.
     if mode(folder) & (OTHERS_WRITE | STICKY) == OTHERS_WRITE {
         let folder = folder.display();
         warnings.push(format!(
@@ -36,7 +36,7 @@ pub(crate) fn warnings(store: &Path) -> Vec<String> {
     warnings
 }
 
-/// Elsewhere there are no modes.
+/// Other systems have no modes.
 #[cfg(not(unix))]
 pub(crate) fn warnings(_: &Path) -> Vec<String> {
     Vec::new()

@@ -1,4 +1,4 @@
-//! What others are still to be told.
+//! Notices.
 
 use crate::queueing::{most, text};
 use rusqlite::{Connection, params};
@@ -7,8 +7,8 @@ use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, NextNotice, NoticeChange};
 
-/// Keeps what an append says its targets are to be told. INVARIANT: of each execution and target that has notices, the one
-/// of the lowest event is marked as the next, and no other.
+/// Stores the notices of an append. INVARIANT: of the notices for each execution and target, the one with the lowest
+/// event is marked as the next, and no other.
 pub(crate) fn keep(connection: &Connection, append: &Append) -> rusqlite::Result<()> {
     for notice in &append.notices {
         connection
@@ -79,7 +79,8 @@ fn mark_next(connection: &Connection, target: &str, execution: &str) -> rusqlite
         .map(drop)
 }
 
-/// In the order of the key, so that each call costs the same. Some of an execution's may be left: they are marked anew.
+/// Deletes notices in the order of the key, so that each call costs the same. If some of an execution's are left, the
+/// next one is marked again.
 pub(crate) fn forget(connection: &Connection, target: &str, limit: usize) -> rusqlite::Result<usize> {
     let gone: Vec<(Text, u64)> = connection
         .prepare_cached("SELECT execution, event FROM notices WHERE target = ?1 ORDER BY execution, event LIMIT ?2")?

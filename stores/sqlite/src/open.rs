@@ -1,4 +1,4 @@
-//! Opening a store, or making one.
+//! Opening or creating a store.
 
 use crate::SqliteStore;
 use crate::fault::{io_error, store_error};
@@ -19,32 +19,33 @@ use std::time::Duration;
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
-    /// Until it is on the disk. Nothing acknowledged is lost, whatever happens.
+    /// Until it is on the disk. Nothing that was acknowledged is lost, whatever happens.
     Each,
-    /// Only when the log is moved into the file. A loss of power may take the last commits along, not the store.
+    /// Only for moving the log into the file. A power failure may lose the last commits, but does not damage the
+    /// store.
     Seldom,
-    /// For nothing. A loss of power may damage the store; the end of the process does not. For tests.
+    /// For nothing. A power failure may damage the store; the end of the process does not. For tests.
     Never,
 }
 
-/// Settings. The usual ones are those that were measured best: see the page on the store.
+/// Options of a store. The defaults were measured to be the best: see the page on the store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes of a page; only a new store takes it.
+    /// The size of a page, in bytes. It only applies to a new store.
     pub page_bytes: u32,
-    /// Bytes of pages the writer keeps in memory.
+    /// How many bytes of pages the writer keeps in memory.
     pub cache_bytes: u64,
-    /// Bytes of the file each reader may map into memory; 0: none.
+    /// How many bytes of the file each reader may map into memory; 0: none.
     pub mapped_bytes: u64,
-    /// Pages in the log after which they are moved into the file.
+    /// After this many pages, the log is moved into the file.
     pub log_pages: u32,
     /// What a commit waits for.
     pub flush: Flush,
-    /// Connections that read.
+    /// How many connections read.
     pub readers: usize,
-    /// Pages the file may have; 0: as many as the disk holds.
+    /// How many pages the file may have; 0: as many as the disk holds.
     pub most_pages: u32,
-    /// Opens a store whose log was lost, with what is in its file.
+    /// Whether to open a store whose log was lost, with what is in its file.
     pub accept_lost_log: bool,
 }
 
@@ -68,52 +69,52 @@ impl Default for Options {
 pub enum OpenError {
     /// Another process has it open.
     Taken {
-        /// The store's file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The other process, where that is known.
+        /// The id of the other process, if it is known.
         process: Option<u32>,
     },
-    /// The file is something else.
+    /// The file is not a store.
     Foreign {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// A later version of the program has written it.
+    /// A newer version of the program has written it.
     Newer {
-        /// The store's file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// Its version.
+        /// The version of its format.
         found: u32,
-        /// The latest this program knows.
+        /// The latest format that this program knows.
         known: u32,
     },
-    /// It was made by a program that differs from all released ones.
+    /// A program that differs from all released ones created it.
     Altered {
-        /// The store's file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The step of its making that differs.
+        /// The number of the migration that differs.
         migration: u32,
     },
-    /// The file beside it that says who has it is a link, or something else.
+    /// The lock file beside it is a link or has another content.
     NoLock {
-        /// That file.
+        /// The path of the lock file.
         path: PathBuf,
     },
-    /// There is a log, but not the file it is of.
+    /// There is a log without the file it belongs to.
     OnlyLog {
-        /// The store's file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The log.
+        /// The path of the log.
         log: PathBuf,
     },
-    /// It was not closed, and its log is gone or was cut: what was in it is lost.
+    /// The store was not closed, and its log is missing or was cut, so commits are lost.
     LostLog {
-        /// The store's file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// Where the log should be.
+        /// The path where the log should be.
         log: PathBuf,
     },
-    /// The file or its disk.
+    /// The file or its disk can't be used.
     Store(StoreError),
 }
 
@@ -165,11 +166,11 @@ impl std::fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenError> {
-    // Beside the file itself is what belongs to it, whatever link led there.
+    // The lock and the log are beside the file itself, even if a link led there.
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let path = real(path);
     let owner = Owner::take(&path).map_err(|why| not_owner(&path, why))?;
-    // It may have been made just now.
+    // The file may just have been created.
     let path = &*real(&path);
     let failed = |error: rusqlite::Error| OpenError::Store(store_error(path, &error));
     let left = left_behind(path, options)?;
@@ -188,7 +189,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
     leave_as_it_is(&connection, false).map_err(failed)?;
     let journal = set_up(&connection, options).map_err(failed)?;
     if journal != "wal" {
-        // File systems without shared memory have no log.
+        // On file systems without shared memory there is no log.
         return Err(OpenError::Store(StoreError::Unavailable(format!(
             "the file system of {} allows no write-ahead log: use a local disk",
             path.display()
@@ -239,7 +240,7 @@ fn not_marked(path: &Path, why: NotMarked) -> OpenError {
     }
 }
 
-/// What is known of the log of the last process that had the store. An error, where it is needed and not there.
+/// What the last process recorded about the log. An error if the log is needed and missing.
 fn left_behind(path: &Path, options: &Options) -> Result<Option<Said>, OpenError> {
     let said = mark::read(&beside(path, ".lock")).map_err(|why| not_marked(path, why))?;
     let log = beside(path, "-wal");
@@ -260,7 +261,7 @@ fn left_behind(path: &Path, options: &Options) -> Result<Option<Said>, OpenError
     Ok(there.then_some(Said { log: Log::Needed, of }))
 }
 
-/// Whether the file is a store, or empty, so that it may become one.
+/// Whether the file is a store, or empty and can become one.
 fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let tables = match number("SELECT count(*) FROM sqlite_schema") {
@@ -271,7 +272,7 @@ fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(application == i64::from(APPLICATION) || (application == 0 && tables == 0))
 }
 
-/// Answers the kind of journal the file has after that.
+/// Sets up a connection. Returns the kind of journal that the file has then.
 fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<String> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -290,13 +291,13 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<String
     if options.most_pages > 0 {
         connection.pragma_update(None, "max_page_count", options.most_pages)?;
     }
-    // A log that grew while somebody read for long becomes short again.
+    // A log that grew during a long read becomes short again.
     let log = u64::from(options.log_pages) * u64::from(options.page_bytes) * 2;
     connection.pragma_update(None, "journal_size_limit", i64::try_from(log).unwrap_or(i64::MAX))?;
     Ok(mode)
 }
 
-/// SQLite takes a size in kibibytes as a negative number.
+/// A cache size in bytes as SQLite takes it: in kibibytes, as a negative number.
 fn kibibytes(bytes: u64) -> i64 {
     -i64::try_from(bytes / 1024).unwrap_or(i64::MAX)
 }
@@ -314,14 +315,15 @@ fn reader(path: &Path, mapped: u64) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// A connection of its own, so that no reader is missing as long as it takes. The copy is for its owner only, as the store is.
+/// Copies a store over a connection of its own, so that no reader is missing meanwhile. Only the owner may use the
+/// copy, as with the store.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| store_error(to, &error);
     let made = private().create_new(true).open(to);
     made.map_err(|error| io_error(to, &error))?;
     let copied = copy_into(from, to).map_err(failed);
     if copied.is_err() {
-        // It was empty and ours. A part of a store would be taken for one.
+        // The file is ours, and was empty. Half a copy would be taken for a store.
         let _ = std::fs::remove_file(to);
     }
     copied

@@ -1,7 +1,8 @@
-//! One owner at a time, by a lock on the store's file itself: whatever name leads to it, it is the same lock.
+//! One owner at a time, by a lock on the store's file itself. Every name that leads to the file leads to the same
+//! lock.
 //!
-//! INVARIANT: the file that carries the lock is opened before SQLite opens it, and closed after SQLite closed it. Closing
-//! any handle of a file ends all locks that SQLite took on it in this process.
+//! INVARIANT: the file that carries the lock is opened before SQLite opens it, and closed after SQLite has closed it.
+//! Closing any handle of a file releases all locks that SQLite took on it in this process.
 
 use crate::file::{Identity, beside, identity, private};
 use std::collections::BTreeSet;
@@ -10,23 +11,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ownership of a store. The system ends it with the process, however that ends.
+/// Ownership of a store. The system releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Owner {
     _file: File,
     identity: Identity,
-    /// Whether there was nothing in the file.
+    /// Whether the file was empty.
     pub(crate) made: bool,
 }
 
-/// Why it was not had.
+/// Why ownership was not possible.
 #[derive(Debug)]
 pub(crate) enum NotOwner {
-    /// Another has it: the process with this id, if that could be found out.
+    /// Another process has it: the one with this id, if that could be found out.
     Taken(Option<u32>),
-    /// What is there is no regular file.
+    /// The path leads to something that is not a regular file.
     NoFile,
-    /// There is a log, and no file it is of.
+    /// There is a log without the file it belongs to.
     OnlyLog(PathBuf),
     /// The file could not be used.
     Io(io::Error),
@@ -38,7 +39,7 @@ impl From<io::Error> for NotOwner {
     }
 }
 
-/// The files this process owns. A second owner is turned away before it opens the file.
+/// The files that this process owns. A second owner is refused before it opens the file.
 static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
 fn owned() -> MutexGuard<'static, BTreeSet<(u64, u64)>> {
@@ -46,7 +47,8 @@ fn owned() -> MutexGuard<'static, BTreeSet<(u64, u64)>> {
 }
 
 impl Owner {
-    /// Takes ownership of the store in that file, which is made where there is none: for its owner only, whatever the umask.
+    /// Takes ownership of the store in this file. If the file does not exist, it is created for its owner only,
+    /// whatever the umask.
     pub(crate) fn take(path: &Path) -> Result<Self, NotOwner> {
         let mut owned = owned();
         match std::fs::metadata(path) {
@@ -83,7 +85,7 @@ impl Drop for Owner {
     }
 }
 
-/// SQLite deletes a log whose file is empty or not there.
+/// Refuses if there is only a log: SQLite deletes a log whose file is empty or missing.
 fn not_only_log(path: &Path) -> Result<(), NotOwner> {
     let log = beside(path, "-wal");
     match std::fs::metadata(&log) {
@@ -99,7 +101,8 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Elsewhere than on Linux such a lock could be one of those SQLite takes; there the file beside the store has to do.
+/// On systems other than Linux such a lock could be one of those that SQLite takes, so only the lock file protects
+/// the store there.
 #[cfg(target_os = "linux")]
 fn lock(file: &File, there: &Metadata) -> Result<(), NotOwner> {
     use std::fs::TryLockError;
@@ -115,7 +118,8 @@ fn lock(_: &File, _: &Metadata) -> Result<(), NotOwner> {
     Ok(())
 }
 
-/// Who has locked that file. A line of `/proc/locks`: `7: FLOCK  ADVISORY  WRITE 4711 08:02:393220 0 EOF`.
+/// The process that has locked this file. A line of `/proc/locks`: `7: FLOCK  ADVISORY  WRITE 4711 08:02:393220 0
+/// EOF`.
 #[cfg(target_os = "linux")]
 fn holder(there: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Queues: tasks that wait for workers, and those that failed for good.
+//! Queues: waiting tasks and dead tasks.
 
 use crate::head::{Head, event_at, place};
 use crate::write::Work;
@@ -8,7 +8,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Depth, QueuedTask, TaskLease, TaskLeaseChange};
 
-/// What an append says of tasks of its execution.
+/// Makes the changes of an append to tasks of its execution.
 pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> rusqlite::Result<()> {
     for call in &append.unqueued {
         connection
@@ -52,7 +52,7 @@ fn bury_all(connection: &Connection, number: i64) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// Nothing of an execution is in a queue any more.
+/// Removes all tasks of an execution.
 pub(crate) fn clear(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM tasks WHERE place BETWEEN ?1 AND ?2")?
@@ -81,7 +81,7 @@ fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::R
         .map(drop)
 }
 
-/// Takes tasks or gives them back. What is gone meanwhile is passed over.
+/// Stores which tasks were taken and given back. Those that are gone are skipped.
 pub(crate) fn lease(work: &mut Work<'_>, changes: &[TaskLeaseChange]) -> rusqlite::Result<()> {
     for change in changes {
         let Some(head) = work.heads.get(work.connection, &change.execution)? else {

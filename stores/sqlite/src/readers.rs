@@ -1,9 +1,9 @@
-//! Connections that read. Each is used by one caller at a time; who finds none free waits.
+//! Connections that read. Each is used by one caller at a time; a caller that finds none free waits.
 
 use rusqlite::Connection;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A bounded pool, filled as it is needed.
+/// A bounded pool that is filled on demand.
 pub(crate) struct Readers {
     open: Box<dyn Fn() -> rusqlite::Result<Connection> + Send + Sync>,
     most: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Readers {
 #[derive(Default)]
 struct Pool {
     idle: Vec<Connection>,
-    /// Idle or lent.
+    /// How many connections are open, idle or in use.
     all: usize,
 }
 
@@ -28,7 +28,7 @@ impl Readers {
         }
     }
 
-    /// Reads within one transaction: everything read belongs to one state of the store.
+    /// Reads within one transaction, so that everything read belongs to one state of the store.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let lent = Lent {
             readers: self,
@@ -37,7 +37,7 @@ impl Readers {
         let Some(connection) = &lent.connection else {
             return Err(rusqlite::Error::InvalidQuery);
         };
-        // Rolled back when dropped, in a panic too: there is nothing to commit.
+        // It is rolled back when it is dropped, also in a panic: there is nothing to commit.
         let transaction = connection.unchecked_transaction()?;
         work(&transaction)
     }

@@ -7,13 +7,13 @@ use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
 use starbridge_ports::{Broken, Record, RecordedFailure, STATUSES};
 
-/// The code the index of statuses leaves out.
+/// The code that the index of statuses leaves out.
 pub(crate) const SUCCEEDED: usize = 4;
 
-/// The columns of a record, as [`from_row`] takes them.
+/// The columns of a record, as [`from_row`] reads them.
 pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken";
 
-/// The execution's number, id and record.
+/// The number, id and record of an execution.
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
     let text = |column: usize| -> rusqlite::Result<_> { Ok(row.get_ref(column)?.as_str_or_null()?.map(Text::from)) };
     let id = text(1)?.unwrap_or_default();

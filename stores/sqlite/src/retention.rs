@@ -1,4 +1,4 @@
-//! Clearing away, a little at a time.
+//! Deleting old executions, a few at a time.
 
 use crate::head::{MOST_EVENTS, place};
 use crate::queueing;
@@ -6,12 +6,12 @@ use crate::write::Work;
 use rusqlite::{Connection, params};
 use starbridge_flow::time::Timestamp;
 
-/// Turns one call deletes at most: about a megabyte, some milliseconds of the writer.
+/// How many turns one call deletes at most: about a megabyte, which takes the writer some milliseconds.
 const TURNS: usize = 1_000;
 
 pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
-    // What earlier calls left has half of it, so that neither waits for the other for ever.
+    // What earlier calls left gets half of it, so that neither waits for the other for ever.
     let (turns, mut cleared) = delete_left(connection, TURNS / 2)?;
     let mut budget = TURNS - turns;
     let ended: Vec<(i64, String, usize, bool)> = connection
@@ -42,7 +42,7 @@ pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rus
     Ok(cleared)
 }
 
-/// Deletes an execution, but for its turns. Messages it sent belong to who is to receive them, and stay.
+/// Deletes an execution except its turns. Messages it sent belong to their receivers and stay.
 fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rusqlite::Result<()> {
     if labelled {
         connection
@@ -65,7 +65,7 @@ fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rus
         .map(drop)
 }
 
-/// Deletes turns of one execution, at most so many. Answers how many.
+/// Deletes at most `most` turns of one execution. Returns how many.
 fn delete_turns(connection: &Connection, number: i64, most: usize) -> rusqlite::Result<usize> {
     connection
         .prepare_cached(
@@ -74,7 +74,7 @@ fn delete_turns(connection: &Connection, number: i64, most: usize) -> rusqlite::
         .execute(params![place(number, 0), place(number, MOST_EVENTS), most])
 }
 
-/// Deletes turns of executions that are gone already. Answers how many turns, and of how many executions.
+/// Deletes turns of executions that are already gone. Returns how many turns, and of how many executions.
 fn delete_left(connection: &Connection, most: usize) -> rusqlite::Result<(usize, usize)> {
     let (mut deleted, mut executions) = (0, 0);
     while deleted < most {

@@ -1,4 +1,4 @@
-//! Small things by name.
+//! Small texts by kind and name.
 
 use rusqlite::{Connection, OptionalExtension};
 

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 pub(crate) struct Work<'a> {
     pub connection: &'a Connection,
     pub heads: &'a mut Heads,
-    /// Number of the next execution. It only grows while the store is open, so that no cursor meets another execution.
+    /// The number of the next execution. It only grows while the store is open, so that a cursor never meets another
+    /// execution.
     pub next: &'a mut i64,
     /// By how much the number of executions in each status changes.
     pub counts: [i64; STATUSES.len()],
@@ -20,7 +21,7 @@ pub(crate) struct Work<'a> {
 
 /// The connection that writes, and what it knows of what it wrote.
 pub(crate) struct Writer {
-    // INVARIANT: closed before the files are given up.
+    // INVARIANT: closed before the files are.
     connection: Connection,
     path: PathBuf,
     files: Files,
@@ -32,7 +33,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(connection: Connection, path: PathBuf, files: Files) -> rusqlite::Result<Self> {
-        // What is still to be deleted must not become somebody else's.
+        // The numbers of executions whose turns are still to be deleted must not be reused.
         let next = connection.query_row(
             "SELECT coalesce(max(number), 0) + 1 FROM (SELECT max(number) AS number FROM executions UNION ALL SELECT max(number) FROM cleared)",
             [],
@@ -48,10 +49,10 @@ impl Writer {
         })
     }
 
-    /// Does the work as a whole: what it wrote is durable when this returns, or was not written at all.
+    /// Does some work atomically: what it wrote is durable when this returns, or was not written at all.
     ///
-    /// After a failed commit nobody knows what the disk holds. A flush that is tried again may succeed without having
-    /// written what the first one lost, so nothing is written any more until the store is opened anew.
+    /// After a failed commit nobody knows what the disk has. A flush that is tried again may succeed without having
+    /// written what the first one lost. So nothing is written any more until the store is opened again.
     pub(crate) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Work<'_>) -> rusqlite::Result<T>,
@@ -60,7 +61,7 @@ impl Writer {
             return Err(broken.clone());
         }
         if !self.connection.is_autocommit() {
-            // A panic left it open.
+            // A panic left the transaction open.
             self.undo();
         }
         let error = match self.attempt(work) {
@@ -77,7 +78,7 @@ impl Writer {
         Err(error)
     }
 
-    /// What is behind an error: a log with a hole looks like a disk that fails.
+    /// The cause of an error: a log with a hole looks like a disk that fails.
     pub(crate) fn cause(&mut self, error: &rusqlite::Error) -> StoreError {
         let Err(loss) = self.files.look() else {
             return store_error(&self.path, error);
@@ -87,7 +88,7 @@ impl Writer {
         lost
     }
 
-    /// What was just written is durable only if the next to open the store will find it.
+    /// Makes sure that what was just written is durable: the next process to open the store must find it.
     fn commit(&mut self) -> Result<(), StoreError> {
         if let Err(loss) = self.files.look() {
             return Err(self.lost(loss));
@@ -104,7 +105,7 @@ impl Writer {
                 StoreError::Unavailable(format!("{} {why}", file.display()))
             }
             Loss::Cut(file) => {
-                // Where this fails, the file is moved on with what is left of the log, and the next start says that it was cut.
+                // If this fails, the rest of the log is moved into the file, and the next start says that it was cut.
                 let _ = leave_as_it_is(&self.connection, true);
                 let why = "became shorter while it was in use, and something that was acknowledged may be lost: go on from \
                            a backup, or with what is left by `starbridge serve --accept-lost-log`";
@@ -132,11 +133,11 @@ impl Writer {
         Ok(done)
     }
 
-    /// Rolls back, and forgets what was learnt. SQLite may have rolled back by itself: on a full disk it does.
+    /// Rolls back and drops what was learnt. SQLite may have rolled back by itself, for example on a full disk.
     fn undo(&mut self) {
         self.heads.clear();
         if !self.connection.is_autocommit() {
-            // Where even this fails, so will whatever comes next.
+            // If even this fails, so does whatever comes next.
             let _ = self.run("ROLLBACK");
         }
     }
@@ -147,7 +148,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// What was cut since the last commit must not be moved into the file.
+    /// A log that was cut since the last commit must not be moved into the file.
     fn drop(&mut self) {
         if let Err(loss) = self.files.look() {
             self.lost(loss);

@@ -1,4 +1,5 @@
-//! Processes that end in the middle of writing: killed, or because the disk takes no more. What was acknowledged is there.
+//! Processes that end in the middle of writing: killed, or because the disk takes no more. What was acknowledged is
+//! stored.
 //!
 //! This program is its own child: with a file as its argument it appends to it until it is ended.
 
@@ -10,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Executions of each batch beside the long one.
+/// How many executions each batch has beside the long one.
 const OTHERS: u64 = 8;
 
 fn main() {
@@ -60,7 +61,7 @@ fn batch(number: u64) -> Vec<Append> {
     [append("long", number)].into_iter().chain(others).collect()
 }
 
-/// Says the number of each batch that was acknowledged, and why there were no more.
+/// Prints the number of each batch that was acknowledged, and why there were no more.
 fn append_for_ever(path: &Path) {
     let store = SqliteStore::open_with(path, &options()).expect("a store");
     let mut out = std::io::stdout();
@@ -71,7 +72,7 @@ fn append_for_ever(path: &Path) {
                 writeln!(out, "{number}").expect("the parent reads");
             }
             Err(error) => {
-                // Nothing more is written, whatever may have become of the failed one.
+                // Nothing more is written, whatever became of the failed batch.
                 assert_eq!(store.append(&batch(number)), Err(error.clone()));
                 assert!(matches!(error, StoreError::Unavailable(_)));
                 return writeln!(out, "failed: {error}").expect("the parent reads");
@@ -80,7 +81,7 @@ fn append_for_ever(path: &Path) {
     }
 }
 
-/// A short log, so that it is moved into the file often.
+/// A short log, so that it is often moved into the file.
 fn options() -> Options {
     Options {
         log_pages: 50,
@@ -98,7 +99,7 @@ fn child(command: &mut Command, path: &Path) -> Child {
     command.stdout(Stdio::piped()).spawn().expect("a child")
 }
 
-/// Batches are there as a whole: all that were acknowledged, and at most one more.
+/// Checks that each batch is stored whole: all that were acknowledged, and at most one more.
 fn check(path: &Path, acknowledged: u64) -> u64 {
     let store = SqliteStore::open(path).expect("the store can be opened again");
     let last = last(&store);
@@ -152,7 +153,7 @@ fn killed() {
                 .parse()
                 .expect("a number");
         }
-        // It writes on meanwhile: where it is hit differs.
+        // The child writes on meanwhile, so it is hit at different points.
         for _ in 0..round * 100_000 {
             std::hint::spin_loop();
         }
@@ -166,7 +167,7 @@ fn killed() {
     assert!(there >= 12);
 }
 
-/// Of a store that was killed, file and log are needed, until some program moved the log into the file.
+/// File and log of a killed store belong together until some program moves the log into the file.
 #[cfg(unix)]
 fn taken_apart() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -189,7 +190,7 @@ fn taken_apart() {
     assert!(matches!(refused, OpenError::OnlyLog { .. }), "{refused}");
     assert!(log.exists() && !path.exists());
     std::fs::rename(&away, &path).expect("moved back");
-    // What a shell of SQLite does when it ends.
+    // This is what the shell of SQLite does when it ends.
     let shell = rusqlite::Connection::open(&path).expect("a connection");
     shell
         .execute_batch("PRAGMA wal_checkpoint")
@@ -199,7 +200,7 @@ fn taken_apart() {
     check(&path, acknowledged);
 }
 
-/// A bound of the system on the size of files stands for a disk that fails.
+/// A limit of the system on the size of files stands for a disk that fails.
 #[cfg(unix)]
 fn no_more_space() {
     let folder = tempfile::tempdir().expect("a folder");

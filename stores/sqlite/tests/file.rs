@@ -1,4 +1,4 @@
-//! What is particular to a store in a file: who owns it, what it was, what becomes of it.
+//! What is particular to a store in a file: who owns it, earlier versions, damage.
 
 mod set_up;
 
@@ -65,7 +65,7 @@ fn what_is_no_store_is_left_alone() {
     )
     .unwrap();
     assert!(matches!(SqliteStore::open(&path), Err(OpenError::Foreign { .. })));
-    // An empty file may become one.
+    // An empty file may become a store.
     let path = folder.path().join("empty");
     std::fs::write(&path, "").unwrap();
     SqliteStore::open(&path).unwrap();
@@ -101,7 +101,7 @@ fn a_damaged_file_is_refused() {
     store.append(&starts).unwrap();
     drop(store);
     let mut bytes = std::fs::read(&path).unwrap();
-    // All but the first page, where the tables are listed.
+    // Everything but the first page, which lists the tables.
     bytes[8192..].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
     match SqliteStore::open(&path) {
@@ -137,7 +137,7 @@ fn a_full_disk_is_said_and_nothing_is_half_kept() {
     assert!(!kept.is_empty());
     assert_eq!(store.awake().unwrap(), kept);
     assert_eq!(store.counts().unwrap(), [(Status::Running, kept.len() as u64)]);
-    // What was learnt in the batch that failed is forgotten with it.
+    // What was learnt in the failed batch is dropped.
     let ended = Append {
         turn: None,
         expected: EventId(2),
@@ -167,7 +167,7 @@ fn a_backup_is_a_store() {
     let copy = folder.path().join("copy.db");
     store.backup(&copy).unwrap();
     store.append(&[start("b")]).unwrap();
-    // Never over something that is there.
+    // Never over an existing file.
     assert!(store.backup(&copy).is_err());
     let copy = SqliteStore::open(&copy).unwrap();
     assert_eq!(copy.awake().unwrap(), ["a"]);
@@ -192,7 +192,7 @@ fn many_read_while_one_writes() {
         while last < 402 {
             let history = store.load("a").unwrap().unwrap();
             let events: u64 = history.turns.iter().map(|turn| u64::from(turn.events)).sum();
-            // Record and turns are of one moment, and time does not go back.
+            // Record and turns are from one moment, and time does not go back.
             assert_eq!(history.record.version, events);
             assert!(events >= last);
             last = events;
@@ -237,7 +237,7 @@ fn a_long_history_is_cleared_little_by_little() {
     assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 1);
     assert_eq!(store.named("order", "long").unwrap(), None);
     drop(store);
-    // Its number is not given away as long as turns of it are there.
+    // Its number is not reused as long as turns of it exist.
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.clear(Timestamp(6), 10).unwrap(), 2);
     drop(store);
@@ -252,7 +252,7 @@ fn a_long_history_is_cleared_little_by_little() {
             .unwrap()
     };
     assert_eq!(left().1, 1);
-    // As long as something is left it says so.
+    // As long as something is left, the result says so.
     let calls = (1..).find(|_| store.clear(Timestamp(6), 10).unwrap() == 0).unwrap();
     assert!((2..10).contains(&calls));
     assert_eq!(left(), (1, 0));

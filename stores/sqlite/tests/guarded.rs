@@ -1,4 +1,4 @@
-//! What others may do to the files of a store: read them, open them a second time, cut them, take a part of them away.
+//! What others may do to the files of a store: read them, open them a second time, cut them, take some of them away.
 #![cfg(unix)]
 
 mod set_up;
@@ -99,7 +99,7 @@ fn it_has_one_owner_under_all_its_names() {
     assert_eq!(store.append(&[start("b")]).unwrap(), []);
 }
 
-/// The lock is one of the system, on the file: other processes see it, too.
+/// The lock is one of the system, on the file, so other processes see it too.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_lock_is_on_the_file() {
@@ -154,12 +154,13 @@ fn a_lock_that_is_a_link_is_not_followed() {
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
         assert!(!other.with_extension("none").exists());
     }
-    // One of an earlier version.
+    // A lock file of an earlier version.
     std::fs::write(&lock, "4711\n").unwrap();
     SqliteStore::open(&path).unwrap();
 }
 
-/// Whatever is cut, and by how much, nothing is acknowledged from then on, now or at the next start, until somebody accepts it.
+/// Whatever was cut, and by how much: nothing is acknowledged from then on, now or at the next start, until somebody
+/// accepts the loss.
 #[test]
 fn a_store_that_was_cut_takes_nothing_more() {
     type Left = fn(u64) -> u64;
@@ -186,7 +187,7 @@ fn a_store_that_was_cut_takes_nothing_more() {
             );
         }
         drop(store);
-        // As it was left, for who wants to look at it.
+        // The files are unchanged, for whoever wants to examine them.
         assert_eq!(std::fs::metadata(&file).unwrap().len(), left(bytes));
         let refused = SqliteStore::open(&path).unwrap_err();
         assert!(matches!(refused, OpenError::LostLog { .. }), "{which}: {refused}");
@@ -214,7 +215,7 @@ fn a_store_that_was_cut_takes_nothing_more() {
     }
 }
 
-/// Cut between the last commit and the end: what is left of the log is not moved into the file.
+/// Cut between the last commit and the end: the rest of the log is not moved into the file.
 #[test]
 fn a_log_that_was_cut_is_noticed_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +230,7 @@ fn a_log_that_was_cut_is_noticed_at_the_end() {
     assert!(matches!(SqliteStore::open(&path), Err(OpenError::LostLog { .. })));
 }
 
-/// Whoever reads where the log was is the first to see it.
+/// A reader of the part that was cut sees it first.
 #[test]
 fn a_log_that_was_cut_is_noticed_by_who_reads() {
     let folder = tempfile::tempdir().unwrap();
@@ -243,7 +244,7 @@ fn a_log_that_was_cut_is_noticed_by_who_reads() {
     assert!(cut(&store.append(&[start("b")]).unwrap_err()));
 }
 
-/// Another program may move the log into the file, and even make the log empty by that.
+/// Another program may move the log into the file, and may empty the log by that.
 #[test]
 fn a_log_that_was_moved_into_the_file_is_not_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -283,7 +284,7 @@ fn a_log_without_its_file_is_left_alone() {
     }
 }
 
-/// A copy has no log, whatever is said of the log of what it is a copy of.
+/// A copy has no log, whatever is recorded about the log of the original.
 #[test]
 fn a_copy_in_the_place_of_a_store_opens() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a person sees who opens the file with `sqlite3`: recorded histories come back in full from the view of events.
+//! What a person sees who opens the file with `sqlite3`: the view of events shows recorded histories in full.
 
 use rusqlite::Connection;
 use starbridge_flow::limits::Limits;
@@ -62,7 +62,8 @@ fn shown(connection: &Connection, id: &str) -> Vec<Value> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// Whether a history has a type of event that few before it had: all would take long, and tell nothing more.
+/// Whether a history has a type of event that few histories before it had. All histories would take long and show
+/// nothing more.
 fn shows_something_new(text: &str, seen: &mut BTreeMap<String, u32>) -> bool {
     const ENOUGH: u32 = 10;
     let types = text

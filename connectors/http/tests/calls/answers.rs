@@ -1,4 +1,4 @@
-//! What answers with 2xx come to.
+//! The outcomes of answers with status 2xx.
 
 use super::server::{Reply, Server, answer, json};
 use super::setting::{failure, outcome, request, value};

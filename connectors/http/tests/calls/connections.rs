@@ -1,4 +1,4 @@
-//! Connections: kept, shared, and closed when a call is given up.
+//! Connections: kept, shared, and closed when a call is dropped.
 
 use super::server::{Reply, Server, json};
 use super::setting::{connector, failure, outcome, request, value};
@@ -72,7 +72,8 @@ async fn a_connection_that_does_not_open_in_time() {
     assert_eq!(cause, "`http://slow.test/`: no connection within the time for it");
 }
 
-/// Calls whose step sets no time end all the same: a peer that never answers, or never ends, keeps no place for ever.
+/// Calls of steps without a timeout end too: a peer that never answers, or never ends its answer, occupies no place
+/// for ever.
 #[tokio::test]
 async fn a_peer_that_does_not_answer_is_given_up() {
     let half = Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec());
@@ -96,7 +97,7 @@ async fn a_peer_that_does_not_answer_is_given_up() {
     }
 }
 
-/// For who waits for a callback that is the time until somebody reports: the request itself has the usual one.
+/// If a step waits for a callback, its timeout is the time until the report. The request itself has the default one.
 #[tokio::test]
 async fn a_step_with_a_time_of_its_own_has_that() {
     let mut server = Server::start(Reply::Silence).await;

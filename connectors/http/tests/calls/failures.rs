@@ -1,4 +1,4 @@
-//! What answers with other statuses, and no answers, come to.
+//! The outcomes of answers with other statuses, and of calls without an answer.
 
 use super::server::{Reply, Server, answer};
 use super::setting::{failure, outcome, request};
@@ -39,7 +39,7 @@ async fn a_named_error_in_the_body_wins() {
             "E",
             "m",
         ),
-        // What is the interpreter's to say is kept under another name: it decides over retries and rollbacks.
+        // The interpreter's own names get a prefix, because they decide over retries and rollbacks.
         (
             r#"{"error": " FnF.NoSuchResource", "cause": "never called"}"#,
             "Function.FnF.NoSuchResource",
@@ -269,7 +269,7 @@ async fn plain_http_is_no_tls() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let answer = b"HTTP/1.1 400 Bad Request\r\n\r\n";
         tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
-        // The handshake is read, so that closing does not take the answer back.
+        // The handshake is read, so that closing does not discard the answer.
         let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await;
     });
     let (error, cause, _) = failure(outcome(request(&format!("https://{address}/"))).await);

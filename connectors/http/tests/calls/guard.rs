@@ -1,4 +1,4 @@
-//! Addresses a server must not be talked into calling.
+//! Addresses that a flow must not make a server call.
 
 use super::server::{Server, json};
 use super::setting::{failure, request, value};
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Hosts as they can be written in a URL; each is an address that is not public.
+/// Hosts as a URL can write them. Each is an address that is not public.
 const FORBIDDEN: &[&str] = &[
     "127.0.0.1",
     "127.1",
@@ -196,7 +196,7 @@ fn rules_that_are_none() {
     assert!(Network::new("10.0.0.0".parse().unwrap(), 33).is_none());
 }
 
-/// Answers one address first and another from then on.
+/// Answers with one address first, and with another one from then on.
 struct Rebinding {
     first: Vec<&'static str>,
     then: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! Informational answers (1xx) before an answer: some are passed over, too many end the call.
+//! Informational answers (1xx) before an answer: some are skipped, too many end the call.
 
 use super::server::{Reply, Server};
 use super::setting::{connector, failure, outcome, request, value};
@@ -9,10 +9,10 @@ const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{\"b\": 2}";
 
-/// Far more than any of these calls takes, far less than the time-out of a call.
+/// Far longer than any of these calls takes, far shorter than the timeout of a call.
 const SOON: Duration = Duration::from_secs(60);
 
-/// What a call comes to whose peer sent too many.
+/// The failure of a call whose peer sent too many.
 fn too_many(server: &Server) -> (String, String, Option<u64>) {
     let cause = format!(
         "`{}`: more than 1000 informational answers (1xx), or 64 KiB of them, came before the answer",
@@ -62,7 +62,7 @@ async fn without_end_they_end_the_call_and_the_connection() {
     }
 }
 
-/// A connection that is kept is no longer good once it was cut; the next call gets another one.
+/// A kept connection that was cut is not used again. The next call gets another one.
 #[tokio::test]
 async fn the_call_after_is_made_over_another_connection() {
     let server = Server::start(Reply::Endless(CONTINUE.repeat(400).into_bytes())).await;

@@ -1,4 +1,4 @@
-//! A server that answers what a test says, byte for byte, and shows what it was sent.
+//! A server that answers what a test says, byte for byte, and records what it received.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// A request as it came.
+/// A request that was received.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// `POST /path?query HTTP/1.1`
     pub line: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
@@ -24,22 +24,22 @@ impl Seen {
     }
 }
 
-/// What is done with a request.
+/// What to do with a request.
 #[derive(Clone)]
 pub enum Reply {
-    /// These bytes; the connection stays.
+    /// Send these bytes and keep the connection.
     Bytes(Vec<u8>),
-    /// These bytes, then the connection is closed.
+    /// Send these bytes, then close the connection.
     Then(Vec<u8>),
-    /// Nothing, until the other side closes.
+    /// Send nothing until the other side closes.
     Silence,
-    /// As many bytes of a body without announced length, in pieces, until the other side has enough.
+    /// Send this many bytes of a body without announced length, in pieces, until the other side closes.
     Flood(usize),
-    /// These bytes again and again, until the other side has enough.
+    /// Send these bytes again and again, until the other side closes.
     Endless(Vec<u8>),
 }
 
-/// The server.
+/// The test's server.
 pub struct Server {
     pub address: SocketAddr,
     pub seen: mpsc::UnboundedReceiver<Seen>,

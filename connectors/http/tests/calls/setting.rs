@@ -1,16 +1,16 @@
-//! Calls to make in tests.
+//! Calls and connectors for tests.
 
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
 
-/// A value from its text.
+/// A JSON value from its text.
 pub fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// A call with `{"a":1}` and nothing else out of the ordinary.
+/// An ordinary call with the input `{"a":1}`.
 pub fn request(target: &str) -> Request {
     Request {
         target: target.to_owned(),
@@ -35,7 +35,7 @@ pub fn request(target: &str) -> Request {
     }
 }
 
-/// A connector as `exec` has it.
+/// A connector with the settings of `exec`.
 pub fn connector() -> HttpConnector {
     HttpConnector::new(HttpSettings::default())
 }

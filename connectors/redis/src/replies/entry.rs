@@ -1,24 +1,24 @@
-//! Entries of a stream as Redis sends them, and the reports in them.
+//! Entries of a stream in the form in which Redis sends them, and the reports in them.
 
 use redis::Value;
 use starbridge_flow::value::{Object, Value as Json};
 use starbridge_ports::ReplyMessage;
 
-/// An entry; without fields where it was deleted while somebody had it.
+/// An entry. It has no fields if it was deleted while a consumer had it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Entry {
     pub id: String,
     fields: Option<Vec<(String, Vec<u8>)>>,
 }
 
-/// The entries of an answer to XREADGROUP about one stream.
+/// The entries in an answer to XREADGROUP about one stream.
 pub(crate) fn of_reading(answer: &Value) -> Vec<Entry> {
     let streams = items(answer);
     let stream = streams.first().map(items).unwrap_or_default();
     stream.get(1).map(entries).unwrap_or_default()
 }
 
-/// The entries of an answer to XAUTOCLAIM, and where the next one begins.
+/// The entries in an answer to XAUTOCLAIM, and where the next claim begins.
 pub(crate) fn of_claiming(answer: &Value) -> (String, Vec<Entry>) {
     let parts = items(answer);
     let next = parts.first().map(text).unwrap_or_default();
@@ -28,7 +28,7 @@ pub(crate) fn of_claiming(answer: &Value) -> (String, Vec<Entry>) {
 fn entries(list: &Value) -> Vec<Entry> {
     let entries = items(list).iter().filter_map(|entry| {
         let [id, fields] = items(entry) else {
-            // Redis before 7 has nothing in the place of an entry that was deleted.
+            // Before version 7, Redis sends nil in place of an entry that was deleted.
             return None;
         };
         let fields = match fields {
@@ -69,7 +69,7 @@ fn text(value: &Value) -> String {
 }
 
 impl Entry {
-    /// The report in it; nothing where it was deleted.
+    /// The report in the entry; `None` if the entry was deleted.
     pub(crate) fn into_message(self) -> Option<ReplyMessage> {
         let fields = self.fields?;
         let field = |name: &str| {
@@ -81,7 +81,7 @@ impl Entry {
     }
 }
 
-/// A report made of fields. An `output` that is no JSON stays text, and is refused as such by who understands reports.
+/// A report made from fields. An `output` that is not JSON stays text, and reading the report refuses it.
 fn of_fields(field: impl Fn(&str) -> Option<String>) -> String {
     let mut report = Object::new();
     for name in ["token", "error", "cause"] {

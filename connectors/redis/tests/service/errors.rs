@@ -1,4 +1,4 @@
-//! Each way of Redis to refuse has a name and a cause that people understand, in the time the task has.
+//! Each refusal of Redis has a name and a cause that people understand, within the time of the task.
 
 use super::setting::{
     PASSWORD, ask, call, call_within, connector, entries, failed, opened, sent, settings, settings_as, start,
@@ -26,7 +26,7 @@ async fn a_replica_takes_no_writes() {
     let before = opened(&service).await;
     refused(&connector, "Redis.ReadOnly", "replica").await;
     refused(&connector, "Redis.ReadOnly", "replica").await;
-    // Ours among them: somebody else may answer under that name the next time.
+    // Ours is closed too: another server may answer under that name the next time.
     assert_eq!(opened(&service).await - before, 3);
     let _: String = ask(&service, "REPLICAOF NO ONE").await;
     sent(&connector, call("redis:orders", 1)).await;
@@ -122,7 +122,7 @@ async fn who_is_there_says_nothing() {
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
-/// Ten milliseconds a key: two seconds for 200.
+/// Ten milliseconds a key: two seconds for 200 keys.
 #[tokio::test]
 async fn a_redis_that_reads_its_data_is_waited_for() {
     let mut service = start(&[
@@ -146,7 +146,7 @@ async fn a_redis_that_reads_its_data_is_waited_for() {
         patience: Duration::from_millis(500),
         ..settings(&service)
     });
-    // It answers before it is killed, so that there is somebody to wait for.
+    // It answers before it is killed, so that there is a server to wait for.
     sent(&impatient, call("redis:warm", 1)).await;
     service.kill();
     let again = tokio::task::spawn_blocking(move || {

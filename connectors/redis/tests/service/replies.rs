@@ -16,7 +16,7 @@ async fn put_body(service: &Service, body: &str) {
     put(service, "replies", &[("body", body)]).await;
 }
 
-/// Entries of the stream, and how many of them are handed out.
+/// How many entries the stream has, and how many of them are delivered.
 async fn left(service: &Service) -> (usize, u64) {
     let pending: (u64, Value, Value, Value) = ask(service, "XPENDING replies starbridge").await;
     (entries(service, "replies").await.len(), pending.0)
@@ -82,7 +82,7 @@ async fn who_starts_again_gets_first_what_was_not_done() {
     before.done(vec![first.remove(1)]).await.unwrap();
     drop(before);
     put_body(&service, "4").await;
-    // Deleted by somebody while it is handed out: there is nothing to report.
+    // Deleted while it was delivered, so there is nothing to report.
     let _: u64 = ask(&service, &format!("XDEL replies {}", first[0].handle)).await;
     let after = replies(&service, "replies");
     assert_eq!(bodies(&received(&after).await), ["3"]);
@@ -121,7 +121,7 @@ async fn a_reading_that_is_dropped_loses_nothing() {
     assert_eq!(replies.receive().await, Ok(Vec::new()));
     let cut = tokio::time::timeout(Duration::from_millis(50), replies.receive()).await;
     assert!(cut.is_err());
-    // Redis hands it to the reading nobody waits for.
+    // Redis delivers it to the read that was dropped.
     put_body(&service, "1").await;
     assert_eq!(bodies(&received(&replies).await), ["1"]);
 }
@@ -159,7 +159,7 @@ async fn all(replies: &RedisReplies) -> usize {
         let messages = received(replies).await;
         taken += messages.len();
         seen.extend(messages.iter().map(|message| message.body.clone()));
-        // Redis may be gone: then they come again.
+        // If Redis is gone, they come again.
         let _ = replies.done(messages).await;
     }
     taken

@@ -1,4 +1,4 @@
-//! What arrives, and what comes back.
+//! What arrives in a stream, and what a call returns.
 
 use super::setting::{call, call_within, connector, entries, failed, only_entry, opened, sent, settings, start};
 use starbridge_connector_redis::{RedisConnector, RedisSettings};
@@ -126,6 +126,6 @@ async fn calls_share_one_connection() {
         call.await.unwrap();
     }
     assert_eq!(entries(&service, "orders").await.len(), 1000);
-    // Beside the connector's own: those of the two questions since the first.
+    // In addition to the connector's own, there are those of the two questions since the first one.
     assert_eq!(opened(&service).await - before, 3);
 }

@@ -1,4 +1,4 @@
-//! A Redis, connectors to it, calls, and what is kept there.
+//! A Redis, connectors to it, calls, and the entries there.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A password that must never be seen again.
+/// A password that must not appear in any message.
 pub const PASSWORD: &str = "open-sesame";
 
 pub struct SystemClock;
@@ -28,7 +28,7 @@ pub fn start(further: &[&str]) -> Service {
     Service::start_with(Kind::Redis, further)
 }
 
-/// The usual settings for a copy, with user and password as in `user:password@`.
+/// The default settings for a copy, with user and password as in `user:password@`.
 pub fn settings_as(service: &Service, login: &str) -> RedisSettings {
     let url = format!("redis://{login}127.0.0.1:{}", service.port());
     RedisSettings {
@@ -45,7 +45,7 @@ pub fn connector(service: &Service) -> RedisConnector {
     RedisConnector::new(settings(service))
 }
 
-/// Replies from a stream, read with little patience.
+/// Replies from a stream, read with short timeouts.
 pub fn replies(service: &Service, stream: &str) -> RedisReplies {
     replies_as(service, ReplyStream::new(stream))
 }
@@ -58,7 +58,7 @@ pub fn replies_as(service: &Service, plan: ReplyStream) -> RedisReplies {
     RedisReplies::new(&settings(service), plan)
 }
 
-/// A call with this input, `{"n": number}`, and a key of its own.
+/// A call with the input `{"n": number}` and a key of its own.
 pub fn call(target: &str, number: u32) -> Request {
     let mut input = Object::new();
     input.insert("n".into(), number.into());
@@ -85,7 +85,7 @@ pub fn call(target: &str, number: u32) -> Request {
     }
 }
 
-/// A call that has so much time.
+/// A call with this timeout.
 pub fn call_within(target: &str, time: Duration) -> Request {
     let millis = u64::try_from(time.as_millis()).unwrap();
     Request {
@@ -94,7 +94,7 @@ pub fn call_within(target: &str, time: Duration) -> Request {
     }
 }
 
-/// Makes a call that succeeds, and answers the entry's id.
+/// Makes a call that succeeds. Returns the entry's id.
 pub async fn sent(connector: &RedisConnector, request: Request) -> String {
     match connector.call(request).await {
         Outcome::Result(result) => {
@@ -105,7 +105,7 @@ pub async fn sent(connector: &RedisConnector, request: Request) -> String {
     }
 }
 
-/// Makes a call that fails, and answers name and cause.
+/// Makes a call that fails. Returns name and cause.
 pub async fn failed(connector: &RedisConnector, request: Request) -> (String, String) {
     match connector.call(request).await {
         Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => {
@@ -119,7 +119,7 @@ pub async fn failed(connector: &RedisConnector, request: Request) -> (String, St
 /// A connection of the test's own.
 pub async fn asking(service: &Service) -> MultiplexedConnection {
     let client = redis::Client::open(service.url()).unwrap();
-    // A machine with much to do may take longer than the client's own half second.
+    // A busy machine may take longer than the client library's half second.
     let config = redis::AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None);
@@ -127,7 +127,7 @@ pub async fn asking(service: &Service) -> MultiplexedConnection {
     connected.unwrap()
 }
 
-/// Asks Redis something in words, parted by blanks.
+/// Sends Redis a command, given as words with blanks between.
 pub async fn ask<T: FromRedisValue>(service: &Service, words: &str) -> T {
     let mut command = Cmd::new();
     for word in words.split_whitespace() {
@@ -136,7 +136,7 @@ pub async fn ask<T: FromRedisValue>(service: &Service, words: &str) -> T {
     command.query_async(&mut asking(service).await).await.unwrap()
 }
 
-/// Connections that were ever opened, this one included.
+/// How many connections were ever opened, including this one.
 pub async fn opened(service: &Service) -> u64 {
     let info: String = ask(service, "INFO stats").await;
     let mut lines = info.lines();
@@ -159,7 +159,7 @@ pub async fn only_entry(service: &Service, stream: &str) -> BTreeMap<String, Str
     entries.remove(0).1.into_iter().collect()
 }
 
-/// Puts an entry with these fields into a stream.
+/// Adds an entry with these fields to a stream.
 pub async fn put(service: &Service, stream: &str, fields: &[(&str, &str)]) {
     let mut command = redis::cmd("XADD");
     command.arg(stream).arg("*");
@@ -169,7 +169,7 @@ pub async fn put(service: &Service, stream: &str, fields: &[(&str, &str)]) {
     let _: String = command.query_async(&mut asking(service).await).await.unwrap();
 }
 
-/// Asks until messages come, through failures of Redis too.
+/// Asks until messages come, also through failures of Redis.
 pub async fn received(replies: &RedisReplies) -> Vec<ReplyMessage> {
     let asking = async {
         loop {

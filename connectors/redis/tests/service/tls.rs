@@ -1,4 +1,4 @@
-//! `rediss://`: the certificate is checked, as that of an HTTP function is.
+//! `rediss://`: the certificate is checked, as with an HTTP function.
 
 use super::setting::{call, failed, only_entry, sent, settings, start};
 use starbridge_connector_redis::{Address, RedisConnector, RedisSettings};

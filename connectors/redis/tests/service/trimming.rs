@@ -1,4 +1,4 @@
-//! Long streams lose what all groups have acknowledged, and nothing else.
+//! Long streams are trimmed of what all groups have acknowledged, and of nothing else.
 
 use super::setting::{ask, call, connector, entries, sent, settings, start};
 use redis::Value;
@@ -6,7 +6,7 @@ use starbridge_connector_redis::{RedisConnector, RedisSettings};
 use starbridge_services::Service;
 use std::time::Duration;
 
-/// A Redis that trims exactly: each node of a stream has one entry.
+/// A Redis that trims exactly, because each node of a stream has one entry.
 async fn with_entries(count: u32) -> Service {
     let service = start(&["--stream-node-max-entries", "1"]);
     let untrimmed = connector(&service);
@@ -16,14 +16,14 @@ async fn with_entries(count: u32) -> Service {
     service
 }
 
-/// A message of a connector that looks after streams longer than that; the first one of a connector does.
+/// Sends the first message of a connector, which makes it check streams longer than `trim_above`.
 async fn trimmed(service: &Service, trim_above: u64) {
     let connector = RedisConnector::new(RedisSettings {
         trim_above,
         ..settings(service)
     });
     sent(&connector, call("redis:orders", 99)).await;
-    // It looks behind our back, and no longer than this.
+    // The check runs in the background and takes less than this.
     tokio::time::sleep(Duration::from_millis(300)).await;
 }
 
@@ -72,7 +72,7 @@ async fn what_some_group_still_needs_is_kept() {
     trimmed(&service, 0).await;
     assert_eq!(entries(&service, "orders").await[0].0, ids[1], "it is never trimmed");
     trimmed(&service, 5).await;
-    // The last one that all have had.
+    // The last one that all groups have received.
     begins_with(&service, &ids[9]).await;
 }
 

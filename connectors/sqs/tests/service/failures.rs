@@ -1,4 +1,4 @@
-//! What goes wrong has a name and a cause.
+//! Failures: each has a name and a cause.
 
 use crate::stand::{Stand, failure, request, result, with_params};
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -87,7 +87,7 @@ async fn killed_and_started_again(mut stand: Stand) {
     );
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     stand.service.start_again();
-    // What it had it kept in memory.
+    // It kept its queues in memory.
     stand.make("orders", &[]).await;
     result(stand.call(request("sqs:orders", 3, "{}")).await);
 }

@@ -1,4 +1,4 @@
-//! FIFO queues: order, and repetitions that are one.
+//! FIFO queues: order, and deduplication.
 
 use crate::stand::{Stand, request, result, with_params};
 use starbridge_ports::Connector;

@@ -1,4 +1,4 @@
-//! Replies: taken, done with, or put aside with the reason.
+//! Replies: taken, handled, or sent to the dead-letter queue with the reason.
 
 use crate::stand::{Stand, way};
 use aws_sdk_sqs::types::QueueAttributeName;

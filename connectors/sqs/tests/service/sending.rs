@@ -1,4 +1,4 @@
-//! Messages arrive, with all that belongs to them.
+//! Messages arrive with everything that belongs to them.
 
 use crate::stand::{Stand, request, result, with_params};
 use starbridge_ports::{Connector, Via};

@@ -1,4 +1,4 @@
-//! A stand-in for SQS, a connector to it, and a second way to look at what is there.
+//! A stand-in for SQS, a connector to it, and a second client to look at what is there.
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, QueueAttributeName};
@@ -15,11 +15,11 @@ pub struct Stand {
     pub kind: Kind,
     pub service: Service,
     pub connector: SqsConnector,
-    /// The test's own way: what it does there says nothing about the connector's.
+    /// The test's own client, so that its requests do not count as the connector's.
     looking: Aws,
 }
 
-/// A way to a stand-in.
+/// A client for a stand-in.
 pub fn way(endpoint: &str) -> Aws {
     Aws::new(AwsSettings {
         endpoint: Some(endpoint.to_owned()),
@@ -39,7 +39,7 @@ impl Stand {
         }
     }
 
-    /// What the service itself says.
+    /// Asks the service itself.
     pub async fn ask<T, W>(&self, region: Option<&'static str>, question: impl FnOnce(Client) -> W) -> T
     where
         T: Send + 'static,
@@ -55,7 +55,7 @@ impl Stand {
         self.make_in(None, name, attributes).await
     }
 
-    /// Makes a queue and answers its URL.
+    /// Creates a queue and returns its URL.
     pub async fn make_in(
         &self,
         region: Option<&'static str>,
@@ -77,12 +77,12 @@ impl Stand {
         .await
     }
 
-    /// Takes so many messages out of a queue, in the order they come.
+    /// Takes this many messages out of a queue, in the order in which they come.
     pub async fn take(&self, url: &str, count: usize) -> Vec<Message> {
         let url = url.to_owned();
         self.ask(None, move |client| async move {
             let mut taken = Vec::new();
-            // A queue may give fewer than it has; one that gives none for a second has none.
+            // A queue may give fewer messages than it has. One that gives none for a second has none.
             loop {
                 let asked = client
                     .receive_message()
@@ -108,7 +108,7 @@ impl Stand {
         .await
     }
 
-    /// How many messages are there: to be had, with somebody, delayed.
+    /// How many messages are visible, hidden and delayed.
     pub async fn counts(&self, url: &str) -> [usize; 3] {
         let url = url.to_owned();
         let attributes = self
@@ -161,7 +161,7 @@ pub fn with_params(mut request: Request, params: &str) -> Request {
     request
 }
 
-/// The result of a call that was to succeed.
+/// The result of a call that must succeed.
 pub fn result(outcome: Outcome) -> serde_json::Value {
     match outcome {
         Outcome::Result(result) => serde_json::from_str(&result.to_json()).unwrap(),
@@ -169,7 +169,7 @@ pub fn result(outcome: Outcome) -> serde_json::Value {
     }
 }
 
-/// Error and cause of a call that was to fail.
+/// Error and cause of a call that must fail.
 pub fn failure(outcome: Outcome) -> (String, String) {
     match outcome {
         Outcome::NotSent { error, cause } => (error, cause),

@@ -1,4 +1,4 @@
-//! Folding a history into what is known of each step.
+//! Folds a history into what is known about each step.
 
 use super::{Coloring, Marks, Status, Way};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
@@ -10,13 +10,13 @@ use std::ops::Bound;
 /// The composites around a step, from outside in.
 type Around = Vec<(StepId, Child)>;
 
-/// A step in one place: what happened there last.
+/// A step in one place, with what happened there last.
 #[derive(Clone, Debug, Default)]
 struct Place {
     status: Status,
     error: Option<Text>,
     waits: Option<&'static str>,
-    /// The arm its choice took last.
+    /// The arm that its choice took last.
     arm: Option<Option<u32>>,
 }
 
@@ -26,7 +26,7 @@ struct Fold {
     coloring: Coloring,
 }
 
-/// Folds a history.
+/// Folds the events of a history.
 pub(super) fn fold(flow: &Flow, history: &[Event]) -> Coloring {
     let mut fold = Fold::default();
     fold.coloring.steps = vec![Marks::default(); flow.steps.len()];
@@ -124,7 +124,8 @@ impl Fold {
         self.take(way);
     }
 
-    /// A branch or iteration ended; its number is the last of the path, its composite the event's step.
+    /// Handles the end of a branch or iteration. Its number is the last one of the path, its composite the event's
+    /// step.
     fn child_exited(&mut self, flow: &Flow, step: StepId, path: &[(StepId, Child)], exit: &Exit) {
         if *exit != Exit::Done {
             self.cancel_inside(path, None);
@@ -143,7 +144,7 @@ impl Fold {
         }
     }
 
-    /// What still runs there is given up: everything below the path, or only what is inside a step in it.
+    /// Marks what still runs there as cancelled: everything below the path, or only what is inside one step.
     fn cancel_inside(&mut self, path: &[(StepId, Child)], step: Option<StepId>) {
         let mut from = path.to_vec();
         from.extend(step.map(|step| (step, Child::Branch(0))));
@@ -187,7 +188,7 @@ impl Fold {
         *self.coloring.ways.entry(way).or_default() += 1;
     }
 
-    /// Brings the places of each step together: the state that matters most is the step's.
+    /// Combines the places of each step: the most important status is the step's.
     fn finish(mut self) -> Coloring {
         for ((_, step), place) in std::mem::take(&mut self.places) {
             let marks = self.marks(step);

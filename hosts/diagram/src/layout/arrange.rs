@@ -1,4 +1,4 @@
-//! The items of one list in columns, what leads from each to the next, and room for the ways beside them.
+//! Arranges the items of one list in columns, with lines from each to the next and room for the ways beside them.
 
 use super::card::Side;
 use super::columns::divide;
@@ -6,9 +6,9 @@ use super::grid::{BESIDE, Column, Grid, Item};
 use super::gutter::{Gutters, route};
 use super::{Line, LineKind};
 
-/// Between an item and the next.
+/// The space between an item and the next.
 const GAP: i32 = 26;
-/// Between a column's last item and the line to the next column.
+/// The space between a column's last item and the line to the next column.
 const TURN: i32 = 16;
 /// The items in their places.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,6 @@
-//! Parallels: branches side by side, and below those they wait for.
+//! Parallels: branches side by side, each below those it depends on.
 //!
-//! Branches stand in rows, each below all it depends on. What leads past a row runs through a gap in it, so that no line
-//! crosses a branch.
+//! Branches are in rows. A line that leads past a row runs through a gap in it, so that no line crosses a branch.
 
 use super::card::Row;
 use super::choice::WIDEST;
@@ -13,31 +12,31 @@ use crate::text::Font;
 use crate::words;
 use starbridge_flow::graph::{Parallel, Step, StepId};
 
-/// Between branches.
+/// The space between branches.
 const BETWEEN: i32 = 12;
 /// The width of a gap for a line.
 const PASS: i32 = 10;
-/// Least height between rows that lines connect, and between others.
+/// The least space between rows that lines connect, and between others.
 const CHANNEL: i32 = 40;
 const PLAIN: i32 = 14;
-/// More lines than this show nothing; the boxes say what they wait for.
+/// With more lines than this, none is drawn. The boxes then say what they wait for.
 const MOST: usize = 3000;
 
 /// Something in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Branch(usize),
-    /// What leads on from a branch further up.
+    /// A gap for the line from a branch further up.
     Pass(usize),
 }
 
-/// Which branch stands in which row, and what it leads to.
+/// The rows of the branches, and the dependencies between them.
 struct Rows {
     /// The row of each branch.
     row: Vec<usize>,
-    /// The branches that wait for each.
+    /// The branches that depend on each.
     followers: Vec<Vec<usize>>,
-    /// The branches each waits for.
+    /// The branches that each depends on.
     before: Vec<Vec<usize>>,
     rows: Vec<Vec<Slot>>,
 }
@@ -97,7 +96,7 @@ impl Rows {
         rows
     }
 
-    /// Finds each branch's row: below all it waits for, in the first that has room.
+    /// Finds each branch's row: the first one with room below everything it depends on.
     fn place(&mut self, widths: &[i32]) {
         let mut open: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut ready: std::collections::VecDeque<usize> = (0..open.len()).filter(|&index| open[index] == 0).collect();
@@ -119,7 +118,7 @@ impl Rows {
         }
     }
 
-    /// Fills the rows with branches and with gaps for what leads past them.
+    /// Fills the rows with branches, and with gaps for lines that lead past them.
     fn fill(&mut self) {
         let count = self.row.iter().max().map_or(0, |last| last + 1);
         self.rows = vec![Vec::new(); count];
@@ -137,13 +136,13 @@ impl Rows {
         }
     }
 
-    /// Puts the branches down, each row in an order that keeps lines short.
+    /// Puts the branches into their places, each row in an order that keeps lines short.
     fn put(&self, mut blocks: Vec<Block>, taken: &[bool]) -> Block {
         let mut all = Block {
             w: self.rows.iter().map(|row| row_width(row, &blocks)).max().unwrap_or(0),
             ..Block::default()
         };
-        // Where what leads on from each branch leaves the row above.
+        // The `x` at which the line from each branch leaves the row above.
         let mut from = vec![0; blocks.len()];
         for (number, row) in self.rows.iter().enumerate() {
             let bottom = all.h;
@@ -196,7 +195,7 @@ impl Rows {
         all
     }
 
-    /// A row's slots in the order of what leads to them.
+    /// The slots of a row, in the order of the lines that lead to them.
     fn ordered(&self, row: &[Slot], from: &[i32]) -> Vec<Slot> {
         let mut keyed: Vec<(i64, Slot)> = row
             .iter()
@@ -213,7 +212,7 @@ impl Rows {
         keyed.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// Where at a branch's top each line arrives.
+    /// The points at a branch's top where its lines arrive.
     fn ports(&self, index: usize, (x, w): (i32, i32)) -> Vec<(usize, i32)> {
         let before = &self.before[index];
         let count = before.len() as i32;
@@ -226,7 +225,7 @@ impl Rows {
             .collect()
     }
 
-    /// The height between a row and the one above it.
+    /// The space between a row and the one above it.
     fn channel(&self, number: usize, row: &[Slot]) -> i32 {
         let lines: usize = row
             .iter()

@@ -1,4 +1,4 @@
-//! Rows of text in a box: name, details, badges, state, and the ways out at its sides.
+//! The rows of text in a box: name, details, badges, status, and the exits at its sides.
 
 use super::{Anchor, Face, Mark, Shape, Tone};
 use crate::coloring::Status;
@@ -6,33 +6,33 @@ use crate::icon::Icon;
 use crate::text::{Font, cut, width, wrap};
 use starbridge_flow::graph::StepId;
 
-/// Least width of a card.
+/// The least width of a card.
 pub(super) const NARROW: i32 = 150;
-/// Greatest width text asks for; what is longer is cut.
+/// The greatest width that text asks for. Longer text is cut.
 pub(super) const WIDE: i32 = 272;
-/// Height of a badge.
+/// The height of a badge.
 pub(crate) const BADGE: i32 = 15;
-/// Between a box's side and its text.
+/// The space between a box's side and its text.
 const SIDE: i32 = 10;
-/// Above the first row and below the last.
+/// The space above the first row and below the last.
 const EDGE: i32 = 7;
-/// From the left of an icon to the text after it.
+/// The distance from the left of an icon to the text after it.
 const ICON: i32 = 20;
-/// Between badges.
+/// The space between badges.
 const GAP: i32 = 4;
-/// Between a badge's border and its text.
+/// The space between a badge's border and its text.
 const BADGE_SIDE: i32 = 5;
 
 /// A side of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
-    /// Where what leads back leaves and arrives.
+    /// Where ways that lead back leave and arrive.
     Left,
-    /// Where what leads on leaves and arrives.
+    /// Where ways that lead on leave and arrive.
     Right,
 }
 
-/// Where a way leads that a row names.
+/// A way out of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
     pub(super) target: StepId,
@@ -44,17 +44,17 @@ pub(super) struct Exit {
 /// A row of a box.
 #[derive(Clone, Debug)]
 pub(super) enum Row {
-    /// What it is called.
+    /// The name of the step.
     Name(Option<Icon>, String),
-    /// A line, in at most so many lines.
+    /// A text, in at most this many lines.
     Line(Font, String, usize),
-    /// Badges, in as many lines as it takes.
+    /// Badges, in as many lines as they need.
     Badges(Vec<String>),
-    /// The state.
+    /// The status.
     State(Status, String),
-    /// A line in the middle.
+    /// A centred text.
     Note(String),
-    /// A way out at a side: its occasion, and where it leads; without the last it leads nowhere in this list.
+    /// An exit at a side: its occasion, and where it leads. Without the last part it leads nowhere in this list.
     Exit(String, String, Option<Exit>),
 }
 
@@ -63,11 +63,11 @@ pub(super) enum Row {
 pub(super) struct Rows {
     pub(super) marks: Vec<Mark>,
     pub(super) h: i32,
-    /// The ways out and their heights.
+    /// The exits and their heights.
     pub(super) exits: Vec<(i32, Exit)>,
 }
 
-/// The height of the middle of a box's first row: where lines arrive at its sides.
+/// The height of the middle of a box's first row. Lines arrive there at its sides.
 pub(super) const ARRIVAL: i32 = EDGE + 10;
 
 impl Row {
@@ -87,13 +87,13 @@ fn badge_width(text: &str) -> i32 {
     width(text, Font::Small) + 2 * BADGE_SIDE
 }
 
-/// The width the rows ask for, within bounds.
+/// The width that the rows ask for, within bounds.
 pub(super) fn natural(rows: &[Row]) -> i32 {
     let most = rows.iter().map(Row::natural).max().unwrap_or(0);
     most.saturating_add(2 * SIDE).clamp(NARROW, WIDE)
 }
 
-/// Puts rows one below the other in a box of that width.
+/// Puts rows one below the other into a box of this width.
 pub(super) fn set(rows: &[Row], w: i32) -> Rows {
     let mut set = Rows {
         h: EDGE,
@@ -193,7 +193,7 @@ impl Rows {
 }
 
 impl Face {
-    /// A box of that shape with nothing in it.
+    /// An empty box of this shape.
     pub(crate) fn plain(shape: Shape) -> Self {
         Self {
             shape,

@@ -1,5 +1,5 @@
-//! Choices: arms side by side in the order they are tried, the default last; below each row of arms tracks for what they
-//! lead to.
+//! Choices: arms side by side in the order in which they are tried, with the default last. Below each row of arms are
+//! tracks for where they lead.
 
 use super::card::{Exit, Row, Side};
 use super::composite::{INSIDE, lane};
@@ -10,18 +10,18 @@ use crate::text::{Font, clean};
 use crate::words;
 use starbridge_flow::graph::{Arm, Choice, Step, StepId};
 
-/// Between arms.
+/// The space between arms.
 const BETWEEN: i32 = 12;
-/// Between rows of arms, and between the last row and a track.
+/// The space between rows of arms, and between the last row and a track.
 const ROW: i32 = 14;
-/// Between tracks.
+/// The space between tracks.
 const TRACK: i32 = 9;
-/// A row of arms wider than this goes on in the next.
+/// A row of arms wider than this continues in the next row.
 pub(super) const WIDEST: i32 = 1500;
-/// Lines of a condition that are shown.
+/// How many lines of a condition are shown.
 const LINES: usize = 3;
 
-/// An arm and where it leads; `foot` says where, at its bottom.
+/// An arm and where it leads; `foot` says so at its bottom.
 struct Branching {
     block: Block,
     foot: Option<Block>,
@@ -32,7 +32,7 @@ struct Branching {
 #[derive(Default)]
 struct Rows {
     block: Block,
-    /// Ways out by their height in the block, the line to the side still missing its last point.
+    /// The exits by their height in the block. The line to the side still lacks its last point.
     exits: Vec<(i32, Exit)>,
 }
 
@@ -100,7 +100,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Arms in rows, as many a row as fit.
+/// Puts arms into rows, as many into each as fit.
 fn in_rows(arms: Vec<Branching>) -> Rows {
     let mut rows: Vec<Vec<Branching>> = Vec::new();
     let mut used = 0;
@@ -149,12 +149,12 @@ impl Rows {
         self.tracks(leading, top + high);
     }
 
-    /// Leads arms to the sides. Those nearer to the side they leave by get the upper tracks, so that none crosses another
-    /// that leaves by the same side.
+    /// Leads arms to the sides. Those nearer to their side get the upper tracks, so that no track crosses another one
+    /// to the same side.
     fn tracks(&mut self, leading: Vec<(i32, Exit)>, bottom: i32) {
         let (left, mut right): (Vec<_>, Vec<_>) = leading.into_iter().partition(|(_, exit)| exit.side == Side::Left);
         right.reverse();
-        // Each with where the arm before joined it.
+        // Each with the point where the arm before joined it.
         let mut tracks: Vec<(Exit, i32, i32)> = Vec::new();
         for (x, exit) in left.into_iter().chain(right) {
             let y = match tracks.iter_mut().find(|(other, ..)| other.target == exit.target) {

@@ -1,17 +1,17 @@
-//! Long lists in columns, read like those of a newspaper.
+//! Puts long lists into columns, to be read like those of a newspaper.
 
 use std::ops::Range;
 
-/// A list no higher than this stays one column: about forty steps.
+/// A list that is not higher than this stays in one column: about forty steps.
 const HIGH: i32 = 2600;
-/// Most columns.
+/// The largest number of columns.
 const MOST: usize = 64;
-/// The screen a picture should be readable on.
+/// The screen on which a picture should be readable.
 const SCREEN: (f64, f64) = (1600.0, 1000.0);
-/// What a column takes beside its widest step.
+/// The width of a column beyond its widest step.
 const BESIDE: i32 = 70;
 
-/// Divides items of these widths and heights (with the gap after each) into columns.
+/// Divides items into columns. `sizes` has the width of each, and its height with the gap after it.
 #[expect(clippy::single_range_in_vec_init, reason = "one column is a list of one range")]
 pub(super) fn divide(sizes: &[(i32, i32)]) -> Vec<Range<usize>> {
     let total: i64 = sizes.iter().map(|(_, h)| i64::from(*h)).sum();
@@ -40,7 +40,7 @@ fn scale(sizes: &[(i32, i32)], columns: &[Range<usize>]) -> f64 {
     (SCREEN.0 / f64::max(width, 1.0)).min(SCREEN.1 / height)
 }
 
-/// At most so many columns of about the same height.
+/// Divides into at most `count` columns of about the same height.
 fn cut(sizes: &[(i32, i32)], total: i64, count: usize) -> Vec<Range<usize>> {
     let mut columns = Vec::with_capacity(count);
     let (mut start, mut above) = (0, 0_i64);

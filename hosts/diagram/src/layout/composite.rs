@@ -1,11 +1,11 @@
-//! Boxes around other steps, and foreach, the simplest of them.
+//! Boxes around other steps; also foreach, the simplest of them.
 
 use super::card::{Row, natural, set};
 use super::list::Entry;
 use super::{Block, Drawing, Face, Shape, What};
 use starbridge_flow::graph::{Foreach, Step, StepId};
 
-/// Between a composite's border and what is inside.
+/// The space between a composite's border and its content.
 pub(super) const INSIDE: i32 = 12;
 
 impl Drawing<'_> {
@@ -14,7 +14,7 @@ impl Drawing<'_> {
         self.framed(id, step, Shape::Stack, list)
     }
 
-    /// A step's box around what is inside.
+    /// A step's box around its content.
     pub(super) fn framed(&self, id: StepId, step: &Step, shape: Shape, inside: Block) -> Entry {
         let rows = self.rows(id, step);
         let w = natural(&rows).max(inside.w + 2 * INSIDE);
@@ -26,7 +26,7 @@ impl Drawing<'_> {
     }
 }
 
-/// A branch or arm: a box with a head around a list.
+/// The box of a branch or arm: a head and a list.
 pub(super) fn lane(what: What, rows: &[Row], taken: bool, tip: Vec<String>, list: Block) -> Block {
     let w = natural(rows).max(list.w + 2 * INSIDE);
     let head = set(rows, w);

@@ -3,22 +3,22 @@
 use super::LineKind;
 use super::card::Side;
 
-/// Between a column and the first lane beside it.
+/// The space between a column and the first lane beside it.
 pub(super) const BESIDE: i32 = 14;
 
-/// A step or the flow's beginning or end, by its size.
+/// The size of a step, or of the flow's beginning or end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Item {
     pub(super) w: i32,
     pub(super) h: i32,
     /// The height at which lines arrive at its sides.
     pub(super) arrival: i32,
-    /// Whether it goes on to the next item, and if so, whether it did.
+    /// Whether it leads to the next item; if so, whether that way was taken.
     pub(super) falls: Option<bool>,
     pub(super) ports: Vec<Port>,
 }
 
-/// A way out at a side of an item.
+/// An exit at a side of an item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
     pub(super) y: i32,
@@ -39,12 +39,12 @@ pub(super) struct Column {
     pub(super) turn: i32,
 }
 
-/// Items in columns before the lanes beside them are known: `x` of items is not.
+/// Items in columns before the lanes beside them are known, so the `x` of items is not known either.
 #[derive(Clone, Debug)]
 pub(super) struct Grid<'a> {
     pub(super) items: &'a [Item],
     pub(super) columns: Vec<Column>,
-    /// The column of each item and its top.
+    /// The column of each item, and its top.
     pub(super) at: Vec<(usize, i32)>,
 }
 
@@ -54,7 +54,7 @@ impl Grid<'_> {
         self.columns.get(column).map_or(0, |column| column.x + column.w / 2)
     }
 
-    /// The left or right of an item.
+    /// The left or right side of an item.
     pub(super) fn side(&self, item: usize, side: Side) -> i32 {
         let left = self.axis(self.at[item].0) - self.items[item].w / 2;
         match side {

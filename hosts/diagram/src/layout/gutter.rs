@@ -1,36 +1,36 @@
 //! The ways beside a list: those that lead on at its right, those that lead back at its left.
 //!
-//! What leads to the same step in the same manner shares a lane. Between columns ways run below all of them (leading on)
-//! or above (leading back). No way crosses a box: beside a step there is nothing in its column, and between columns there are
-//! only lanes. Where there are more ways than lanes the rest is named in the boxes, but not drawn.
+//! Ways of the same kind to the same step share a lane. Between columns, ways run below all columns if they lead on,
+//! and above them if they lead back. No way crosses a box: beside a step its column is empty, and between columns
+//! there are only lanes. If there are more ways than lanes, the boxes name the others, but they are not drawn.
 
 use super::card::Side;
 use super::grid::{BESIDE, Grid};
 use super::{Line, LineKind};
 use std::collections::BTreeMap;
 
-/// Between lanes.
+/// The space between lanes.
 const LANE: i32 = 9;
-/// Most lanes beside a column, and most tracks above or below.
+/// The largest number of lanes beside a column, and of tracks above or below.
 const MOST: usize = 40;
-/// Between ways that share a lane one after the other.
+/// The space between ways that share a lane one after the other.
 const APART: i32 = 8;
-/// Between the columns and the first track.
+/// The space between the columns and the first track.
 const TRACKS: i32 = 30;
-/// Length of a way that is named but not drawn.
+/// The length of a way that is named but not drawn.
 const STUB: i32 = 10;
-/// How far beyond all columns.
+/// A distance beyond all columns.
 const BEYOND: i32 = i32::MAX / 4;
 
-/// What leads to one item in one manner.
+/// The ways of one kind to one item.
 #[derive(Clone, Debug)]
 struct Bus {
     to: usize,
     kind: LineKind,
     side: Side,
-    /// Items, the heights of their ports, whether taken.
+    /// Items, the heights of their ports, and whether the way was taken.
     from: Vec<(usize, i32, bool)>,
-    /// Its track, where it spans columns.
+    /// Its track, if it spans columns.
     track: Option<usize>,
 }
 
@@ -42,16 +42,16 @@ struct Leg {
     lane: Option<usize>,
 }
 
-/// All buses of a list and their lanes.
+/// All buses of a list, and their lanes.
 pub(super) struct Gutters {
     buses: Vec<Bus>,
     /// By bus and column.
     legs: BTreeMap<(usize, usize), Leg>,
-    /// Lanes at the left and right of each column.
+    /// The lanes at the left and right of each column.
     lanes: Vec<[usize; 2]>,
 }
 
-/// Lines and the room they take above and below the columns.
+/// Lines, and the room they take above and below the columns.
 pub(super) struct Routed {
     pub(super) lines: Vec<Line>,
     pub(super) joints: Vec<(i32, i32, LineKind)>,
@@ -60,7 +60,7 @@ pub(super) struct Routed {
 }
 
 impl Gutters {
-    /// Finds the lanes; needs no `x`.
+    /// Finds the lanes; the `x` of columns need not be known.
     pub(super) fn new(grid: &Grid<'_>) -> Self {
         let buses = buses(grid);
         let mut legs = BTreeMap::new();
@@ -100,7 +100,7 @@ impl Gutters {
         }
     }
 
-    /// The room the lanes at a side of a column take.
+    /// The room that the lanes at a side of a column take.
     pub(super) fn width(&self, column: usize, side: Side) -> i32 {
         match self.lanes[column][side as usize] {
             0 => 0,
@@ -124,7 +124,7 @@ fn buses(grid: &Grid<'_>) -> Vec<Bus> {
     for (item, ports) in grid.items.iter().enumerate() {
         let top = grid.at[item].1;
         for port in &ports.ports {
-            // The list's first item may be the flow's beginning: places are those of items, not of steps.
+            // The list's first item may be the flow's beginning, so places are those of items and not of steps.
             let bus = buses.entry((port.to, port.kind, port.side)).or_insert_with(|| Bus {
                 to: port.to,
                 kind: port.kind,
@@ -146,7 +146,7 @@ impl Bus {
         grid.at[self.to].1 + grid.items[self.to].arrival + shift
     }
 
-    /// The spans it takes beside each column.
+    /// The spans that it takes beside each column.
     fn legs(&self, grid: &Grid<'_>) -> BTreeMap<usize, Leg> {
         let target = grid.at[self.to].0;
         let mut legs: BTreeMap<usize, Leg> = BTreeMap::new();
@@ -173,7 +173,7 @@ impl Bus {
     }
 }
 
-/// Finds lanes for spans so that none overlap; short spans get the first ones. `None` where there are no more.
+/// Finds lanes for spans so that none overlap. Short spans get the first lanes; `None` for a span without a lane.
 fn share(spans: &[(i32, i32)]) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..spans.len()).collect();
     order.sort_by_key(|&index| (spans[index].1 - spans[index].0, spans[index].0, index));
@@ -195,7 +195,7 @@ fn share(spans: &[(i32, i32)]) -> Vec<Option<usize>> {
     found
 }
 
-/// Draws all buses, now that columns have their `x`.
+/// Draws all buses, when the `x` of columns is known.
 pub(super) fn route(grid: &Grid<'_>, mut gutters: Gutters) -> Routed {
     let below = tracks(grid, &mut gutters, Side::Right);
     let above = tracks(grid, &mut gutters, Side::Left);
@@ -223,7 +223,7 @@ pub(super) fn route(grid: &Grid<'_>, mut gutters: Gutters) -> Routed {
     routed
 }
 
-/// Gives tracks to the buses of a side that span columns. The room they take.
+/// Gives tracks to the buses of a side that span columns. Returns the room they take.
 fn tracks(grid: &Grid<'_>, gutters: &mut Gutters, side: Side) -> i32 {
     let mut spans = Vec::new();
     let mut spanning = Vec::new();
@@ -256,8 +256,8 @@ struct Tracer<'a> {
 }
 
 impl Tracer<'_> {
-    /// Draws it from all its sources, or from those taken. In each column the way from the farthest source is drawn whole,
-    /// the others join it.
+    /// Draws it from all its sources, or only from those that were taken. In each column the way from the farthest
+    /// source is drawn whole, and the others join it.
     fn trace(&self, routed: &mut Routed, taken: bool) {
         let bus = &self.gutters.buses[self.bus];
         let target = self.grid.at[bus.to].0;
@@ -266,8 +266,8 @@ impl Tracer<'_> {
             columns.entry(self.grid.at[item].0).or_default().push((item, y));
         }
         let own = columns.contains_key(&target);
-        // What leads furthest is drawn whole; what joins it on the way ends there. Columns come from left to right, and
-        // what leads back comes from the right.
+        // The way from the farthest source is drawn whole; what joins it on the way ends there. Columns are visited
+        // from left to right, and ways that lead back come from the right.
         let furthest = match bus.side {
             Side::Right => columns.keys().next().copied(),
             Side::Left => columns.keys().next_back().copied(),

@@ -1,4 +1,4 @@
-//! A list of steps: each with its rows and its ways out, one below the other.
+//! A list of steps, one below the other, each with its rows and exits.
 
 use super::arrange::arrange;
 use super::card::{ARRIVAL, Exit, NARROW, Row, Rows, Side, natural, set};
@@ -10,16 +10,16 @@ use crate::text::{Font, clean};
 use crate::words;
 use starbridge_flow::graph::{Catch, CatchTarget, ListId, Step, StepId, StepKind};
 
-/// Diameter of the flow's beginning and end, and of a list's.
+/// The diameter of the flow's beginning and end, and of a list's.
 const NODE: i32 = 18;
 const STOP: i32 = 12;
-/// Length of the line to a list's end.
+/// The length of the line to a list's end.
 const TAIL: i32 = 12;
 
-/// A step as it stands in its list.
+/// A step in its list.
 pub(super) struct Entry {
     pub(super) block: Block,
-    /// The ways out and their heights.
+    /// The exits and their heights.
     pub(super) exits: Vec<(i32, Exit)>,
 }
 
@@ -51,7 +51,8 @@ impl Drawing<'_> {
         together(&items, blocks)
     }
 
-    /// The steps of a list, the first being the `first`-th item; whether the last goes on to the flow's end.
+    /// The steps of a list, of which the first is item `first`. The last value says whether the list leads to the
+    /// flow's end.
     fn items(&mut self, id: ListId, depth: usize, first: usize, whole: bool) -> (Vec<Item>, Vec<Block>, bool) {
         let flow = self.flow;
         let ids: &[StepId] = flow.list(id).map_or(&[], |list| &list.steps);
@@ -135,7 +136,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// A step's face and its ways out.
+    /// A step's face and its exits.
     pub(super) fn face(&self, id: StepId, step: &Step, shape: Shape, rows: Rows) -> (Face, Vec<(i32, Exit)>) {
         let marks = self.coloring.map(|coloring| coloring.marks(id));
         let icon = Icon::of(&step.kind);
@@ -162,7 +163,7 @@ impl Drawing<'_> {
         (face, rows.exits)
     }
 
-    /// The rows of a step's card or of its composite's head.
+    /// The rows of a step's card, or of the head of its composite.
     pub(super) fn rows(&self, id: StepId, step: &Step) -> Vec<Row> {
         let mut rows = vec![Row::Name(Some(Icon::of(&step.kind)), clean(&step.name))];
         rows.extend(words::details(step).into_iter().map(|detail| {
@@ -192,7 +193,7 @@ impl Drawing<'_> {
         rows
     }
 
-    /// What a catch clause is for, and where it leads.
+    /// The errors of a catch clause, and where it leads.
     fn caught(&self, catch: &Catch) -> (String, String) {
         let target = match catch.target {
             CatchTarget::Goto(target) => self.name(target),
@@ -204,7 +205,7 @@ impl Drawing<'_> {
         )
     }
 
-    /// Where a step goes on that is not the step after it.
+    /// The next step, if it is not the one after this step.
     fn next_exit(&self, step: &Step) -> Option<StepId> {
         let after = self
             .flow
@@ -215,7 +216,7 @@ impl Drawing<'_> {
         step.next.filter(|next| goes_on(step) && Some(*next) != after)
     }
 
-    /// The way to a step of the same list.
+    /// The exit to a step of the same list.
     pub(super) fn exit(&self, step: &Step, target: StepId, catch: bool, way: Way) -> Exit {
         let ahead = self
             .flow
@@ -242,7 +243,7 @@ fn is_simple(step: &Step) -> bool {
     )
 }
 
-/// Whether anything comes after a step in its list but by `goto` and `catch`.
+/// Whether something comes after a step in its list, other than by `goto` and `catch`.
 fn goes_on(step: &Step) -> bool {
     match &step.kind {
         StepKind::Succeed | StepKind::Fail(_) => false,
@@ -273,7 +274,7 @@ fn node_block(what: What, shape: Shape, size: i32) -> Block {
     }
 }
 
-/// A step after which its list ends, though others stand below.
+/// A step after which its list ends, although others are below it.
 fn stopped(block: Block, taken: bool) -> Block {
     let middle = block.w / 2;
     let line = Line {
@@ -310,7 +311,7 @@ fn together(items: &[Item], blocks: Vec<Block>) -> Block {
     }
 }
 
-/// A text in a list's place.
+/// A text in place of a list.
 pub(super) fn note(text: String) -> Block {
     let rows = [Row::Note(text)];
     let w = natural(&rows);

@@ -1,4 +1,4 @@
-//! What holds for every picture, whatever the flow: nothing overlaps, nothing is cut off, no line runs through a box.
+//! What holds for every picture: nothing overlaps, nothing is cut off, no line runs through a box.
 
 mod random;
 
@@ -20,7 +20,7 @@ fn flow(seed: u64, steps: usize) -> Arc<Flow> {
     })
 }
 
-/// Layouts of many small flows, some of 60 steps and one of 300, each with the seed it was made of.
+/// Layouts of many small flows, some of 60 steps and one of 300, each with the seed it was made from.
 fn layouts() -> impl Iterator<Item = (String, Layout)> {
     let sizes = (0..300).map(|seed| (seed, 10)).chain((0..40).map(|seed| (seed, 60)));
     sizes.chain([(1, 300)]).map(|(seed, steps)| {
@@ -47,7 +47,7 @@ impl Rect {
     }
 }
 
-/// The room a mark of a box takes.
+/// The room that a mark of a box takes.
 fn room(placed: &Placed, mark: &Mark) -> Rect {
     let (x, y, w, h) = match mark {
         Mark::Text {
@@ -130,8 +130,8 @@ fn text_stays_in_its_box_and_off_those_inside() {
     }
 }
 
-/// A line touches the boxes it leads between and lies in those around it; it leaves a composite it begins in, and crosses
-/// nothing else.
+/// A line touches the boxes that it connects and is inside those around it. It may leave a composite in which it
+/// begins, and crosses nothing else.
 #[test]
 fn lines_run_between_boxes() {
     for (name, layout) in layouts() {
@@ -160,7 +160,7 @@ fn point((x, y): (i32, i32)) -> Rect {
     Rect { x, y, w: 0, h: 0 }
 }
 
-/// The stretches between a line's bends; where it is slanted, points on it, close together.
+/// The straight parts of a line; of a slanted part, points close together.
 fn stretches(line: &Line) -> Vec<Rect> {
     const STEPS: i32 = 64;
     let between = line.points.windows(2).flat_map(|ends| {
@@ -182,7 +182,7 @@ fn stretches(line: &Line) -> Vec<Rect> {
     between.collect()
 }
 
-/// Whether a stretch, which has no width or no height, has a point inside a box that is not on its border.
+/// Whether a straight part without width or height has a point inside a box and not on its border.
 fn crosses(rect: Rect, stretch: Rect) -> bool {
     rect.x < stretch.right() && stretch.x < rect.right() && rect.y < stretch.bottom() && stretch.y < rect.bottom()
 }

@@ -1,4 +1,4 @@
-//! The legend: only what occurs in the picture.
+//! The legend, with only what occurs in the picture.
 
 use super::Drawing;
 use super::{Anchor, Coloring, Font, Layout, Line, LineKind, Tone, small, style};
@@ -7,11 +7,11 @@ use crate::icon::Icon;
 use crate::layout::{Face, Shape};
 use std::fmt::Write;
 
-/// Height of a row.
+/// The height of a row.
 const ROW: i32 = 22;
-/// Width of a line's or box's sample.
+/// The width of a sample of a line or box.
 const SAMPLE: i32 = 24;
-/// Between a sample and its text, and between entries.
+/// The space between a sample and its text, and between entries.
 const GAP: (i32, i32) = (7, 18);
 
 enum Entry {
@@ -19,7 +19,7 @@ enum Entry {
     Line(LineKind, bool, &'static str),
 }
 
-/// Entries in their places.
+/// The entries in their places.
 pub(super) struct Legend {
     entries: Vec<(i32, i32, Entry)>,
     height: i32,
@@ -35,7 +35,7 @@ impl Entry {
 }
 
 impl Legend {
-    /// What there is to explain, in rows of that width.
+    /// The entries for a picture, in rows of this width.
     pub(super) fn new(layout: &Layout, coloring: Option<&Coloring>, room: i32) -> Self {
         let states = coloring.map(Coloring::occurring).unwrap_or_default();
         let states = states

@@ -1,9 +1,9 @@
-//! Classes and colours. Renderers that know no dark scheme, no nested rules and no variables show the light one.
+//! Classes and colours. Renderers without dark schemes, nested rules or variables show the light colours.
 
 use super::{Coloring, Face, Flow, Font, LineKind, Shape, Tone};
 use crate::coloring::Status;
 
-/// The class of the whole picture, which its rules are bound to: pictures may stand on one page.
+/// The class of the whole picture. Its rules apply only below it, so that several pictures can be on one page.
 pub(super) fn class(flow: &Flow, coloring: Option<&Coloring>) -> String {
     let hash: String = flow.hash.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
     format!("sb-{hash}{}", if coloring.is_some() { "-h" } else { "" })
@@ -56,7 +56,7 @@ pub(super) fn face(face: &Face) -> String {
     format!("{shape}{state}")
 }
 
-/// Rules in which each selector is bound to the picture.
+/// The rules. Each selector is then bound to the picture.
 const RULES: &str = "\
 text{font-family:'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif;font-size:11px;fill:#1d2731;direction:ltr}
 .tt{font-size:17px;font-weight:600}
@@ -100,7 +100,7 @@ text{font-family:'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-ser
 .bg{fill:#ffffff}
 ";
 
-/// What differs in the dark.
+/// The differences in the dark scheme.
 const DARK: &str = "\
 text{fill:#e3e9ef}
 .o{fill:#1b232b;stroke:#8b9aa8}

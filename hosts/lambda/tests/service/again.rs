@@ -1,4 +1,4 @@
-//! Events that come twice, too late or in no order, and an invocation that runs out of time.
+//! Events that come twice, too late or out of order, and an invocation that runs out of time.
 
 use crate::alone::flow;
 use crate::function::{Function, batch, body, pause, request};
@@ -36,13 +36,13 @@ fn messages_that_come_twice_or_late_change_nothing() {
         let answer = function.invoke(&batch(std::slice::from_ref(&start)));
         assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");
     }
-    // Twice in one batch, too.
+    // Also twice in one batch.
     let answer = function.invoke(&batch(&[start.clone(), start]));
     assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");
     assert_eq!(heard.lock().unwrap().len(), 1, "one message, one execution");
     let id = id_of(&function, "m-first");
     let before = function.history(&id).len();
-    // Words for what has ended, for what never was, and for a time that is over.
+    // Continuations of executions that have ended, that never existed, and for a time in the past.
     let late = |execution: &str| json!({"continue": {"execution": execution, "at": "2020-01-01T00:00:00Z"}});
     let words = [
         message("a", &late(&id)),
@@ -61,7 +61,7 @@ fn an_invocation_that_runs_out_of_time_is_gone_on_with() {
     let (server, heard) = functions(|_, _| (200, json!({})));
     let function = Function::over(&stand, &[("f", task(&server.url()))], 2, &[]);
     function.invoke(&request("GET", "/v1/flows", &Value::Null));
-    // The end of the flow takes longer to write than the function has.
+    // Writing the end of the flow takes longer than the function has.
     stand.watch(|target, _| {
         if target.ends_with("TransactWriteItems") {
             pause(4_000);

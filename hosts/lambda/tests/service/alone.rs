@@ -1,4 +1,4 @@
-//! Without a table: a flow is run within one invocation.
+//! Without a table: a flow runs within one invocation.
 
 use crate::function::Function;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn what_does_not_end_in_time_is_said() {
     );
     let answer = function.invoke(&json!({"flow": "long"}));
     assert_eq!(answer["errorType"], "NotEnded", "{answer}");
-    // The next one is not held up by it.
+    // The next one is not delayed by it.
     let answer = function.invoke(&json!({"definition": ten()}));
     assert_eq!(answer["status"], "Succeeded", "{answer}");
 }
@@ -103,7 +103,7 @@ fn rubbish_is_answered_with_words() {
     }
     let large = "x".repeat(5 << 20);
     let answer = function.invoke(&json!({"flow": "ten", "input": {"text": large}}));
-    // The answer would have it twice.
+    // The answer would contain it twice.
     assert_eq!(answer["errorType"], "AnswerTooLarge");
 }
 
@@ -161,7 +161,7 @@ fn lines_and_figures_are_json() {
     assert_eq!(failed.unwrap_or_else(|| panic!("{said}"))["error"], "No");
 }
 
-/// What a panic does: it ends the process by this signal, in the middle of an invocation.
+/// What a panic does: this signal ends the process in the middle of an invocation.
 #[test]
 fn one_that_is_aborted_fails_the_event_and_is_there_again() {
     let slow = flow(json!([{"type": "wait", "name": "w", "duration": 4}]));

@@ -1,5 +1,5 @@
-//! The whole chain on the stand-in: a package is uploaded, and queue, function, table and queue bring flows to their ends, while
-//! the function is killed.
+//! The whole chain on the stand-in: a package is uploaded, and queue, function and table run flows to their ends,
+//! while the function is killed.
 
 use crate::alone::flow;
 use crate::function::{self, pause, request};
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The function as the stand-in runs it.
+/// The function that the stand-in runs.
 struct Deployed<'a> {
     stand: &'a Stand,
-    /// What its processes are known by.
+    /// What identifies its processes.
     mark: String,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Deployed<'a> {
         function::body(&self.invoke(&request("GET", &format!("/v1/executions/{id}"), &Value::Null)))
     }
 
-    /// Kills all its processes. Answers how many there were.
+    /// Kills all its processes. Returns how many there were.
     fn kill(&self) -> usize {
         let mark = format!("TESTED_AS={}", self.mark);
         let mut killed = 0;
@@ -104,7 +104,7 @@ fn zipped(folder: &Path, flows: &[(&str, Value)]) -> Vec<u8> {
     std::fs::read(folder.join("code.zip")).unwrap()
 }
 
-/// Fails now and then where it is to be tried, waits for a callback, which comes through the queue, and ends.
+/// A flow that fails now and then where it is retried, waits for a callback through the queue, and ends.
 fn definition(url: &str) -> Value {
     flow(json!([
         {"type": "task", "name": "tried", "resourceArn": format!("{url}/tried"), "inputMappings": [{"target": "try", "source": true}],
@@ -116,7 +116,7 @@ fn definition(url: &str) -> Value {
     ]))
 }
 
-/// What functions say: one that was told a token reports with it, through the queue.
+/// What functions answer. One that gets a token reports with it, through the queue.
 fn said(endpoint: &str, queue: &str, number: usize, asked: &Value) -> (u16, Value) {
     if let Some(token) = asked["token"].as_str() {
         let report = json!({"token": token, "output": {"answer": 42}}).to_string();
@@ -173,7 +173,7 @@ fn flows_come_to_their_ends_while_the_function_is_killed() {
         );
     }
     assert!(killed >= 3, "{killed} killed");
-    // Calls come again under their keys: of each execution at most nine tries, and three further calls.
+    // Calls are sent again under their keys: of each execution at most nine tries, and three further calls.
     let mut keys = heard.lock().unwrap().clone();
     keys.sort();
     keys.dedup();

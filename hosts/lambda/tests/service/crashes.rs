@@ -1,4 +1,4 @@
-//! The function killed at each request it makes: it goes on, and the history is the same but for times and ids.
+//! The function is killed at each request it makes. It goes on, and the history is the same except for times and ids.
 
 use crate::alone::flow;
 use crate::function::{Function, request};
@@ -7,7 +7,7 @@ use crate::table::functions;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Each moment, or only some of them.
+/// All moments, or only some of them.
 fn moments(count: usize) -> Vec<usize> {
     match std::env::var("STARBRIDGE_BOOTSTRAP_MOMENTS").as_deref() {
         Ok("all") => (1..=count).collect(),
@@ -15,7 +15,7 @@ fn moments(count: usize) -> Vec<usize> {
     }
 }
 
-/// Types and steps of events: what must not differ.
+/// The types and steps of events, which must not differ.
 fn shape(events: &[Value]) -> Vec<String> {
     let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
     events
@@ -32,8 +32,8 @@ fn definition(url: &str) -> Value {
     ]))
 }
 
-/// Runs the flow once, killing the function at its request of that number, before or after it went on. Answers the history's
-/// shape, what was called, and how many requests there were.
+/// Runs the flow once, and kills the function at its request with this number, before or after it was sent. Returns
+/// the history's shape, what was called, and how many requests there were.
 fn run(kill_at: usize, after: bool) -> (Vec<String>, BTreeMap<String, usize>, usize) {
     let stand = Stand::start();
     let (server, heard) = functions(|_, _| (200, json!({"ok": true})));
@@ -43,7 +43,7 @@ fn run(kill_at: usize, after: bool) -> (Vec<String>, BTreeMap<String, usize>, us
         3,
         &[("STARBRIDGE_LAMBDA_LINGER_MS", "100")],
     );
-    // What is read and written once, at the first event, is not what is tried here.
+    // What is read and written only at the first event is not tested here.
     function.invoke(&request("GET", "/v1/flows", &Value::Null));
     stand.counted();
     let kill = function.killer();
@@ -58,7 +58,7 @@ fn run(kill_at: usize, after: bool) -> (Vec<String>, BTreeMap<String, usize>, us
             }
         }
     });
-    // Whoever asks without an answer asks again, under the same name.
+    // A caller without an answer asks again, under the same name.
     let begun = (0..20).find_map(|_| {
         let answer = function.invoked(&json!({"flow": "f", "name": "once"}))?;
         answer["id"].as_str().map(str::to_owned)

@@ -7,20 +7,20 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The function.
+/// The function, running.
 pub struct Function {
     service: Service,
     program: PathBuf,
     _package: tempfile::TempDir,
 }
 
-/// The program under test: the one that is shipped, where the environment names it.
+/// The program under test: the one that is shipped, if the environment names it.
 pub fn program() -> PathBuf {
     std::env::var_os("STARBRIDGE_BOOTSTRAP").map_or_else(|| env!("CARGO_BIN_EXE_bootstrap").into(), PathBuf::from)
 }
 
 impl Function {
-    /// With these flows in its package, so many seconds an invocation, and this environment.
+    /// Starts it with these flows in its package, this many seconds for an invocation, and this environment.
     pub fn start(flows: &[(&str, Value)], seconds: u32, environment: &[(&str, &str)]) -> Self {
         let package = tempfile::tempdir().unwrap();
         let folder = package.path().join("flows");
@@ -28,7 +28,7 @@ impl Function {
         for (name, flow) in flows {
             std::fs::write(folder.join(format!("{name}.json")), flow.to_string()).unwrap();
         }
-        // Under a path of its own, so that it can be killed and no other.
+        // Under a path of its own, so that only this one can be killed.
         let own = package.path().join("bootstrap");
         if std::fs::hard_link(program(), &own).is_err() {
             std::fs::copy(program(), &own).unwrap();
@@ -49,7 +49,7 @@ impl Function {
         }
     }
 
-    /// The same over a table and its queues.
+    /// Starts it over a table and its queues.
     pub fn over(stand: &Stand, flows: &[(&str, Value)], seconds: u32, environment: &[(&str, &str)]) -> Self {
         let endpoint = stand.endpoint();
         let mut all = vec![
@@ -66,46 +66,47 @@ impl Function {
         Self::start(flows, seconds, &all)
     }
 
-    /// Invokes it; nothing, where it was killed.
+    /// Invokes it; `None` if it was killed.
     pub fn invoked(&self, event: &Value) -> Option<Value> {
         let url = format!("{}/2015-03-31/functions/function/invocations", self.service.url());
         let answer = ask("POST", &url, &[], event.to_string().as_bytes())?;
         serde_json::from_slice(&answer.body).ok()
     }
 
-    /// Invokes it, and it answers.
+    /// Invokes it and returns its answer.
     pub fn invoke(&self, event: &Value) -> Value {
         self.invoked(event)
             .unwrap_or_else(|| panic!("no answer; it said:\n{}", self.said()))
     }
 
-    /// What it has written.
+    /// What it has written to its log.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.service.folder().join("log")).unwrap_or_default()
     }
 
-    /// What kills it.
+    /// A function that kills it.
     pub fn killer(&self) -> impl Fn() + Send + 'static {
         self.signaller("-KILL")
     }
 
-    /// What sends it a signal.
+    /// A function that sends it a signal.
     pub fn signaller(&self, signal: &'static str) -> impl Fn() + Send + 'static {
         let program = self.program.clone();
         move || {
             let mut kill = Command::new("pkill");
-            // The emulator has the path among its arguments too; the program's own begin with it.
+            // The emulator has the path among its arguments too; the program's own arguments begin with it.
             let pattern = format!("^{}", program.display());
             let _ = kill.args([signal, "-f", &pattern]).status();
         }
     }
 
-    /// The memory it has, in bytes.
+    /// The memory that it uses, in bytes.
     pub fn resident(&self) -> u64 {
         starbridge_services::resident(&self.program)
     }
 
-    /// Gives it what its queue has, as Lambda does, and look around as its schedule does, until an execution has ended.
+    /// Gives it the messages of its queue, as Lambda does, and sweeps, as its schedule does, until an execution has
+    /// ended.
     pub fn until_ended(&self, stand: &Stand, execution: &str) -> Value {
         let begun = Instant::now();
         let mut looks = 0;
@@ -124,13 +125,13 @@ impl Function {
         panic!("{execution} does not end; the function said:\n{}", self.said());
     }
 
-    /// Gives it these messages, and deletes those it dealt with.
+    /// Gives it these messages, and deletes those it handled.
     pub fn take(&self, stand: &Stand, messages: Vec<Message>) -> Vec<String> {
         if messages.is_empty() {
             return Vec::new();
         }
         let failed = self.invoked(&batch(&messages)).map(|answer| failures(&answer));
-        // Of one that was killed nothing is known.
+        // If it was killed, nothing is known.
         let Some(failed) = failed.flatten() else {
             return messages.into_iter().map(|message| message.id).collect();
         };
@@ -147,7 +148,7 @@ impl Function {
             .unwrap_or_default()
     }
 
-    /// Its events.
+    /// The events of an execution.
     pub fn history(&self, id: &str) -> Vec<Value> {
         let answer = self.invoke(&request(
             "GET",
@@ -163,7 +164,7 @@ pub fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
 
-/// Messages as Lambda brings them.
+/// Messages in the form in which Lambda brings them.
 pub fn batch(messages: &[Message]) -> Value {
     let records: Vec<Value> = messages
         .iter()
@@ -176,19 +177,19 @@ pub fn batch(messages: &[Message]) -> Value {
     json!({"Records": records})
 }
 
-/// Which messages are to come again; nothing, where the answer is of another kind.
+/// Which messages should arrive again; `None` if the answer is of another kind.
 fn failures(answer: &Value) -> Option<Vec<String>> {
     let items = answer["batchItemFailures"].as_array()?;
     let id = |item: &Value| item["itemIdentifier"].as_str().unwrap_or_default().to_owned();
     Some(items.iter().map(id).collect())
 }
 
-/// The schedule's event.
+/// The event of the schedule.
 pub fn sweep() -> Value {
     json!({"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}})
 }
 
-/// A request of somebody whom Lambda has let in by name.
+/// A request of a sender that Lambda has authenticated.
 pub fn request(method: &str, path: &str, body: &Value) -> Value {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     json!({"version": "2.0", "rawPath": path, "rawQueryString": query, "isBase64Encoded": false,

@@ -1,31 +1,32 @@
-//! A table and queues in a stand-in for AWS, reached through a crossing that counts requests and can cut them off.
+//! A table and queues in a stand-in for AWS, behind a proxy that counts requests and can cut them off.
 
 use serde_json::{Value, json};
 use starbridge_services::{Answer, Answering, Heard, Kind, Said, Service, ask};
 use std::sync::{Arc, Mutex};
 
-/// Sees each request on its way: its target, as `DynamoDB_20120810.PutItem`, and its body. What it answers is whether it goes on.
+/// Called with each request: its target, such as `DynamoDB_20120810.PutItem`, and its body. Returns what happens to
+/// it.
 type Watch = Box<dyn FnMut(&str, &Value) -> Way + Send>;
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It goes on, and its answer comes back.
+    /// It is passed on, and its answer comes back.
     On,
-    /// It goes on, but its answer is lost.
+    /// It is passed on, but its answer is lost.
     AnswerLost,
-    /// It goes nowhere.
+    /// It is not passed on.
     Cut,
-    /// It is refused: whoever asks may not.
+    /// It is refused: access denied.
     Denied,
 }
 
-/// Requests that were let through.
+/// The requests that were passed on.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Items written to the table.
+    /// Items that were written to the table.
     pub items: usize,
-    /// Messages put into queues.
+    /// Messages that were sent to queues.
     pub messages: usize,
     /// All requests.
     pub requests: usize,
@@ -52,7 +53,7 @@ pub struct Message {
 }
 
 impl Stand {
-    /// With a table `flows` and queues `onward` and `letters`.
+    /// Starts it with a table `flows` and queues `onward` and `letters`.
     pub fn start() -> Self {
         let service = Service::start(Kind::Ministack);
         let counts: Arc<Mutex<Counts>> = Arc::default();
@@ -76,32 +77,32 @@ impl Stand {
         stand
     }
 
-    /// Where the function reaches it.
+    /// The endpoint for the function.
     pub fn endpoint(&self) -> String {
         self.crossing.url()
     }
 
-    /// Where it is itself.
+    /// The endpoint of the stand-in itself.
     pub fn url(&self) -> String {
         self.service.url()
     }
 
-    /// What is done, from now on, with requests.
+    /// Sets what happens to requests from now on.
     pub fn watch(&self, watch: impl FnMut(&str, &Value) -> Way + Send + 'static) {
         *self.watch.lock().unwrap() = Some(Box::new(watch));
     }
 
-    /// All requests go on again.
+    /// Passes on all requests again.
     pub fn unwatch(&self) {
         *self.watch.lock().unwrap() = None;
     }
 
-    /// What was let through since this was asked last.
+    /// What was passed on since the last call.
     pub fn counted(&self) -> Counts {
         std::mem::take(&mut *self.counts.lock().unwrap())
     }
 
-    /// Asks the service itself.
+    /// Sends a request to the service itself.
     pub fn asked(&self, target: &str, body: &Value) -> Value {
         let headers = [
             format!("X-Amz-Target: {target}"),
@@ -117,7 +118,7 @@ impl Stand {
         serde_json::from_slice(&answer.body).unwrap_or_default()
     }
 
-    /// Messages that can be had now, of the queue at that URL.
+    /// The messages that are visible now, of the queue at this URL.
     pub fn received(&self, queue: &str) -> Vec<Message> {
         let all = json!({"QueueUrl": queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": 20, "WaitTimeSeconds": 0,
             "AttributeNames": ["All"], "MessageSystemAttributeNames": ["All"], "MessageAttributeNames": ["All"]});
@@ -138,13 +139,13 @@ impl Stand {
             .collect()
     }
 
-    /// A message is dealt with.
+    /// Deletes a message that was handled.
     pub fn delete(&self, queue: &str, message: &Message) {
         let done = json!({"QueueUrl": queue, "ReceiptHandle": message.handle});
         self.asked("AmazonSQS.DeleteMessage", &done);
     }
 
-    /// Puts a message into the queue the function reads.
+    /// Sends a message to the queue that the function reads.
     pub fn put(&self, body: &Value) {
         let message = json!({"QueueUrl": self.queue, "MessageBody": body.to_string()});
         self.asked("AmazonSQS.SendMessage", &message);
@@ -226,7 +227,7 @@ fn count(counts: &mut Counts, target: &str, body: &Value) {
     }
 }
 
-/// The table as a template makes it.
+/// The table as a template creates it.
 fn table(name: &str) -> Value {
     let attribute = |name: &str| json!({"AttributeName": name, "AttributeType": "S"});
     let keys = |hash: &str, range: &str| json!([{"AttributeName": hash, "KeyType": "HASH"}, {"AttributeName": range, "KeyType": "RANGE"}]);

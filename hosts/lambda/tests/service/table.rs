@@ -1,4 +1,4 @@
-//! Over a table and a queue: what does not end within an invocation goes on in another.
+//! Over a table and a queue: what does not end within an invocation goes on in another one.
 
 use crate::alone::flow;
 use crate::function::{Function, batch, body, pause, request, sweep};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use starbridge_services::{Answering, Said};
 use std::sync::{Arc, Mutex};
 
-/// A function server: each answer is `{"n": …}`, and what it heard is kept.
+/// A function server: each answer is `{"n": …}`, and what it received is kept.
 pub fn functions(
     answer: impl Fn(usize, &Value) -> (u16, Value) + Send + Sync + 'static,
 ) -> (Answering, Arc<Mutex<Vec<String>>>) {
@@ -31,10 +31,10 @@ pub fn functions(
     (server.unwrap(), heard)
 }
 
-/// A token that was told, once it was.
+/// The token of a call, once it has arrived.
 type Token = Arc<Mutex<Option<String>>>;
 
-/// A function server that keeps the token it is told.
+/// A function server that keeps the token it gets.
 fn told() -> (Answering, Token) {
     let token = Token::default();
     let told = token.clone();
@@ -56,7 +56,7 @@ fn ten_calls_cost_twelve_writes_and_express_one() {
     let stand = Stand::start();
     let (server, heard) = functions(|_, _| (200, json!({"ok": true})));
     let function = Function::over(&stand, &[("ten", calls(&server.url(), 10))], 20, &[]);
-    // The first writes the flow down.
+    // The first one stores the flow.
     assert_eq!(
         function.invoke(&json!({"flow": "ten"}))["status"],
         "Succeeded",
@@ -75,7 +75,7 @@ fn ten_calls_cost_twelve_writes_and_express_one() {
     assert!(counted.items <= 2, "{counted:?}");
     assert_eq!(counted.messages, 0, "{counted:?}");
     assert_eq!(heard.lock().unwrap().len(), 30);
-    // Its history is all there.
+    // Its history is complete.
     assert_eq!(
         answer["history"].as_array().unwrap().len(),
         function.history(answer["id"].as_str().unwrap()).len()
@@ -133,7 +133,7 @@ fn waits_callbacks_and_retries_go_on_in_other_invocations() {
         assert!(looks < 300, "{}", function.said());
         pause(100);
     };
-    // Nothing is under way while it waits for its callback.
+    // Nothing runs while it waits for its callback.
     pause(1_500);
     function.take(&stand, stand.received(&stand.queue));
     let reported = function.invoke(&request(
@@ -183,7 +183,7 @@ fn reports_come_through_the_queue_too_and_letters_go_where_they_are_looked_for()
         pause(100);
     }
     assert_eq!(failed.len(), 2, "{failed:?}\n{}", function.said());
-    // They come again, as the queue says, and then go to the letters with their reasons.
+    // They arrive again, as the queue says, and then go to the dead letters with their reasons.
     let poisoned = |received: &str| {
         let message = |id: &str, text: &Value| crate::stand::Message {
             id: id.to_owned(),
@@ -244,7 +244,7 @@ fn two_invocations_at_once_do_not_run_one_execution_twice() {
         }
         pause(20);
     };
-    // Somebody else's report is left for whoever has the execution, who finds it while it still works.
+    // A report from another process is left for the one that has the execution, which finds it while it still works.
     let reported = other.invoke(&request(
         "POST",
         &format!("/v1/callbacks/{token}/succeed"),
@@ -291,9 +291,9 @@ fn what_the_service_refuses_is_said() {
     let answer = function.invoke(&json!({"flow": "f"}));
     assert_eq!(answer["errorType"], "StoreFailed", "{answer}");
     stand.unwatch();
-    // The next event finds everything as it should be.
+    // The next event finds everything in order.
     assert_eq!(function.invoke(&json!({"flow": "f"}))["status"], "Succeeded");
-    // Nobody without a name may ask.
+    // A sender that is not authenticated is refused.
     let mut asked = request("GET", "/v1/executions", &Value::Null);
     asked["requestContext"]["authorizer"] = Value::Null;
     assert_eq!(function.invoke(&asked)["statusCode"], 403);
@@ -320,7 +320,7 @@ fn silence_ends_a_call_in_another_invocation() {
     assert_eq!(begun["status"], "Running", "{begun}");
     let id = begun["id"].as_str().unwrap();
     let token = token.lock().unwrap().clone().unwrap();
-    // It is heard of twice, and lives longer than it would have without.
+    // It sends two heartbeats, and lives longer than it would without.
     for _ in 0..2 {
         pause(2_500);
         function.take(&stand, stand.received(&stand.queue));

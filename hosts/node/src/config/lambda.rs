@@ -1,28 +1,28 @@
-//! What counts where the interpreter is a function of AWS Lambda.
+//! Settings for the interpreter as a function of AWS Lambda.
 
 use serde::{Deserialize, Serialize};
 
-/// The interpreter as a function of AWS Lambda.
+/// Settings for the interpreter as a function of AWS Lambda.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LambdaConfig {
-    /// The table of DynamoDB everything is kept in; empty: nothing is kept, and a flow has to end within its invocation.
+    /// The table of the store in DynamoDB; empty: there is no store, and a flow must end within its invocation.
     pub table: String,
-    /// The queue of SQS the function reads, through which executions go on: its name, URL or ARN.
+    /// The queue of SQS that the function reads, through which executions go on: its name, URL or ARN.
     pub queue: String,
-    /// The queue for messages nobody can deal with; empty: where the redrive policy of the queue says.
+    /// The queue for messages that can't be handled; empty: the one of the queue's redrive policy.
     pub dead_letters: String,
-    /// How often a message that fails is tried before it goes there.
+    /// After how many failed tries a message goes there.
     pub tries: u32,
-    /// Where definitions of flows are: a folder of the function's package, or `s3://BUCKET/PREFIX`.
+    /// Where the definitions of flows are: a folder in the function's package, or `s3://BUCKET/PREFIX`.
     pub flows: String,
-    /// Flows whose histories are written only when they end, sleep or are handed on; `*` means all.
+    /// Flows whose histories are written only when they end, sleep or are handed over; `*` means all.
     pub express: Vec<String>,
-    /// Milliseconds before the end of an invocation from which on everything is handed on.
+    /// How many milliseconds before the end of an invocation everything is handed over.
     pub margin_ms: u64,
-    /// Timers due within so many milliseconds are waited for within the invocation.
+    /// A timer due within this many milliseconds is waited for in the invocation.
     pub linger_ms: u64,
-    /// Whether figures are written for CloudWatch, in its embedded form.
+    /// Whether metrics are written for CloudWatch, in its embedded format.
     pub metrics: bool,
 }
 
@@ -58,7 +58,7 @@ impl LambdaConfig {
         Ok(())
     }
 
-    /// Whether a flow's histories are written only when they end, sleep or are handed on.
+    /// Whether a flow's histories are written only when they end, sleep or are handed over.
     pub fn is_express(&self, flow: &str) -> bool {
         self.express.iter().any(|name| name == "*" || name == flow)
     }

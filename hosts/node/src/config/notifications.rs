@@ -1,4 +1,4 @@
-//! Who is told of changes of executions' statuses.
+//! The targets of notifications.
 
 use super::Config;
 use crate::notify::Target;
@@ -7,7 +7,7 @@ use starbridge_ports::Secrets;
 use std::collections::BTreeSet;
 
 impl Config {
-    /// The targets, or what is wrong with one.
+    /// The configured targets, or what is wrong with one.
     pub(super) fn targets(&self) -> Result<Vec<Target>, String> {
         let (mut targets, mut names) = (Vec::new(), BTreeSet::new());
         let guard = self.guard()?;
@@ -34,7 +34,7 @@ impl Config {
         Ok(targets)
     }
 
-    /// The same where they are to be told: what they are signed with must be there.
+    /// The configured targets, or why one can't be used: the secret that signs its webhooks must exist.
     pub(super) fn signed_targets(&self, secrets: &dyn Secrets) -> Result<Vec<Target>, String> {
         let targets = self.targets()?;
         for target in &targets {

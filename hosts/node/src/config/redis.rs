@@ -1,23 +1,23 @@
-//! Which Redis `redis:` streams are of.
+//! Settings for the Redis of `redis:` streams.
 
 use crate::optional_connectors::OptionalConnectors;
 use serde::{Deserialize, Serialize};
 use starbridge_ports::{ReplySource, Secrets};
 use std::sync::Arc;
 
-/// Which Redis `redis:` streams are of, and how it is used.
+/// Settings for the Redis of `redis:` streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedisConfig {
-    /// `redis://[user@]host[:port][/database]`, or `rediss://…`; empty: there is none.
+    /// `redis://[user@]host[:port][/database]`, or `rediss://…`; empty: none.
     pub url: String,
-    /// Its password: `secret://NAME`; empty: none, or the one in the URL.
+    /// The password: `secret://NAME`; empty: none, or the one in the URL.
     pub password: String,
-    /// Bytes a message may have.
+    /// The largest message, in bytes.
     pub message_bytes: usize,
-    /// Entries from which on a stream loses those that all its groups have acknowledged; 0: never.
+    /// From this many entries on, a stream is trimmed of entries that all its groups have acknowledged; 0: never.
     pub trim_above: u64,
-    /// The stream that reports are taken from; empty: none.
+    /// The stream from which reports are taken; empty: none.
     pub reply_stream: String,
 }
 
@@ -52,7 +52,7 @@ impl RedisConfig {
         self.password.strip_prefix("secret://").filter(|name| !name.is_empty())
     }
 
-    /// The same, to be shown: without a password.
+    /// These settings without the password, to be shown.
     pub(super) fn shown(&self) -> Self {
         let mut shown = self.clone();
         if let Some((scheme, rest)) = self.url.split_once("://")
@@ -64,7 +64,7 @@ impl RedisConfig {
         shown
     }
 
-    /// Adds what calls `redis:` streams, or says why nothing does.
+    /// Adds the connector for `redis:` streams, or the reason why there is none.
     #[cfg(feature = "redis")]
     pub(super) fn add_to(&self, further: &mut OptionalConnectors, secrets: &dyn Secrets) -> Result<(), String> {
         match self.settings(secrets)? {
@@ -123,7 +123,7 @@ fn address(url: &str) -> Result<starbridge_connector_redis::Address, String> {
     starbridge_connector_redis::Address::parse(url).map_err(|error| format!("`redis.url` is {error}"))
 }
 
-/// This program was built without Redis.
+/// Does nothing: this program is built without Redis.
 #[cfg(not(feature = "redis"))]
 fn address(_: &str) -> Result<(), String> {
     Err("`redis.url` is set, but this program was built without the feature `redis`".to_owned())

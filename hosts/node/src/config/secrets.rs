@@ -1,4 +1,4 @@
-//! Secrets: where they are, and which flows may use which.
+//! Settings for secrets: where they are, and which flows may use which.
 
 use super::Config;
 use crate::system::{DirectorySecrets, EnvironmentSecrets};
@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Secrets.
+/// Settings for secrets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecretsConfig {
-    /// A folder with a file for each secret, asked where the environment has none; empty: none.
+    /// A folder with a file for each secret that the environment does not have; empty: none.
     pub folder: PathBuf,
-    /// Which flows may use which secrets: patterns of flows' names, each with patterns of secrets' names. Where it is not set,
-    /// each flow may use all but those that the configuration itself uses; where it is empty, none may use any.
+    /// Which flows may use which secrets: patterns of flow names, each with patterns of secret names. If it is not
+    /// set, each flow may use all except those that the configuration itself uses. If it is empty, no flow may use
+    /// any.
     #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
     pub uses: Option<BTreeMap<String, Vec<String>>>,
 }

@@ -1,17 +1,18 @@
-//! The queue of SQS that reports come through.
+//! Settings for the queue of SQS through which reports arrive.
 
 use crate::aws;
 use serde::{Deserialize, Serialize};
 use starbridge_ports::ReplySource;
 use std::sync::Arc;
 
-/// The queue of SQS that reports come through. Where it is, and who asks, is configured the ways of AWS.
+/// Settings for the queue of SQS through which reports arrive. Region and credentials are configured in the ways of
+/// AWS.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SqsConfig {
-    /// The queue: its name, URL or ARN; empty: none.
+    /// The name, URL or ARN of the queue; empty: none.
     pub reply_queue: String,
-    /// Where messages go that nobody can deal with; empty: where the redrive policy of the queue says.
+    /// The queue for messages that can't be handled; empty: the one of the queue's redrive policy.
     pub dead_letters: String,
 }
 

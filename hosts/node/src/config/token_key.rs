@@ -1,11 +1,11 @@
-//! A key for task tokens that is not in the store.
+//! A key for task tokens that is a secret and not in the store.
 
 use super::Config;
 use crate::node::read_keys;
 use starbridge_ports::Secrets;
 
 impl Config {
-    /// The name of the secret with the keys, if they are not the store's.
+    /// The name of the secret with the keys; `None` if the store has them.
     pub(super) fn token_secret(&self) -> Result<Option<&str>, String> {
         let set = self.server.token_key.as_str();
         match set.strip_prefix("secret://").filter(|name| !name.is_empty()) {
@@ -14,7 +14,7 @@ impl Config {
         }
     }
 
-    /// The keys; none where the store has them.
+    /// The keys; empty if the store has them.
     pub(super) fn token_keys(&self, secrets: &dyn Secrets) -> Result<Vec<[u8; 32]>, String> {
         let Some(name) = self.token_secret()? else {
             return Ok(Vec::new());

@@ -1,18 +1,18 @@
-//! What was found in a definition, for scripts. Its shape is a promise: members are added, never changed.
+//! The diagnostics of a definition, for scripts. The form is a contract: members are added, never changed.
 
 use serde::Serialize;
 use starbridge_flow::diagnostics::{Diagnostic, Fix, Label};
 use starbridge_flow::syntax::{Source, Span};
 use std::borrow::Cow;
 
-/// What was found in one text.
+/// The diagnostics of one text.
 #[derive(Serialize)]
 pub struct DiagnosedFile<'a> {
     file: &'a str,
     diagnostics: Vec<Found<'a>>,
 }
 
-/// What was found in a text, with lines and columns from 1.
+/// The diagnostics of a text, with lines and columns from 1.
 pub fn diagnosed<'a>(source: &'a Source, diagnostics: &'a [Diagnostic]) -> DiagnosedFile<'a> {
     DiagnosedFile {
         file: source.name(),
@@ -21,7 +21,7 @@ pub fn diagnosed<'a>(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Diagn
 }
 
 impl DiagnosedFile<'_> {
-    /// The list of diagnostics alone.
+    /// The diagnostics alone, as a list.
     pub fn to_list(&self) -> serde_json::Value {
         serde_json::to_value(&self.diagnostics).unwrap_or_default()
     }
@@ -55,7 +55,7 @@ struct Change<'a> {
     replacement: &'a str,
 }
 
-/// A part of a text: lines and columns from 1, columns in characters, the end one past the last character.
+/// A part of a text. Lines and columns count from 1, columns in characters; the end is one past the last character.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Region {
@@ -65,7 +65,7 @@ struct Region {
     end_column: usize,
 }
 
-/// Characters of a pointer that are shown: a key may be as long as a definition.
+/// How many characters of a pointer are shown. A key may be as long as a definition.
 const POINTER: usize = 512;
 
 fn cut(pointer: &str) -> Cow<'_, str> {

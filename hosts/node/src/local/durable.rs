@@ -1,4 +1,4 @@
-//! Runs that are kept in a store: begun once, gone on with as often as needed.
+//! Runs with a store: begun once, and continued as often as needed.
 
 use super::{Begun, LocalError, LocalRun};
 use crate::flow_loading;
@@ -11,15 +11,15 @@ use starbridge_runtime::{FlowTable, TokenKeys, stored_events};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Executions looked through in one go.
+/// How many executions are read at once.
 const PAGE: usize = 1_000;
 
 /// A store, and the flows of a run.
 pub(super) struct Kept {
     store: Arc<dyn Store>,
-    /// Those the store has.
+    /// The flows of the store.
     flows: FlowTable,
-    /// Those that were given.
+    /// The flows that were given.
     given: FlowTable,
 }
 
@@ -56,7 +56,7 @@ impl Kept {
         self.store.clone()
     }
 
-    /// The execution and those it started, as far as they have not ended.
+    /// The execution and its descendants that have not ended.
     fn family(&self, execution: &Text) -> Result<BTreeSet<Text>, StoreError> {
         let mut family = BTreeSet::from([execution.clone()]);
         let mut query = Query {
@@ -78,7 +78,7 @@ impl Kept {
         }
     }
 
-    /// Whether an execution was begun with the flow and the input that are given now.
+    /// Checks that an execution was started with the flow and the input that are given now.
     fn check(&self, id: &Text, record: &Record, input: Option<&Object>) -> Result<(), LocalError> {
         let ran = self.flows.running(&record.flow, record.version);
         let given = self.given.get(&record.flow, None);
@@ -108,7 +108,7 @@ impl Kept {
 }
 
 impl LocalRun {
-    /// Keeps the flows that were given, and takes up the execution of that name, if there is one.
+    /// Stores the given flows, and loads the execution with that name, if there is one.
     pub(super) fn take_up(
         &mut self,
         flow: &str,
@@ -133,7 +133,7 @@ impl LocalRun {
         }
         for (name, flow) in kept.given.latest() {
             let is_same = |record: &Record| record.flow.as_str() == name;
-            // What runs goes on with the version it began with, and needs no later one.
+            // An execution goes on with the version it began with, and needs no later one.
             if !record.as_ref().is_some_and(is_same) {
                 let text = flow.definition.to_json();
                 let (version, _) = kept.store.put_flow(&name, &text, &flow.hash, now)?;
@@ -146,7 +146,7 @@ impl LocalRun {
         let family = kept.family(&id)?;
         engine.take_up_only(&family)?;
         if engine.shard().state(&id).is_none() {
-            // The reason is what reading it once more says.
+            // Reading it again gives the reason.
             if let Some(flow) = kept.flows.running(&record.flow, record.version) {
                 stored_events(kept.store.as_ref(), &flow, &id, u64::MAX)?;
             }
@@ -159,7 +159,11 @@ impl LocalRun {
         }))
     }
 
-    /// The events of an execution that were kept before it was taken up.
+    /// The events of an execution that were stored before this run.
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::Store`] if the store fails or the history does not fit its flow.
     pub fn kept_events(&self, execution: &str) -> Result<Vec<Event>, LocalError> {
         match (&self.kept, self.flow(execution)) {
             (Some(kept), Some(flow)) => Ok(stored_events(kept.store.as_ref(), flow, execution, u64::MAX)?),
@@ -167,7 +171,7 @@ impl LocalRun {
         }
     }
 
-    /// Calls that were sent before and whose results somebody else is to report.
+    /// Calls that were sent before this run and whose results others report.
     pub fn reported_calls(&self) -> Vec<(Text, CallToSend)> {
         let mut calls = Vec::new();
         let Some(engine) = &self.engine else {

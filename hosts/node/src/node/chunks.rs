@@ -1,19 +1,19 @@
-//! Parts of histories as they are streamed, kept as long as several may want them.
+//! Parts of histories in the form in which they are streamed, kept while several followers may want them.
 
 use axum::body::Bytes;
 use starbridge_flow::value::Text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Bytes kept, of all histories together.
+/// How many bytes of all histories together are kept.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Events that follow on one another, as `text/event-stream` has them.
+/// Consecutive events as `text/event-stream`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     first: u64,
     bytes: Bytes,
-    /// Where each event ends.
+    /// The end of each event in the text.
     ends: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Chunk {
         }
     }
 
-    /// The number of the event after the last one.
+    /// The number after the last event.
     pub(super) fn next(&self) -> u64 {
         self.first + self.ends.len() as u64
     }
@@ -35,7 +35,7 @@ impl Chunk {
         self.ends.is_empty()
     }
 
-    /// The events from this one on: a part of the same memory.
+    /// The part from this event on. It shares the memory.
     pub(super) fn from(&self, event: u64) -> Bytes {
         let skipped = usize::try_from(event.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let start = match skipped.checked_sub(1) {
@@ -46,7 +46,7 @@ impl Chunk {
     }
 }
 
-/// Chunks at hand, the oldest dropped first.
+/// The chunks that are kept. The oldest is dropped first.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     kept: BTreeMap<(Text, u64), Arc<Chunk>>,
@@ -76,7 +76,7 @@ impl Chunks {
         }
     }
 
-    /// Nobody follows this execution any more.
+    /// Drops the chunks of an execution that nobody follows any more.
     pub(super) fn forget(&mut self, execution: &Text) {
         let places = (execution.clone(), 0)..=(execution.clone(), u64::MAX);
         let places: Vec<(Text, u64)> = self.kept.range(places).map(|(place, _)| place.clone()).collect();

@@ -1,39 +1,39 @@
-//! What a node counts.
+//! The counters of a node.
 
 use starbridge_machine::{EventKind, Status};
 use starbridge_runtime::Outgoing;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers that only grow, from the start of the process.
+/// Counters that only grow, from the start of the process.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Executions started.
+    /// Executions that were started.
     pub started: AtomicU64,
-    /// Turns appended.
+    /// Turns that were appended.
     pub turns: AtomicU64,
-    /// Events appended.
+    /// Events that were appended.
     pub events: AtomicU64,
-    /// Calls handed to their connectors; a call sent again counts again.
+    /// Calls handed to their connectors. A call that is sent again counts again.
     pub calls: AtomicU64,
     /// Attempts that failed.
     pub failures: AtomicU64,
-    /// Retries scheduled.
+    /// Retries that were scheduled.
     pub retries: AtomicU64,
     /// Tasks given to workers.
     pub held: AtomicU64,
-    /// Tasks whose worker fell silent.
+    /// Tasks whose worker missed its heartbeat.
     pub leases_ended: AtomicU64,
-    /// Reports taken from queues of others.
+    /// Reports taken from reply queues.
     pub replies: AtomicU64,
-    /// Those that nobody could deal with.
+    /// Messages of reply queues that could not be handled.
     pub replies_rejected: AtomicU64,
     /// Late reports that were ignored.
     pub late: AtomicU64,
-    /// By the place of the status in the list of all.
+    /// By the position of the status in [`Status::ALL`].
     ended: [AtomicU64; Status::ALL.len()],
 }
 
-/// How many executions ended how.
+/// How many executions ended with each status.
 pub type TotalsByStatus = Vec<(Status, u64)>;
 
 impl Counters {
@@ -67,7 +67,7 @@ impl Counters {
         }
     }
 
-    /// How many executions ended how.
+    /// How many executions ended with each status.
     pub fn ended(&self) -> TotalsByStatus {
         let counts = self.ended.iter().map(|count| count.load(Ordering::Relaxed));
         let all = Status::ALL.into_iter().zip(counts);

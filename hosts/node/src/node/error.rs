@@ -1,13 +1,13 @@
-//! Why a node is not there.
+//! Why a node is not running.
 
 use starbridge_ports::StoreError;
 
-/// Why a node can't be started, or came to its end.
+/// Why a node can't be started, or why it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeError {
     /// The store failed.
     Store(StoreError),
-    /// The system would not give what is needed.
+    /// The system refused something that is needed.
     System(String),
 }
 

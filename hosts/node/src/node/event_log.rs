@@ -1,9 +1,9 @@
-//! What a node says of executions in its log. No data of a flow is in it: names, ids and errors' names only.
+//! What a node logs about executions: names, ids and names of errors. Never data of a flow.
 
 use starbridge_machine::{EventKind, Status};
 use starbridge_runtime::{Outgoing, Shard};
 
-/// Writes what leaves to the log.
+/// Logs what leaves a shard.
 pub(super) fn tell(shard: &Shard, outgoing: &Outgoing) {
     match outgoing {
         Outgoing::Started { execution, .. } => {
@@ -16,7 +16,7 @@ pub(super) fn tell(shard: &Shard, outgoing: &Outgoing) {
             let error = failure.map(|failure| failure.error.as_str()).unwrap_or_default();
             let status_word = status.as_str();
             if *status == Status::RollbackFailed {
-                // Somebody has to look: what was done is neither kept nor undone.
+                // An operator has to act: what was done is neither kept nor undone.
                 tracing::warn!(%execution, error, "could not be undone");
             } else {
                 tracing::debug!(%execution, status = status_word, error, "ended");

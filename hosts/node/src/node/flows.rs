@@ -1,4 +1,4 @@
-//! The flows of a node: kept in its store, compiled in memory.
+//! The flows of a node: stored as text, compiled in memory.
 
 use super::Node;
 use crate::flow_loading::format_of;
@@ -9,41 +9,46 @@ use starbridge_flow::syntax::{Format, Source};
 use starbridge_ports::StoreError;
 use std::sync::Arc;
 
-/// A definition that was put.
+/// A definition that was stored.
 #[derive(Debug)]
 pub struct PutFlow {
-    /// The version it has.
+    /// Its version.
     pub version: u64,
-    /// Whether that version is new.
+    /// Whether the version is new.
     pub new: bool,
-    /// The flow.
+    /// The compiled flow.
     pub flow: Arc<Flow>,
-    /// The text, for the places of what was found.
+    /// The text, to show the diagnostics in.
     pub source: Source,
-    /// What was found: warnings only.
+    /// The diagnostics, which are only warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Why a definition was not put.
+/// Why a definition was not stored.
 #[derive(Debug)]
 pub enum PutError {
-    /// This is no name of a flow.
+    /// The text is not a name for a flow.
     Name,
-    /// It has errors.
+    /// The definition has errors.
     Bad {
-        /// The text.
+        /// The text of the definition.
         source: Box<Source>,
-        /// What was found.
+        /// The diagnostics.
         diagnostics: Vec<Diagnostic>,
     },
-    /// It asks for something that can't be honoured yet.
+    /// The definition needs something that does not exist yet.
     NotYet(&'static str),
     /// The store failed.
     Store(StoreError),
 }
 
 impl Node {
-    /// Keeps a definition as a flow's latest version. What runs goes on with the version it began with.
+    /// Stores a definition as a flow's latest version. Executions that run go on with their version.
+    ///
+    /// # Errors
+    ///
+    /// [`PutError`] if the name is not allowed, the definition has errors or needs something that does not exist yet,
+    /// or the store fails.
     pub fn put_flow(&self, name: &str, definition: String, format: Option<Format>) -> Result<PutFlow, PutError> {
         if !is_name(name) {
             return Err(PutError::Name);
@@ -78,7 +83,11 @@ impl Node {
         })
     }
 
-    /// Hides a flow from starts and lists. Answers whether there was one.
+    /// Hides a flow from starts and lists. Returns whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
         let known = self.store.hide_flow(name)?;
         self.flows.hide(name);

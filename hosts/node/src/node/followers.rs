@@ -1,4 +1,4 @@
-//! Following a history: each event is read and written once for all who follow.
+//! Following a history: each event is read and written once for all followers.
 
 use super::chunks::Chunk;
 use super::places::{NoPlace, Place};
@@ -17,49 +17,55 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Events read at a time, and bytes after which a chunk has no further event.
+/// How many events are read at a time, and after how many bytes a chunk gets no further event.
 const TOGETHER: u32 = 100;
 const CHUNK_BYTES: usize = 64 << 10;
-/// A history is looked at after this time even if no word of it came, and who follows it hears that it still is.
+/// After this time a history is checked although no change was announced, and its followers hear that the connection
+/// is alive.
 const SWEEP: Duration = Duration::from_secs(15);
-/// Histories that are read at a time, for all who follow.
+/// How many histories are read at a time, for all followers.
 pub(super) const READS: usize = 8;
 
-/// Why nobody can follow.
+/// Why a history can't be followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowError {
-    /// There is nothing to see.
+    /// There is no such execution or event, or the store failed.
     Look(LookError),
-    /// Too many follow already.
+    /// Too many requests follow histories already.
     NoPlace(NoPlace),
 }
 
-/// What somebody who follows a history hears of it.
+/// What a follower hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Further events, as `text/event-stream` has them: their numbers and their JSON.
+    /// Further events as `text/event-stream`: their numbers and their JSON.
     Events(Bytes),
     /// There is nothing new.
     Nothing,
-    /// The execution has ended, and all its events were told.
+    /// The execution has ended, and the follower has heard all its events.
     Ended,
 }
 
-/// One who follows a history.
+/// A follower of a history.
 pub struct Follower {
     node: Arc<Node>,
     watch: Watch,
     next: u64,
-    /// What was read to see whether there is such an execution.
+    /// What was read to find out whether the execution exists.
     read: Option<Arc<Chunk>>,
     _place: Place,
 }
 
 impl Node {
-    /// Follows the history of an execution from that event on.
+    /// Follows the history of an execution from event `from` on.
+    ///
+    /// # Errors
+    ///
+    /// [`FollowError::Look`] if there is no such execution or the store fails, [`FollowError::NoPlace`] if too many
+    /// follow already.
     pub async fn follow(self: &Arc<Self>, execution: &Text, from: EventId) -> Result<Follower, FollowError> {
         let place = self.followers.take(1).map_err(FollowError::NoPlace)?;
-        // Before looking, so that nothing falls between.
+        // Before the check, so that no change in between is missed.
         let watch = self.watchers.watch(execution);
         let mut follower = Follower {
             node: self.clone(),
@@ -68,7 +74,7 @@ impl Node {
             read: None,
             _place: place,
         };
-        // Whether there is such an execution: known already, where others follow it.
+        // Whether the execution exists. It does if others follow it.
         if !follower.is_known() {
             follower.read = follower.read().await.map_err(FollowError::Look)?;
         }
@@ -86,13 +92,17 @@ impl Follower {
         self.watch.feed().edge(turns, SWEEP)
     }
 
-    /// Bytes of what comes next, as far as it was read already.
+    /// How many bytes of the next events have been read already.
     pub fn at_hand(&self) -> usize {
         let read = self.read.clone().or_else(|| self.watch.at_hand(self.next));
         read.map_or(0, |chunk| chunk.from(self.next).len())
     }
 
-    /// What comes next. Waits for it no longer than it takes to show that the connection is still there.
+    /// Waits for the next events. Returns [`Heard::Nothing`] often enough to keep the connection alive.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError`] if the store fails or the execution was deleted.
     pub async fn heard(&mut self) -> Looked<Heard> {
         loop {
             let read = self.read.take();
@@ -121,7 +131,8 @@ impl Follower {
         Heard::Events(events)
     }
 
-    /// Reads what comes next, for all who want it. Nothing, if somebody else has done so meanwhile, or there is nothing new.
+    /// Reads the next events for all followers. `None` if another follower has done so meanwhile, or there is nothing
+    /// new.
     async fn read(&mut self) -> Looked<Option<Arc<Chunk>>> {
         let feed = self.watch.feed().clone();
         let _reading = feed.reading.lock().await;
@@ -170,11 +181,11 @@ impl Follower {
 
 struct Read {
     chunk: Chunk,
-    /// That nothing comes after it, and whether the execution had ended.
+    /// Set if nothing comes after it: whether the execution had ended.
     end: Option<bool>,
 }
 
-/// Events that come next, as the store keeps them.
+/// The next events, as they are stored.
 struct KeptChunk {
     execution: Text,
     flow: Arc<Flow>,
@@ -185,9 +196,9 @@ struct KeptChunk {
 }
 
 impl Node {
-    /// The events from that one on.
+    /// The stored events from that one on.
     fn kept_chunk(&self, execution: Text, from: u64) -> Looked<KeptChunk> {
-        // The record first: if it has ended by then, all its events are there.
+        // The record is read first: if the execution has ended by then, all its events are there.
         let record = self.store.record(&execution)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(&execution, &record)?;
         let turns = self.store.turns(&execution, EventId(from), TOGETHER, false)?;
@@ -222,7 +233,7 @@ impl KeptChunk {
                 ends.push(text.len());
             }
         }
-        // So many were asked for: there may be more.
+        // If the limit was reached, there may be more.
         whole &= ends.len() < TOGETHER as usize;
         Ok(Read {
             chunk: Chunk::new(self.from, text.into_bytes(), ends),

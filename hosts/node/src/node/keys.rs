@@ -1,5 +1,5 @@
-//! The keys tokens are signed with: those of the configuration, or the store's, so that a token outlives the process that gave
-//! it out.
+//! The keys of task tokens: from the configuration or from the store, so that a token outlives the process that
+//! signed it.
 
 use super::NodeError;
 use crate::system::random_key;
@@ -9,13 +9,13 @@ use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::TokenKeys;
 
 const KIND: &str = "token-key";
-/// The key that signs, and the one before it, which is still good.
+/// The key that signs, and the one before it, which is still valid.
 const NAMES: [&str; 2] = ["current", "previous"];
-/// Bytes of a key.
+/// The length of a key, in bytes.
 const KEY: usize = 32;
 
-/// The keys of the configuration, then the store's: the first signs, all are good. Where there are none at all, the store gets
-/// a new one.
+/// The keys of the configuration, then those of the store. The first signs, all are valid. If there are none, a new
+/// one is stored.
 pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY]]) -> Result<TokenKeys, NodeError> {
     let mut keys = configured.to_vec();
     for name in NAMES {
@@ -36,8 +36,8 @@ pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY]]) -> Result<
     Ok(TokenKeys::new(keys))
 }
 
-/// Keys as a secret has them: each 32 bytes or more in base64 or hexadecimal digits, with white space between them. The error
-/// repeats nothing of them.
+/// Reads the keys in a secret: each 32 bytes or more in base64 or hexadecimal digits, with white space between them.
+/// The error repeats nothing of them.
 pub(crate) fn read_keys(text: &str) -> Result<Vec<[u8; KEY]>, String> {
     let keys: Option<Vec<_>> = text.split_whitespace().map(read_key).collect();
     keys.filter(|keys| !keys.is_empty())
@@ -56,7 +56,7 @@ fn read_key(text: &str) -> Option<[u8; KEY]> {
     }
 }
 
-/// Base64 with either alphabet (RFC 4648, sections 4 and 5), padded or not.
+/// Reads base64 with either alphabet (RFC 4648, sections 4 and 5), padded or not.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut bits, mut kept) = (Vec::new(), 0_u32, 0_u32);
     for letter in text.trim_end_matches('=').bytes() {
@@ -76,11 +76,15 @@ fn base64(text: &str) -> Option<Vec<u8>> {
             bits &= (1 << kept) - 1;
         }
     }
-    // What is left fills up the last byte with zeros.
+    // The remaining bits only fill up the last byte and must be zero.
     (kept < 6 && bits == 0).then_some(bytes)
 }
 
-/// Deletes the store's keys: no token signed with one of them is good any more.
+/// Deletes the keys of the store. No token that one of them signed is valid any more.
+///
+/// # Errors
+///
+/// [`NodeError::Store`] if the store fails.
 pub fn discard(store: &dyn Store) -> Result<(), NodeError> {
     for name in NAMES {
         store.discard(KIND, name)?;
@@ -88,8 +92,12 @@ pub fn discard(store: &dyn Store) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Makes a new key the one that signs; the one before stays good for tokens given out under it, the one before that does
-/// not. Counts from the next start.
+/// Stores a new key, which signs from the next start on. The key before stays valid for its tokens; the one before
+/// that does not.
+///
+/// # Errors
+///
+/// [`NodeError::Store`] if the store fails, [`NodeError::System`] if the system gives no random bytes.
 pub fn rotate(store: &dyn Store) -> Result<(), NodeError> {
     if let Some(current) = store.fetch(KIND, NAMES[0])? {
         store.keep(KIND, NAMES[1], &current)?;
@@ -128,7 +136,7 @@ mod tests {
         let store = in_memory();
         let store = store.as_ref();
         let configured = [[7; KEY], [8; KEY]];
-        // A store that never had one gets none.
+        // A store that never had a key gets none.
         token_keys(store, &configured).unwrap();
         assert_eq!(store.all(KIND).unwrap(), []);
         let old = token_keys(store, &[]).unwrap().sign("e", EventId(1));
@@ -155,7 +163,7 @@ mod tests {
         assert_eq!(read_keys(&format!("{digits}\n{base}\n")).unwrap(), [zeros, ones]);
         assert_eq!(read_keys(&base.replace('/', "_").replace('=', "")).unwrap(), [ones]);
         assert_eq!(read_keys(&"FF".repeat(KEY)).unwrap(), [ones]);
-        // More bytes count, too.
+        // All bytes of a longer key count.
         let longer = read_keys(&"00".repeat(KEY + 1)).unwrap();
         assert_ne!(longer, [zeros]);
         assert_ne!(longer, read_keys(&"00".repeat(KEY + 2)).unwrap());

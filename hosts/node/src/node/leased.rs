@@ -1,4 +1,4 @@
-//! A node that has executions for a time only: others, elsewhere, have the rest of the same store.
+//! A node with leases: it has executions for a time only, and other nodes have the rest of the same store.
 
 use super::{Node, NotTaken};
 use crate::flow_loading;
@@ -10,17 +10,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How executions are given to a node.
+/// How executions are leased to a node.
 #[derive(Clone)]
 pub struct Visit {
-    /// Who gives them.
+    /// The leases.
     pub leases: Arc<dyn ExecutionLeases>,
-    /// Where histories are appended and taken from: what gives executions, or what stands before it.
+    /// The store of histories: the one with the leases, or a wrapper of it.
     pub history: Arc<dyn History>,
 }
 
 impl Node {
-    /// Goes on with an execution. Answers that it does, that there is none, or that somebody else has it.
+    /// Loads an execution and goes on with it. The reply says whether it does, there is none, or another process has
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub async fn take_up(&self, execution: &Text) -> Result<Reply, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::TakeUp {
@@ -31,13 +36,22 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
-    /// From now on what is asked of the node is decided and made durable, and nothing more, until it has come to rest.
+    /// Makes the node only decide, and make durable what it decides, until [`Node::rest`] has returned.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub fn stand_still(&self) -> Result<(), NotTaken> {
         self.owners.anyone(Command::StandStill)
     }
 
-    /// Waits until nothing is left to do here for now, at most until that time, and gives executions back; timers due within
-    /// `linger` are waited for. Answers what was given back, and when each is to be gone on with. For nodes with one owner.
+    /// Waits until nothing more can be done here now, at most until a time, and gives executions back. Timers due
+    /// within `linger` are waited for. Returns what was given back, and when to go on with each. For nodes with one
+    /// owner.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub async fn rest(&self, until: Timestamp, linger: Duration) -> Result<Vec<SuspendedExecution>, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let linger = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
@@ -45,12 +59,20 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
-    /// Reads what the store has of all flows.
+    /// Loads all flows of the store.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub fn refresh_flows(&self) -> Result<(), StoreError> {
         flow_loading::refresh_all(self.store.as_ref(), &self.flows, &self.limits)
     }
 
-    /// Reads what the store has of a flow: others may have put a version meanwhile.
+    /// Loads a flow of the store, which others may have changed.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub fn refresh_flow(&self, name: &str) -> Result<(), StoreError> {
         flow_loading::refresh(self.store.as_ref(), &self.flows, &self.limits, name)
     }

@@ -1,4 +1,4 @@
-//! Notifications of a node: told on a thread of their own, so that nothing a target does is felt by executions.
+//! The notifications of a node. They are delivered on a separate thread, so that targets never delay executions.
 
 use super::threads::{End, note, runtime, spawn, unless_it_panics};
 use super::{Node, NodeError, NodeSettings};
@@ -12,41 +12,41 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long a drain waits for the last word to the store.
+/// How long a drain waits until the last results are stored.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Notices for a target that is configured no longer, deleted at a time.
+/// How many notices for a target that is no longer configured are deleted at a time.
 const FORGOTTEN: usize = 10_000;
 
-/// What is told to whom. A clone is the same.
+/// The notifications of a node. A clone is the same.
 #[derive(Clone)]
 pub(super) struct Notifications {
     notifier: Arc<Notifier>,
     stored: Arc<StoredNotices>,
 }
 
-/// The thread that tells. It ends when this is dropped.
+/// The thread that delivers notices. It ends when this is dropped.
 pub(super) struct NotifierThread {
     stop: watch::Sender<bool>,
     over: watch::Receiver<bool>,
 }
 
-/// A target as it is shown.
+/// The view of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownTarget {
-    /// Its name.
+    /// The name of the target.
     pub name: String,
-    /// Notices told, since the start of the process.
+    /// How many notices were delivered since the start of the process.
     pub told: u64,
-    /// Tries that failed.
+    /// How many deliveries failed.
     pub failed: u64,
-    /// Notices given up.
+    /// How many notices were given up.
     pub dropped: u64,
-    /// Notices that are kept for it.
+    /// How many notices are stored for it.
     pub waiting: u64,
 }
 
 impl Notifications {
-    /// Gets notifications ready, if anybody is to be told. What is kept for others is forgotten.
+    /// Prepares notifications if targets are configured. Notices for other targets are deleted.
     pub(super) fn prepare(settings: &NodeSettings) -> Result<Option<Self>, StoreError> {
         let targets = &settings.notifications;
         forget_others(settings.store.as_ref(), targets)?;
@@ -70,20 +70,20 @@ impl Notifications {
         }))
     }
 
-    /// Lets a shard keep what is to be told.
+    /// Makes a shard store notices.
     pub(super) fn listen_to(&self, shard: &mut Shard) {
         let notifier = self.notifier.clone();
         shard.notify(move |change| notices(&notifier, change));
     }
 
-    /// Sees that there is something to tell.
+    /// Notes that there is a new notice.
     pub(super) fn see(&self, outgoing: &Outgoing) {
         if matches!(outgoing, Outgoing::Noticed { .. }) && self.stored.note_news() {
             self.notifier.wake();
         }
     }
 
-    /// Tells on a thread of its own. A store that fails there ends the node.
+    /// Starts delivery on a separate thread. If the store fails there, the node ends.
     pub(super) fn start(&self, end: &watch::Sender<End>) -> Result<NotifierThread, NodeError> {
         let (own, end) = (self.clone(), end.clone());
         let (stop, stopped) = watch::channel(false);
@@ -107,14 +107,14 @@ impl Notifications {
                 _ = stop.wait_for(|stop| *stop) => self.stored.write_all(),
             }
         });
-        // What is out is told again at the next start, unless its target was quick.
+        // A delivery in progress is repeated at the next start, unless its target was quick.
         runtime.shutdown_background();
         told.map_err(NodeError::Store)
     }
 }
 
 impl NotifierThread {
-    /// Stops telling. What was told is taken down, if the store is not at a standstill.
+    /// Stops delivery. Results are stored, if the store answers in time.
     pub(super) async fn stop(&self) {
         self.stop.send_replace(true);
         let mut over = self.over.clone();
@@ -127,7 +127,7 @@ impl NotifierThread {
     }
 }
 
-/// A change as each target that wants it is to be told of it.
+/// The notices about a change, one for each target that wants it.
 fn notices(notifier: &Notifier, change: &StatusChange<'_>) -> Vec<KeptNotice> {
     let mut wanting = notifier.wanting(change.record.status).peekable();
     if wanting.peek().is_none() {
@@ -155,7 +155,11 @@ fn forget_others(store: &dyn Store, targets: &[Target]) -> Result<(), StoreError
 }
 
 impl Node {
-    /// The targets of notifications, and how they stand.
+    /// The targets of notifications with their counts.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub fn notifications(&self) -> Result<Vec<ShownTarget>, StoreError> {
         let Some(notifications) = &self.notifications else {
             return Ok(Vec::new());

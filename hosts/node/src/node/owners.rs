@@ -1,4 +1,4 @@
-//! The threads that own executions. Each has an engine, and a runtime of its own on which its calls are carried.
+//! The threads that own executions. Each has an engine, and a runtime of its own for the engine's calls.
 
 use super::event_log::tell;
 use super::notifying::{Notifications, NotifierThread};
@@ -53,7 +53,7 @@ impl Owners {
         let (inboxes, ends): (Vec<_>, Vec<_>) = channels.unzip();
         let owners = (0..of).map(|which| owner(start, &shared, (which, of)));
         let owners: Vec<Owner> = owners.collect();
-        // The queues begin where the store is before anybody changes that.
+        // The queues load what the store has before anything changes it.
         let queues_of = match start.settings.worker_queues {
             true => start.settings.store.clone(),
             false => crate::stores::in_memory(),
@@ -93,17 +93,17 @@ impl Owners {
         self.ended.clone()
     }
 
-    /// Whether the store is being written just now.
+    /// Whether the store is being written now.
     pub(super) fn is_flushing(&self) -> bool {
         self.writer.is_flushing()
     }
 
-    /// Hands a command to the owner of an execution.
+    /// Sends a command to the owner of an execution.
     pub(super) fn owner_of(&self, execution: &str, command: Command) -> Result<(), NotTaken> {
         self.hand_to(owner_index(execution, self.inboxes.len()), command)
     }
 
-    /// Hands a command to whoever is next.
+    /// Sends a command to the next owner in turn.
     pub(super) fn anyone(&self, command: Command) -> Result<(), NotTaken> {
         let which = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
         self.hand_to(which, command)
@@ -117,16 +117,16 @@ impl Owners {
         }
     }
 
-    /// Owners come to their end first, then the queues: workers are answered until then. Others are told last.
+    /// Drains the owners first, then the queues, so that workers are answered until then. Others hear of it last.
     pub(super) async fn drain(&self, until: Timestamp, queues: &QueueHandle) -> Result<(), NodeError> {
         for inbox in &self.inboxes {
-            // An owner that is gone is drained.
+            // An owner that has ended is drained.
             let _ = inbox.send(Command::Drain { until }).await;
         }
         let mut ended = self.ended.clone();
         let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
         queues.tell(QueueCommand::Stop);
-        // Nobody sends where the thread is gone already.
+        // If the thread has ended, nobody sends.
         let _ = self.queues_over.clone().wait_for(|over| *over).await;
         if let Some(telling) = &self.telling {
             telling.stop().await;
@@ -190,7 +190,7 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
     }
 }
 
-/// Where histories are appended.
+/// The store of histories that owners use.
 fn history(settings: &NodeSettings) -> Arc<dyn History> {
     match &settings.visit {
         None => settings.store.clone(),
@@ -198,7 +198,7 @@ fn history(settings: &NodeSettings) -> Arc<dyn History> {
     }
 }
 
-/// A new execution belongs to who starts it; a child belongs with its parent anyway.
+/// A new execution belongs to the owner that starts it. A child belongs to its parent's owner anyway.
 fn of_share(mut birth: ExecutionSeed, (which, of): (u8, u8)) -> ExecutionSeed {
     let shard = shard_of(&birth.id);
     if shard % of != which && birth.id.len() == 36 {
@@ -234,7 +234,7 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
         let engine = Engine::new(shard, world, settings, inbox, observer).writing_through(writer);
         engine.serve().await
     });
-    // Calls that are still out are given up, not waited for; they are sent again at the next start.
+    // Calls that are out are dropped, not waited for. They are sent again at the next start.
     runtime.shutdown_background();
     over.map_err(NodeError::Store)
 }

@@ -1,29 +1,29 @@
-//! How many may wait or follow at a time.
+//! Limits of requests that wait or follow.
 
 use super::Node;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Queues of one poll that count as one place.
+/// How many queues of one poll count as one place.
 const QUEUES: usize = 10;
 
-/// Places for those who keep a request open.
+/// Places for requests that are kept open.
 pub(super) struct Places {
     semaphore: Arc<Semaphore>,
     most: usize,
     setting: &'static str,
 }
 
-/// A place, free again when this is dropped.
+/// A place. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Place(#[expect(dead_code, reason = "what counts is that it is kept")] OwnedSemaphorePermit);
 
 /// All places are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPlace {
-    /// How many there are.
+    /// How many places there are.
     pub most: usize,
-    /// What sets that.
+    /// The setting for their number.
     pub setting: &'static str,
 }
 
@@ -52,22 +52,30 @@ impl Places {
 }
 
 impl Node {
-    /// A place to wait for the end of an execution.
+    /// Takes a place to wait for the end of an execution.
+    ///
+    /// # Errors
+    ///
+    /// [`NoPlace`] if all are taken.
     pub fn place_to_wait(&self) -> Result<Place, NoPlace> {
         self.waiters.take(1)
     }
 
-    /// A place to wait for tasks of so many queues.
+    /// Takes a place to wait for tasks of this many queues.
+    ///
+    /// # Errors
+    ///
+    /// [`NoPlace`] if all are taken.
     pub fn place_to_poll(&self, queues: usize) -> Result<Place, NoPlace> {
         self.waiters.take(queues.div_ceil(QUEUES))
     }
 
-    /// How many places of those who wait are taken.
+    /// How many places of requests that wait are taken.
     pub fn waiting(&self) -> usize {
         self.waiters.taken()
     }
 
-    /// How many follow histories.
+    /// How many requests follow histories.
     pub fn followed(&self) -> usize {
         self.followers.taken()
     }

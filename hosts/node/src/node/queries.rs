@@ -1,4 +1,4 @@
-//! Looking at what a node's store has. What is shown is durable.
+//! Queries of a node's store. Everything they show is durable.
 
 use super::Node;
 use crate::described::describe_state;
@@ -10,15 +10,15 @@ use starbridge_ports::{Query, Record, StoreError, Turn};
 use starbridge_runtime::{ForkRequest, Snapshot, each_stored_event, read_stored, stored_events};
 use std::sync::Arc;
 
-/// A result of looking.
+/// The result of a query.
 pub type Looked<T> = Result<T, LookError>;
 
-/// Why there is nothing to see.
+/// Why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookError {
     /// There is no such execution.
     NoSuchExecution,
-    /// It has no such event; it has so many.
+    /// The execution has no such event; the number is that of its last one.
     NoSuchEvent(EventId),
     /// The store failed.
     Store(StoreError),
@@ -42,27 +42,31 @@ impl std::fmt::Display for LookError {
 
 impl std::error::Error for LookError {}
 
-/// An execution as the store keeps it: how large its data are is known before they are read.
+/// A stored execution. The size of its data is known before they are read.
 #[derive(Debug)]
 pub struct Kept {
-    /// Its id.
+    /// The id of the execution.
     pub execution: Text,
-    /// What is known of it without its history.
+    /// The record of the execution.
     pub record: Record,
     flow: Arc<Flow>,
     first: Option<Turn>,
-    /// Its last turn, if that is another.
+    /// The last turn, if it is not the first one.
     last: Option<Turn>,
 }
 
 impl Kept {
-    /// Bytes that are to be read.
+    /// How many bytes [`Kept::snapshot`] will read.
     pub fn bytes(&self) -> usize {
         let turns = self.first.iter().chain(&self.last);
         turns.map(|turn| turn.text.len()).sum()
     }
 
-    /// Reads its data.
+    /// Reads the data of the execution.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::Store`] if the store fails or a turn does not fit the flow.
     pub fn snapshot(self) -> Looked<Snapshot> {
         let (input, output) = self.data()?;
         Ok(Snapshot {
@@ -73,7 +77,11 @@ impl Kept {
         })
     }
 
-    /// Whether it was started with that input.
+    /// Whether it was started with this input.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::Store`] if the store fails or a turn does not fit the flow.
     pub fn has_input(&self, input: &Object) -> Looked<bool> {
         Ok(self.data()?.0 == *input)
     }
@@ -81,7 +89,7 @@ impl Kept {
     fn data(&self) -> Looked<(Object, Option<Object>)> {
         let (mut input, mut output) = (None, None);
         for turn in self.first.iter().chain(&self.last) {
-            // One that goes on from the end of another has another's output in its first turn.
+            // If a fork goes on from the end of an execution, the output in its first turn is that execution's.
             output = None;
             for event in read_stored(&self.flow, &self.execution, turn)? {
                 match event.detail {
@@ -95,7 +103,7 @@ impl Kept {
     }
 }
 
-/// Events of an execution as the store keeps them: how large they are is known before they are read.
+/// Stored events of an execution. Their size is known before they are read.
 #[derive(Debug)]
 pub struct KeptEvents {
     execution: Text,
@@ -107,12 +115,16 @@ pub struct KeptEvents {
 }
 
 impl KeptEvents {
-    /// Bytes that are to be read.
+    /// How many bytes [`KeptEvents::read`] will read.
     pub fn bytes(&self) -> usize {
         self.turns.iter().map(|turn| turn.text.len()).sum()
     }
 
-    /// Reads them: in the form of section "history".
+    /// Reads the events, in the form of section "history".
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::Store`] if a turn does not fit the flow.
     pub fn read(self) -> Looked<Vec<Object>> {
         let mut events = Vec::new();
         for turn in self.turns {
@@ -131,12 +143,20 @@ impl KeptEvents {
 }
 
 impl Node {
-    /// An execution.
+    /// An execution with its data.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
     pub fn execution(&self, id: &str) -> Looked<Snapshot> {
         self.kept(id)?.snapshot()
     }
 
-    /// An execution as the store keeps it: its data are not read yet.
+    /// An execution without its data.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
     pub fn kept(&self, id: &str) -> Looked<Kept> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
@@ -152,6 +172,10 @@ impl Node {
     }
 
     /// How many executions are set aside.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::Store`] if the store fails.
     pub fn count_broken(&self) -> Looked<u64> {
         let mut query = Query {
             broken: true,
@@ -169,18 +193,30 @@ impl Node {
         }
     }
 
-    /// The flow an execution runs.
+    /// The flow that an execution runs.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::Store`] if the store does not have the flow.
     pub fn flow_of(&self, id: &str, record: &Record) -> Looked<Arc<Flow>> {
         let flow = self.flows.running(&record.flow, record.version);
         flow.ok_or_else(|| corrupt(id, &format!("version {} of `{}` is gone", record.version, record.flow)))
     }
 
-    /// At most so many events from that number on, or backwards from it, in the form of section "history".
+    /// At most `limit` events from event `from` on, in order or backwards, in the form of section "history".
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
     pub fn events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> Looked<Vec<Object>> {
         self.kept_events(id, from, limit, backwards)?.read()
     }
 
-    /// The same as the store keeps them.
+    /// At most `limit` stored events from event `from` on, in order or backwards.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
     pub fn kept_events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> Looked<KeptEvents> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
@@ -195,13 +231,22 @@ impl Node {
         })
     }
 
-    /// Number of the last event.
+    /// The number of an execution's last event.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
     pub fn last_event(&self, id: &str) -> Looked<EventId> {
         let last = self.store.last_turn(id)?.ok_or(LookError::NoSuchExecution)?;
         Ok(last.last())
     }
 
-    /// Where an execution stood at the end of the turn that has that event: status, input, local and open steps.
+    /// The state of an execution at the end of the turn with that event, or the last turn: status, input, local and
+    /// open steps.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
     pub fn state_at(&self, id: &str, event: Option<EventId>) -> Looked<Value> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
@@ -222,7 +267,11 @@ impl Node {
         Ok(describe_state(&flow, &state))
     }
 
-    /// What a fork of an execution at that event is made of.
+    /// The request to fork an execution at that event.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
     pub fn fork_request(&self, id: &str, event: EventId, name: Option<Text>) -> Looked<ForkRequest> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let last = self.last_event(id)?;
@@ -239,7 +288,11 @@ impl Node {
         })
     }
 
-    /// All events of an execution, in order, a part at a time.
+    /// Calls `see` with each event of an execution, in order, until it returns false.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
     pub fn each_event(&self, id: &str, mut see: impl FnMut(&Flow, &Event) -> bool) -> Looked<()> {
         let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;

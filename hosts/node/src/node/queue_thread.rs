@@ -1,4 +1,4 @@
-//! The thread of worker queues: what it begins with, and how it tells owners.
+//! The thread of worker queues: what it begins with, and how it notifies owners.
 
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::Signal;
@@ -10,7 +10,7 @@ use starbridge_runtime::{
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Where settings of queues stand on the store's shelf.
+/// The kind under which the store keeps settings of queues.
 pub(super) const KIND: &str = "queue";
 
 /// What owners and queues of a node share.
@@ -30,7 +30,7 @@ impl Shared {
         }
     }
 
-    /// What drives the queues, going on where the store is.
+    /// The engine of the queues, which goes on from what the store has.
     pub(super) fn engine(
         self,
         store: &Arc<dyn Store>,
@@ -51,7 +51,7 @@ impl Shared {
     }
 }
 
-/// Tells the owner of an execution what became of its task. False: it has no room just now.
+/// Tells the owner of an execution that its task expired. Returns false if the owner has no room now.
 fn tell(owners: &[mpsc::Sender<Command>], verdict: &TaskExpiry) -> bool {
     let ((execution, call), signal) = match verdict {
         TaskExpiry::LeaseEnded { key, redeliver } => {
@@ -67,7 +67,7 @@ fn tell(owners: &[mpsc::Sender<Command>], verdict: &TaskExpiry) -> bool {
         reply: None,
     };
     let owner = owners.get(owner_index(execution, owners.len()));
-    // An owner that is gone has no use for it.
+    // An owner that has ended does not need it.
     !matches!(
         owner.map(|owner| owner.try_send(command)),
         Some(Err(mpsc::error::TrySendError::Full(_)))

@@ -1,4 +1,4 @@
-//! Worker queues of a node: what workers ask, and what operators set and see.
+//! The worker queues of a node: what workers ask, and what operators set and see.
 
 use super::queue_thread::KIND;
 use super::task_message::task_message;
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
-/// A queue as it is shown: how it stands, and how many of its tasks are dead.
+/// The view of a queue: its state, and how many dead tasks it has.
 #[derive(Clone, Debug)]
 pub struct ShownQueue {
-    /// How it stands.
+    /// The state of the queue.
     pub view: QueueView,
-    /// Tasks that failed for good.
+    /// How many of its tasks are dead.
     pub dead: u64,
 }
 
@@ -26,17 +26,22 @@ impl From<QueueView> for ShownQueue {
     }
 }
 
-/// What came of re-queueing or dropping dead tasks.
+/// The result of re-queueing or discarding dead tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BulkOutcome {
-    /// Those for which it was done.
+    /// For how many tasks it was done.
     pub done: u64,
-    /// Those for which it could not be: their execution goes on already, or is gone.
+    /// For how many it was not: their executions go on already, or are gone.
     pub not_done: u64,
 }
 
 impl Node {
-    /// Gives a worker tasks, each as JSON; none, if it waited in vain. They are its for the time of their leases, durably.
+    /// Polls for tasks for a worker. Returns each as JSON; none if none came in time. The worker holds them durably
+    /// until their leases end.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken::Stopping`] if the node is stopping.
     pub async fn hold(&self, request: HoldRequest) -> Result<Vec<String>, NotTaken> {
         let poll = self.queues.hold(request);
         let held = poll.tasks().await.ok_or(NotTaken::Stopping)?;
@@ -47,17 +52,21 @@ impl Node {
             .collect())
     }
 
-    /// A sign of life for a task that a worker has. False: no worker has it under a valid lease.
+    /// Takes a heartbeat. Returns false if no worker holds the task under a valid lease.
     pub(super) async fn beat(&self, key: TaskKey) -> bool {
         let (reply, answer) = oneshot::channel();
         self.queues.tell(QueueCommand::Beat(key, reply));
         matches!(answer.await, Ok(Some(_)))
     }
 
-    /// Sets a queue, from now on and at every start.
+    /// Sets an operator's settings of a queue, also for later starts.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub fn set_queue(&self, name: &str, settings: &QueueSettings) -> Result<(), StoreError> {
         match *settings == QueueSettings::default() {
-            // Then nothing is set.
+            // Default settings need not be stored.
             true => drop(self.store.discard(KIND, name)?),
             false => {
                 let text = Value::Object(settings.write()).to_json();
@@ -68,8 +77,12 @@ impl Node {
         Ok(())
     }
 
-    /// So many of the queues after this name: those that have tasks, waiting, held or dead, those that workers wait for, and
-    /// those for which something is set.
+    /// The views of at most `most` queues after this name: those that have tasks of any kind, polls that wait, or
+    /// settings.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub async fn shown_queues(&self, after: &str, most: usize) -> Result<Vec<ShownQueue>, StoreError> {
         let views = self.views(QueuesViewed::After(after.into(), most)).await;
         let dead = self
@@ -86,7 +99,11 @@ impl Node {
         Ok(shown.into_values().take(most).collect())
     }
 
-    /// A queue, if anything is known of it.
+    /// The view of a queue, if it is known.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub async fn shown_queue(&self, name: &Text) -> Result<Option<ShownQueue>, StoreError> {
         let view = self.views(QueuesViewed::One(name.clone())).await.pop();
         let dead = self.store.dead_counts()?.into_iter().find(|(other, _)| other == name);
@@ -101,7 +118,11 @@ impl Node {
         answer.await.unwrap_or_default()
     }
 
-    /// The executions of these dead tasks go on from where they failed: their tasks are queued anew.
+    /// Redrives the executions of dead tasks, so that the tasks are queued again.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub async fn requeue(&self, tasks: &[DeadTask], by: Option<&str>) -> Result<BulkOutcome, NotTaken> {
         let mut buried = BulkOutcome::default();
         let mut again: Vec<(Text, bool)> = Vec::new();
@@ -123,7 +144,11 @@ impl Node {
         Ok(buried)
     }
 
-    /// These dead tasks are listed no longer; their executions stay as they are.
+    /// Lists these dead tasks no longer. Their executions do not change.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
     pub async fn drop_dead(&self, tasks: &[DeadTask]) -> Result<BulkOutcome, NotTaken> {
         let mut buried = BulkOutcome::default();
         let mut rest = tasks;

@@ -1,5 +1,5 @@
-//! Reports that come through queues of others: each is dealt with like one over HTTP, and acknowledged only when what it says
-//! is durable.
+//! Reports from reply queues: each is handled like a report over HTTP, and acknowledged only when what it says is
+//! durable.
 
 use super::{Node, NotTaken};
 use crate::problem::SET_ASIDE;
@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a source that fails is left alone.
+/// The pauses after failures of a source.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// How long messages wait that owners had no room for.
+/// How long messages wait for which an owner had no room.
 const BUSY: Duration = Duration::from_millis(200);
 
 impl Node {
-    /// Takes reports from a source until the node comes to its end.
+    /// Takes reports from a source until the node ends.
     pub async fn keep_replies(self: Arc<Self>, source: Arc<dyn ReplySource>) {
         let mut failures = BACKOFF.failures();
         loop {
@@ -35,13 +35,14 @@ impl Node {
         }
     }
 
-    /// Deals with messages in their order. What can't be dealt with just now comes again. An error: the node is stopping.
+    /// Handles messages in their order. What can't be handled now arrives again. An error means that the node is
+    /// stopping.
     async fn take_replies(&self, source: &dyn ReplySource, messages: Vec<ReplyMessage>) -> Result<(), NotTaken> {
         let mut under_way = Vec::new();
         for message in messages {
             let outcome = match self.hand_in_reply(&message).await {
                 Ok(outcome) => outcome,
-                // The rest waits with it: what one execution hears keeps its order.
+                // The rest waits too, so that each execution hears its reports in order.
                 Err(NotTaken::Busy) => {
                     tokio::time::sleep(BUSY).await;
                     break;
@@ -79,12 +80,12 @@ impl Node {
         match outcome {
             Err(reason) => ReplyOutcome::Bad(reason),
             Ok(answer) => match answer.await {
-                // One that comes twice or too late changes nothing, however often it comes.
+                // A message that comes twice or too late changes nothing, however often it comes.
                 Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => ReplyOutcome::Done,
                 Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
                     ReplyOutcome::Bad("the token is not one of ours, or its execution is gone".to_owned())
                 }
-                // It is kept with those that can't be dealt with, from where it can be sent again.
+                // It goes to the dead-letter queue, from which it can be sent again.
                 Ok(Reply::SetAside) => ReplyOutcome::Bad(SET_ASIDE.to_owned()),
                 Ok(Reply::Left) => ReplyOutcome::Done,
                 Ok(Reply::Held) | Err(_) => ReplyOutcome::Again,
@@ -101,14 +102,14 @@ impl Node {
     }
 }
 
-/// What is wrong with a message, or where the answer to its report comes.
+/// The receiver for what became of a report, or what is wrong with the message.
 type Outcome = Result<oneshot::Receiver<Reply>, String>;
 
 enum ReplyOutcome {
-    /// It counts, or can change nothing.
+    /// It counts, or can't change anything any more.
     Done,
-    /// Nobody can ever deal with it.
+    /// It can never be handled.
     Bad(String),
-    /// It is to come again.
+    /// It should arrive again.
     Again,
 }

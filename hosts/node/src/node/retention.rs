@@ -1,4 +1,4 @@
-//! Retention: what has ended long ago is deleted, a little at a time.
+//! Retention: old executions are deleted, a few at a time.
 
 use super::Node;
 use starbridge_flow::time::Timestamp;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// Executions deleted at a time, and the pause after: the writer is never held up for long.
+/// How many executions are deleted at a time, and the pause afterwards. The writer is never busy with it for long.
 const TOGETHER: usize = 64;
 const BREATH: Duration = Duration::from_millis(50);
-/// Time between looks where nothing is left to delete.
+/// How long to wait if nothing is left to delete.
 const PAUSE: Duration = Duration::from_secs(60);
 
 impl Node {
-    /// Deletes what ended more than so many days ago, for ever.
+    /// Deletes, for ever, what ended more than `days` days ago.
     pub async fn keep_tidy(self: Arc<Self>, days: u64) {
         loop {
             let age = i64::try_from(days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
@@ -31,8 +31,12 @@ impl Node {
         }
     }
 
-    /// Deletes a few of those that ended before that time, the earliest first. Answers on how many it worked; 0 says that
-    /// nothing is left.
+    /// Deletes a few executions that ended before a time, the earliest first. Returns on how many it worked; 0 means
+    /// that nothing is left.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub async fn clear_before(&self, before: Timestamp) -> Result<usize, StoreError> {
         let store = self.store.clone();
         let cleared = tokio::task::spawn_blocking(move || store.clear(before, TOGETHER)).await;

@@ -1,8 +1,8 @@
-//! Schedules: kept in the store, looked at when they are due.
+//! Schedules: stored, and handled when they are due.
 //!
-//! They go by the wall clock: what is to happen at a time of day happens when the machine says that it is that time.
-//!
-//! What is started has a name made of the schedule's and of the instant, so a trigger looked at twice starts one execution.
+//! They follow the wall clock: what happens at a time of day happens when the machine shows that time. The name of a
+//! started execution contains the schedule's name and the instant, so a trigger that is handled twice starts one
+//! execution.
 
 use super::Node;
 use starbridge_flow::time::Timestamp;
@@ -15,23 +15,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const KIND: &str = "schedule";
-/// Where a schedule has come to.
+/// The kind under which the store keeps how far schedules are handled.
 const PLACE: &str = "schedule-place";
-/// Triggers that wait for earlier ones to end; the oldest go first.
+/// How many triggers may wait for earlier executions; the oldest are dropped first.
 const QUEUED: usize = 1_000;
-/// Longest time without a look.
+/// The longest time between two checks, in milliseconds.
 const SWEEP_MS: u64 = 60_000;
 
-/// A schedule and where it has come to.
+/// A schedule, and how far it is handled.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// The schedule.
+    /// The schedule itself.
     pub schedule: Schedule,
-    /// Up to where triggers are dealt with.
+    /// Up to where its triggers are handled.
     pub last: Timestamp,
     /// When it triggers next.
     pub next: Option<Timestamp>,
-    /// The execution it started last.
+    /// The id of the execution that it started last.
     pub latest: Option<Text>,
     queued: VecDeque<Timestamp>,
 }
@@ -43,10 +43,10 @@ pub(super) struct Schedules {
     changed: tokio::sync::Notify,
 }
 
-/// Why a schedule was not put.
+/// Why a schedule was not stored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScheduleError {
-    /// What was said can't be one: why.
+    /// The members are wrong, for this reason.
     Bad(String),
     /// There is no such flow.
     NoSuchFlow,
@@ -66,7 +66,7 @@ impl Schedules {
     }
 }
 
-/// A schedule from its members.
+/// Reads a schedule from its members.
 fn read(name: &str, members: &Object) -> Result<Schedule, String> {
     let text = |key: &str| members.get(key).and_then(Value::as_str);
     let cron = text("cron").ok_or("`cron` is missing, for example `0 3 * * *`")?;
@@ -86,7 +86,7 @@ fn read(name: &str, members: &Object) -> Result<Schedule, String> {
     Ok(schedule)
 }
 
-/// A schedule's members.
+/// Writes the members of a schedule.
 fn write(schedule: &Schedule) -> Object {
     [
         ("flow".into(), Value::from(schedule.flow.clone())),
@@ -101,7 +101,7 @@ fn write(schedule: &Schedule) -> Object {
 }
 
 impl Scheduled {
-    /// As it is shown.
+    /// The schedule with its state, as JSON.
     pub fn to_object(&self) -> Object {
         let mut shape = Object::new();
         shape.insert("name".into(), self.schedule.name.clone().into());
@@ -143,7 +143,7 @@ impl Scheduled {
 }
 
 impl Node {
-    /// Takes up the schedules the store has.
+    /// Loads the schedules of the store.
     pub(super) fn take_up_schedules(&self) -> Result<(), StoreError> {
         let now = self.clock.wall_time();
         let mut known = self.schedules.lock();
@@ -161,7 +161,11 @@ impl Node {
         Ok(())
     }
 
-    /// Keeps a schedule in place of an earlier one of that name. It triggers from now on.
+    /// Stores a schedule; it replaces one with that name. It triggers from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`] if the members are wrong, there is no such flow, or the store fails.
     pub fn put_schedule(&self, name: &str, members: &Object) -> Result<Scheduled, ScheduleError> {
         let schedule = read(name, members).map_err(ScheduleError::Bad)?;
         if self.flows.get(&schedule.flow, None).is_none() {
@@ -176,7 +180,11 @@ impl Node {
         Ok(scheduled)
     }
 
-    /// Deletes a schedule. Answers whether there was one.
+    /// Deletes a schedule. Returns whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub fn discard_schedule(&self, name: &str) -> Result<bool, StoreError> {
         let was = self.store.discard(KIND, name)?;
         self.store.discard(PLACE, name)?;
@@ -184,17 +192,21 @@ impl Node {
         Ok(was)
     }
 
-    /// The schedules by name.
+    /// The schedules, in the order of their names.
     pub fn schedules(&self) -> Vec<Scheduled> {
         self.schedules.lock().values().cloned().collect()
     }
 
-    /// A schedule.
+    /// The schedule with this name.
     pub fn schedule(&self, name: &str) -> Option<Scheduled> {
         self.schedules.lock().get(name).cloned()
     }
 
-    /// Starts what schedules say, once: where nobody is there all the time to look.
+    /// Starts what is due, once: for nodes that do not run all the time.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub async fn fire_schedules(&self) -> Result<(), StoreError> {
         self.schedules.lock().clear();
         self.take_up_schedules()?;
@@ -209,7 +221,7 @@ impl Node {
         Ok(())
     }
 
-    /// Starts what schedules say, for ever.
+    /// Starts what is due, for ever.
     pub async fn keep_schedules(self: Arc<Self>) {
         loop {
             let set = self.clock.set();
@@ -236,7 +248,7 @@ impl Node {
     async fn fire(&self, mut scheduled: Scheduled, now: Timestamp) {
         let running = scheduled.latest.as_ref().is_some_and(|latest| {
             let record = self.store.record(latest);
-            // Where nobody knows, it runs: nothing is started twice at once.
+            // If it is not known, assume that it runs: two executions must not overlap.
             record.map_or(true, |record| record.is_some_and(|record| record.ended.is_none()))
         });
         let firing = scheduled.schedule.fires(Some(scheduled.last), now, running);
@@ -261,7 +273,7 @@ impl Node {
                         scheduled.queued.pop_front();
                     }
                 }
-                // It is looked at again, and starts the same.
+                // The next check starts the same.
                 Err(()) => return,
             }
         }
@@ -270,13 +282,13 @@ impl Node {
             return;
         }
         let mut known = self.schedules.lock();
-        // It may have been put anew meanwhile.
+        // It may have been replaced meanwhile.
         if let Some(kept) = known.get_mut(&name).filter(|kept| kept.schedule == scheduled.schedule) {
             *kept = scheduled;
         }
     }
 
-    /// Starts what a trigger says. Answers the execution, if one could be started at all.
+    /// Starts the execution of a trigger. Returns its id, if it could be started at all.
     async fn start_trigger(&self, schedule: &Schedule, trigger: &Trigger) -> Result<Option<Text>, ()> {
         let request = StartRequest {
             flow: schedule.flow.clone(),
@@ -288,7 +300,7 @@ impl Node {
             Ok(start) => Ok(Some(start.begun.execution)),
             Err(StartFailure::Exists(execution)) => Ok(Some(execution)),
             Err(StartFailure::Busy | StartFailure::Stopping) => Err(()),
-            // A flow that was hidden, an input its schema refuses: the next trigger may fare better.
+            // The flow was hidden, or its schema refuses the input. The next trigger may succeed.
             Err(StartFailure::Refused(_) | StartFailure::NoFork(_)) => Ok(None),
         }
     }

@@ -1,4 +1,4 @@
-//! What a worker is told of a task that it has (section "worker queues").
+//! The message to a worker about a task it holds (section "worker queues").
 
 use starbridge_flow::graph::Pointer;
 use starbridge_flow::time::Timestamp;
@@ -8,7 +8,7 @@ use starbridge_ports::QueuedTask;
 use starbridge_runtime::{HeldTask, Revealing, TokenKeys, Vault, read_references};
 use std::borrow::Cow;
 
-/// The task as JSON: what is known only now, and the message as it was written down, with what its references stand for.
+/// The task as JSON: what is known only now, and the stored message with its references replaced.
 pub(super) fn task_message(held: &HeldTask, tokens: &TokenKeys, vault: &Vault) -> String {
     let HeldTask { task, lease } = held;
     let mut told: Object = [("token".into(), Value::from(tokens.sign(&task.execution, task.call)))]
@@ -22,7 +22,7 @@ pub(super) fn task_message(held: &HeldTask, tokens: &TokenKeys, vault: &Vault) -
         told.insert("deadline".into(), at(lease.held.plus_millis(millis)));
     }
     let head = Value::from(told).to_json();
-    // INVARIANT: both are objects with members, so one goes on where the other ends.
+    // INVARIANT: both are objects with members, so they can be joined.
     format!(
         "{},{}",
         head.strip_suffix('}').unwrap_or_default(),
@@ -30,13 +30,13 @@ pub(super) fn task_message(held: &HeldTask, tokens: &TokenKeys, vault: &Vault) -
     )
 }
 
-/// What the message of a task with references begins with. Its first member says where they are; no member of a worker's
-/// or a function's making comes before it.
+/// The beginning of a message with references. Its first member says where they are. No member that a worker or a
+/// function made comes before it.
 const REFERENCES: &str = r#"{"references":["#;
-/// The same where there is none.
+/// The beginning of a message without references.
 const NO_REFERENCES: &str = r#"{"references":[],"#;
 
-/// The members of a task's message. Nearly none refers to anything, and is as it was written down.
+/// The members of a task's message. Most have no references and are used as they are stored.
 fn members<'a>(task: &'a QueuedTask, tokens: &TokenKeys, vault: &Vault) -> Cow<'a, str> {
     if let Some(members) = task.message.strip_prefix(NO_REFERENCES) {
         return Cow::Borrowed(members);
@@ -61,7 +61,7 @@ fn members<'a>(task: &'a QueuedTask, tokens: &TokenKeys, vault: &Vault) -> Cow<'
         flow: message.get("flow").and_then(Value::as_str).unwrap_or_default(),
     };
     let places = references.iter().map(|(at, reference)| (at, reference));
-    // What can't be revealed stays a reference: the worker sees which secret is missing.
+    // What can't be replaced stays a reference, so the worker sees which secret is missing.
     let input = revealing.reveal(input.clone(), places).unwrap_or(input);
     let shown = message.iter().filter(|(key, _)| key.as_str() != "references");
     let mut shown: Object = shown.map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -70,8 +70,8 @@ fn members<'a>(task: &'a QueuedTask, tokens: &TokenKeys, vault: &Vault) -> Cow<'
     Cow::Owned(text.strip_prefix('{').unwrap_or_default().to_owned())
 }
 
-/// The references in a message of before places were written down: every string that has the form of a secret's, or is that
-/// of the task's own token. Such a task was queued by a server that would have revealed them.
+/// The references in an old message, without their places: every string with the form of a secret's reference, or of
+/// the task's own token. The server that queued such a task would have replaced them.
 fn references_by_form(input: &Value, task: &QueuedTask) -> Vec<(Pointer, Reference)> {
     let own = Reference::Token {
         execution: task.execution.clone(),

@@ -1,11 +1,11 @@
-//! The threads of a node, and how one of them that fails ends it.
+//! The threads of a node. If one fails, the node ends.
 
 use super::NodeError;
 use starbridge_ports::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokio::sync::watch;
 
-/// How the node came to its end, once it has.
+/// How the node has ended; `None` while it runs.
 pub(super) type End = Option<Result<(), NodeError>>;
 
 pub(super) fn no_thread(error: &std::io::Error) -> NodeError {
@@ -21,13 +21,13 @@ pub(super) fn spawn(name: &str, work: impl FnOnce(String) + Send + 'static) -> R
         .map_err(|error| no_thread(&error))
 }
 
-/// A thread that panics takes the node with it: a new start goes on from what is durable.
+/// Runs the work of a thread. A panic ends the node, and a new start goes on from what is durable.
 pub(super) fn unless_it_panics(name: &str, work: impl FnOnce() -> Result<(), NodeError>) -> Result<(), NodeError> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(NodeError::System(format!("the thread {name} panicked"))))
 }
 
-/// The first end is the node's.
+/// Records how the node ended. The first end counts.
 pub(super) fn note(end: &watch::Sender<End>, over: Result<(), NodeError>) {
     end.send_modify(|end| {
         end.get_or_insert(over);

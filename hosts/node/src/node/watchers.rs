@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Who watches which execution. A clone is the same.
+/// The watchers of executions. A clone is the same.
 #[derive(Clone, Debug, Default)]
 pub struct Watchers {
     shared: Arc<Shared>,
@@ -18,42 +18,42 @@ pub struct Watchers {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// How many are watched, so that nobody takes the lock where none is.
+    /// How many executions are watched, so that the lock is not taken if there are none.
     watched: AtomicUsize,
     executions: Mutex<HashMap<Text, Watched>>,
-    /// What was read of histories that several follow.
+    /// The parts of histories that several followers share.
     chunks: Mutex<Chunks>,
 }
 
-/// An execution that somebody watches.
+/// An execution that is watched.
 #[derive(Debug)]
 struct Watched {
     turns: watch::Sender<u64>,
     feed: Arc<Feed>,
 }
 
-/// What those who watch an execution share.
+/// What the watchers of an execution share.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
-    /// Whoever reads the store does it for all, and has this.
+    /// Held by the watcher that reads the store for all.
     pub(super) reading: tokio::sync::Mutex<()>,
     edge: Mutex<Option<Edge>>,
 }
 
-/// Where a history ended when it was read last.
+/// The end of a history when it was last read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
-    /// The number its next event will have.
+    /// The number of its next event.
     pub(super) next: u64,
-    /// Turns that were known before it was read.
+    /// How many turns were known before it was read.
     pub(super) turns: u64,
     /// Whether the execution had ended.
     pub(super) ended: bool,
-    /// When that was.
+    /// When it was read.
     pub(super) at: Instant,
 }
 
-/// One who watches an execution: changes each time a turn of it has become durable.
+/// A watcher of an execution. It changes each time a turn of the execution is durable.
 #[derive(Debug)]
 pub struct Watch {
     execution: Text,
@@ -63,7 +63,7 @@ pub struct Watch {
 }
 
 impl Watchers {
-    /// Begins to watch.
+    /// Begins to watch an execution.
     pub fn watch(&self, execution: &Text) -> Watch {
         let mut executions = self.shared.executions();
         let watched = executions.entry(execution.clone()).or_insert_with(|| Watched {
@@ -85,7 +85,7 @@ impl Watchers {
         self.shared.watched.load(Ordering::Acquire)
     }
 
-    /// Whether nobody watches.
+    /// Whether no execution is watched.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -101,7 +101,7 @@ impl Watchers {
 }
 
 impl Shared {
-    /// Nothing panics while a lock is held, so what a poisoned one guards is whole.
+    /// Nothing panics while a lock is held, so the value of a poisoned lock is intact.
     fn executions(&self) -> MutexGuard<'_, HashMap<Text, Watched>> {
         self.executions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,12 +118,12 @@ impl Watch {
         let _ = self.turns.changed().await;
     }
 
-    /// The execution.
+    /// The id of the execution.
     pub(super) fn execution(&self) -> &Text {
         &self.execution
     }
 
-    /// Turns up to now: [`Watch::changed`] waits for one after these.
+    /// How many turns there were until now. [`Watch::changed`] waits for the next one.
     pub(super) fn turns(&mut self) -> u64 {
         *self.turns.borrow_and_update()
     }
@@ -132,12 +132,12 @@ impl Watch {
         &self.feed
     }
 
-    /// What is at hand of the history from that event on, without reading.
+    /// The part of the history from that event on that need not be read.
     pub(super) fn at_hand(&self, from: u64) -> Option<Arc<Chunk>> {
         self.shared.chunks().find(&self.execution, from)
     }
 
-    /// Keeps what was read for others, if there are any.
+    /// Keeps what was read for other watchers, if there are any.
     pub(super) fn keep(&self, chunk: &Arc<Chunk>) {
         let several = |watched: &Watched| watched.turns.receiver_count() > 1;
         let others = self.shared.executions().get(&self.execution).is_some_and(several);
@@ -152,7 +152,7 @@ impl Feed {
         self.edge.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of the history, if it can be nowhere else after so many turns, and was looked for within that time.
+    /// The end of the history, if it was read within that time and no turn has come since.
     pub(super) fn edge(&self, turns: u64, within: Duration) -> Option<Edge> {
         let edge = *self.lock();
         edge.filter(|edge| edge.turns == turns && edge.at.elapsed() < within)

@@ -1,4 +1,4 @@
-//! How long a notice waits after it could not be told.
+//! How long a notice waits after a failed delivery.
 
 use starbridge_flow::fnv::fnv1a_64;
 use starbridge_ports::Backoff;
@@ -6,8 +6,7 @@ use std::time::Duration;
 
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(600)).with_jitter(20);
 
-/// How long to wait after so many failures. The jitter is the notice's own: the same for one notice and try, spread over
-/// others.
+/// The pause after this many failures. Its jitter follows from the notice and the try, so it differs between notices.
 pub(super) fn delay(id: &str, failures: u32) -> Duration {
     let chance = fnv1a_64(id.bytes().chain(failures.to_be_bytes()));
     BACKOFF.pause_after(failures, chance)

@@ -1,4 +1,4 @@
-//! How a notice reaches a target: as a call of that target's connector.
+//! Delivering a notice: as a call of the target's connector.
 
 use super::{Notice, NotifierDeps, Target, signature};
 use starbridge_flow::graph::Pattern;
@@ -6,21 +6,21 @@ use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Keys, Outcome, Request, Via};
 use std::time::Duration;
 
-/// Bytes of an answer that are read: what it says does not matter.
+/// How many bytes of an answer are read. Its content does not matter.
 const ANSWER: usize = 4_096;
 
-/// Why a notice could not be told.
+/// Why a delivery failed.
 #[derive(Debug)]
 pub(super) struct Untold {
-    /// The error's name.
+    /// The name of the error.
     pub error: String,
-    /// Its cause.
+    /// What happened, for people.
     pub cause: String,
-    /// Seconds the target asks to be left alone for.
+    /// For how many seconds the target asks not to be called.
     pub retry_after: Option<u64>,
 }
 
-/// Tells a target, in that time.
+/// Delivers a notice to a target within `time`.
 pub(super) async fn carry(
     world: &NotifierDeps,
     target: &Target,
@@ -57,7 +57,7 @@ pub(super) async fn carry(
     }
 }
 
-/// The call; the name of a secret that is not there otherwise.
+/// The call that delivers a notice; or the name of the secret that is missing.
 fn request(
     world: &NotifierDeps,
     target: &Target,
@@ -71,7 +71,7 @@ fn request(
         None => None,
         Some(name) => {
             let secret = world.secrets.get(name).ok_or_else(|| name.clone())?;
-            // Connectors send the compact JSON of the input, so this is what is sent.
+            // Connectors send the compact JSON of the input, so this is what is sent and signed.
             let body = Value::from(message.clone()).to_json();
             Some(signed(&signature(secret.reveal(), now, &body)))
         }
@@ -80,7 +80,7 @@ fn request(
     Ok(Request {
         target: target.to.clone(),
         via: Via::Direct,
-        // Any 2xx will do, whatever the answer has in it. A message in a queue waits for nobody.
+        // Any 2xx is enough, whatever the answer contains. A message to a queue needs no answer.
         pattern: match target.is_webhook() {
             true => Pattern::WaitForCallback,
             false => Pattern::RequestResponse,
@@ -104,7 +104,7 @@ fn request(
     })
 }
 
-/// `serviceParams` with the header.
+/// `serviceParams` with the signature as a header.
 fn signed(signature: &str) -> Value {
     let (mut headers, mut params) = (Object::new(), Object::new());
     headers.insert("Starbridge-Signature".into(), signature.into());

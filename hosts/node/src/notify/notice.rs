@@ -1,4 +1,4 @@
-//! What is told.
+//! The content of a notice.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
@@ -9,26 +9,26 @@ use starbridge_runtime::StatusChange;
 /// A change of an execution's status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
-    /// The execution.
+    /// The id of the execution.
     pub execution: String,
-    /// The event that made the change.
+    /// The number of the event that made the change.
     pub event: EventId,
-    /// The flow.
+    /// The name of the flow.
     pub flow: String,
-    /// Its version.
+    /// The version of the flow.
     pub version: u64,
-    /// The execution's name.
+    /// The name of the execution.
     pub name: String,
-    /// What it is now.
+    /// The new status.
     pub status: Status,
-    /// Why, where something failed.
+    /// The failure that is the reason, if there is one.
     pub failure: Option<RecordedFailure>,
-    /// When.
+    /// When the change happened.
     pub time: Timestamp,
 }
 
 impl Notice {
-    /// The notice of a change.
+    /// The notice about a change.
     pub fn of(change: &StatusChange<'_>) -> Self {
         let record = change.record;
         Self {
@@ -43,7 +43,7 @@ impl Notice {
         }
     }
 
-    /// The notice of a message; nothing, if that is none.
+    /// Reads the notice from a stored message; `None` if the message is not one.
     pub fn read(execution: &str, event: EventId, message: &Object) -> Option<Self> {
         let text = |name: &str| message.get(name).and_then(Value::as_text);
         Some(Self {
@@ -62,7 +62,7 @@ impl Notice {
         })
     }
 
-    /// Its id: the same however often it is told, so that who gets it twice can tell.
+    /// The id of the notice. It is the same in each delivery, so that a receiver can recognize repetitions.
     pub fn id(&self) -> String {
         format!("{}/{}", self.execution, self.event)
     }

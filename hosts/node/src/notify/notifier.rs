@@ -1,4 +1,4 @@
-//! All targets at once.
+//! Delivery to all targets.
 
 use super::Target;
 use super::settings::{NotifierDeps, NotifierSettings};
@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// Tells targets what is to be told.
+/// Delivers notices to targets.
+///
+/// Call [`Notifier::new`], then poll [`Notifier::run`] for as long as notices are to be delivered. [`Notifier::wake`]
+/// says that there is a new one.
 pub struct Notifier {
     outlets: Vec<Arc<TargetWorker>>,
 }
 
 impl Notifier {
-    /// A notifier of these targets.
+    /// A notifier for these targets.
     pub fn new(targets: Vec<Target>, world: &NotifierDeps, settings: &NotifierSettings) -> Self {
         let outlets = targets.into_iter().map(|target| {
             Arc::new(TargetWorker {
@@ -33,27 +36,28 @@ impl Notifier {
         }
     }
 
-    /// The targets that are to be told of a change to this status.
+    /// The names of the targets that want a change to this status.
     pub fn wanting(&self, status: Status) -> impl Iterator<Item = &str> {
         let wanting = self.outlets.iter().filter(move |outlet| outlet.target.wants(status));
         wanting.map(|outlet| outlet.target.name.as_str())
     }
 
-    /// Says that there is something new to tell.
+    /// Says that there is a new notice.
     pub fn wake(&self) {
         for outlet in &self.outlets {
             outlet.wake.notify_one();
         }
     }
 
-    /// The targets, and what became of their notices.
+    /// The targets with the counts of their deliveries.
     pub fn told(&self) -> impl Iterator<Item = (&str, &Told)> {
         self.outlets
             .iter()
             .map(|outlet| (outlet.target.name.as_str(), &outlet.told))
     }
 
-    /// Tells for as long as it is waited for. It asks the store in between, so it belongs on a thread without others.
+    /// Delivers notices for as long as the future is polled. It calls the store in between, so it needs a thread of
+    /// its own.
     pub async fn run(&self) {
         let mut running: JoinSet<()> = self.outlets.iter().map(|outlet| outlet.clone().run()).collect();
         while let Some(ended) = running.join_next().await {
@@ -61,7 +65,7 @@ impl Notifier {
                 tracing::error!(%error, "a target's notifications are told no more");
             }
         }
-        // Without targets there is nothing to tell, and no end either.
+        // Without targets there is nothing to deliver, and no end either.
         std::future::pending().await
     }
 }

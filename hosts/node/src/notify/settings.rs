@@ -1,4 +1,4 @@
-//! What a notifier works with.
+//! Settings of a notifier.
 
 use super::NextNotifications;
 use starbridge_ports::{Clock, Secrets};
@@ -6,27 +6,27 @@ use starbridge_runtime::Connectors;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a notifier meets the world through.
+/// What a notifier needs from outside.
 #[derive(Clone)]
 pub struct NotifierDeps {
-    /// What is to be told.
+    /// The notices to deliver.
     pub notices: Arc<dyn NextNotifications>,
-    /// `http`, `sqs`, `redis`: used on the runtime [`super::Notifier::run`] is on, and by nobody on another.
+    /// The connectors `http`, `sqs` and `redis`. They are used only on the runtime of [`super::Notifier::run`].
     pub connectors: Connectors,
-    /// What webhooks are signed with.
+    /// The secrets that sign webhooks.
     pub secrets: Arc<dyn Secrets>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// How notices are told.
+/// Settings of deliveries.
 #[derive(Clone, Debug)]
 pub struct NotifierSettings {
-    /// Notices out at once, for each target. Default: 8.
+    /// How many notices are out at once, for each target. Default: 8.
     pub at_once: usize,
-    /// How long a target may take for one. Default: 10 seconds.
+    /// How long one delivery may take. Default: 10 seconds.
     pub timeout: Duration,
-    /// How long after what it tells of a notice is tried. Default: 3 days.
+    /// For how long after its event a notice is tried. Default: 3 days.
     pub keep: Duration,
 }
 

@@ -5,12 +5,12 @@ use sha2::Sha256;
 use starbridge_flow::hex;
 use starbridge_flow::time::Timestamp;
 
-/// The value of `Starbridge-Signature`: `t=<seconds since 1970>,v1=<HMAC-SHA256 of "t.body", in hexadecimal digits>`. Who
-/// checks it refuses a `t` that is minutes old, so that nobody can send a message again later.
+/// The value of `Starbridge-Signature`: `t=<seconds since 1970>,v1=<HMAC-SHA256 of "t.body", in hexadecimal digits>`.
+/// A receiver should refuse a `t` that is minutes old, so that nobody can send the message again later.
 pub fn signature(secret: &str, now: Timestamp, body: &str) -> String {
     let seconds = now.0.div_euclid(1_000);
     let mut signed = format!("t={seconds},v1=");
-    // Any length is a key's.
+    // A key may have any length.
     if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) {
         mac.update(format!("{seconds}.").as_bytes());
         mac.update(body.as_bytes());

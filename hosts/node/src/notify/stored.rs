@@ -1,7 +1,8 @@
-//! Notices as a store keeps them.
+//! Notices in a store.
 //!
-//! What is due is read some hundreds at a time, and what became of it is written in batches: a notice costs a flush a share
-//! of itself. What is told and not yet written so is never given out again, but by a process that comes after a crash.
+//! Due notices are read some hundreds at a time, and results of deliveries are written in batches, so that a notice
+//! needs only a part of a flush. A delivered notice whose result is not written yet is never delivered again, except
+//! after a crash.
 
 use super::{Due, NextNotifications, Notice, Pending};
 use starbridge_flow::time::Timestamp;
@@ -15,23 +16,23 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Notices read in one go.
+/// How many notices are read at once.
 const READ: usize = 256;
-/// Changes are written when there are so many, or when the first of them is so old.
+/// How many results are written together, and after how long the first of them is written in any case.
 const TOGETHER: usize = 1_024;
 const OLDEST: Duration = Duration::from_millis(100);
-/// Time between looks for what is new, however fast it comes.
+/// The least time between two reads of new notices, however fast they come.
 const BREATH: Duration = Duration::from_millis(5);
 
-/// Target, execution and event of a notice.
+/// The target, execution and event of a notice.
 type NoticePosition = (Text, Text, EventId);
-/// When a notice is to be told again, and how often it could not be; nothing, if never.
+/// When to deliver a notice again, and how often delivery failed; `None`: never.
 type Again = Option<(Timestamp, u32)>;
 
-/// Notices of a store.
+/// The notices of a store.
 pub struct StoredNotices {
     store: Arc<dyn Notices>,
-    /// Something may have been appended since the store was asked last.
+    /// Whether something may have been appended since the store was last read.
     news: AtomicBool,
     desk: Mutex<Desk>,
     failed: watch::Sender<Option<StoreError>>,
@@ -40,21 +41,21 @@ pub struct StoredNotices {
 #[derive(Default)]
 struct Desk {
     targets: BTreeMap<Text, Outbox>,
-    /// What became of notices and is not written yet.
+    /// Results of deliveries that are not written yet.
     unwritten: BTreeMap<NoticePosition, Again>,
-    /// Since when there is something unwritten.
+    /// Since when there are unwritten results.
     since: Option<Instant>,
-    /// When the store was last asked for what is new.
+    /// When the store was last read for new notices.
     looked: Option<Instant>,
 }
 
-/// What is known of a target.
+/// What is known about a target.
 struct Outbox {
-    /// What is due, as it was read, without what became something else since.
+    /// Notices that were due when they were read, without those that have a result since.
     due: VecDeque<(EventId, Pending)>,
-    /// Whether there may be more than that.
+    /// Whether more notices may be due.
     more: bool,
-    /// When the first of those not yet due will be, as far as that was read.
+    /// When the first of the others is due, as far as they were read.
     next: Option<Timestamp>,
 }
 
@@ -76,7 +77,7 @@ impl Desk {
 }
 
 impl StoredNotices {
-    /// The notices of a store.
+    /// The notices of this store.
     pub fn new(store: Arc<dyn Notices>) -> Self {
         Self {
             store,
@@ -86,23 +87,27 @@ impl StoredNotices {
         }
     }
 
-    /// Says that something was appended. Answers whether targets are to be woken: they know already otherwise.
+    /// Says that something was appended. Returns whether to wake the targets: false if they know already.
     pub fn note_news(&self) -> bool {
         !self.news.swap(true, Ordering::AcqRel)
     }
 
-    /// Waits until the store fails, and says how.
+    /// Waits until the store fails, and returns the error.
     pub async fn failed(&self) -> StoreError {
         let mut failed = self.failed.subscribe();
         let seen = failed.wait_for(Option::is_some).await.map(|failed| failed.clone());
         match seen {
             Ok(Some(error)) => error,
-            // The sender is ours.
+            // The sender is ours, so it can't be gone.
             _ => std::future::pending().await,
         }
     }
 
-    /// Writes what became of notices, all that is not written yet.
+    /// Writes all results that are not written yet.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
     pub fn write_all(&self) -> Result<(), StoreError> {
         self.write(&mut self.desk())
     }
@@ -113,7 +118,7 @@ impl StoredNotices {
         }
         let changes: Vec<NoticeChange> = desk.unwritten.iter().map(change).collect();
         self.seen(self.store.change_notices(&changes))?;
-        // Others of their executions may be next now.
+        // Other notices of their executions may be next now.
         for change in &changes {
             if let Some(outbox) = desk.targets.get_mut(&change.target) {
                 outbox.more = true;
@@ -130,7 +135,7 @@ impl StoredNotices {
         })
     }
 
-    /// Reads what is due for a target.
+    /// Reads the due notices of a target.
     fn read(&self, desk: &mut Desk, target: &Text, now: Timestamp) -> Result<(), StoreError> {
         let of = |place: &&NoticePosition| place.0 == *target;
         let limit = READ + desk.unwritten.keys().filter(of).count();
@@ -141,7 +146,7 @@ impl StoredNotices {
         };
         for next in read {
             if next.due > now {
-                // In the order of due times: the first is the earliest, and there is nothing more that is due.
+                // They come in the order of due times, so this one is the earliest of the rest, and no more are due.
                 (outbox.next, outbox.more) = (Some(next.due), false);
                 break;
             }
@@ -152,7 +157,7 @@ impl StoredNotices {
             match pending(&next) {
                 Some(pending) => outbox.due.push_back(pending),
                 None => {
-                    // Nobody can ever be told of it, and what comes after it is not to wait for that.
+                    // It can never be delivered, and must not stop those after it.
                     tracing::error!(execution = %next.execution, event = next.event.0, "a notification is not readable");
                     desk.settled(place, None);
                 }
@@ -169,7 +174,7 @@ impl StoredNotices {
         };
         if let Some(outbox) = desk.targets.get_mut(target) {
             let is = |(of, pending): &(EventId, Pending)| *of == event && pending.notice.execution == execution;
-            // What is out is among the first.
+            // Notices that are out are among the first.
             let place = outbox.due.iter().position(is);
             place.and_then(|place| outbox.due.remove(place));
         }
@@ -180,7 +185,7 @@ impl StoredNotices {
         }
     }
 
-    /// Nothing panics while the lock is held but what ends the thread that uses this.
+    /// Only what ends this thread panics while the lock is held.
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -234,12 +239,12 @@ fn pending(next: &NextNotice) -> Option<(EventId, Pending)> {
     Some((next.event, pending))
 }
 
-/// So long after that time, by the clock that notices go by.
+/// A time plus a duration, on the clock of notices.
 fn at(now: Timestamp, after: Duration) -> Timestamp {
     now.plus_millis(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Execution and event of a notice's id.
+/// The execution and the event in the id of a notice.
 fn parts(id: &str) -> Option<(&str, EventId)> {
     let (execution, event) = id.rsplit_once('/')?;
     Some((execution, EventId(event.parse().ok()?)))

@@ -1,21 +1,21 @@
-//! Where notices go.
+//! Targets of notices.
 
 use serde::{Deserialize, Serialize};
 use starbridge_flow::limits::is_name;
 use starbridge_machine::Status;
 
-/// A target as it is configured.
+/// The configuration of a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetConfig {
-    /// What it is called, for people, and in what is kept for it: under another name it is another target.
+    /// The name of the target, for people and for its stored notices. Under another name it is another target.
     pub name: String,
     /// Where notices go: an `http:` or `https:` URL, `sqs:QUEUE`, `redis:STREAM`.
     pub to: String,
-    /// The statuses that are told; none: all.
+    /// The wanted statuses; empty: all.
     #[serde(default)]
     pub statuses: Vec<String>,
-    /// What webhooks are signed with: `secret://NAME`; empty: they are not.
+    /// The secret that signs webhooks: `secret://NAME`; empty: they are not signed.
     #[serde(default)]
     pub secret: String,
 }
@@ -23,17 +23,21 @@ pub struct TargetConfig {
 /// A target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// What it is called.
+    /// The name of the target.
     pub name: String,
     /// Where notices go.
     pub(super) to: String,
     statuses: Vec<Status>,
-    /// The name of the secret webhooks are signed with.
+    /// The name of the secret that signs webhooks.
     pub(crate) secret: Option<String>,
 }
 
 impl Target {
-    /// Reads a target. An error says what is wrong with it.
+    /// Reads the configuration of a target.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
     pub fn read(config: &TargetConfig) -> Result<Self, String> {
         let wrong = |what: String| format!("the notifications `{}`: {what}", config.name);
         if !is_name(&config.name) {
@@ -42,7 +46,7 @@ impl Target {
         }
         let (scheme, place) = config.to.split_once(':').unwrap_or_default();
         if !matches!(scheme, "http" | "https" | "sqs" | "redis") || place.is_empty() {
-            // It may have a password in it: it is not repeated.
+            // It may contain a password, so it is not repeated.
             return Err(wrong("`to` must be a URL, `sqs:QUEUE` or `redis:STREAM`".to_owned()));
         }
         let authority = place
@@ -76,7 +80,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Whether changes to this status are told.
+    /// Whether the target wants changes to this status.
     pub fn wants(&self, status: Status) -> bool {
         self.statuses.is_empty() || self.statuses.contains(&status)
     }
@@ -85,7 +89,7 @@ impl Target {
         self.scheme() == "http"
     }
 
-    /// The word that its connector is known by.
+    /// The word by which its connector is registered.
     pub(crate) fn scheme(&self) -> &str {
         match self.to.split(':').next().unwrap_or_default() {
             "https" => "http",

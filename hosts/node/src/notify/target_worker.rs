@@ -1,4 +1,4 @@
-//! One target's loop: takes what is due, tells it, a bounded number at once.
+//! The loop of one target: takes due notices and delivers a limited number at once.
 
 use super::delivery::{Untold, carry};
 use super::{Due, Notice, NotifierDeps, NotifierSettings, Pending, Target, backoff};
@@ -14,40 +14,40 @@ use tokio::task::{Id, JoinSet};
 /// How long a target's loop waits after the store has failed.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What became of a target's notices since the start of the process.
+/// The counts of a target's deliveries since the start of the process.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Told.
+    /// Notices that were delivered.
     pub delivered: AtomicU64,
-    /// Tries that failed.
+    /// Deliveries that failed.
     pub failed: AtomicU64,
-    /// Given up.
+    /// Notices that were given up.
     pub dropped: AtomicU64,
 }
 
-/// A target, and what it takes to tell it.
+/// A target, with everything needed to deliver to it.
 pub(super) struct TargetWorker {
     pub target: Target,
     pub world: NotifierDeps,
     pub settings: NotifierSettings,
     pub told: Told,
-    /// Tries that failed one after the other, up to now.
+    /// How many deliveries in a row have failed.
     pub failing: AtomicU32,
-    /// It was said that it fails.
+    /// Whether it was logged that the target fails.
     pub said: AtomicBool,
     pub wake: Notify,
 }
 
-/// Of a target that fails on and on each further try takes so much longer, and at most so long: however much is kept for it,
-/// it costs little to find out whether it is there again.
+/// With each failure in a row, the pause between deliveries to a target grows by this much, up to a limit. So it
+/// costs little to find out whether the target answers again, however many notices are stored for it.
 const SLOWER: Duration = Duration::from_millis(20);
 const SLOWEST: Duration = Duration::from_secs(1);
 
-/// How a try ended.
+/// The result of a delivery.
 type Tried = Result<(), Untold>;
 
 impl TargetWorker {
-    /// Tells until it is dropped. What is out then is told again at the next start.
+    /// Delivers until it is dropped. Deliveries in progress are repeated at the next start.
     pub(super) async fn run(self: Arc<Self>) {
         let mut out = JoinSet::new();
         let mut flying = BTreeMap::new();
@@ -86,9 +86,8 @@ impl TargetWorker {
         self.world.notices.due(&self.target.name, now, self.settings.at_once)
     }
 
-    /// Sends what is due and not out already. What is out is among what is due, and there is room for all of it: a slow
-    /// target is asked for no more than it takes. What is too old is not tried at a target that fails just now. Answers how
-    /// many were given up.
+    /// Starts deliveries of due notices that are not out. A slow target never gets more at once than it takes. A
+    /// notice that is too old is given up if the target fails at present. Returns how many were given up.
     fn send(
         self: &Arc<Self>,
         due: Due,
@@ -195,7 +194,7 @@ impl TargetWorker {
         if again > self.keeps_until(&pending.notice) {
             return self.give_up(&pending.notice, failures, &format!("{error}: {cause}"));
         }
-        // Once, until one is told: however much is kept for a target that is not there.
+        // Logged once until a delivery succeeds, however many notices are stored for a target that does not answer.
         if !self.said.swap(true, Ordering::Relaxed) {
             let until = "they are kept, and tried again";
             tracing::warn!(

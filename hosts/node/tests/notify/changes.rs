@@ -1,4 +1,4 @@
-//! What a shard keeps of changes of status: with the turn that made them, and nothing else.
+//! Which notices a shard stores with its turns.
 
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 
-/// A shard that tells `ops` of everything, with this flow as `f`.
+/// A shard that makes notices of everything for `ops`, with this flow as `f`.
 fn shard(flow: &str) -> Shard {
     let limits = Limits::default();
     let checked = starbridge_fdl::check(&Source::new("f", flow), &limits);
@@ -40,7 +40,7 @@ fn start(shard: &mut Shard) -> Text {
     shard.start(request, NOW).unwrap()
 }
 
-/// What the next batch keeps to tell.
+/// The notices in the next batch.
 fn told(shard: &mut Shard, execution: &str) -> Vec<Notice> {
     let batch = shard.take_batch();
     let notices = |append: &Append| {
@@ -67,7 +67,7 @@ fn calls(shard: &mut Shard) -> Vec<EventId> {
     sent.collect()
 }
 
-/// The requests to operators among what leaves now; who tells is woken with each.
+/// The requests to operators among what leaves now. The notifier is woken with each.
 fn asked(shard: &mut Shard) -> Vec<EventId> {
     let left = shard.take_outgoing();
     assert!(left.iter().any(|left| matches!(left, Outgoing::Noticed { .. })));
@@ -117,7 +117,7 @@ fn each_step_that_asks_an_operator_is_told() {
         let failure = told[0].failure.as_ref().unwrap();
         assert_eq!((&*failure.error, &*failure.cause, &*failure.step), (error, "jam", step));
     }
-    // One answer leaves the other asking: that changes nothing. The last one does.
+    // One decision leaves the other request open, which changes no status. The last one does.
     let mut all = Vec::new();
     for request in requests {
         let resolution = Box::new(Resolution {

@@ -1,4 +1,4 @@
-//! Order, back-off and what happens when things fail, in virtual time.
+//! Order, back-off and failures, in virtual time.
 
 use super::setting::{BEGIN, Call, Kept, Manner, Targets, TokioClock, notice, refused, taken, target, targets, world};
 use starbridge_machine::Status;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A notifier over targets with one manner.
+/// A notifier whose targets all behave in one way.
 struct Bench {
     kept: Arc<Kept>,
     targets: Arc<Targets>,
@@ -28,7 +28,7 @@ impl Bench {
         }
     }
 
-    /// Lets so much time pass.
+    /// Lets this much time pass.
     async fn pass(&self, time: Duration) {
         let _ = tokio::time::timeout(time, self.notifier.run()).await;
     }
@@ -109,7 +109,7 @@ async fn what_can_t_be_told_is_dropped_after_three_days_and_the_next_one_goes() 
     assert_eq!(bench.told("ops").2, 0);
     let before = bench.targets.of("ops");
     assert!(ids(&before).iter().all(|id| *id == "a/1"));
-    // Ten minutes at most, eight at least, but for the first ones.
+    // At most ten minutes and at least eight between tries, except the first ones.
     assert!((71 * 6..=71 * 8 + 20).contains(&before.len()), "{}", before.len());
     bench.pass(HOUR * 2).await;
     assert_eq!(bench.told("ops").2, 1);
@@ -227,7 +227,7 @@ async fn a_target_without_connector_or_secret_waits_for_one() {
     assert!(notifier.told().all(|(_, told)| told.failed.load(Ordering::SeqCst) >= 3));
 }
 
-/// Three targets, of which each fails or is slow now and then, and a process that ends in the middle.
+/// Three targets, each of which fails or is slow now and then, and a process that ends half way.
 #[tokio::test(start_paused = true)]
 async fn all_is_told_in_order_at_least_once() {
     let by_chance = |request: &starbridge_ports::Request| {
@@ -250,7 +250,7 @@ async fn all_is_told_in_order_at_least_once() {
         }
     }
     for _ in 0..20 {
-        // Calls that are out are given up each time.
+        // Deliveries in progress are dropped each time.
         bench.pass(SECOND * 3).await;
     }
     bench.pass(HOUR * 10).await;

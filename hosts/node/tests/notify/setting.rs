@@ -1,4 +1,4 @@
-//! Notices in memory, targets that do as they are told, and time that passes when nobody has anything to do.
+//! Notices in memory, targets that behave as a test says, and time that passes when nothing else happens.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// When everything begins: 2024-01-01T00:00:00Z.
+/// The beginning of each test: 2024-01-01T00:00:00Z.
 pub const BEGIN: Timestamp = Timestamp(1_704_067_200_000);
 
-/// Follows tokio's time, which tests stop.
+/// A clock that follows tokio's time, which tests control.
 pub struct TokioClock(Instant);
 
 impl TokioClock {
@@ -35,12 +35,12 @@ struct Row {
     pending: Pending,
 }
 
-/// What a store would keep.
+/// The notices that a store would have.
 #[derive(Default)]
 pub struct Kept {
     rows: Mutex<Vec<Row>>,
     pub asked: AtomicUsize,
-    /// Reading or keeping fails.
+    /// Makes reads and writes fail.
     pub unreadable: AtomicBool,
     pub unwritable: AtomicBool,
 }
@@ -111,7 +111,7 @@ impl NextNotifications for Kept {
     }
 }
 
-/// A call that a target got.
+/// A call that a target received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub at: Timestamp,
@@ -119,21 +119,21 @@ pub struct Call {
     pub execution: String,
     pub id: String,
     pub attempt: u32,
-    /// Whether the target took it.
+    /// Whether the target accepted it.
     pub taken: bool,
 }
 
-/// What a target does with a call: after how long it answers, and whether it takes it. Nothing: it never answers.
+/// How a target behaves: after how long it answers, and with what. `None`: it never answers.
 pub type Manner = Box<dyn Fn(&Request) -> Option<(Duration, Outcome)> + Send + Sync>;
 
-/// Targets `redis:NAME`.
+/// A connector for targets `redis:NAME`.
 pub struct Targets {
     clock: Arc<TokioClock>,
     manner: Manner,
     pub calls: Mutex<Vec<Call>>,
-    /// Target and notice of each that is out.
+    /// The target and notice of each call that is out.
     out: Mutex<Vec<(String, String)>>,
-    /// The most calls that were out at once, to one target.
+    /// The largest number of calls that were out at once, to one target.
     pub most: AtomicUsize,
 }
 
@@ -148,14 +148,14 @@ impl Targets {
         })
     }
 
-    /// The calls a target got.
+    /// The calls that a target received.
     pub fn of(&self, target: &str) -> Vec<Call> {
         let calls = self.calls.lock().unwrap();
         calls.iter().filter(|call| call.target == target).cloned().collect()
     }
 }
 
-/// Takes a call off the list of those that are out, however it ends.
+/// Removes a call from the list of those that are out when it is dropped.
 struct Out<'a>(&'a Targets, (String, String));
 
 impl Drop for Out<'_> {
@@ -200,7 +200,7 @@ impl Connector for Targets {
     }
 }
 
-/// A target that takes a call at once.
+/// A target that accepts a call at once.
 pub fn taken() -> Option<(Duration, Outcome)> {
     Some((
         Duration::ZERO,
@@ -208,7 +208,7 @@ pub fn taken() -> Option<(Duration, Outcome)> {
     ))
 }
 
-/// One that fails at once.
+/// A target that fails a call at once.
 pub fn refused() -> Option<(Duration, Outcome)> {
     Some((Duration::ZERO, Outcome::failed("HTTP.500", "no")))
 }
@@ -231,7 +231,7 @@ pub fn target(name: &str, to: &str, secret: &str) -> Target {
     Target::read(&config).unwrap()
 }
 
-/// Targets `redis:NAME` of these names.
+/// Targets `redis:NAME` with these names.
 pub fn targets(names: &[&str]) -> Vec<Target> {
     let targets = names.iter().map(|name| target(name, &format!("redis:{name}"), ""));
     targets.collect()
@@ -251,7 +251,7 @@ pub fn world(
     }
 }
 
-/// The change an event of an execution made, at the beginning.
+/// A notice about an event of an execution, at the beginning.
 pub fn notice(execution: &str, event: u64, status: Status) -> Notice {
     Notice {
         execution: execution.to_owned(),

@@ -1,4 +1,4 @@
-//! Notices of a store: told from it, taken down in few writes, and never told twice but after a crash.
+//! Notices of a store: delivered from it, with few writes, and never twice except after a crash.
 
 use super::setting::{BEGIN, Targets, TokioClock, notice, refused, taken, targets, world};
 use starbridge_flow::value::{Text, Value};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A store that counts what is asked of it, and fails when it is to.
+/// A store that counts its calls and can be made to fail.
 struct Counting {
     store: Arc<dyn Store>,
     reads: AtomicUsize,
@@ -33,7 +33,7 @@ impl Counting {
         })
     }
 
-    /// A turn of an execution with notices of its events for `ops`.
+    /// Appends a turn with notices about its events for `ops`.
     fn append(&self, execution: &str, events: std::ops::RangeInclusive<u64>) {
         let text = |event| Value::from(notice(execution, event, Status::Running).message()).to_json();
         self.append_texts(execution, events.clone(), &events.map(text).collect::<Vec<_>>());
@@ -95,7 +95,7 @@ impl Notices for Counting {
 
 type Manner = fn(&Request) -> Option<(Duration, starbridge_ports::Outcome)>;
 
-/// One life of a notifier of `ops`.
+/// One run of a notifier of `ops`.
 struct Life {
     stored: Arc<StoredNotices>,
     targets: Arc<Targets>,
@@ -199,7 +199,7 @@ async fn after_a_crash_only_what_was_not_taken_down_is_told_again() {
     }
     let mut told = Vec::new();
     while store.left() > 0 {
-        // A life ends in the middle, and what it had not written goes with it.
+        // A run ends half way, and what it had not written is lost.
         let life = Life::new(&store, quick);
         life.pass(Duration::from_millis(130)).await;
         told.push(life.told());

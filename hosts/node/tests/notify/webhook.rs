@@ -15,10 +15,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What came: headers and body.
+/// The requests that arrived: headers and body.
 type Seen = Arc<Mutex<Vec<(HeaderMap, String)>>>;
 
-/// A server that fails once, then sends elsewhere, then takes what comes with an answer that is no JSON.
+/// A server that first fails, then redirects, then accepts with an answer that is not JSON.
 async fn receiver(seen: Seen) -> SocketAddr {
     let take = move |headers: HeaderMap, body: String| {
         let seen = seen.clone();
@@ -40,7 +40,7 @@ async fn receiver(seen: Seen) -> SocketAddr {
     address
 }
 
-/// A notifier of one webhook there, over kept notices.
+/// A notifier of one webhook at this address, over stored notices.
 fn notifier(kept: &Arc<Kept>, address: SocketAddr, guard: Guard) -> Notifier {
     let connector = HttpConnector::new(HttpSettings {
         guard,
@@ -87,7 +87,7 @@ async fn a_webhook_is_signed_and_tried_until_it_is_taken() {
         assert_eq!(header("idempotency-key"), "e/7");
         assert_eq!(header("content-type"), "application/json");
         assert_eq!(header("starbridge-attempt"), attempt.to_string());
-        // As a receiver checks it.
+        // Checked in the way a receiver does it.
         let signed = header("starbridge-signature");
         let seconds = signed.strip_prefix("t=").and_then(|rest| rest.split_once(','));
         let sent = Timestamp(seconds.unwrap().0.parse::<i64>().unwrap() * 1_000);

@@ -1,21 +1,22 @@
-//! What browsers may do: a page from elsewhere must not use this server by way of whoever looks at it.
+//! What browsers may do: a page from elsewhere must not use this server through the browser of somebody who views it.
 //!
-//! Two ways lead here. A name of the page's own may lead to this machine: such requests have that name as `Host`. Or the page
-//! sends what browsers send without asking, forms and plain text: such requests say in `Origin` or `Sec-Fetch-Site` where they
-//! come from. Only browsers send these headers; whoever sends none of them is no page.
+//! There are two ways to try. The page's own host name may lead to this machine: such requests have that name as
+//! `Host`. Or the page sends what browsers send without asking, such as forms and plain text: such requests say in
+//! `Origin` or `Sec-Fetch-Site` where they come from. Only browsers send these headers; a request without them does
+//! not come from a page.
 
 use super::host::{Authority, BadHost, of_request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use starbridge_node::problem::{Problem, quoted};
 
-/// A request as far as a browser decides over it.
+/// The parts of a request that this depends on.
 pub struct Sent<'a> {
     pub method: &'a Method,
     pub uri: &'a axum::http::Uri,
     pub headers: &'a HeaderMap,
-    /// Whether it brings a token that no browser adds by itself.
+    /// Whether it has a token that no browser adds by itself.
     pub has_token: bool,
-    /// Whether it only asks how the server is.
+    /// Whether it only asks for the server's health.
     pub is_probe: bool,
 }
 
@@ -25,7 +26,7 @@ pub fn check(sent: &Sent<'_>, hosts: &[String], open: bool) -> Result<(), Proble
     if open {
         match &host {
             Some(host) if host.is_loopback() || host.is_among(hosts) => {}
-            // Probes of old make have no host; browsers always do.
+            // Old health checks send no host. Browsers always do.
             None if sent.is_probe => {}
             host => return Err(not_ours(host.as_ref())),
         }
@@ -43,13 +44,13 @@ pub fn check(sent: &Sent<'_>, hosts: &[String], open: bool) -> Result<(), Proble
     if foreign { Err(cross_site(sent.headers)) } else { Ok(()) }
 }
 
-/// Where a page comes from.
+/// The origin of a page.
 enum Origin<'a> {
     /// It is not said.
     None,
-    /// From nowhere that can be named: `null`, several, or what is no origin.
+    /// None that can be named: `null`, several, or not an origin.
     Other,
-    /// From there.
+    /// This one.
     Of { scheme: Scheme, authority: Authority<'a> },
 }
 
@@ -88,8 +89,8 @@ fn read(origin: &str) -> Option<Origin<'_>> {
     Some(Origin::Of { scheme, authority })
 }
 
-/// Whether a page of that origin is one of this server: of the host and port that are asked, or of a name that is set. A proxy
-/// may speak TLS and ask under another name, so the scheme says only which port is meant where none is named.
+/// Whether an origin is this server's own: it has the host and port of the request, or one of the configured names. A
+/// proxy may speak TLS and use another name, so the scheme only gives the port if none is named.
 fn is_ours(scheme: Scheme, origin: &Authority<'_>, host: Option<&Authority<'_>>, hosts: &[String]) -> bool {
     let port = origin.port_or(scheme.port());
     let asked = host.is_some_and(|host| origin.has_host_of(host) && port == host.port_or(scheme.port()));
@@ -98,14 +99,14 @@ fn is_ours(scheme: Scheme, origin: &Authority<'_>, host: Option<&Authority<'_>>,
     asked || named
 }
 
-/// How near a page is, as its browser sees it.
+/// The relation of a page to the server, as its browser sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Site {
     /// It is not said.
     None,
-    /// It is a page of this server, or no page asks at all.
+    /// A page of this server, or no page.
     Own,
-    /// A neighbour: the same name with another port, or another name of the same owner.
+    /// The same name with another port, or another name of the same owner.
     Near,
     /// From elsewhere.
     Far,
@@ -184,7 +185,7 @@ mod tests {
             &[NAMED, origin("http://flows.example")],
             &[NAMED, origin("https://flows.example")],
             &[NAMED, origin("https://flows.example:443"), site("same-origin")],
-            // A proxy asks under another name.
+            // A proxy uses another name.
             &[LOCAL, origin("https://flows.example"), site("same-origin")],
             &[("host", "[::1]:7878"), origin("http://[0:0::1]:7878")],
         ] {

@@ -1,12 +1,12 @@
-//! Who asks, where proxies stand before the server.
+//! The address of the client, if proxies stand before the server.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use starbridge_node::config::Network;
 use std::net::{IpAddr, SocketAddr};
 
-/// The address a request comes from. A proxy that is trusted says whom it asks for: in `Forwarded` (RFC 7239) or
-/// `X-Forwarded-For`, of which the last entry that is no trusted proxy counts, because all before it may be made up by whoever
-/// sent it. Where that can't be told for sure it is the proxy's own.
+/// The address from which a request comes. A trusted proxy gives it in `Forwarded` (RFC 7239) or `X-Forwarded-For`.
+/// The last entry that is not a trusted proxy counts, because the client may have made up those before it. If this is
+/// not certain, it is the proxy's own address.
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let peer = peer.to_canonical();
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
@@ -17,7 +17,7 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) ->
     let chain = match (forwarded, lines(headers, "x-forwarded-for")) {
         (Some(forwarded), None) => forwarded_for(&forwarded),
         (None, Some(listed)) => listed.split(',').map(|entry| address(entry.trim())).collect(),
-        // A proxy writes one of them; the other came from whoever asks.
+        // A proxy writes one of them, so the other came from the client.
         (Some(_), Some(_)) | (None, None) => Vec::new(),
     };
     let passed = |entry: &&Option<IpAddr>| !entry.is_some_and(is_trusted);
@@ -25,14 +25,14 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) ->
     last.copied().flatten().unwrap_or(peer)
 }
 
-/// All lines of a header as one; nothing where there is none. What is no text is no entry either.
+/// All lines of a header as one; `None` if there are none. A line that is not text has no entries.
 fn lines(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<String> {
     let text = |line: &HeaderValue| line.to_str().unwrap_or("?").to_owned();
     let lines: Vec<String> = headers.get_all(name).iter().map(text).collect();
     (!lines.is_empty()).then(|| lines.join(","))
 }
 
-/// The `for` of each entry, in order, as far as it is an address; nothing where the entries can't be told apart.
+/// The `for` of each entry, in order, if it is an address; empty if the entries can't be told apart.
 fn forwarded_for(text: &str) -> Vec<Option<IpAddr>> {
     let entries = split(text, ',').unwrap_or_default();
     entries.into_iter().map(client_of).collect()
@@ -52,7 +52,7 @@ fn client_of(entry: &str) -> Option<IpAddr> {
     client
 }
 
-/// The parts between separators that are not in quotes; nothing where a quote does not end.
+/// The parts between separators that are not in quotes; `None` if a quote does not end.
 fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     let (mut quoted, mut escaped) = (false, false);
@@ -81,7 +81,8 @@ fn unquoted(value: &str) -> Option<&str> {
     (!inner.contains(['"', '\\'])).then_some(inner)
 }
 
-/// An address, maybe with a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+/// Reads an address, maybe with a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
+/// `[2001:db8::1]:80`.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let read = match bare {
@@ -116,7 +117,7 @@ mod tests {
             (&[][..], "10.0.0.1"),
             (&[(LISTED, "203.0.113.7")][..], "203.0.113.7"),
             (&[(LISTED, "203.0.113.7:4711")], "203.0.113.7"),
-            // What stands before the last stranger may be made up.
+            // Entries before the last untrusted one may be made up.
             (&[(LISTED, "1.1.1.1, 203.0.113.7, 10.2.3.4")], "203.0.113.7"),
             (&[(LISTED, "rubbish, 203.0.113.7")], "203.0.113.7"),
             (&[(FORWARDED, "rubbish, for=203.0.113.7")], "203.0.113.7"),
@@ -135,7 +136,7 @@ mod tests {
             ),
         ] {
             assert_eq!(client("10.0.0.1", given), expected, "{given:?}");
-            // From others it means nothing.
+            // From other peers it means nothing.
             assert_eq!(client("198.51.100.2", given), "198.51.100.2", "{given:?}");
         }
     }

@@ -3,23 +3,23 @@
 use axum::http::{HeaderMap, Uri, header};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A host and maybe a port, as a `Host` or an origin has them.
+/// A host, maybe with a port, as in `Host` or an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority<'a> {
     /// A name, an IPv4 address, or an IPv6 address without its brackets.
     host: &'a str,
-    /// The address, where the host is one.
+    /// The address, if the host is one.
     address: Option<IpAddr>,
     port: Option<u16>,
 }
 
-/// What stands in the place of a host is none.
+/// The `Host` of a request is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHost;
 
 impl<'a> Authority<'a> {
-    /// Reads `host`, `host:port`, `[IPv6]` and `[IPv6]:port`: nothing before them and nothing after. Whoever reads a part of
-    /// what stands there may read another part than the browser did.
+    /// Reads `host`, `host:port`, `[IPv6]` and `[IPv6]:port`, with nothing before or after. Reading only a part could
+    /// find another host than the browser did.
     pub fn read(text: &'a str) -> Option<Self> {
         let (host, address, rest) = match text.strip_prefix('[') {
             Some(inner) => {
@@ -47,7 +47,7 @@ impl<'a> Authority<'a> {
         Some(Self { host, address, port })
     }
 
-    /// Whether it is this machine, by a name nobody else can have.
+    /// Whether it is this machine, by a name that no other machine can have.
     pub fn is_loopback(&self) -> bool {
         match self.address {
             Some(address) => address.is_loopback(),
@@ -60,7 +60,7 @@ impl<'a> Authority<'a> {
         names.iter().any(|name| name.eq_ignore_ascii_case(self.host))
     }
 
-    /// Whether two name the same host.
+    /// Whether both have the same host.
     pub fn has_host_of(&self, other: &Self) -> bool {
         match (self.address, other.address) {
             (Some(one), Some(other)) => one == other,
@@ -68,7 +68,7 @@ impl<'a> Authority<'a> {
         }
     }
 
-    /// The port, where none is given the one that is usual.
+    /// The port, or the default one.
     pub fn port_or(&self, usual: u16) -> u16 {
         self.port.unwrap_or(usual)
     }
@@ -93,7 +93,8 @@ fn is_name(host: &str) -> bool {
     parts.next().is_some_and(plain) && parts.all(escaped)
 }
 
-/// The host a request is sent to: of its target, where that has one, else of its `Host`. Nothing where there is neither.
+/// The host to which a request is sent: from its target if that has one, otherwise from its `Host`; `None` if it has
+/// neither.
 pub fn of_request<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<Authority<'a>>, BadHost> {
     let mut given = headers.get_all(header::HOST).iter();
     let header = match (given.next(), given.next()) {
@@ -189,7 +190,7 @@ mod tests {
         headers.append(header::HOST, "localhost".parse().unwrap());
         let plain: Uri = "/v1/flows".parse().unwrap();
         assert!(of_request(&plain, &headers).unwrap().unwrap().is_loopback());
-        // The target of a request goes before its header.
+        // The target of a request takes precedence over its header.
         let whole: Uri = "http://evil.example/v1/flows".parse().unwrap();
         assert!(!of_request(&whole, &headers).unwrap().unwrap().is_loopback());
         headers.append(header::HOST, "localhost".parse().unwrap());

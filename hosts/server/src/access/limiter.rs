@@ -1,20 +1,20 @@
-//! How often strangers may fail.
+//! A limit for failed attempts.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures at once, and further ones a second.
+/// How many failures are allowed at once, and how many more each second.
 const BURST: f64 = 50.0;
 const PER_SECOND: f64 = 5.0;
-/// Clients remembered.
+/// How many clients are remembered.
 const CLIENTS: usize = 10_000;
-/// At least so long lies between two sweeps of all that are remembered.
+/// The least time between two sweeps through all of them.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
-/// A bucket of failures for each client. Only who fails takes from one, and only who fails meets an empty one: whoever brings
-/// what is right is never asked what others at the same address did.
+/// A bucket of failures for each client. Only a client that fails takes from its bucket, and only such a client can
+/// find it empty. A client with a valid token never depends on what others at its address did.
 #[derive(Debug, Default)]
 pub struct Limiter {
     buckets: Mutex<Buckets>,
@@ -23,7 +23,7 @@ pub struct Limiter {
 #[derive(Debug, Default)]
 struct Buckets {
     by_client: HashMap<IpAddr, Bucket>,
-    /// That of all who come while there are too many to tell apart.
+    /// The bucket that all others share if there are too many clients.
     others: Option<Bucket>,
     swept: Option<Instant>,
 }
@@ -35,7 +35,7 @@ struct Bucket {
 }
 
 impl Limiter {
-    /// A client fails. Answers whether it may: otherwise it has failed too often.
+    /// Counts a failure of a client. Returns false if it has failed too often.
     pub fn may_fail(&self, client: IpAddr) -> bool {
         self.may_fail_at(client, Instant::now())
     }
@@ -57,7 +57,7 @@ impl Buckets {
         self.by_client.entry(client).or_insert(Bucket::full(now))
     }
 
-    /// Forgets who has not failed for so long that its bucket is full again.
+    /// Forgets clients whose buckets are full again.
     fn sweep(&mut self, now: Instant) {
         let recently = |at: Instant| now.saturating_duration_since(at) < BETWEEN_SWEEPS;
         if self.swept.is_some_and(recently) {
@@ -87,7 +87,7 @@ impl Bucket {
     }
 }
 
-/// Whom an address counts for: with IPv6 everybody has a network of 64 bits to choose addresses from.
+/// The network that an address counts for. With IPv6 a client can choose addresses from a network of 64 bits.
 fn network_of(client: IpAddr) -> IpAddr {
     const OURS: u128 = !0 << 64;
     match client.to_canonical() {
@@ -104,7 +104,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// How often it may fail at a time.
+    /// How many failures are allowed at once.
     fn failures(limiter: &Limiter, client: &str, now: Instant) -> usize {
         (0..200).filter(|_| limiter.may_fail_at(at(client), now)).count()
     }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(failures(&limiter, "2001:db8:0:1::1", now), 50);
         assert_eq!(failures(&limiter, "2001:db8:0:1:ffff::2", now), 0);
         assert_eq!(failures(&limiter, "2001:db8:0:2::1", now), 50);
-        // The same address in IPv6 clothes.
+        // The same address, mapped to IPv6.
         assert_eq!(failures(&limiter, "192.0.2.1", now), 50);
         assert_eq!(failures(&limiter, "::ffff:192.0.2.1", now), 0);
     }
@@ -145,7 +145,7 @@ mod tests {
             limiter.may_fail_at(client, now);
         }
         assert_eq!(known(), CLIENTS);
-        // Those too many share one bucket; who was known keeps its own.
+        // Clients beyond the limit share one bucket. A known client keeps its own.
         assert_eq!(failures(&limiter, "192.0.2.1", now), 0);
         assert_eq!(failures(&limiter, "10.0.0.0", now), 49);
         let later = now + Duration::from_secs(60);

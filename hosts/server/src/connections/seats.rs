@@ -1,4 +1,4 @@
-//! Who is connected, and who makes room when somebody comes and there is none.
+//! Which connections are open, and which make room when a new one comes and there is none.
 
 use super::watch::Watch;
 use std::collections::{BTreeMap, VecDeque};
@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Connections above the bound that are still taken in, to answer whoever asks after the server's health.
+/// How many connections above the limit are accepted, to answer health checks.
 pub const RESERVE: usize = 64;
-/// Connections that were told to leave and have not yet.
+/// How many connections may be told to close and not have closed yet.
 pub const LEAVING: usize = 64;
-/// How long nobody looks through all connections again when few could be spared: fewer than one in so many.
+/// How long not to look through all connections again if few could be closed.
 const LOOK: Duration = Duration::from_millis(50);
+/// Fewer than one in this many are few.
 const FEW: usize = 64;
 
 /// The connections of a server.
@@ -19,9 +20,9 @@ const FEW: usize = 64;
 pub struct Seats {
     /// How many there may be.
     most: usize,
-    /// What times of connections are counted from.
+    /// The instant from which times of connections count.
     epoch: Instant,
-    /// How long one must have been quiet to be spared: what it said may be on its way.
+    /// How long a connection must have been quiet before it may be closed: what it sent may be on its way.
     grace: Duration,
     open: Mutex<Open>,
 }
@@ -29,41 +30,41 @@ pub struct Seats {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    /// In the order they came.
+    /// In the order in which they came.
     seats: BTreeMap<u64, (Kind, Arc<Watch>)>,
     usual: usize,
     reserve: usize,
-    /// Those that could be spared when it was looked last, first whom nobody would miss.
+    /// Connections that could be closed at the last look, the least important first.
     spare: VecDeque<u64>,
-    /// Until when nobody looks again.
+    /// Until when not to look again.
     enough: Option<Instant>,
 }
 
-/// What a connection gets.
+/// What a connection may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// All there is.
+    /// Everything.
     Usual,
-    /// An answer to a question after the server's health.
+    /// Only health checks.
     Reserve,
-    /// It is on its way out.
+    /// It was told to close.
     Leaving,
 }
 
-/// A connection's seat, given back when it is dropped.
+/// The seat of a connection. It is given back when this is dropped.
 #[derive(Debug)]
 pub struct Seat {
-    /// Whose.
+    /// The number of the connection.
     number: u64,
-    /// What it gets.
+    /// What it may do.
     pub kind: Kind,
-    /// How it is watched.
+    /// Watches the connection.
     pub watch: Arc<Watch>,
     seats: Arc<Seats>,
 }
 
 impl Seats {
-    /// So many. Who has been quiet for less than `grace` is not asked to leave.
+    /// Seats for this many connections. One that has been quiet for less than `grace` is not closed.
     pub fn new(most: usize, grace: Duration) -> Arc<Self> {
         Arc::new(Self {
             most: most.max(1),
@@ -77,8 +78,9 @@ impl Seats {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat for who comes. Where there is none, who can be spared leaves: first who never asked for anything, then who
-    /// has been quiet longest. Without anybody to spare it is a seat of the reserve, and nothing where that is full too.
+    /// A seat for a new connection. If there is none, another connection is closed: first one that never asked
+    /// anything, then the one that has been quiet longest. If none can be closed, it is a seat of the reserve; `None`
+    /// if that is full too.
     pub fn seat(self: &Arc<Self>) -> Option<Seat> {
         let mut open = self.open();
         let leaving = open.seats.len() - open.usual - open.reserve;
@@ -106,7 +108,7 @@ impl Seats {
         })
     }
 
-    /// Tells somebody who can be spared to leave: the system has no more to give.
+    /// Tells a connection to close, because the system has no more to give.
     pub fn shrink(&self) {
         self.open().make_room(Duration::ZERO);
     }
@@ -137,7 +139,7 @@ impl Open {
         spare.into_iter().any(|number| self.dismiss(number, Kind::Reserve))
     }
 
-    /// Who of a kind can be spared.
+    /// The connections of a kind that can be closed.
     fn look(&self, kind: Kind, grace: Duration) -> VecDeque<u64> {
         let of_kind = self.seats.iter().filter(|(_, (own, _))| *own == kind);
         let mut spare: Vec<_> = of_kind
@@ -147,7 +149,7 @@ impl Open {
         spare.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Tells a connection to leave, if it can still be spared.
+    /// Tells a connection to close, if that is still possible.
     fn dismiss(&mut self, number: u64, of: Kind) -> bool {
         let Some((kind, watch)) = self.seats.get_mut(&number) else {
             return false;

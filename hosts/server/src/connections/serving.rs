@@ -1,4 +1,4 @@
-//! One connection: its requests are answered, and its times are kept.
+//! One connection: answers its requests, and limits its times.
 
 use super::seats::{Kind, Seat};
 use super::watch::{Patience, Watch, Watched};
@@ -22,10 +22,10 @@ use tokio::net::TcpStream;
 use tokio::sync::watch as channel;
 use tokio::time::Sleep;
 
-/// Bytes of a head, and those of a body that are read at once.
+/// How many bytes a head may have, and how many of a body are read at once.
 const BUFFER: usize = 32 * 1024;
 
-/// A connection that was taken.
+/// A connection that was accepted.
 pub struct Connection {
     pub stream: TcpStream,
     pub from: SocketAddr,
@@ -37,9 +37,9 @@ pub struct Connection {
 
 /// How serving a connection ends.
 enum End {
-    /// All was said.
+    /// Everything was answered.
     Over,
-    /// The other side broke it off, or spoke no HTTP.
+    /// The client closed it, or did not speak HTTP.
     Broken,
     /// It took too long.
     Late,
@@ -63,7 +63,7 @@ impl Connection {
             .keep_alive(usual)
             .max_buf_size(BUFFER)
             .max_header_size(BUFFER)
-            // Times are kept here: for hyper the time between two requests belongs to the head of the second.
+            // Times are limited here: for hyper, the time between two requests belongs to the head of the second one.
             .header_read_timeout(None)
             .serve_connection(io, answering);
         let mut stopped = self.stopped;
@@ -104,10 +104,10 @@ impl Connection {
     }
 }
 
-/// What wakes a connection that takes too long. A deadline that moves away costs nothing until the one before is there.
+/// Wakes a connection that takes too long. A deadline that moves away costs nothing until the earlier one has come.
 struct Clock {
     sleep: Pin<Box<Sleep>>,
-    /// What it is set to, in milliseconds from the epoch.
+    /// When it wakes, in milliseconds from the epoch.
     set_to: Option<u64>,
 }
 
@@ -131,7 +131,7 @@ impl Clock {
     }
 }
 
-/// Answers requests of a connection.
+/// Answers the requests of a connection.
 struct Answering {
     service: TowerToHyperService<Router>,
     watch: Arc<Watch>,
@@ -165,7 +165,7 @@ impl hyper::service::Service<hyper::Request<Incoming>> for Answering {
                 None => too_many(),
             };
             if !watch.is_body_read() {
-                // What was not read can't be told from a further request.
+                // Bytes that were not read can't be told from a further request.
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -209,7 +209,7 @@ impl HttpBody for Arriving {
     }
 }
 
-/// The body of an answer. The answer is given when this is dropped.
+/// The body of an answer. The answer is complete when this is dropped.
 struct Outgoing {
     body: Body,
     _answered: Answered,

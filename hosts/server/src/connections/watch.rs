@@ -1,4 +1,4 @@
-//! What is known of a connection while it is open: what it does, since when, and so how long it may go on.
+//! The state of an open connection: what it does, since when, and so how long it may go on.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::time::Instant;
 /// What a connection does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing came yet.
+    /// Nothing has arrived yet.
     Silent,
-    /// The head of a request has begun to come.
+    /// The head of a request has begun to arrive.
     Head,
-    /// The body of a request comes from somebody who has not shown a token yet.
+    /// The body of a request arrives from a sender that has not shown a token yet.
     Unproved,
     /// A request is being answered.
     Answering,
-    /// The last answer is out, and nothing came since.
+    /// The last answer is sent, and nothing has arrived since.
     Idle,
 }
 
@@ -40,35 +40,36 @@ pub struct Patience {
     pub head: Duration,
     /// Between two requests.
     pub idle: Duration,
-    /// Without taking a byte of its answer, or beyond the time that what it took may take.
+    /// Without reading any of its answer, and for what it reads.
     pub unread: Duration,
 }
 
-/// Bytes a second of its answer that a connection must take while the answer waits for it.
+/// How many bytes a second of its answer a connection must read while the answer waits for it.
 const SLOWEST: u64 = 4 * 1024;
 
-/// A connection as it is watched. One task writes, the one that serves it; the one that accepts connections looks on.
+/// The state of a connection. Only the task that serves the connection writes it; the one that accepts connections
+/// reads it.
 #[derive(Debug)]
 pub struct Watch {
-    /// What times are counted from; the same for all connections of a server.
+    /// The instant from which times count; the same for all connections of a server.
     epoch: Instant,
     phase: AtomicU8,
-    /// Milliseconds from the epoch to the begin of the phase.
+    /// The beginning of the phase, in milliseconds from the epoch.
     since: AtomicU64,
-    /// The same for when its answer began to wait to be read, plus one; 0: it does not.
+    /// When its answer began to wait to be read, in milliseconds from the epoch, plus one; 0: it does not wait.
     unread: AtomicU64,
-    /// Milliseconds its answer waited before, less what the bytes that were taken since may take.
+    /// How many milliseconds its answer has waited before, less what the bytes read since may take.
     behind: AtomicU64,
-    /// Whether it ever sent a whole request.
+    /// Whether it ever sent a complete request.
     asked: AtomicBool,
     /// Whether the body of the last request was read to its end.
     body_read: AtomicBool,
-    /// It is to make room.
+    /// Tells it to make room.
     leave: Notify,
 }
 
 impl Watch {
-    /// Of a connection that begins.
+    /// The state of a new connection.
     pub fn new(epoch: Instant) -> Arc<Self> {
         let watch = Self {
             epoch,
@@ -84,17 +85,17 @@ impl Watch {
         Arc::new(watch)
     }
 
-    /// Milliseconds since the epoch.
+    /// The milliseconds since the epoch.
     pub fn now(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The instant at such a number of milliseconds.
+    /// The instant at this many milliseconds.
     pub fn instant(&self, millis: u64) -> Instant {
         self.epoch + Duration::from_millis(millis)
     }
 
-    /// What it does.
+    /// What the connection does.
     pub fn phase(&self) -> Phase {
         let phase = usize::from(self.phase.load(Ordering::Relaxed));
         PHASES
@@ -108,7 +109,7 @@ impl Watch {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// A request has come, with a body to be read or without.
+    /// A request has arrived; `body`: with a body that is still to be read.
     pub fn asked(&self, body: bool) {
         self.body_read.store(!body, Ordering::Relaxed);
         self.asked.store(true, Ordering::Relaxed);
@@ -116,13 +117,13 @@ impl Watch {
         self.phase.store(Phase::Answering as u8, Ordering::Relaxed);
     }
 
-    /// The body of the request comes from a stranger; or it is there.
+    /// Whether the body of the request is arriving from an unknown sender.
     pub fn unproved(&self, yes: bool) {
         self.asked.store(!yes, Ordering::Relaxed);
         self.enter(if yes { Phase::Unproved } else { Phase::Answering });
     }
 
-    /// The body of the request is at its end.
+    /// The body of the request was read to its end.
     pub fn body_read(&self) {
         self.body_read.store(true, Ordering::Relaxed);
     }
@@ -132,13 +133,14 @@ impl Watch {
         self.body_read.load(Ordering::Relaxed)
     }
 
-    /// The answer is out.
+    /// The answer is sent.
     pub fn answered(&self) {
         self.enter(Phase::Idle);
     }
 
-    /// How readily it would be missed, if it may be closed to make room: those that never asked first, then those that
-    /// have been quiet longest. Nothing while it is answered, and while it has been quiet for less than that.
+    /// How important the connection is, if it may be closed to make room: the smallest value is closed first, which
+    /// is one that never asked, then the one that has been quiet longest. `None` while it is being answered or has
+    /// been quiet for less than `quiet`.
     pub fn spare(&self, quiet: Duration) -> Option<(bool, u64)> {
         let since = self.since.load(Ordering::Relaxed);
         let spare = self.phase() != Phase::Answering && self.instant(since).elapsed() >= quiet;
@@ -150,19 +152,19 @@ impl Watch {
         self.leave.notify_one();
     }
 
-    /// Comes when it was asked to close.
+    /// Waits until it is asked to close.
     pub async fn told_to_leave(&self) {
         self.leave.notified().await;
     }
 
-    /// When it has taken too long, in milliseconds from the epoch, if nothing happens.
+    /// When it has taken too long if nothing happens, in milliseconds from the epoch.
     pub fn deadline(&self, patience: &Patience) -> Option<u64> {
         let after = |since: u64, long: Duration| since.saturating_add(long.as_millis() as u64);
         let since = self.since.load(Ordering::Relaxed);
         let own = match self.phase() {
             Phase::Silent | Phase::Head => Some(after(since, patience.head)),
             Phase::Idle => Some(after(since, patience.idle)),
-            // Bodies have times of their own, and answers may take as long as they take.
+            // Bodies have limits of their own, and the time to make an answer has none.
             Phase::Unproved | Phase::Answering => None,
         };
         match self.unread.load(Ordering::Relaxed) {
@@ -278,7 +280,7 @@ mod tests {
         unread: Duration::from_secs(30),
     };
 
-    /// A connection that takes so many bytes, so many milliseconds after they could not be written. Whether it is late by then.
+    /// Whether a connection is late that reads `bytes` bytes, `waited` milliseconds after they could not be written.
     fn is_late(watch: &Watch, bytes: usize, waited: u64) -> bool {
         watch.wrote(&Poll::Pending);
         let began = watch.now().saturating_sub(waited);
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn who_takes_a_little_now_and_then_is_late_in_the_end() {
         let watch = answering();
-        // What it took at once does not count for later.
+        // What it read at once does not count for later.
         assert!(!is_late(&watch, 3_000_000, 0));
         let late = (0..100).position(|_| is_late(&watch, 64, 2_000));
         assert_eq!(late, Some(15));

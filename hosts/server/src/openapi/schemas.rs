@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Every code a problem may have.
+/// All codes of problems.
 const CODES: &[&str] = &[
     "AlreadyEnded",
     "BadReport",
@@ -57,7 +57,7 @@ pub fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// All schemas by name.
+/// All schemas, by name.
 pub fn schemas() -> Map<String, Value> {
     [general(), flows(), executions(), reports(), queues(), schedules()]
         .into_iter()
@@ -68,7 +68,7 @@ pub fn schemas() -> Map<String, Value> {
 
 type Schemas = Vec<(&'static str, Value)>;
 
-/// An object of members that are known; those with a `!` must be there.
+/// An object with these members. Those with a `!` are required.
 fn shape(members: &[(&str, Value)]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -112,7 +112,7 @@ fn labels() -> Value {
     json!({"type": "object", "additionalProperties": {"type": "string"}})
 }
 
-/// The same, or null.
+/// This schema, or null.
 fn or_null(mut schema: Value) -> Value {
     let one = schema["type"].take();
     schema["type"] = json!([one, "null"]);
@@ -124,7 +124,7 @@ fn page(items: Value, next: Value) -> Value {
     shape(&[("items!", list(items)), ("next!", or_null(next))])
 }
 
-/// A list that comes whole.
+/// A list without pages.
 fn whole(items: Value) -> Value {
     shape(&[("items!", list(items)), ("next!", json!({"type": "null"}))])
 }

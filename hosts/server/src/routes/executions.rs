@@ -1,4 +1,4 @@
-//! Executions: starting and looking.
+//! Executions: starting them, and looking at them.
 
 use super::flows::{bad_name, no_such_flow};
 use crate::App;
@@ -21,9 +21,9 @@ use tokio::sync::oneshot;
 
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
-/// Longest wait for an end, in seconds.
+/// The longest wait for an end, in seconds.
 const LONGEST_WAIT_SECONDS: u64 = 60;
-/// Most executions of one batch.
+/// The largest number of executions in one batch.
 const BATCH: usize = 1_000;
 
 const START: &[&str] = &[
@@ -38,7 +38,7 @@ const START: &[&str] = &[
     "startDeadlineSeconds",
     "after",
 ];
-/// Of these, what can't be honoured yet.
+/// Members that are not supported yet.
 const LATER: [&str; 6] = [
     "priority",
     "orderTime",
@@ -99,12 +99,12 @@ pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Para
     room.execution(status, found).await
 }
 
-/// A place to wait, for who waits.
+/// A place to wait, for a request that waits.
 fn place(app: &App, wait: u64) -> Answer<Option<Place>> {
     Ok((wait > 0).then(|| app.node.place_to_wait()).transpose()?)
 }
 
-/// An execution, and room to show it.
+/// An execution, with the status of the answer and room to show it.
 type Shown = (StatusCode, Found, Room);
 
 /// Starts an execution, or finds the one that the same request has started before.
@@ -138,7 +138,7 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
     }
 }
 
-/// Why an execution of that name did not begin.
+/// The problem if an execution with this name did not begin.
 pub fn not_started(flow: &str, name: Option<&Text>, failure: StartFailure) -> Problem {
     match failure {
         StartFailure::Refused(error @ StartError::NoSuchFlow) => Problem::missing("NoSuchFlow", error.to_string()),
@@ -160,7 +160,7 @@ fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail).with("execution", id.into())
 }
 
-/// The execution of that name, if it runs and was started by the same request.
+/// The execution with this name, if the same request has started it.
 async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
     let (kept, room) = find(app, id, room).await?;
     let id = kept.execution.clone();
@@ -180,14 +180,14 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
     Ok((StatusCode::OK, found, room))
 }
 
-/// The execution once it has ended, or as it is when so many seconds are over.
+/// The execution when it has ended, or when this many seconds are over.
 async fn wait_for_end(app: &App, kept: Kept, wait: u64, mut room: Room) -> Answer<(Found, Room)> {
     if wait == 0 || kept.record.ended.is_some() {
         return Ok((Found::Kept(kept), room));
     }
     let end = app.node.await_end(&kept.execution)?;
     let id = kept.execution.clone();
-    // What waits takes no room.
+    // Waiting takes no room.
     drop(kept);
     room.hold(0)?;
     ended(app, id, end, wait, room).await
@@ -196,7 +196,7 @@ async fn wait_for_end(app: &App, kept: Kept, wait: u64, mut room: Room) -> Answe
 async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64, room: Room) -> Answer<(Found, Room)> {
     match tokio::time::timeout(Duration::from_secs(wait), end).await {
         Ok(Ok(ended)) => Ok((Found::Live(ended), room)),
-        // It had ended before anybody waited, or it has not yet.
+        // It had ended before, or it has not ended yet.
         Ok(Err(_)) | Err(_) => {
             let (kept, room) = find(app, id, room).await?;
             Ok((Found::Kept(kept), room))
@@ -287,7 +287,7 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     }
     let mut labels = Vec::new();
     if query.each("label").nth(LABELS).is_some() {
-        // An execution has no more.
+        // An execution has no other members.
         return Err(Problem::bad(format!(
             "a list can ask for at most {LABELS} labels (`label`)"
         )));

@@ -1,4 +1,4 @@
-//! Flows: putting, looking at, hiding.
+//! Flows: storing, showing and hiding them.
 
 use crate::App;
 use crate::body::Sent;
@@ -52,7 +52,7 @@ pub async fn put(State(app): State<App>, Path(name): Path<String>, headers: Head
     }
 }
 
-/// A name that can't be one.
+/// The problem with a name that is not allowed.
 pub fn bad_name(of: &str, name: &str) -> Problem {
     Problem::bad(format!(
         "{} is no name of {of}: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`",
@@ -68,7 +68,7 @@ pub async fn get(
 ) -> Answer {
     let query = Query::of(query.0, &["version"])?;
     let version = query.number("version", 0, 1, u64::MAX)?;
-    // A version that is named may be one that still runs.
+    // A version that the request names may be one that still runs.
     let hidden = version > 0;
     let kept = super::aside(&app.node, move |node| {
         versions_of(&node.store().flows()?, &name, hidden)
@@ -121,12 +121,12 @@ pub async fn hide(State(app): State<App>, Path(name): Path<String>) -> Answer<Re
     }
 }
 
-/// There is no flow of that name.
+/// The problem that there is no such flow.
 pub fn no_such_flow(name: &str) -> Problem {
     Problem::missing("NoSuchFlow", format!("there is no flow {}", quoted(name)))
 }
 
-/// The versions of a flow, the newest first; none of one that is hidden, unless that is asked for.
+/// The versions of a flow, the newest first; none of a hidden flow, unless `hidden` is true.
 fn versions_of(flows: &[KeptFlow], name: &str, hidden: bool) -> Answer<Vec<KeptFlow>> {
     let of = flows
         .iter()

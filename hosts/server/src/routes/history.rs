@@ -72,7 +72,7 @@ fn page(events: Vec<Object>, last: EventId, backwards: bool) -> Value {
     shapes::page(items, next.map(Value::from))
 }
 
-/// Events as they come, until the execution has ended. `Last-Event-ID` says where a reader was.
+/// Streams events until the execution has ended. `Last-Event-ID` says where a reader was.
 async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answer {
     let seen = headers.get("last-event-id").and_then(|seen| seen.to_str().ok());
     let next = match seen {
@@ -83,7 +83,7 @@ async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answ
         }
     };
     let follower = app.node.follow(&Text::from(id), EventId(next)).await?;
-    // Who can't be told what there is already hears why.
+    // If even the first events have no room, the client is told why.
     app.answers.room().hold(follower.at_hand())?;
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -93,13 +93,13 @@ async fn stream(app: &App, id: &str, headers: &HeaderMap, query: &Query) -> Answ
     Ok((headers, Body::from_stream(events)).into_response())
 }
 
-/// What a follower hears, as the body of an answer: the follower goes with its reader.
+/// What a follower hears, as the body of an answer. The follower is dropped with its reader.
 struct Events {
     next: Option<Hearing>,
     answers: Arc<Answers>,
 }
 
-/// A follower that listens, and what it hears; nothing, if there will be no more.
+/// A follower that waits, and what it hears; `None` if nothing more comes.
 type Hearing = Pin<Box<dyn Future<Output = (Follower, Option<Heard>)> + Send>>;
 
 impl Events {
@@ -113,7 +113,7 @@ impl Events {
 
 async fn hear(mut follower: Follower) -> (Follower, Option<Heard>) {
     let heard = follower.heard().await;
-    // One that can't be read any more ends without a word: who follows it asks again, and is told why.
+    // If the history can't be read any more, the stream ends. The client asks again and is told why.
     (follower, heard.ok())
 }
 
@@ -128,7 +128,7 @@ impl Stream for Events {
         let bytes = match heard {
             Some(Heard::Events(bytes)) => match self.answers.part(bytes) {
                 Ok(bytes) => bytes,
-                // There is no room: who follows it goes on from here later.
+                // There is no room. The client goes on from here later.
                 Err(_) => {
                     self.next = None;
                     return Poll::Ready(None);

@@ -1,4 +1,4 @@
-//! Operating executions: stop, and what comes to those that have ended.
+//! Operating executions: stop, redrive and fork.
 
 use super::executions::not_started;
 use super::flows::bad_name;
@@ -68,12 +68,12 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent
     room.execution(StatusCode::CREATED, Found::Live(start.begun)).await
 }
 
-/// Gives a signal, and answers with the execution as it is then.
+/// Gives a signal, and answers with the execution after it.
 async fn give(app: &App, id: &str, signal: Signal) -> Answer {
     let id = Text::from(id);
     let status = match app.node.signal(&id, signal).await? {
         Reply::Taken => StatusCode::OK,
-        // Whoever has it finds the word soon.
+        // The process that has it finds the message soon.
         Reply::Left => StatusCode::ACCEPTED,
         Reply::Held => return Err(Problem::held()),
         Reply::SetAside => return Err(Problem::set_aside()),

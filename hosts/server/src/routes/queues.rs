@@ -1,4 +1,4 @@
-//! Worker queues: tasks for workers, what is set for queues, and what failed in them for good.
+//! Worker queues: tasks for workers, settings of queues, and dead tasks.
 
 use crate::App;
 use crate::body::Sent;
@@ -15,17 +15,17 @@ use starbridge_ports::DeadTask;
 use starbridge_runtime::{HoldRequest, QueueSettings};
 use std::time::Duration;
 
-/// Tasks in one answer, and queues in one request.
+/// How many tasks one answer has, and how many queues one request may name.
 const MOST_TASKS: u64 = 1_000;
 const MOST_QUEUES: usize = 100;
-/// Characters of a worker's name.
+/// The longest name of a worker, in characters.
 const WORKER: usize = 128;
-/// Seconds a worker waits for tasks, where it does not say, and at most.
+/// How many seconds a worker waits for tasks by default, and at most.
 const PATIENCE_SECONDS: u64 = 20;
 const MOST_PATIENCE_SECONDS: u64 = 60;
-/// Seconds of the longest lease.
+/// The longest lease, in seconds.
 const MOST_LEASE_SECONDS: u64 = 24 * 60 * 60;
-/// Dead tasks dealt with in one request.
+/// How many dead tasks one request may name.
 const AT_ONCE: usize = 1_000;
 
 const HOLD: &[&str] = &["worker", "limit", "leaseSeconds", "waitSeconds"];
@@ -96,7 +96,7 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
     let limit = within("limit", Some(1), 1, MOST_TASKS)?.unwrap_or(1);
     let lease = within("leaseSeconds", None, 1, MOST_LEASE_SECONDS)?;
     let patience = within("waitSeconds", Some(PATIENCE_SECONDS), 0, MOST_PATIENCE_SECONDS)?.unwrap_or(0);
-    // Who does not wait needs no place.
+    // A request that does not wait needs no place.
     let _place = match patience {
         0 => None,
         _ => Some(app.node.place_to_poll(queues.len())?),
@@ -118,7 +118,7 @@ pub async fn list(State(app): State<App>, Parameters(given): Parameters<Vec<(Str
     let query = Query::of(given, &["cursor", "limit"])?;
     let limit = usize::try_from(query.number("limit", 1000, 1, 1000)?).unwrap_or(1000);
     let after = query.get("cursor").map(queue_name).transpose()?.unwrap_or_default();
-    // One more, to see whether there is one.
+    // One more, to know whether there is another page.
     let mut shown = app.node.shown_queues(&after, limit + 1).await?;
     let more = shown.len() > limit;
     shown.truncate(limit);

@@ -1,4 +1,4 @@
-//! The server itself: does it live, does it take requests, what has it done.
+//! The server itself: health, readiness and metrics.
 
 use crate::{App, shapes};
 use axum::extract::State;
@@ -13,9 +13,9 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Queues that have figures of their own.
+/// How many queues have metrics of their own.
 const MOST_QUEUES: usize = 1_000;
-/// The others together: no queue can be named so.
+/// The name for all others together. No queue can have it.
 const OTHERS: &str = "(others)";
 
 /// `GET /healthz`
@@ -128,7 +128,7 @@ fn kept_open(text: &mut String, node: &Node) {
     }
 }
 
-/// The queues with the most tasks, in the order of their names, and what the others have together.
+/// The queues with the most tasks, in the order of their names, and the sums of the others.
 fn bounded(mut queues: Vec<ShownQueue>) -> Vec<ShownQueue> {
     if queues.len() <= MOST_QUEUES {
         return queues;

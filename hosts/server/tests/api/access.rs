@@ -14,7 +14,7 @@ pub fn access() -> Access {
     access
 }
 
-/// Each operation of the document: method, a path with something in place of each parameter, and the scope it needs.
+/// Each operation of the document: its method, its path with values for the parameters, and the scope it needs.
 pub fn operations() -> Vec<(Method, String, Option<String>)> {
     let document = openapi();
     let mut operations = Vec::new();
@@ -43,7 +43,7 @@ async fn ask(server: &Running, method: &Method, path: &str, token: Option<&str>)
 #[tokio::test]
 async fn every_route_wants_the_scope_the_document_names() {
     for (method, path, wanted) in operations() {
-        // Each with its own server: strangers who fail too often are turned away.
+        // Each with its own server, because senders that fail too often are turned away.
         let server = Running::with(access(), |_| {}).await;
         let stranger = ask(&server, &method, &path, None).await;
         assert_eq!(
@@ -105,7 +105,7 @@ async fn what_is_not_there_wants_a_token_of_any_scope() {
 pub async fn who_fails_too_often_is_turned_away() {
     let server = Running::with(access(), |_| {}).await;
     assert!(turned_away(&server, Method::GET, "/v1/flows").await);
-    // Nobody else is.
+    // No other request is.
     for path in ["/v1/flows", "/metrics"] {
         assert_eq!(ask(&server, &Method::GET, path, Some("token-read")).await.status, 200);
         let beyond = ask(&server, &Method::GET, path, Some("token-start")).await;
@@ -177,7 +177,7 @@ async fn who_asks_through_a_proxy_is_told_apart() {
     }
     assert_eq!(refused, 429);
     assert_eq!(from("203.0.113.7", "token-read").await, 200);
-    // Another guesses as if nobody had before.
+    // Another client can guess as if none had before.
     assert_eq!(from("203.0.113.8", "guess").await, 401);
     assert_eq!(from("1.1.1.1", "guess").await, 401);
 }

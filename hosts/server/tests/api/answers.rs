@@ -1,4 +1,4 @@
-//! Answers: large ones hold up nobody, and all of them together are bounded.
+//! Answers: large ones delay nobody, and all of them together are limited.
 
 use crate::connections::{head, last_words, post, say};
 use crate::harness::Running;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A server whose answers have so many bytes together, with a flow that sleeps.
+/// A server whose answers may have this many bytes together, with a flow that sleeps.
 async fn within(in_flight: usize) -> Running {
     let settings = ServerSettings {
         answers: AnswerSettings { in_flight },
         ..ServerSettings::default()
     };
     let server = Running::serving(settings, |_| {}).await;
-    // The step itself has none of the input, which may be too large for one.
+    // The step itself has none of the input, which may be too large for it.
     let asleep = json!({"type": "wait", "name": "w", "duration": 500, "inputMappings": [{"target": "n", "source": 1}]});
     server.flow("f", json!([asleep])).await;
     server
@@ -56,7 +56,7 @@ async fn longest_while(work: impl Future<Output = ()>) -> Duration {
     looking.await.unwrap()
 }
 
-/// Server and clients have one thread here: what is done on it holds up everybody.
+/// Server and clients share one thread here, so work on it delays everybody.
 #[tokio::test]
 async fn large_values_hold_up_nobody() {
     let server = within(usize::MAX).await;
@@ -89,7 +89,7 @@ pub async fn answers_have_a_budget_together() {
     let begun = server.post("/v1/flows/f/executions", start("big")).await;
     assert_eq!(begun.status, 201);
     let path = format!("/v1/executions/{}", begun.body["id"].as_str().unwrap());
-    // More than the system keeps for a connection.
+    // More than the system buffers for a connection.
     let mut untaken = say(&server, &get(&path)).await;
     assert!(head(&mut untaken).await.starts_with("HTTP/1.1 200"));
     for part in ["", "/state", "/history"] {
@@ -100,17 +100,17 @@ pub async fn answers_have_a_budget_together() {
         );
         assert!(refused.contains("retry-after: 1"), "{part}: {refused:.200}");
     }
-    // What could not be said is not begun.
+    // What could not be answered is not begun.
     let refused = server.post("/v1/flows/f/executions", start("second")).await;
     assert_eq!(refused.code(), (503, "TooManyAnswers"));
     let second = server.get("/v1/flows/f/executions/second").await;
     assert_eq!(second.code(), (404, "NoSuchExecution"));
-    // What is small gets through, and what was done is said.
+    // Small answers get through, and what was done is answered.
     assert_eq!(server.post("/v1/flows/f/executions", json!({})).await.status, 201);
     let stopped = server.post(&format!("{path}/stop"), json!({})).await;
     assert_eq!((stopped.status, &stopped.body["status"]), (200, &json!("Stopped")));
     drop(untaken);
-    // One that is alone gets through whatever the budget is.
+    // A single answer gets through whatever the budget is.
     let mut refused = 0;
     while server.get(&path).await.status != 200 {
         refused += 1;

@@ -13,7 +13,7 @@ async fn on(store: &Arc<dyn Store>) -> Running {
     Running::with(Access::default(), |settings| settings.store = store).await
 }
 
-/// A worker has the task of an execution that is set aside then, and the server is another one.
+/// A worker holds the task of an execution that is then set aside, by another server.
 async fn held_and_set_aside(lease: u64) -> (Running, String, Value) {
     let store = in_memory();
     let server = on(&store).await;
@@ -80,7 +80,7 @@ async fn a_task_whose_worker_let_go_is_given_out_again_when_its_execution_goes_o
     let (server, id, first) = held_and_set_aside(1).await;
     let done = report(&server, &first, "succeed", json!({"output": {}})).await;
     assert_eq!(done.code(), (409, "ExecutionSetAside"));
-    // Its lease ends while nobody goes on with the execution.
+    // The lease ends while the execution is set aside.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     redrive(&server, &id).await;
     let second = hold(&server, 600).await;

@@ -1,4 +1,4 @@
-//! Bodies: who sends them is known before they are read, and all of them together are bounded.
+//! Bodies: their senders are known before they are read, and all of them together are limited.
 
 use crate::connections::{head, last_words, post, say};
 use crate::harness::{Answer, Running, asleep};
@@ -7,7 +7,7 @@ use serde_json::json;
 use starbridge_server::{Access, BodySettings, Scope, ServerSettings, TokenHash};
 use tokio::io::AsyncWriteExt;
 
-/// A server whose bodies have so many bytes together.
+/// A server whose bodies may have this many bytes together.
 async fn within(in_flight: usize) -> Running {
     let settings = ServerSettings {
         bodies: BodySettings {
@@ -31,7 +31,7 @@ async fn nothing_is_read_for_a_token_that_is_none() {
         ("/v1/callbacks/65.66/heartbeat", "HTTP/1.1 404"),
         ("/v1/flows/f/executions", "HTTP/1.1 401"),
     ] {
-        // No more comes than that: the answer does not wait for the rest.
+        // No more is sent: the answer does not wait for the rest.
         let said = last_words(say(&server, &post(path, 1_300_000, "{\"output\":")).await).await;
         assert!(said.starts_with(answer) && said.contains("connection: close"), "{said}");
         let expecting = post(path, 1_300_000, "").replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
@@ -48,7 +48,7 @@ async fn a_hundred_strangers_take_no_memory() {
     let mut strangers = Vec::new();
     for _ in 0..100 {
         let mut stranger = say(&server, &post("/v1/callbacks/x/succeed", 1_300_000, "")).await;
-        // They are answered before they are through.
+        // They are answered before they are complete.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), stranger.write_all(much.as_bytes())).await;
         strangers.push(stranger);
     }
@@ -56,7 +56,7 @@ async fn a_hundred_strangers_take_no_memory() {
     assert!(after.saturating_sub(before) < 60_000, "{before} KB, then {after} KB");
 }
 
-/// Memory of this process in KB.
+/// The memory of this process, in KB.
 fn held() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -87,7 +87,7 @@ pub async fn bodies_have_a_budget_together() {
     let body = |bytes: usize| format!("{{\"input\":{{}}}}{}", " ".repeat(bytes - 12));
     let mut first = say(&server, &post(PATH, large, &body(large - 1))).await;
     let refused = loop {
-        // Until all of the first has come, there is room.
+        // Until all of the first has arrived, there is room.
         let second = last_words(
             say(
                 &server,
@@ -105,14 +105,14 @@ pub async fn bodies_have_a_budget_together() {
         "{refused}"
     );
     assert!(refused.contains("retry-after: 1"), "{refused}");
-    // What is small gets through.
+    // Small bodies get through.
     assert_eq!(server.post(PATH, json!({"name": "small"})).await.status, 201);
     first.write_all(b" ").await.unwrap();
     assert!(head(&mut first).await.starts_with("HTTP/1.1 201"));
     let again = say(&server, &post(PATH, larger, &body(larger))).await;
     let mut again = again;
     assert!(head(&mut again).await.starts_with("HTTP/1.1 201"));
-    // One that is alone is taken whatever the budget is.
+    // A single body is accepted whatever the budget is.
     let mut alone = say(&server, &post(PATH, 3_000_000, &body(3_000_000))).await;
     assert!(head(&mut alone).await.starts_with("HTTP/1.1 201"));
 }
@@ -120,7 +120,8 @@ pub async fn bodies_have_a_budget_together() {
 #[tokio::test]
 async fn strangers_have_a_part_of_it() {
     let server = within(1024 * 1024).await;
-    // What strangers keep never shows: their connections stay open, and are answered 503 beyond their part.
+    // What unknown senders hold changes nothing for others: their connections stay open, and are answered 503 beyond
+    // their part.
     let batch = |body: &str| post("/v1/callbacks", 120_000, body);
     let half = " ".repeat(100_000);
     let mut refused = 0;
@@ -165,7 +166,7 @@ pub async fn a_body_of_too_many_small_values_is_refused() {
 
 #[tokio::test]
 async fn what_a_body_becomes_counts_too() {
-    // One that is large in memory and is answered only later.
+    // A value that is large in memory and is answered only later.
     let server = within(4 * 1024 * 1024).await;
     server
         .flow("w", json!([{"type": "wait", "name": "w", "duration": 3}]))
@@ -198,7 +199,8 @@ async fn what_a_body_becomes_counts_too() {
     };
     let (first, statuses) = tokio::join!(first, later);
     assert_eq!((first.status().as_u16(), statuses), (201, vec![503; 5]));
-    // What was read from a large body is dropped aside, so its room may come back a little after the answer.
+    // What was read from a large body is dropped on another thread, so its room may come back shortly after the
+    // answer.
     let mut refused = 0;
     let again = || server.raw(reqwest::Method::POST, "/v1/flows/f/executions", Some(large.clone()));
     while again().await.status().as_u16() != 201 {

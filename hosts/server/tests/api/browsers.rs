@@ -1,4 +1,5 @@
-//! What a page from elsewhere may do by way of whoever looks at it: every route, with everything a browser sends.
+//! What a page from elsewhere may do through the browser of somebody who views it: every route, with everything that
+//! a browser sends.
 
 use crate::access::{access, operations};
 use crate::document::check_text;
@@ -11,7 +12,7 @@ use tokio::net::TcpStream;
 /// Header lines of a request.
 type Lines = Vec<String>;
 
-/// Hosts that are none, or not one.
+/// Malformed hosts, and more than one.
 const MALFORMED: &[&[&str]] = &[
     &["Host: [::1].evil.example"],
     &["Host: [localhost"],
@@ -36,7 +37,7 @@ const FOREIGN: &[&[&str]] = &[
     &["Host: [2001:db8::1]"],
 ];
 
-/// What a browser says of a page from elsewhere, beside the host it asks.
+/// What a browser says about a page from elsewhere, in addition to the host.
 const CROSS_SITE: &[&[&str]] = &[
     &["Origin: https://evil.example"],
     &["Origin: null"],
@@ -59,7 +60,7 @@ const CROSS_SITE: &[&[&str]] = &[
     &["Origin: https://evil.example", "Authorization: Basic YTpi"],
 ];
 
-/// Sends a request as these lines say and nothing else, and answers with status and code.
+/// Sends a request with exactly these lines. Returns status and code.
 async fn send(server: &Running, method: &Method, path: &str, lines: &[String], body: &str) -> (u16, String) {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -86,13 +87,13 @@ fn lines(given: &[&str]) -> Lines {
     given.iter().map(|&line| line.to_owned()).collect()
 }
 
-/// The same beside the host that is asked.
+/// These lines with the server's own host.
 fn asked(server: &Running, given: &[&str]) -> Lines {
     let host = server.base.strip_prefix("http://").unwrap();
     [vec![format!("Host: {host}")], lines(given)].concat()
 }
 
-/// Requests for what is not there: unknown paths, and methods that known ones don't have.
+/// Requests for unknown paths, and with methods that known paths do not have.
 fn misses() -> Vec<(Method, String)> {
     let all = [
         (Method::GET, "/"),
@@ -117,7 +118,7 @@ fn changes(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Whether a page that knows the token in the path may ask.
+/// Whether a page that knows the token in the path may send the request.
 fn is_report(path: &str) -> bool {
     path.starts_with("/v1/callbacks/")
 }
@@ -138,7 +139,7 @@ pub async fn no_route_answers_under_another_name() {
             let refused = (403, "HostNotAllowed".to_owned());
             let answer = send(&open, &method, &path, &lines(host), "{}").await;
             assert_eq!(answer, refused, "{method} {path} {host:?}");
-            // With tokens the name says nothing: a page has none.
+            // With tokens the name does not matter: a page has none.
             let answer = send(&with_tokens, &method, &path, &lines(host), "{}").await;
             assert_ne!(answer, refused, "{method} {path} {host:?}");
         }
@@ -214,7 +215,7 @@ pub async fn a_page_from_elsewhere_starts_nothing() {
     let answer = send(&server, &Method::POST, path, &page, r#"{"input":{}}"#).await;
     assert_eq!(answer, (403, "CrossSite".to_owned()));
     assert_eq!(server.get("/v1/executions").await.body["items"], json!([]));
-    // The same of a program.
+    // The same request from a program.
     let program = asked(&server, &["Content-Type: text/plain"]);
     let answer = send(&server, &Method::POST, path, &program, r#"{"input":{}}"#).await;
     assert_eq!(answer.0, 201);

@@ -9,7 +9,7 @@ use starbridge_server::Access;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A flow that calls itself and waits, for ever.
+/// A flow that calls itself and waits, without end.
 fn calls_itself() -> serde_json::Value {
     json!([{"type": "task", "name": "t", "resourceArn": "flow:$self", "pattern": "sync"}])
 }

@@ -1,4 +1,4 @@
-//! A clock that stands until a test sets it.
+//! A clock that stands still until a test sets it.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Clock, ClockSet};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 /// Where it begins: 2026-01-01T00:00:00Z.
 const BEGIN: i64 = 1_767_225_600_000;
 
-/// A clock that stands until it is set.
+/// A clock that stands still until it is set.
 pub struct StandingClock {
     now: AtomicI64,
     set: Notify,
@@ -23,7 +23,7 @@ impl StandingClock {
         })
     }
 
-    /// Lets so many milliseconds pass at once.
+    /// Lets this many milliseconds pass at once.
     pub fn pass(&self, millis: i64) {
         self.now.fetch_add(millis, Ordering::SeqCst);
         self.set.notify_waiters();

@@ -1,4 +1,4 @@
-//! Connections of people who mean no good, or are just slow.
+//! Connections of malicious or slow clients.
 
 use crate::document::check_text;
 use crate::harness::{Running, asleep};
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(200);
 
-/// A server with so many connections; times are `LONG` but for those that are changed.
+/// A server with this many connections. Times are `LONG`, except those that are changed.
 async fn serving(most: usize, change: impl FnOnce(&mut ServerSettings)) -> Running {
     let mut settings = ServerSettings {
         connections: ConnectionSettings {
@@ -36,7 +36,7 @@ async fn serving(most: usize, change: impl FnOnce(&mut ServerSettings)) -> Runni
     Running::serving(settings, |_| {}).await
 }
 
-/// A connection, and the request that was made there first: its method and target, as far as it has them.
+/// A connection, with the method and target of the request that was made there first.
 pub struct Line {
     stream: TcpStream,
     asked: Option<(String, String)>,
@@ -56,7 +56,7 @@ impl DerefMut for Line {
     }
 }
 
-/// A connection on which so much was said.
+/// A connection on which this was sent.
 pub async fn say(server: &Running, words: &str) -> Line {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -67,21 +67,21 @@ pub async fn say(server: &Running, words: &str) -> Line {
     Line { stream, asked }
 }
 
-/// What is said there until it is closed.
+/// Everything that is received until the connection is closed.
 pub async fn last_words(mut line: Line) -> String {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(LONG, line.stream.read_to_end(&mut bytes)).await;
-    // One that is reset is closed, too.
+    // A connection that is reset is closed too.
     let _ = read.expect("the connection stays open");
     let said = String::from_utf8_lossy(&bytes).into_owned();
-    // What is no request at all gets its answer from below the API, which is not in its document.
+    // A malformed request is answered from below the API, and this answer is not in the API's document.
     if let Some((method, target)) = line.asked.filter(|_| said.contains("content-type")) {
         check_text(&method, &target, &said);
     }
     said
 }
 
-/// What is said there until there is an end of a head.
+/// What is received up to the end of a head.
 pub async fn head(stream: &mut Line) -> String {
     let mut bytes = Vec::new();
     let reading = async {
@@ -183,7 +183,7 @@ async fn who_is_quiet_between_requests_is_let_go_and_who_waits_for_an_answer_is_
 async fn a_connection_serves_many_requests_one_after_the_other() {
     let server = serving(1, |_| {}).await;
     server.flow("f", asleep()).await;
-    // The connection that put the flow is quiet by now, and makes room.
+    // The connection that stored the flow is quiet by now, and makes room.
     sleep(SHORT).await;
     let mut stream = say(&server, "").await;
     for number in 0..20 {
@@ -214,7 +214,7 @@ pub async fn health_is_answered_and_flows_go_on_while_everybody_waits() {
         let execution = server.post("/v1/flows/f/executions", json!({})).await;
         begun.push(execution.body["id"].as_str().unwrap().to_owned());
     }
-    // The last who waits takes the place of the connection that began them: it is quiet by now.
+    // The last waiter takes the place of the connection that began them, which is quiet by now.
     sleep(SHORT).await;
     let mut waiting = Vec::new();
     for id in begun {
@@ -234,7 +234,7 @@ pub async fn health_is_answered_and_flows_go_on_while_everybody_waits() {
     for stream in waiting {
         let mut stream = stream;
         assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
-        // What follows the head is the execution.
+        // The execution follows the head.
         let mut ended = [0; 300];
         let read = stream.read(&mut ended).await.unwrap();
         let ended = String::from_utf8_lossy(&ended[..read]);
@@ -262,7 +262,7 @@ async fn function() -> (String, Arc<watch::Sender<bool>>) {
     (url, door)
 }
 
-/// What is answered, once it begins so.
+/// The answer, once it begins with `begin`.
 async fn eventually(server: &Running, words: &str, begin: &str) -> String {
     let words = words.replace("host: localhost", "host: localhost\r\nconnection: close");
     let mut said = String::new();
@@ -284,7 +284,7 @@ async fn who_never_asked_makes_room_for_who_comes() {
     for number in 0..50 {
         silent.push(say(&server, if number % 2 == 0 { "" } else { "GET /v1/flo" }).await);
     }
-    // Bodies of who has shown no token are no better.
+    // Bodies of unknown senders are treated alike.
     for _ in 0..10 {
         silent.push(say(&server, &post("/v1/callbacks", 1_000, "{")).await);
     }

@@ -1,7 +1,7 @@
-//! The answers of the tests against the document of the API, `/v1/openapi.json`.
+//! Compares the answers of the tests with the document of the API, `/v1/openapi.json`.
 //!
-//! Every answer must have a path, a method, a status, a media type and a body that the document names. What was seen by the
-//! requests of a thread is kept, so that a test can ask whether all of the document was.
+//! Every answer must have a path, a method, a status, a media type and a body that the document names. What the
+//! requests of a thread have seen is kept, so that a test can ask whether all of the document was seen.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
-/// What came back, as far as it was read.
+/// An answer, as far as it was read.
 pub struct Came<'a> {
     pub status: u16,
-    /// The media type, as the answer names it.
+    /// The media type that the answer names.
     pub kind: Option<&'a str>,
-    /// The body; nothing, if it is read only later.
+    /// The body; `None` if it is read only later.
     pub body: Option<&'a str>,
 }
 
-/// Routes by method and path of the document with the statuses that came, and codes of problems.
+/// What was seen: methods, paths and statuses of the document, and codes of problems.
 #[derive(Default)]
 pub struct Seen {
     pub answers: BTreeSet<(String, String, u16)>,
@@ -38,7 +38,7 @@ pub fn take_seen() -> Seen {
     SEEN.take()
 }
 
-/// Each answer that a route of the document names: method, path, status.
+/// Each answer that the document names: method, path, status.
 pub fn named_answers() -> BTreeSet<(String, String, u16)> {
     let mut named = BTreeSet::new();
     for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
@@ -52,14 +52,15 @@ pub fn named_answers() -> BTreeSet<(String, String, u16)> {
     named
 }
 
-/// Each code that the document gives problems.
+/// Each code that the document names for problems.
 pub fn named_codes() -> BTreeSet<String> {
     let codes = &DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["enum"];
     let codes = codes.as_array().unwrap().iter();
     codes.map(|code| code.as_str().unwrap().to_owned()).collect()
 }
 
-/// A schema for each that the document names. Objects are closed: a member that the document does not name is a fault.
+/// A validator for each schema that the document names. Objects are closed: a member that the document does not name
+/// is an error.
 fn validators(document: &Value) -> HashMap<String, Validator> {
     let mut closed = document["components"].clone();
     close(&mut closed);
@@ -85,7 +86,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The path of the document that a target is of, the one with the fewest parameters.
+/// The path of the document for a target: the one with the fewest parameters.
 fn path_of(target: &str) -> Option<&'static str> {
     let target: Vec<&str> = target.split('?').next().unwrap_or_default().split('/').collect();
     let fits = |path: &&String| {
@@ -135,7 +136,7 @@ pub fn check(method: &str, target: &str, came: &Came) {
     note(method, operation.and(path), came, &body);
 }
 
-/// Fails if the document does not have this answer, which is the text of a connection; a head alone has no body yet.
+/// Fails if the document does not have this answer, given as the text of a connection. A head alone has no body yet.
 pub fn check_text(method: &str, target: &str, answer: &str) {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
     let mut lines = head.lines();
@@ -159,7 +160,7 @@ fn note(method: &str, path: Option<&str>, came: &Came, body: &Value) {
             seen.answers.insert((method.to_owned(), path.to_owned(), came.status));
         }
         seen.codes.extend(body["code"].as_str().map(str::to_owned));
-        // A batch has a problem for each that was refused.
+        // A batch has a problem for each start that was refused.
         let starts = body["items"].as_array().into_iter().flatten();
         let starts = starts.filter_map(|item| item["problem"]["code"].as_str());
         let reports = body["results"].as_array().into_iter().flatten();

@@ -11,7 +11,7 @@ use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 use std::time::Duration;
 
-/// The numbers of the events a stream told, and whether it told the end.
+/// The numbers of the events in a stream, and whether it ended.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     numbers: Vec<u64>,
@@ -26,7 +26,7 @@ fn told(text: &str) -> Told {
     }
 }
 
-/// Events of a flow of ten waits.
+/// The number of the last event of a flow of ten waits.
 const LAST: u64 = 62;
 
 fn flow() -> Value {
@@ -90,7 +90,7 @@ async fn whoever_comes_later_or_again_misses_nothing() {
     let mut under_way = Vec::new();
     for number in 0..50u64 {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        // Also such as have not happened yet.
+        // Also events that have not happened yet.
         let seen = number % 13;
         let response = stream(&server, &execution, seen).await;
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -101,7 +101,7 @@ async fn whoever_comes_later_or_again_misses_nothing() {
         let numbers = (seen + 1..=LAST).collect();
         assert_eq!(told(&text), Told { numbers, ended: true });
     }
-    // Long histories come whole, in parts.
+    // Long histories come complete, in parts.
     let passes = |number| json!({"type": "pass", "name": format!("p{number}"), "outputMappings": [{"target": "x", "source": "x".repeat(2_000)}]});
     let long = begun(&server, "long", (0..200).map(passes).collect()).await;
     server.get(&format!("/v1/executions/{long}?wait=30")).await;

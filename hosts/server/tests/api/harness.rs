@@ -1,4 +1,4 @@
-//! A server on a free port, and what to ask it with.
+//! A server on a free port, and requests to it.
 
 use crate::document::{Came, check};
 use reqwest::header::CONTENT_TYPE;
@@ -42,7 +42,7 @@ impl Running {
         Self::serving(settings, change).await
     }
 
-    /// One that trusts these proxies.
+    /// A server that trusts these proxies.
     pub async fn behind(access: Access, proxies: &[&str]) -> Self {
         let settings = ServerSettings {
             access,
@@ -53,7 +53,7 @@ impl Running {
     }
 
     pub async fn serving(serving: ServerSettings, change: impl FnOnce(&mut NodeSettings)) -> Self {
-        // Whoever comes first; there is only one.
+        // An error means that it is installed already; there is only one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = Config::default();
         config.http.private_addresses = true;
@@ -106,7 +106,7 @@ impl Running {
         self.ask(Method::PUT, path, Some(body)).await
     }
 
-    /// Puts a flow of these steps.
+    /// Stores a flow of these steps.
     pub async fn flow(&self, name: &str, steps: Value) {
         let put = self.put(&format!("/v1/flows/{name}"), definition(steps)).await;
         assert_eq!(put.status, 201, "{put:?}");
@@ -127,7 +127,7 @@ impl Answer {
     }
 }
 
-/// Sends a request. The answer must be one that the document names; its body is there already, unless it is a stream.
+/// Sends a request. The document must name the answer. Its body is read, unless it is a stream.
 pub async fn sent(request: RequestBuilder) -> Response {
     let (client, request) = request.build_split();
     let request = request.unwrap();
@@ -160,14 +160,15 @@ pub async fn sent(request: RequestBuilder) -> Response {
     Response::from(whole)
 }
 
-/// A socket of the loopback that refuses connections as long as it does not listen. It keeps its port from everybody else.
+/// A socket of the loopback interface that refuses connections, because it does not listen. It keeps its port from
+/// others.
 pub fn refusing() -> TcpSocket {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     socket
 }
 
-/// Sets an execution aside. No server may be on the store.
+/// Sets an execution aside. No server may run on the store.
 pub fn set_aside(store: &Arc<dyn Store>, id: &str) {
     let broken = Broken {
         since: Timestamp(0),
@@ -181,7 +182,7 @@ pub fn definition(steps: impl Into<Value>) -> Value {
     json!({"version": "v1", "type": "flow", "steps": steps})
 }
 
-/// A step that waits until it is told.
+/// A step that waits until it gets a report.
 pub fn asleep() -> Value {
     json!([{"type": "wait", "name": "sleep", "duration": 3600}])
 }

@@ -11,19 +11,19 @@ use starbridge_ports::{
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A store whose appends wait while they are held back, and that counts the executions loaded from it, and the
-/// parts of histories read.
+/// A store whose appends wait while they are held back. It counts the executions loaded from it, and how often parts
+/// of histories are read.
 pub struct Held {
     store: Arc<dyn Store>,
     holding: Mutex<bool>,
     released: Condvar,
     loaded: AtomicUsize,
     read: AtomicUsize,
-    /// What became of notices can't be written.
+    /// Makes writing results of notices fail.
     pub mute: AtomicBool,
-    /// What asking for an execution says.
+    /// The error of reading an execution.
     failing: Mutex<Option<StoreError>>,
-    /// Asking for a list panics.
+    /// Whether reading a list panics.
     panicking: AtomicBool,
 }
 
@@ -41,18 +41,18 @@ impl Held {
         })
     }
 
-    /// Appends wait from now on, or go on.
+    /// Makes appends wait, or go on.
     pub fn hold(&self, holding: bool) {
         *self.holding.lock().unwrap() = holding;
         self.released.notify_all();
     }
 
-    /// Asking for an execution says this from now on.
+    /// Sets the error of reading an execution.
     pub fn fail(&self, error: Option<StoreError>) {
         *self.failing.lock().unwrap() = error;
     }
 
-    /// Asking for a list panics from now on, or does not any more.
+    /// Sets whether reading a list panics.
     pub fn panic_at_lists(&self, panicking: bool) {
         self.panicking.store(panicking, Ordering::SeqCst);
     }

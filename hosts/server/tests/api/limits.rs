@@ -4,11 +4,11 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 use starbridge_server::Access;
 
-/// Bytes an execution's input may have, a step may have, and a definition may have.
+/// How many bytes the input of an execution, a step, and a definition may have.
 const INPUT: usize = 100_000;
 const STEP: usize = 10_000;
 const DEFINITION: usize = 20_000;
-/// Bytes of a body beside the data in it, and of a report.
+/// How many bytes a body may have beside its data, and how many a report.
 const ENVELOPE: usize = 64 * 1024;
 const REPORT: usize = 1024 * 1024;
 
@@ -21,7 +21,7 @@ async fn narrow() -> Running {
     .await
 }
 
-/// A text of JSON, with blanks behind it up to so many bytes.
+/// A JSON text, filled with blanks up to this many bytes.
 fn padded(body: &Value, bytes: usize) -> String {
     let text = body.to_string();
     let blanks = bytes - text.len();
@@ -56,7 +56,7 @@ pub async fn an_input_and_its_body_have_their_limits() {
     );
 }
 
-/// Arrays inside each other.
+/// Nested arrays.
 fn deep(levels: usize) -> Value {
     (0..levels).fold(json!(0), |inner, _| json!([inner]))
 }
@@ -97,7 +97,7 @@ async fn a_report_and_its_body_have_their_limits() {
     let most = send(&server, Method::POST, &path, padded(&body, REPORT + STEP)).await;
     assert_eq!(most.status, 204);
     assert_eq!(ended(&server, "f", "a").await["output"], json!({"n": 1}));
-    // A result a step can't have is one nobody loses: it stands in the history as a failure with a name.
+    // A result that is too large for a step is not lost: it is in the history as a failure with a name.
     let path = format!("/v1/callbacks/{}/succeed", mailbox.token("b").await);
     let large = server.post(&path, json!({"output": {"a": "x".repeat(STEP)}})).await;
     assert_eq!(large.status, 204);

@@ -1,4 +1,4 @@
-//! A function that keeps the tokens it is sent.
+//! A function that keeps the tokens it receives.
 
 use crate::harness::Running;
 use axum::Router;
@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A function that keeps the tokens it is sent, by the name of the execution that sent them, and answers when its door is
-/// open.
+/// A function that keeps the tokens it receives, by the name of the execution that sent them, and answers when its
+/// door is open.
 #[derive(Clone)]
 pub struct Mailbox {
     pub url: String,
@@ -34,7 +34,7 @@ impl Mailbox {
         mailbox
     }
 
-    /// From now on what comes is kept, but not answered until the door is opened again.
+    /// From now on, what arrives is kept, but not answered until the door is opened again.
     pub fn close_door(&self) {
         self.door.send_replace(false);
     }
@@ -50,7 +50,7 @@ impl Mailbox {
             {"target": "name", "source": "$context.execution.name"}]})
     }
 
-    /// The token that the execution of that name sent, once it has come.
+    /// The token that the execution with this name sent, once it has arrived.
     pub async fn token(&self, name: &str) -> String {
         let kept = || {
             let token = self.tokens.lock().unwrap().get(name).cloned();
@@ -73,7 +73,7 @@ async fn take(State(mailbox): State<Mailbox>, body: Bytes) -> &'static str {
     "{}"
 }
 
-/// What is there sooner or later.
+/// Waits until `look` finds something.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
     for _ in 0..1_500 {
         if let Some(found) = look().await {
@@ -84,7 +84,7 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: 
     panic!("there never was {what}");
 }
 
-/// The execution of that name once it has ended.
+/// The execution with this name, once it has ended.
 pub async fn ended(server: &Running, flow: &str, name: &str) -> Value {
     let shown = server.get(&format!("/v1/flows/{flow}/executions/{name}")).await;
     assert_eq!(shown.status, 200, "{name}: {shown:?}");

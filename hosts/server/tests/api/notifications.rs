@@ -1,4 +1,4 @@
-//! Notifications, from the change of a status to who is told.
+//! Notifications, from the change of a status to the target.
 
 use crate::harness::{Running, asleep, refusing};
 use crate::held::Held;
@@ -30,7 +30,7 @@ impl Secrets for Cage {
     }
 }
 
-/// Something that came: where to, with what headers, and the body as it was sent.
+/// A delivery: its path, its headers, and its body as it was sent.
 #[derive(Clone, Debug)]
 struct Came {
     path: String,
@@ -42,7 +42,7 @@ struct Came {
 #[derive(Default)]
 struct Receiver {
     came: Mutex<Vec<Came>>,
-    /// Paths where the next one is refused.
+    /// Paths at which the next delivery is refused.
     refusing: Mutex<Vec<&'static str>>,
 }
 
@@ -92,7 +92,7 @@ impl Receiver {
         came.iter().filter(|came| came.path == path).cloned().collect()
     }
 
-    /// Statuses told there of an execution, in the order they came.
+    /// The statuses of an execution that were delivered to a path, in order.
     fn statuses(&self, path: &str, execution: &str) -> Vec<String> {
         let came = self.at(path).into_iter().map(|came| came.message());
         let of = came.filter(|message| message["execution"] == execution);
@@ -121,7 +121,7 @@ fn target(name: &str, to: String, statuses: &[&str]) -> Target {
     Target::read(&config).unwrap()
 }
 
-/// A server that tells these paths of a receiver, all statuses.
+/// A server that notifies these paths of a receiver about all statuses.
 async fn telling(address: SocketAddr, paths: &[&str]) -> Running {
     let targets = paths
         .iter()
@@ -138,7 +138,7 @@ async fn with(change: impl FnOnce(&mut NodeSettings)) -> Running {
     Running::with(Access::default(), change).await
 }
 
-/// Starts an execution, and answers its id.
+/// Starts an execution and returns its id.
 async fn start(server: &Running, flow: &str, wait: u32) -> String {
     let path = format!("/v1/flows/{flow}/executions?wait={wait}");
     let started = server.post(&path, json!({})).await;
@@ -189,7 +189,7 @@ async fn each_change_is_told_in_order() {
     let stop = format!("/v1/executions/{stopped}/stop");
     assert!(server.post(&stop, json!({"error": "Not.Wanted"})).await.status < 300);
     expected.push((stopped, vec!["Running", "Stopped"]));
-    // It has ended within its first turn: that is one change.
+    // It has ended within its first turn, which is one change.
     let failed = start(&server, "badly", 20).await;
     expected.push((failed.clone(), vec!["Failed"]));
     for (execution, statuses) in &expected {
@@ -368,7 +368,7 @@ async fn what_is_kept_is_told_by_the_next_server() {
     first.node.drain(Duration::from_secs(5)).await.unwrap();
     let counts = |store: &Arc<dyn Store>| store.notice_counts().unwrap();
     assert_eq!(counts(&store), [("former".into(), 1), ("hook".into(), 1)]);
-    // What is told outlives what it is about.
+    // A notice outlives its execution.
     while store.clear(Timestamp(i64::MAX), 10).unwrap() > 0 {}
 
     let receiver = Arc::new(Receiver::default());
@@ -409,7 +409,7 @@ async fn a_target_is_told_only_what_it_wants() {
     assert_eq!(receiver.at("/failures").len(), 1);
 }
 
-/// Much at once: all arrives, in order, with few writes.
+/// Many at once: all arrive, in order, with few writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_is_told_in_order() {
     let (receiver, address) = Receiver::start().await;
@@ -456,7 +456,7 @@ async fn a_store_that_fails_there_ends_the_node() {
     assert_eq!(server.get("/readyz").await.status, 503);
 }
 
-/// The program the page on notifications shows.
+/// The program in the documentation of notifications.
 #[test]
 fn the_shown_check_of_a_signature_is_right() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/notifications.md");

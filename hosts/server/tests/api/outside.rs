@@ -1,4 +1,4 @@
-//! What a server may be made to call.
+//! Which addresses flows can make a server call.
 
 use crate::harness::Running;
 use axum::Router;
@@ -12,7 +12,7 @@ use starbridge_server::Access;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A function that sends everybody on to another, and how often the other was called.
+/// A function that redirects to another one, and how often the other was called.
 async fn detour() -> (String, Arc<AtomicUsize>) {
     let arrived = Arc::new(AtomicUsize::new(0));
     let counted = arrived.clone();
@@ -98,7 +98,8 @@ async fn a_server_does_not_call_its_neighbours_unless_it_may() {
     assert_eq!(arrived.load(Ordering::SeqCst), 1);
 }
 
-/// A function that fails under the interpreter's own name for what was not sent, and how often it was called to undo.
+/// A function that fails under the interpreter's own name for a call that was not sent, and how often it was called
+/// to undo.
 async fn liar() -> (String, Arc<AtomicUsize>) {
     let undone = Arc::new(AtomicUsize::new(0));
     let counted = undone.clone();

@@ -22,7 +22,7 @@ pub async fn who_comes_too_many_is_turned_away_and_nobody_is_lost() {
     server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
     store.hold(true);
     let mut under_way = Vec::new();
-    // What an owner decides ahead of its store is bounded, however much of this is turned away at the door at once.
+    // What an owner decides ahead of its store is limited, although many requests are turned away at once.
     let refused = loop {
         assert!(under_way.len() < 100, "nobody was turned away");
         let first = under_way.len() * 1_000;
@@ -65,11 +65,11 @@ pub async fn who_comes_too_many_is_turned_away_and_nobody_is_lost() {
     }
     let counts = server.node.store().counts().unwrap();
     let count: u64 = counts.iter().map(|(_, count)| count).sum();
-    // Of those that came one by one, who was taken has begun as well, though nobody stayed for the answer.
+    // Of those that came one by one, each that was accepted has begun, although nobody stayed for the answer.
     let late = server.get("/v1/executions?name=late&limit=1000").await;
     let taken = late.body["items"].as_array().unwrap().len();
     assert_eq!(count, (began.len() + taken) as u64, "{counts:?}");
-    // Who was turned away has left nothing behind, and may come again.
+    // A request that was turned away has left nothing behind, and may come again.
     for name in busy.iter().step_by(busy.len().div_ceil(50)) {
         let path = format!("/v1/flows/f/executions/{name}");
         assert_eq!(server.get(&path).await.code(), (404, "NoSuchExecution"), "{name}");
@@ -80,14 +80,14 @@ pub async fn who_comes_too_many_is_turned_away_and_nobody_is_lost() {
     }
 }
 
-/// Starts one by itself. Its name, if it is turned away.
+/// Starts one execution. Returns its name if it is turned away.
 async fn turned_away(server: &Running, number: usize) -> Option<String> {
-    // By now the rush is over: who is turned away is so because the store stands still.
+    // The rush is over by now, so a request is only turned away because the store stands still.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let name = format!("late{number}");
     let body = Some(json!({"name": name}).to_string());
     let asked = server.raw(Method::POST, "/v1/flows/f/executions", body);
-    // Who is taken waits for the store.
+    // A request that is accepted waits for the store.
     let response = tokio::time::timeout(Duration::from_millis(200), asked).await.ok()?;
     assert_eq!(response.headers()["retry-after"], "1");
     assert_eq!(Answer::of(response).await.code(), (429, "Busy"));

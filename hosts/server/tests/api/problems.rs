@@ -1,4 +1,4 @@
-//! Problems that few requests meet, and whether all the document names were met.
+//! Rare problems, and whether the tests have met everything that the document names.
 
 use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
@@ -29,7 +29,7 @@ async fn on(store: Arc<dyn Store>, change: impl FnOnce(&mut NodeSettings)) -> Ru
     .await
 }
 
-/// A server with an execution that a worker has a task of: its id, and the path to report it.
+/// A server with an execution whose task a worker holds: its id, and the path to report it.
 async fn with_task(store: &Arc<dyn Store>) -> (Running, String, String) {
     let server = on(store.clone(), |_| {}).await;
     let task = json!([{"type": "task", "name": "work", "resourceArn": "queue:jobs"}]);
@@ -101,11 +101,11 @@ async fn a_node_that_has_ended_says_so() {
         assert_eq!(server.get(path).await.code(), stopping, "{path}");
     }
     assert_eq!(server.post("/v1/flows/f/executions", json!({})).await.code(), stopping);
-    // What is kept can still be looked at.
+    // What is stored can still be shown.
     assert_eq!(server.get("/v1/flows/f/executions/n").await.body["id"], name.body["id"]);
 }
 
-/// A store in which somebody else has every execution, and takes messages to them.
+/// A store in which another process has every execution and takes messages for them.
 struct Elsewhere(Arc<dyn Store>);
 
 impl History for Elsewhere {
@@ -236,7 +236,7 @@ const FAULTS: [(&str, &str); 3] = [
     ("Rejected", "a signal that no route gives"),
 ];
 
-/// Tests whose requests together meet all the document names.
+/// Tests whose requests together meet everything that the document names.
 const TESTS: &[fn()] = &[
     access::who_fails_too_often_is_turned_away,
     answers::answers_have_a_budget_together,
@@ -282,7 +282,7 @@ const TESTS: &[fn()] = &[
     whatever_else_the_document_names_is_answered,
 ];
 
-/// All tests that are run here are run by themselves, too; what they see counts only for whoever runs them.
+/// All tests that are run here are also run by themselves. What they see counts only in their own thread.
 #[test]
 fn every_route_and_problem_of_the_document_is_seen() {
     take_seen();

@@ -16,7 +16,7 @@ async fn standing() -> (Running, Arc<StandingClock>) {
     (server, clock)
 }
 
-/// Waits until so many workers wait for tasks of a queue.
+/// Waits until this many workers wait for tasks of a queue.
 async fn workers(server: &Running, queue: &str, count: u64) {
     for _ in 0..500 {
         if server.get(&format!("/v1/queues/{queue}")).await.body["workers"] == count {
@@ -46,7 +46,7 @@ async fn start(server: &Running, flow: &str, name: &str, input: Value) {
     assert_eq!(started.status, 201, "{started:?}");
 }
 
-/// Tasks for a worker, without waiting long.
+/// Tasks for a worker that does not wait long.
 async fn hold(server: &Running, queue: &str, more: Value) -> Vec<Value> {
     let mut body = json!({"worker": "w", "limit": 10, "waitSeconds": 0});
     for (name, value) in more.as_object().unwrap() {
@@ -57,7 +57,7 @@ async fn hold(server: &Running, queue: &str, more: Value) -> Vec<Value> {
     held.body["tasks"].as_array().unwrap().clone()
 }
 
-/// The same, waiting until there is one.
+/// A task for a worker that waits until there is one.
 async fn hold_soon(server: &Running, queue: &str) -> Value {
     let tasks = hold(server, queue, json!({"limit": 1, "waitSeconds": 20})).await;
     tasks.into_iter().next().expect("a task")
@@ -116,7 +116,7 @@ pub async fn a_task_is_held_and_reported() {
         ("priority", json!(7)),
         ("leaseSeconds", json!(30)),
         ("timeoutSeconds", json!(90)),
-        // The token a flow hands out is the one the worker has.
+        // The token that a flow passes on is the one that the worker has.
         ("input", json!({"n": 4, "token": held["token"]})),
     ] {
         assert_eq!(held[member], value, "{member}");
@@ -147,7 +147,7 @@ async fn poll_is_answered_at_once_or_when_its_time_is_over() {
     });
     assert_eq!(held["step"], "work");
     succeed(&server, &held).await;
-    // Nothing comes: the answer is empty, and not before its time.
+    // No task comes: the answer is empty, and not before its time.
     let waiting = hold(&server, "jobs", json!({"waitSeconds": 1}));
     let (none, ()) = tokio::join!(waiting, async {
         workers(&server, "jobs", 1).await;
@@ -168,7 +168,7 @@ async fn lease_ends_by_silence_and_the_queue_tries_again() {
     let first = hold(&server, "jobs", json!({"waitSeconds": 20, "leaseSeconds": 1}))
         .await
         .remove(0);
-    // A sign of life keeps it.
+    // A heartbeat keeps it.
     for _ in 0..3 {
         clock.pass(600);
         assert_eq!(report(&server, &first, "heartbeat", json!({})).await.status, 204);
@@ -192,7 +192,7 @@ async fn lease_ends_by_silence_and_the_queue_tries_again() {
         let late = report(&server, &first, verb, body.clone()).await;
         assert_eq!(late.code(), (410, "TaskTimedOut"), "{verb}");
     }
-    // One retry is what the queue gives: after it the task is dead.
+    // The queue grants one retry; after it the task is dead.
     clock.pass(1_001);
     let execution = ended(&server, "f", "one").await;
     assert_eq!(
@@ -267,8 +267,8 @@ async fn a_failure_that_is_retried_or_caught_is_not_dead() {
     assert_eq!(server.get("/v1/queues/jobs/dead").await.body["items"], json!([]));
 }
 
-/// A failure that means "nobody was called" is not undone, and one that means "time is over" is retried: a worker can say
-/// neither.
+/// A failure that means "nobody was called" is not undone, and one that means "time is over" is retried. A worker can
+/// report neither.
 #[tokio::test]
 async fn a_worker_does_not_name_errors_as_the_interpreter_does() {
     let server = Running::start().await;
@@ -324,7 +324,7 @@ async fn many_tasks_of_one_do_not_keep_another_waiting() {
         .await;
     let items: Vec<u32> = (0..300).collect();
     start(&server, "many", "m", json!({"items": items})).await;
-    // A few are taken, then somebody comes with a single one.
+    // A few are taken, then an execution with a single one comes.
     let first = hold(&server, "jobs", json!({"limit": 20, "waitSeconds": 20})).await;
     assert!(first.iter().all(|task| task["flow"] == "many"));
     start(&server, "one", "o", json!({})).await;
@@ -424,7 +424,7 @@ async fn timeout_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
     start(&server, "slow", "s", json!({})).await;
     start(&server, "late", "l", json!({})).await;
     clock.pass(1_500);
-    // Longer than its time in the queue: that does not count.
+    // Longer than its time in the queue, which does not count any more.
     let held = hold_soon(&server, "slow").await;
     let late = ended(&server, "late", "l").await;
     assert_eq!(late["error"], "FnF.TaskTimeout", "{late}");
@@ -472,7 +472,7 @@ async fn tasks_and_leases_outlive_the_process() {
         (&queue["waiting"], &queue["held"], &queue["redeliver"]),
         (&json!(2), &json!(1), &json!(7))
     );
-    // Whoever held a task has it still.
+    // A worker that held a task still holds it.
     assert_eq!(report(&server, &held, "heartbeat", json!({})).await.status, 204);
     assert_eq!(hold(&server, "jobs", json!({})).await.len(), 2);
     succeed(&server, &held).await;

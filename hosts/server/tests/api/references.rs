@@ -1,4 +1,4 @@
-//! A reference is what the definition says: strings in data lead to no secret and to no token, whatever they look like.
+//! Only the definition makes references: strings in data lead to no secret and to no token, whatever they look like.
 
 use crate::harness::Running;
 use axum::extract::Request;
@@ -19,7 +19,7 @@ impl Secrets for Cage {
     }
 }
 
-/// A function that answers `answer`, or what it was sent where that is null, and keeps all it was sent.
+/// A function that answers with `answer`, or with what it received if that is null, and keeps everything it received.
 struct Function {
     url: String,
     sent: Arc<Mutex<Vec<String>>>,
@@ -156,7 +156,8 @@ async fn the_token_that_the_definition_maps_is_signed_also_through_a_child() {
     let server = server().await;
     let function = Function::answering(200, json!({})).await;
     let send = |body: Value| json!({"type": "task", "name": "send", "resourceArn": function.url, "serviceParams": {"body": body}});
-    // The child's own step has a token of its parent's call in its input; what a function answers under its name is data.
+    // The child's own step has a token of its parent's call in its input; what a function answers under that name is
+    // data.
     server
         .flow("child", json!([
             send(json!({"handed": "$.token", "deep": ["$.token"]})),
@@ -275,7 +276,7 @@ async fn a_token_that_comes_back_is_its_reference_again() {
     assert_eq!(told.status, 204, "{told:?}");
 }
 
-/// What a child did is undone, whatever name its error has.
+/// What a child did is undone, whatever the name of its error.
 #[tokio::test]
 async fn a_child_that_ran_is_undone_whatever_it_failed_with() {
     let server = server().await;
@@ -394,7 +395,7 @@ async fn secrets_are_for_flows_that_may_use_them_and_members_that_are_sent() {
     assert_eq!(function.sent.lock().unwrap().len(), 1);
 }
 
-/// Keys and words of data that look like what they are not. `{id}` is the execution's, as a function is told it.
+/// Keys and words of data that look like references. `{id}` is the execution's id, which functions receive.
 const KEYS: [&str; 11] = [
     "input",
     "body",
@@ -421,7 +422,7 @@ const WORDS: [&str; 10] = [
     "SECRET://KEY",
 ];
 
-/// Data by chance; the same each time.
+/// Random data; the same each time.
 struct Chance(u64);
 
 impl Chance {
@@ -446,12 +447,12 @@ impl Chance {
     }
 }
 
-/// Whatever strings go in and come back, nothing that leaves has a byte of the secret or is a signed token.
+/// Whatever strings go in and come back, nothing that is sent has a byte of the secret or is a signed token.
 #[tokio::test]
 async fn no_string_in_data_leads_to_a_secret_or_a_token() {
     let server = server().await;
     let mut chance = Chance(0x2545_f491_4f6c_dd1d);
-    // A header or a query can't hold each of these: such a call fails, and the next step has its turn.
+    // A header or a query can't hold all of these: such a call fails, and the next step follows.
     let on = |next: &str| json!([{"errors": ["FnF.ALL"], "goto": next}]);
     for round in 0..12 {
         let function = Function::answering(200, chance.data(round % 5)).await;
@@ -477,7 +478,7 @@ async fn no_string_in_data_leads_to_a_secret_or_a_token() {
         let left = format!("{}\n{}", function.sent(), task["input"]);
         assert!(left.contains("secret://"), "{left}");
         assert!(!left.contains(CANARY), "{left}");
-        // A signed token is hexadecimal digits, a dot and the 64 of its MAC.
+        // A signed token is hexadecimal digits, a dot and the 64 digits of its MAC.
         let signed = left
             .split(|letter: char| !letter.is_ascii_hexdigit())
             .any(|run| run.len() >= 64);

@@ -21,7 +21,7 @@ async fn report(server: &Running, reports: Vec<Value>) -> Answer {
     server.post("/v1/callbacks", json!({"reports": reports})).await
 }
 
-/// Status and code of each, in order.
+/// The status and code of each, in order.
 fn results(answer: &Answer) -> Vec<(u64, &str)> {
     assert_eq!(answer.status, 200, "{answer:?}");
     let results = answer.body["results"].as_array().unwrap();
@@ -169,7 +169,7 @@ async fn who_reports_for_a_call_that_was_given_up_is_told() {
         ],
     )
     .await;
-    // The late one is noted once, and told as often as it comes.
+    // The late one is noted once, and answered in the same way as often as it comes.
     let mut expected = vec![(410, "TaskTimedOut"); 5];
     expected.push((204, ""));
     assert_eq!(results(&answer), expected);
@@ -200,7 +200,7 @@ async fn each_wrong_token_of_a_batch_is_counted() {
     let results = results(&answer);
     assert_eq!(results[..50], [(404, "InvalidToken"); 50]);
     assert_eq!(results[998], (429, "TooManyFailures"));
-    // Whoever has a right one is not kept from using it, in the same batch or elsewhere.
+    // A sender with a valid token is not kept from using it, in the same batch or elsewhere.
     assert_eq!(results[999], (204, ""));
     assert_eq!(ended(&server, "f", "a").await["output"], json!({"n": 1}));
     let token = mailbox.token("b").await;
@@ -214,7 +214,7 @@ async fn each_wrong_token_of_a_batch_is_counted() {
 #[tokio::test]
 pub async fn a_body_with_a_wrong_token_is_not_read() {
     let server = Running::start().await;
-    // A body that is nothing, and one that is too large: the token is looked at first.
+    // A malformed body, and one that is too large: the token is checked first.
     for body in ["nothing".to_owned(), "x".repeat(4 * 1024 * 1024)] {
         let path = "/v1/callbacks/guess/succeed";
         let answer = Answer::of(server.raw(reqwest::Method::POST, path, Some(body)).await).await;

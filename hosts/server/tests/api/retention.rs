@@ -22,7 +22,7 @@ async fn begin(server: &Running, flow: &str, name: &str) -> Value {
     began.body
 }
 
-/// After everything that has ended so far.
+/// A time after everything that has ended so far.
 async fn a_moment_later(server: &Running) -> Timestamp {
     let now = server.node.now();
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -45,7 +45,7 @@ async fn what_ended_long_ago_is_gone_and_its_name_is_free() {
     }
     let before = a_moment_later(&server).await;
     begin(&server, "short", "young").await;
-    // A little at a time.
+    // A few at a time.
     let mut together = Vec::new();
     loop {
         match server.node.clear_before(before).await.unwrap() {

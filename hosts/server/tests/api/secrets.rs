@@ -1,4 +1,4 @@
-//! A canary: a secret that is sent, and must be nowhere else.
+//! A canary: a secret that is sent, and must not be anywhere else.
 
 use crate::harness::Running;
 use serde_json::json;
@@ -18,7 +18,7 @@ impl Secrets for Cage {
     }
 }
 
-/// A function that fails and keeps what it was sent.
+/// A function that fails and keeps what it received.
 async fn function(seen: Arc<Mutex<Vec<String>>>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -37,7 +37,7 @@ async fn function(seen: Arc<Mutex<Vec<String>>>) -> String {
     format!("http://{address}/f")
 }
 
-/// What was written to the log, everything that can be.
+/// Everything that was written to the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -64,7 +64,7 @@ async fn a_secret_is_sent_and_is_nowhere_else() {
     let target = function(seen.clone()).await;
     let server = Running::with(Access::default(), |settings| settings.secrets = Arc::new(Cage)).await;
     let params = json!({"headers": {"x-key": "secret://KEY"}, "query": {"key": "secret://KEY"}, "body": {"key": "secret://KEY"}});
-    // One that answers with an error, and one that can't be reached: both are described in the history.
+    // One that answers with an error, and one that can't be reached: the history describes both.
     server
         .flow("f", json!([
             {"type": "task", "name": "bad", "resourceArn": target, "serviceParams": params, "catch": [{"errors": ["FnF.ALL"], "goto": "gone"}]},

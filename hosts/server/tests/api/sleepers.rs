@@ -39,11 +39,11 @@ async fn who_waits_is_left_to_the_store_and_comes_back() {
     for number in 0..EACH {
         let path = format!("/v1/callbacks/{}/succeed", mailbox.token(&format!("a{number}")).await);
         let body = json!({"output": {"number": number}});
-        // Who reports again, after it was left to the store once more, is told so.
+        // A second report, after the execution was left to the store again, is answered with that.
         assert_eq!(server.post(&path, body.clone()).await.status, 204);
         assert_eq!(server.post(&path, body).await.code(), (409, "TaskAlreadyCompleted"));
     }
-    // Each came from the store, but for two at most that were still here.
+    // Each came from the store, except at most two that were still in memory.
     assert!(store.loaded() >= before + EACH - 2, "{before}, {}", store.loaded());
     for number in 0..EACH {
         let asked = ended(&server, "asked", &format!("a{number}")).await;
@@ -64,7 +64,7 @@ async fn who_waits_is_left_to_the_store_and_comes_back() {
     }
 }
 
-/// State, history and steps of the one that was put to sleep first, which is in memory no more.
+/// State, history and steps of the one that was put to sleep first, which is no longer in memory.
 async fn looked_at_while_asleep(server: &Running) {
     let path = eventually("a call that is submitted", async || {
         let shown = server.get("/v1/flows/asked/executions/a0").await;

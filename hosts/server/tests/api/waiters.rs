@@ -1,4 +1,4 @@
-//! Requests that wait, and whoever made them and went away.
+//! Requests that wait, and clients that go away meanwhile.
 
 use crate::harness::{Answer, Running, asleep};
 use crate::held::Held;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-/// Far more than anything takes, and far less than a poll waits.
+/// Far longer than anything takes, and far shorter than a poll waits.
 const SOON: Duration = Duration::from_secs(30);
 
 async fn until(what: &str, mut there: impl AsyncFnMut() -> bool) {
@@ -23,7 +23,7 @@ async fn until(what: &str, mut there: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(SOON, waited).await.is_ok(), "in vain: {what}");
 }
 
-/// A poll whose connection is in our hands.
+/// A poll whose connection the test holds.
 async fn poll(server: &Running, body: &Value) -> TcpStream {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -46,7 +46,7 @@ async fn job(server: &Running) {
     server.flow("f", task).await;
 }
 
-/// Ends a task; its execution must never have seen another lease.
+/// Ends a task. Its execution must never have seen another lease.
 async fn succeed(server: &Running, task: &Value) {
     let token = task["token"].as_str().unwrap();
     let done = server
@@ -99,7 +99,7 @@ async fn what_was_given_to_one_who_goes_is_given_to_the_next() {
         queue["waiting"] == 1 && queue["workers"] == 1
     })
     .await;
-    // Its lease is on the way to the store when it goes.
+    // Its lease is on the way to the store when the client goes.
     store.hold(true);
     server.put("/v1/queues/jobs", json!({"redeliver": 0})).await;
     until("it is given", async || workers(&server).await == 0).await;
@@ -153,7 +153,7 @@ async fn queues_come_in_pages() {
         }
     }
     assert_eq!((names.join(""), pages), ("abcde".to_owned(), 3));
-    // What is set as if nothing was is nothing, also after a restart.
+    // Default settings are no settings, also after a restart.
     server.put("/v1/queues/a", json!({})).await;
     assert_eq!(server.get("/v1/queues/a").await.code(), (404, "NoSuchQueue"));
     assert_eq!(server.node.store().all("queue").unwrap().len(), 4);
@@ -185,7 +185,7 @@ pub async fn so_many_wait_and_no_more() {
     assert_eq!(start.code(), (503, "TooManyWaiting"));
     let none = server.get("/v1/flows/sleep/executions/two").await;
     assert_eq!(none.code(), (404, "NoSuchExecution"));
-    // Who does not wait is served.
+    // A request that does not wait is served.
     let at_once = json!({"worker": "w", "queues": ["jobs"], "waitSeconds": 0});
     assert_eq!(server.post("/v1/queues/hold", at_once).await.status, 200);
     drop(polls);

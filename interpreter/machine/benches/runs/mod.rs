@@ -8,7 +8,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Event, EventId, Signal, Started, State, Status};
 use std::sync::Arc;
 
-/// 2024-01-01T00:00:00Z
+/// 2024-01-01T00:00:00Z, in milliseconds.
 const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
 
 /// A flow and the input of its executions.
@@ -18,11 +18,11 @@ pub struct Run {
     pub input: Object,
 }
 
-/// An execution on its way, or at its end.
+/// An execution that runs or has ended.
 pub struct Execution {
     pub state: State,
     pub events: Vec<Event>,
-    /// Whether all events are kept, or each turn's only until the next, as a host does.
+    /// Whether all events are kept, or only those of the current turn, as a host does.
     kept: bool,
 }
 
@@ -41,7 +41,7 @@ impl Run {
         }
     }
 
-    /// `pass` after `pass`.
+    /// A run of this many `pass` steps, one after the other.
     pub fn passes(steps: usize, input: Object) -> Self {
         let steps: Vec<String> = (0..steps)
             .map(|n| format!(r#"{{"type":"pass","name":"p{n}"}}"#))
@@ -49,7 +49,7 @@ impl Run {
         Self::new(&format!("[{}]", steps.join(",")), input)
     }
 
-    /// So many rounds of a `pass` and a `choice` that goes back to it.
+    /// A run of this many rounds of a `pass` and a `choice` that leads back to it.
     pub fn rounds(rounds: usize) -> Self {
         let steps = format!(
             r#"[{{"type":"pass","name":"count","outputMappings":[{{"target":"n","source":"$context.step.visit"}}]}},
@@ -58,7 +58,7 @@ impl Run {
         Self::new(&steps, Object::new())
     }
 
-    /// A `foreach` with one `pass` over so many items.
+    /// A `foreach` with one `pass`, over this many items.
     pub fn wide(items: usize) -> Self {
         let steps = r#"[{"type":"foreach","name":"each","iterationMapping":{"collection":"$.items","item":"item"},
             "steps":[{"type":"pass","name":"p"}]}]"#;
@@ -66,7 +66,7 @@ impl Run {
         Self::new(steps, object([("items", items.into())]))
     }
 
-    /// A `foreach` with one task over so many items; the tasks are never answered.
+    /// A `foreach` with one task, over this many items. The tasks are never answered.
     pub fn calls(items: usize) -> Self {
         let steps = r#"[{"type":"foreach","name":"each","concurrency":100000,
             "iterationMapping":{"collection":"$.items","item":"item"},
@@ -84,7 +84,7 @@ impl Run {
         }
     }
 
-    /// Starts an execution and goes on until nothing pure is left.
+    /// Starts an execution and runs it until no pure work is left.
     pub fn start(&self, mut execution: Execution) -> Execution {
         let mut signal = self.signal();
         loop {
@@ -102,7 +102,7 @@ impl Run {
         }
     }
 
-    /// An execution at its end, with all its events: the flow must have no task.
+    /// An execution that has ended, with all its events. The flow must have no task.
     pub fn complete(&self) -> Execution {
         let mut execution = self.fresh();
         execution.kept = true;
@@ -143,7 +143,7 @@ impl Run {
 }
 
 impl Execution {
-    /// Bytes of the history as it is kept.
+    /// The size of the stored history, in bytes.
     pub fn history_bytes(&self, flow: &Flow) -> usize {
         self.events
             .iter()
@@ -151,7 +151,7 @@ impl Execution {
             .sum()
     }
 
-    /// Goes on as if every call in flight had been answered by `{}`, in their order.
+    /// Answers every call in flight with `{}`, in their order, and goes on.
     pub fn answer_all(&mut self, run: &Run) {
         let calls: Vec<EventId> = self.state.calls_in_flight().collect();
         for call in calls {
@@ -176,7 +176,7 @@ pub fn object<const N: usize>(members: [(&str, Value); N]) -> Object {
         .collect()
 }
 
-/// An object of about so many bytes in few members.
+/// An object of about this many bytes, with few members.
 pub fn data(bytes: usize) -> Object {
     let part = "x".repeat(bytes / 4);
     object([
@@ -187,7 +187,7 @@ pub fn data(bytes: usize) -> Object {
     ])
 }
 
-/// An object of so many members.
+/// An object of this many members.
 pub fn keys(count: usize) -> Object {
     (0..count)
         .map(|n| (Text::from(format!("key{n}")), Value::from(n as u64)))

@@ -1,4 +1,4 @@
-//! Calls of resources: scheduled, acknowledged, answered, given up.
+//! Folding of calls: scheduled, acknowledged, answered, given up.
 
 use crate::effect::is_queue;
 use crate::event::{Event, EventId, EventKind, Failure, Scheduled};
@@ -105,8 +105,8 @@ impl State {
         not_sent: bool,
     ) -> Option<()> {
         let run = self.task_run_of(id, call)?;
-        // Where this call was not sent, an earlier one of the attempt may have been. A child that began did what it did, however
-        // it ended.
+        // Even if this call was not sent, an earlier one of the attempt may have been. A child that began has acted,
+        // however it ended.
         run.called = !not_sent || run.calls > 1 || run.child.is_some();
         run.phase = TaskPhase::Faulted {
             failure: failure.clone(),
@@ -156,20 +156,20 @@ impl State {
         }
     }
 
-    /// A call is over: its bound does not count any more.
+    /// A call is over: its timer is cancelled.
     pub(super) fn close_call(&mut self, call: EventId) {
         let bound = self.calls.close(call).and_then(|in_flight| in_flight.timeout_at);
         self.timers.cancel(bound.map(|due| (due, call)));
     }
 
-    /// A call is over without its report, which may still come.
+    /// A call is over without its report, which may still come: its timer is cancelled.
     pub(super) fn give_up_call(&mut self, call: EventId) {
         let bound = self.calls.give_up(call).and_then(|in_flight| in_flight.timeout_at);
         self.timers.cancel(bound.map(|due| (due, call)));
     }
 }
 
-/// The failure of a call that took too long, or whose worker fell silent.
+/// The failure of a call that timed out, or whose worker missed a heartbeat.
 pub(super) fn timed_out(flow: &Flow, error: &Text) -> Failure {
     let silent = *error == *flow.fault_names.name(&FaultKind::Heartbeat);
     let cause = if silent {
@@ -180,7 +180,8 @@ pub(super) fn timed_out(flow: &Flow, error: &Text) -> Failure {
     failure(error, cause)
 }
 
-/// A receipt which says that there is no result yet: where to ask, and the seconds to wait at least.
+/// Reads a receipt which says that there is no result yet: where to ask, and the least number of seconds to wait.
+/// `None`: the receipt does not say that.
 fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, u64)> {
     let receipt = receipt?.as_object()?;
     let status = receipt.get("status")?.as_number()?.as_u64()?;

@@ -1,4 +1,4 @@
-//! Children of composites: branches and iterations.
+//! Folding of children of composites: branches and iterations.
 
 use crate::event::{Child, Event, EventKind, Exit, Failure};
 use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State};
@@ -24,7 +24,7 @@ impl State {
         let kind = &flow.step(step)?.kind;
         let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
-        // Children entered one after the other follow on what made room for them, not on each other.
+        // Children that enter one after the other are caused by the event that made room for them, not by each other.
         frame.last = event.caused_by;
         let visit = frame.active()?;
         if visit.step != step {
@@ -117,7 +117,7 @@ impl State {
         self.frames.get_mut(id)?.active()?.children_mut()
     }
 
-    /// A failure leaves the list a frame runs: the frame stays where it failed, and its composite counts it.
+    /// A failure leaves the list a frame runs. The frame stays where it failed, and its composite counts the failure.
     pub(crate) fn leave_list(&mut self, flow: &Flow, id: FrameId) {
         let Some(frame) = self.frames.get_mut(id) else {
             return;
@@ -150,7 +150,7 @@ impl State {
         children.live.remove(&number)?;
         children.retained.insert(number, id);
         if children.closing == Some(Closing::Met) {
-            // Of a branch that is not wanted any more what had completed stays, to be undone with the rest.
+            // What a branch completed is kept although the branch is no longer wanted: it is undone with the rest.
             let mut done = self.completed_in(flow, &[id]);
             self.clear_undo_stack(id, false);
             self.children_of(outer)?.done.append(&mut done);
@@ -168,7 +168,7 @@ impl State {
         Some(())
     }
 
-    /// After a failure: ends the composite's attempt unless so many failures are allowed.
+    /// After a failure of a child: ends the composite's attempt if it tolerates no more of them.
     fn close_if_intolerable(&mut self, flow: &Flow, outer: FrameId, last: &Failure, origin: StepId) -> Option<()> {
         let visit = self.frames.get(outer)?.visit()?;
         let children = visit.children()?;

@@ -1,4 +1,4 @@
-//! Choices: an arm is taken, and its end is part of the choice.
+//! Folding of choices: an arm is entered, and what its steps do counts as done by the choice.
 
 use crate::event::{Child, Event};
 use crate::state::{ArmRun, Frame, FrameId, Inside, Phase, State};
@@ -49,7 +49,7 @@ impl State {
         Some(())
     }
 
-    /// An arm that ended is at once part of its choice: it has no event of its own.
+    /// Takes an arm that ended into its choice. An arm has no event for its end.
     pub(super) fn end_arm(&mut self, flow: &Flow, arm: FrameId) -> Option<()> {
         let suspended = self.frames.get(arm).is_some_and(|frame| self.is_suspended(frame));
         if suspended {

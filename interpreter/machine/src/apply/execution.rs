@@ -1,4 +1,4 @@
-//! The beginning and the end of an execution.
+//! Folding of the beginning and the end of an execution.
 
 use crate::event::{Event, EventId, EventKind, Failure, Path, Started};
 use crate::state::{Ending, Frame, ROOT, State, Status};
@@ -61,7 +61,7 @@ impl State {
         Some(())
     }
 
-    /// A stop or timeout: at once, or when the rollback it falls into has ended.
+    /// A stop or timeout. It takes effect at once, or, if a rollback is in progress, when that has ended.
     fn end_from_outside(&mut self, flow: &Flow, event: EventId, status: Status, failure: Failure, undo: bool) {
         self.timers.cancel_execution_bound();
         let ending = Ending {
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// Suspends everything; the flow's frame then closes it.
+    /// Suspends everything. The flow's frame then closes it.
     pub(crate) fn begin_ending(&mut self, flow: &Flow, event: EventId, ending: Ending) {
         self.timers.cancel_execution_bound();
         self.suspend(ROOT);

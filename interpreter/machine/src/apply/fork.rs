@@ -1,4 +1,4 @@
-//! What a fork changes in the state it takes over.
+//! Folding of a fork: what it changes in the state it copied.
 
 use crate::event::Event;
 use crate::state::{Frame, Inside, Phase, State, TaskPhase, TimerFor, UndoPhase, WaitRun};
@@ -7,8 +7,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 
 impl State {
-    /// The fork has its own name, and neither a parent nor what a parent handed down. Its calls are to be sent, and what is waited for is waited for as long as
-    /// was left; the flow's bound counts anew.
+    /// The fork gets its own name, and neither a parent nor the parent's tokens. Its calls are sent anew. Waits keep
+    /// the time that was left, and the flow's timeout begins anew.
     pub(super) fn fold_forked(&mut self, flow: &Flow, event: &Event, name: &Text) -> Option<()> {
         let started = self.data.started.as_mut()?;
         started.name = name.clone();
@@ -29,7 +29,7 @@ impl State {
         Some(())
     }
 
-    /// Whether that is when a wait for a point in time ends: it does not move.
+    /// Whether `due` is the end of a wait until a fixed time, which a fork does not move.
     fn waits_for_instant(&self, flow: &Flow, id: crate::state::FrameId, due: Timestamp) -> bool {
         let visit = self.frames.get(id).and_then(Frame::visit);
         visit.is_some_and(|visit| {
@@ -45,7 +45,7 @@ fn is_for_instant(flow: &Flow, step: starbridge_flow::graph::StepId) -> bool {
     matches!(kind, Some(StepKind::Wait(Wait::Timestamp(_))))
 }
 
-/// Moves all that a frame waits for.
+/// Postpones everything a frame waits for.
 fn postpone(flow: &Flow, frame: &mut Frame, left: u64) {
     if let Some(run) = frame.undoing.as_mut().and_then(|undoing| undoing.current.as_mut())
         && let UndoPhase::Retrying { due, .. } = &mut run.phase
@@ -65,7 +65,7 @@ fn postpone(flow: &Flow, frame: &mut Frame, left: u64) {
             run.timeout_at = run.timeout_at.map(|at| at.plus_millis(left));
             match &mut run.phase {
                 TaskPhase::Sleeping { due, .. } => *due = due.plus_millis(left),
-                // The child it may have started is the old execution's.
+                // If the call started a child, that child belongs to the old execution.
                 TaskPhase::InFlight { .. } => run.child = None,
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Steps that wait for an operator: asked, resolved.
+//! Folding of steps that wait for an operator: requested, resolved.
 
 use crate::event::{Decision, EventId, Failure, Resolution};
 use crate::state::{FrameId, Phase, State};
@@ -17,7 +17,7 @@ impl State {
         Some(())
     }
 
-    /// `retry` begins another attempt with all counts as they are, `succeed` gives the output, `fail` is final.
+    /// `retry` begins another attempt with all counts unchanged, `succeed` gives the output, `fail` is final.
     pub(super) fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
         self.data.manual.remove(&request)?;
         let visit = self.frames.get_mut(id)?.active()?;

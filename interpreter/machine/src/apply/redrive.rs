@@ -2,11 +2,11 @@
 //!
 //! | what a list was in at the end | what comes |
 //! |---|---|
-//! | what it did was undone | it begins again before the first of that |
-//! | a composite of whose inside something was undone | the composite is entered again |
-//! | another composite | goes on inside, where it failed or was given up |
-//! | a step that failed, waited or was given up | it is entered again |
-//! | a rollback that failed | the rollback goes on; what failed stays failed, what was given up for it goes on |
+//! | its steps were undone | it begins again before the first undone step |
+//! | a composite inside which something was undone | the composite is entered again |
+//! | another composite | goes on inside, where it failed or was cancelled |
+//! | a step that failed, waited or was cancelled | it is entered again |
+//! | a rollback that failed | the rollback goes on; what failed stays failed, what was cancelled because of it goes on |
 
 use crate::event::{Event, EventId};
 use crate::state::{
@@ -18,35 +18,35 @@ use starbridge_flow::graph::{Amount, Flow, StepId};
 use starbridge_flow::time::Timestamp;
 use std::collections::BTreeSet;
 
-/// What goes on because of a redrive, or because a child that a redrive lets go on found room.
+/// What goes on after a redrive, or after a child exited and made room for another one that the redrive resumes.
 struct Resuming<'a> {
     flow: &'a Flow,
-    /// The event that does.
+    /// The redrive, or the exit that made room.
     event: EventId,
     now: Timestamp,
-    /// A rollback failed and goes on: what failed before that stays so.
+    /// A rollback failed and goes on. What failed before it stays failed.
     undoing: bool,
-    /// All children go on at once, however many may: for a plan.
+    /// Resume all children at once, whatever the concurrency: for a plan.
     unbounded: bool,
-    /// What is entered again, by the event that entered it before.
+    /// Steps to enter again, each with the event that entered it before.
     entered_again: Vec<(EventId, StepId)>,
     /// The lists that go on, outer before inner.
     lists: Vec<FrameId>,
 }
 
-/// How a list in a step goes on.
+/// How a list goes on.
 enum Next {
-    /// As it is.
+    /// In its place, unchanged.
     On,
     /// Inside the step.
     Inside,
-    /// With a new visit of it.
+    /// With a new visit of the step.
     Again,
 }
 
 impl State {
-    /// From which event a redrive would go on, and the steps it would enter again in the order they were entered first.
-    /// `None`: the execution has not ended, or well.
+    /// The event from which a redrive would go on, and the steps it would enter again, in the order in which they
+    /// were first entered. `None`: the execution has not ended, or it succeeded.
     pub(crate) fn redrive_plan(&self, flow: &Flow) -> Option<(EventId, Vec<StepId>)> {
         let redrivable = matches!(
             self.data.status,
@@ -96,7 +96,7 @@ impl State {
         Some(())
     }
 
-    /// A child exited, so there is room: the next child that a redrive lets go on does.
+    /// A child exited: resumes the next child that a redrive goes on with.
     pub(super) fn resume_next(&mut self, flow: &Flow, event: &Event, outer: FrameId) -> Option<()> {
         let children = self.frames.get(outer)?.visit()?.children()?;
         if children.to_resume.is_empty() || self.is_suspended(self.frames.get(outer)?) {
@@ -149,14 +149,14 @@ impl State {
         Some(())
     }
 
-    /// The end that was under way when undoing failed goes on.
+    /// Goes on with the end that was in progress when a rollback failed.
     fn resume_ending(&mut self, ending: Ending) {
         self.data.status = Status::RollingBack;
         self.data.failure = Some(ending.failure.clone());
         self.data.ending = Some(ending);
     }
 
-    /// Rollbacks that failed begin once more with the call that could not be undone.
+    /// Rollbacks that failed start again with the call that could not be undone.
     fn resume_rollbacks(&mut self, resuming: &mut Resuming<'_>) -> Option<()> {
         for id in self.frames.failed_rollbacks() {
             let frame = self.frames.get_mut(id)?;
@@ -168,7 +168,7 @@ impl State {
                 undoing.queue.push(run.done);
             }
             resuming.lists.push(id);
-            // Closing let it exit; it exits again when it is undone.
+            // Closing made it exit. It exits again when it is undone.
             if let Some((outer, child)) = self.frames.get(id)?.parent
                 && let Some(number) = child.number()
             {
@@ -182,7 +182,7 @@ impl State {
         Some(())
     }
 
-    /// Lets a list go on.
+    /// Resumes a list.
     fn resume(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
         if frame.undoing.is_some() {
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// A list of which something was undone begins again before the first of that.
+    /// Puts a list of which something was undone back before the first undone step.
     fn rewind(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let Some(rewind) = self.frames.get_mut(id)?.rewind.take() else {
             return self.enter_again(resuming, id);
@@ -227,7 +227,7 @@ impl State {
         self.rebuild_frame(resuming.flow, id)
     }
 
-    /// A new visit takes the place of the one a list is in.
+    /// Puts a new visit in place of the one a list is in.
     fn enter_again(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let pending_undo = self.pending_undo(resuming.flow, id);
         let visit = self.leave_place(id)??;
@@ -240,7 +240,8 @@ impl State {
         Some(())
     }
 
-    /// What the task a list is in may have done and nobody undid. As with a retry, undoing the new visit undoes it.
+    /// What the task a list is in may have done and no rollback undid. Undoing the new visit undoes it, as with a
+    /// retry.
     fn pending_undo(&mut self, flow: &Flow, id: FrameId) -> Option<Box<Done>> {
         let mut stack = Vec::new();
         let frame = self.frames.get_mut(id)?;
@@ -253,7 +254,7 @@ impl State {
         Some(Box::new(Done { class, ..done }))
     }
 
-    /// Takes a list out of the step it is in, with all that is inside.
+    /// Takes a list out of the step it is in, with everything inside.
     fn leave_place(&mut self, id: FrameId) -> Option<Option<Box<Visit>>> {
         let frame = self.frames.get_mut(id)?;
         let visit = match std::mem::replace(&mut frame.at, At::Ended) {
@@ -264,7 +265,7 @@ impl State {
         Some(Some(visit))
     }
 
-    /// The composite a list is in goes on where it was.
+    /// Goes on inside the composite that a list is in.
     fn resume_inside(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
         let mut visit = match std::mem::replace(&mut frame.at, At::Ended) {
@@ -284,7 +285,7 @@ impl State {
                 *closing = None;
                 arm = Some(*child);
             }
-            // As many as were wanted have succeeded: what is left is to make the output.
+            // The step already has as many successes as it wants. Only its output is left to make.
             Inside::Children(children) if children.closing == Some(Closing::Met) => {}
             Inside::Children(children) => {
                 has_failed |= children.closing.take().is_some();
@@ -308,10 +309,10 @@ impl State {
         Some(())
     }
 
-    /// The attempt's bound counts anew.
+    /// Starts the attempt's timeout anew.
     fn restart_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
         let visit = self.frames.get(id)?.visit()?;
-        // A choice's bound does not count the time its arm takes to be undone.
+        // A choice's timeout does not count the time in which its arm is undone.
         if let Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) = &visit.phase
             && self.frames.get(*child)?.undoing.is_some()
         {
@@ -328,7 +329,8 @@ impl State {
         Some(())
     }
 
-    /// Which of a composite's children are to go on: all that were given up, and where it failed those that failed too.
+    /// Chooses the children of a composite that go on: all that were cancelled, and, if the composite failed, those
+    /// that failed too.
     fn choose_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId, failed: bool) -> Option<()> {
         let children = self.frames.get(id)?.visit()?.children()?;
         let live: Vec<FrameId> = children.live.values().copied().collect();
@@ -346,7 +348,7 @@ impl State {
         for child in live {
             let frame = self.frames.get(child)?;
             let has_failed = matches!(frame.at, At::Failed(..));
-            // A failure that is allowed and undone only has to exit yet.
+            // A failure that was tolerated and undone only has to exit.
             if has_failed && (resuming.undoing || frame.undone && !failed) {
                 self.frames.get_mut(child)?.last = resuming.event;
                 resuming.lists.push(child);
@@ -360,7 +362,7 @@ impl State {
         Some(())
     }
 
-    /// Lets children go on as far as there is room.
+    /// Resumes children as far as the concurrency allows.
     fn resume_children(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         loop {
             let visit = self.frames.get(id)?.visit()?;
@@ -386,7 +388,7 @@ impl State {
     }
 }
 
-/// A list that was given up is where it was then.
+/// Puts a list that was cancelled back to its position then.
 fn restore_position(frame: &mut Frame) {
     match std::mem::replace(&mut frame.at, At::Ended) {
         At::Cancelled(place) => frame.at = *place,
@@ -394,7 +396,7 @@ fn restore_position(frame: &mut Frame) {
     }
 }
 
-/// A step that waited for an operator asks once more.
+/// A step that waited for an operator asks again.
 fn request_again(visit: &mut Visit) {
     if let Phase::Manual { failure, .. } = &visit.phase {
         visit.phase = Phase::Failed {

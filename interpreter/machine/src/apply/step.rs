@@ -1,4 +1,4 @@
-//! Steps: entered, started, ended, left.
+//! Folding of steps: entered, started, ended, exited.
 
 use crate::effect::is_queue;
 use crate::event::{Child, Event, EventId, EventKind, Failure};
@@ -93,7 +93,8 @@ impl State {
         visit.input = input;
         visit.mapped = mapped;
         visit.phase = Phase::Started(begin(step, &visit.input, event));
-        // A task's bound is that of its calls, in `TaskScheduled`; only while it sleeps between polls is it a timer of its own.
+        // A task's timeout is that of its calls, in `TaskScheduled`. Only while it sleeps between polls it has a
+        // timer of its own.
         if let (Some(Amount::Fixed(millis)), false) = (&step.timeout, matches!(step.kind, StepKind::Task(_))) {
             let deadline = event.time.plus_millis(*millis);
             visit.deadline = Some(deadline);
@@ -218,7 +219,8 @@ impl State {
             (None, StepKind::Succeed) => None,
             (None, _) => compiled.next,
         };
-        // The step goes first: it may hold the frame's data, and only what nobody else holds changes without a copy.
+        // The step is dropped first: it may share the frame's data, and data that is not shared can change without a
+        // copy.
         frame.at = next.map_or(At::Ended, At::Before);
         match flow.passing {
             Passing::Merge => {
@@ -262,7 +264,7 @@ impl State {
     }
 }
 
-/// Notes a retry of a policy.
+/// Counts one retry of a policy.
 pub(super) fn count_retry(retries: &mut Vec<u32>, policy: u32) {
     let index = policy as usize;
     if retries.len() <= index {
@@ -298,7 +300,8 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> Inside {
     }
 }
 
-/// What an attempt that ended well leaves: local (`{}` where it is an array), where to go on, what could be undone.
+/// What an attempt that succeeded leaves: its local (`{}` if that is an array), the step to go to, and what could be
+/// undone.
 fn local_of(inside: Inside) -> (Object, Option<StepId>, Vec<crate::state::Done>) {
     match inside {
         Inside::Task(run) => match run.phase {
@@ -335,7 +338,7 @@ pub(crate) fn done_of_task(
         } => Some(result.clone()),
         _ => None,
     };
-    // A child undoes itself when it fails or is stopped; only one that had succeeded is told to.
+    // A child rolls itself back when it fails or is stopped. Only one that had succeeded must be told to.
     if matches!(rollback.undo, starbridge_flow::graph::Undo::Child) && (result.is_none() || run.child.is_none()) {
         return None;
     }

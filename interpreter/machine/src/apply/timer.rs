@@ -1,4 +1,4 @@
-//! Timers of steps: a pause is over, or an attempt has had its time.
+//! Folding of timers: a pause is over, or an attempt timed out.
 
 use crate::event::{EventId, Failure};
 use crate::state::{ArmRun, Closing, FrameId, Inside, Phase, State, TaskPhase, WaitRun};
@@ -54,7 +54,7 @@ impl State {
         Some(())
     }
 
-    /// A rollback has ended: bounds that ran out meanwhile take effect, from inside out.
+    /// A rollback has ended: timeouts that came meanwhile take effect, from inside out.
     pub(super) fn take_late_effects(&mut self, from: FrameId) -> Option<()> {
         let mut next = self.frames.get(from)?.parent;
         while let Some((id, _)) = next {
@@ -68,7 +68,7 @@ impl State {
         Some(())
     }
 
-    /// An attempt has had its time: what runs inside is closed.
+    /// An attempt timed out: what runs inside it is closed.
     fn time_out(&mut self, id: FrameId, failure: Failure) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
         let origin = visit.step;

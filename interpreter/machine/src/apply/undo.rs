@@ -1,4 +1,4 @@
-//! Rollbacks: one call after the other, last done first undone.
+//! Folding of rollbacks: one call after the other, last done first undone.
 
 use super::call::timed_out;
 use super::step::{count_retry, done_of_task};
@@ -59,7 +59,7 @@ impl State {
         Some(())
     }
 
-    /// What an arm did is about to be undone: its choice's bound does not count the time that takes.
+    /// The rollback of an arm begins. Its choice's timeout does not count that time.
     fn cancel_choice_bound(&mut self, arm: FrameId) {
         let parent = self.frames.get(arm).and_then(|frame| frame.parent);
         if let Some((outer, Child::Arm(_))) = parent
@@ -89,7 +89,7 @@ impl State {
         Some(())
     }
 
-    /// The execution stops here; what else is being undone comes to its end first.
+    /// A rollback failed: the execution ends here, after the other rollbacks in progress have ended.
     fn fold_rollback_failed(
         &mut self,
         flow: &Flow,
@@ -121,7 +121,7 @@ impl State {
         Some(())
     }
 
-    /// An attempt at undoing.
+    /// Folds an event of an attempt at undoing.
     fn fold_rollback_attempt(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         let run = self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?;
         let phase = match &event.detail {
@@ -189,7 +189,7 @@ impl State {
         Some(())
     }
 
-    /// Whether what a frame undoes is what is inside its step, not what its list did.
+    /// Whether the rollback in a frame undoes what is inside its step, and not what its list did.
     fn inside_is_undone(&self, id: FrameId) -> bool {
         self.data.ending.is_none()
             && self
@@ -198,7 +198,7 @@ impl State {
                 .is_some_and(|frame| matches!(&frame.at, At::In(visit) if matches!(visit.phase, Phase::Started(_))))
     }
 
-    /// The failure for which a frame begins to undo.
+    /// The failure because of which a rollback begins in a frame.
     fn failure_to_undo(&self, id: FrameId) -> Option<Failure> {
         if let Some(ending) = &self.data.ending {
             return Some(ending.failure.clone());
@@ -213,7 +213,8 @@ impl State {
         }
     }
 
-    /// What a failure in this frame would undo: what is inside its step while that is being closed, else what its list did.
+    /// What a failure in this frame would undo: what is inside its step while that is being closed, otherwise what
+    /// its list did.
     pub(crate) fn undo_stack(&self, flow: &Flow, id: FrameId) -> Vec<Done> {
         let mut stack = Vec::new();
         if let Some(frame) = self.frames.get(id) {
@@ -225,7 +226,7 @@ impl State {
         stack
     }
 
-    /// What completed in these frames and is left to be undone.
+    /// What completed in these frames and has not been undone.
     pub(crate) fn completed_in(&self, flow: &Flow, frames: &[FrameId]) -> Vec<Done> {
         let mut stack = Vec::new();
         for frame in frames.iter().filter_map(|id| self.frames.get(*id)) {
@@ -235,7 +236,7 @@ impl State {
         stack
     }
 
-    /// All that a frame did and that is left to be undone.
+    /// Adds everything a frame did that has not been undone.
     pub(crate) fn push_done_of(&self, flow: &Flow, frame: &Frame, stack: &mut Vec<Done>) {
         stack.extend(frame.done.iter().cloned());
         if let Some(visit) = frame.visit() {
@@ -281,7 +282,7 @@ impl State {
         }
     }
 
-    /// Takes what a failure in this frame undoes.
+    /// Takes out what a failure in this frame undoes.
     fn take_undo_stack(&mut self, flow: &Flow, id: FrameId) -> Vec<Done> {
         let stack = self.undo_stack(flow, id);
         let inside_only = self.inside_is_undone(id);
@@ -333,7 +334,7 @@ impl State {
     }
 }
 
-/// What an answer to an undoing call means.
+/// What a report on an undoing call means for the rollback.
 fn undo_answer(flow: &Flow, event: &Event) -> Option<UndoPhase> {
     let (failure, retry_after) = match &event.detail {
         EventKind::TaskSucceeded { .. } => return Some(UndoPhase::Answered),

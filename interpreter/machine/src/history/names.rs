@@ -1,4 +1,4 @@
-//! The short names of types and members that stored turns use in place of those of the language reference.
+//! The short names that stored turns use for types and members of the language reference.
 
 macro_rules! short {
     ($(#[$doc:meta])* $table:ident, $(#[$to_doc:meta])* $to:ident, $($long:literal $short:literal)*) => {
@@ -16,9 +16,9 @@ macro_rules! short {
 }
 
 short! {
-    /// Types of events, and what they are stored as.
+    /// The types of events and their short names.
     SHORT_TYPES,
-    /// What a type is stored as.
+    /// The short name of a type.
     short_type,
     "ExecutionStarted" "xs"
     "StepEntered" "se"
@@ -58,9 +58,9 @@ short! {
 }
 
 short! {
-    /// Members of details, and what they are stored as. A member that is not here keeps its name.
+    /// The members of details and their short names. A member that is not listed keeps its name.
     SHORT_KEYS,
-    /// What a member is stored as.
+    /// The short name of a member.
     short_key,
     "attempt" "n"
     "input" "i"
@@ -101,7 +101,7 @@ short! {
     "code" "cd"
 }
 
-/// The type stored so.
+/// The type with this short name.
 pub(super) fn long_type(short: &str) -> &str {
     let found = SHORT_TYPES.iter().find(|(_, name)| *name == short);
     found.map_or(short, |(long, _)| long)

@@ -1,4 +1,4 @@
-//! Values to events.
+//! Reading events from JSON values.
 
 use super::names::short_key;
 use crate::event::{
@@ -9,10 +9,10 @@ use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 
-/// Why a value is no event of this flow.
+/// Why a value is not an event of this flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryError {
-    /// What is wrong, with the member's name.
+    /// What is wrong, with the name of the member.
     pub message: String,
 }
 
@@ -30,13 +30,18 @@ pub(super) fn error(message: impl Into<String>) -> HistoryError {
     }
 }
 
-/// Whether a failure says by its name that its call was not sent. That is how histories said it before `notSent` was there: the
-/// name is the interpreter's own, no answer from outside is kept under it.
+/// Whether the name of a failure says that its call was not sent. Histories written before `notSent` existed say it
+/// that way. The name is the interpreter's own: errors from outside never have it.
 pub(super) fn not_sent_by_name(flow: &Flow, failure: &Failure) -> bool {
     failure.error == *flow.fault_names.name(&FaultKind::Resource)
 }
 
-/// Reads an event in the form that is kept. Steps are looked up by name, so the flow must be the one the history is of.
+/// Reads an event in the exported form. `flow` must be the flow that the history belongs to, because steps are looked
+/// up by name.
+///
+/// # Errors
+///
+/// [`HistoryError`] if a member is missing or wrong, or if the flow has no such step.
 pub fn read_event(flow: &Flow, value: &Value) -> Result<Event, HistoryError> {
     let object = value
         .as_object()
@@ -65,16 +70,16 @@ pub fn read_event(flow: &Flow, value: &Value) -> Result<Event, HistoryError> {
     })
 }
 
-/// How members are named.
+/// Which names members have.
 #[derive(Clone, Copy)]
 pub(super) enum Keys {
-    /// As in the language reference.
+    /// The names of the language reference.
     Long,
-    /// As they are stored.
+    /// The short names of stored turns.
     Short,
 }
 
-/// The members of an object, taken by their name in the language reference.
+/// The members of an object, looked up by their names in the language reference.
 #[derive(Clone, Copy)]
 pub(super) struct Members<'a> {
     pub(super) flow: &'a Flow,
@@ -132,7 +137,7 @@ impl<'a> Members<'a> {
         value.as_object().ok_or_else(|| Self::wrong(key, "an object", value))
     }
 
-    /// A member that may be missing.
+    /// Reads a member that may be missing.
     pub(super) fn maybe<T>(
         &self,
         key: &str,
@@ -170,7 +175,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// A word of a closed list; `what` is what it is the word for.
+    /// Reads a word of a closed list. `what` names the list in the error.
     fn word<T>(&self, key: &str, what: &str, parse: fn(&str) -> Option<T>) -> Result<T, HistoryError> {
         let word = self.text(key)?;
         parse(&word).ok_or_else(|| error(format!("there is no {what} `{word}`")))

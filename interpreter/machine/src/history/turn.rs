@@ -14,7 +14,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Array, Object, Value};
 use std::io::Write;
 
-/// The events of a turn as they are stored.
+/// Writes the events of a turn in the stored form.
 pub fn write_turn(flow: &Flow, events: &[Event]) -> String {
     let mut text = Vec::with_capacity(events.len() * 48 + 16);
     text.push(b'[');
@@ -71,7 +71,7 @@ fn json(value: &Value, text: &mut Vec<u8>) {
     let _ = serde_json::to_writer(text, value);
 }
 
-/// A detail being written: opened by its first member.
+/// Writes a detail; the first member opens it.
 struct StoredDetail<'a> {
     text: &'a mut Vec<u8>,
     any: bool,
@@ -88,7 +88,12 @@ impl write::Members for StoredDetail<'_> {
     }
 }
 
-/// Reads a stored turn whose first event has that number. The flow must be the one the history is of.
+/// Reads a turn in the stored form. `first` is the number of its first event and `time` the time of all of them.
+/// `flow` must be the flow that the history belongs to.
+///
+/// # Errors
+///
+/// [`HistoryError`] if the text is not JSON, a member is missing or wrong, or the flow has no such step.
 pub fn read_turn(flow: &Flow, first: EventId, time: Timestamp, text: &str) -> Result<Vec<Event>, HistoryError> {
     let turn: Value =
         serde_json::from_str(text).map_err(|problem| error(format!("a turn is not readable: {problem}")))?;

@@ -1,11 +1,11 @@
-//! Events to values.
+//! Writing events as JSON values.
 
 use super::read::not_sent_by_name;
 use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, Grant, Path};
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::value::{Array, Object, Text, Value};
 
-/// An event in the form that is kept.
+/// Writes an event in the exported form.
 pub fn write_event(flow: &Flow, event: &Event) -> Object {
     let mut object = Object::new();
     set(&mut object, "id", event.id.0);
@@ -27,7 +27,7 @@ pub fn write_event(flow: &Flow, event: &Event) -> Object {
     object
 }
 
-/// The word for an event's type.
+/// The name of an event's type in the language reference.
 pub fn type_name(detail: &EventKind) -> &'static str {
     match detail {
         EventKind::ExecutionStarted(_) => "ExecutionStarted",
@@ -69,9 +69,9 @@ pub fn type_name(detail: &EventKind) -> &'static str {
     }
 }
 
-/// Takes the members of a detail one after the other.
+/// Receives the members of a detail, one after the other.
 pub(super) trait Members {
-    /// Takes a member.
+    /// Receives one member.
     fn member(&mut self, key: &'static str, value: Value);
 }
 
@@ -95,7 +95,7 @@ pub(super) fn name(flow: &Flow, step: StepId) -> Text {
     flow.step(step).map(|step| step.name.clone()).unwrap_or_default()
 }
 
-/// A path in the form that is exported.
+/// Writes a path in the exported form.
 pub fn write_path(flow: &Flow, path: &Path) -> Value {
     let items = path.items().iter().map(|item| {
         let mut object = Object::new();
@@ -116,7 +116,8 @@ fn set_failure(object: &mut impl Members, failure: &Failure) {
     set(object, "cause", failure.cause.clone());
 }
 
-/// `notSent` stands where it is so. Where it is not so, it stands only beside the error that would say it without the member.
+/// Writes `notSent` if it is true. If it is false, it is written only beside the error name that would otherwise mean
+/// true.
 fn set_not_sent(object: &mut impl Members, flow: &Flow, failure: &Failure, not_sent: bool) {
     if not_sent || not_sent_by_name(flow, failure) {
         set(object, "notSent", not_sent);
@@ -179,7 +180,7 @@ pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     }
 }
 
-/// What waits for a time or an operator, and rollbacks.
+/// Details of events about timers, operators and rollbacks.
 fn later_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
         EventKind::RetryScheduled {

@@ -12,42 +12,42 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct InFlight {
     pub(crate) frame: FrameId,
     pub(crate) rollback: bool,
-    /// The send was acknowledged.
+    /// The resource acknowledged the call.
     pub(crate) submitted: bool,
     pub(crate) timeout_at: Option<Timestamp>,
-    /// It waits in a queue until a worker takes it: nobody sends it.
+    /// The call is a task of a queue: a worker takes it, and it is not sent.
     #[serde(default)]
     pub(crate) queued: bool,
-    /// How long a worker may have it, in milliseconds.
+    /// How long a worker may hold the task, in milliseconds.
     #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
 }
 
 impl InFlight {
-    /// Whether it is still to be sent.
+    /// Whether the call still has to be sent.
     fn is_unsent(&self) -> bool {
         !self.submitted && !self.queued
     }
 }
 
-/// All calls, each by the number of its `TaskScheduled`.
+/// All calls, each under the number of its `TaskScheduled`.
 ///
-/// A call is in flight from [`Calls::open`] to [`Calls::close`]. [`Calls::give_up`] closes it as well; a report that
-/// comes after that is noted once, by [`Calls::note_late_report`].
+/// A call is in flight from [`Calls::open`] to [`Calls::close`]. [`Calls::give_up`] also closes it; the first report
+/// that comes afterwards is noted by [`Calls::note_late_report`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
     in_flight: BTreeMap<EventId, InFlight>,
-    /// Given up; a report, should it come, is to be noted.
+    /// Calls given up whose report, if it comes, is to be noted.
     abandoned: BTreeSet<EventId>,
-    /// Given up; a report came and is noted.
+    /// Calls given up whose report came and was noted.
     noted: BTreeSet<EventId>,
-    /// How many of those in flight are still to be sent.
+    /// How many calls in flight still have to be sent.
     unsent: usize,
-    /// How many of those in flight are for workers of queues.
+    /// How many calls in flight are tasks of queues.
     queued: usize,
 }
 
-/// The calls as a checkpoint has them: without the counts, which follow.
+/// The calls in the form of a checkpoint, without the counts, which follow from the rest.
 pub(super) struct WrittenCalls<'a> {
     pub(super) in_flight: Cow<'a, BTreeMap<EventId, InFlight>>,
     pub(super) abandoned: Cow<'a, BTreeSet<EventId>>,
@@ -55,7 +55,7 @@ pub(super) struct WrittenCalls<'a> {
 }
 
 impl Calls {
-    /// A call is in flight from now on.
+    /// Adds a call that is in flight from now on.
     pub(crate) fn open(&mut self, call: EventId, in_flight: InFlight) {
         self.unsent += usize::from(in_flight.is_unsent());
         self.queued += usize::from(in_flight.queued);
@@ -64,7 +64,7 @@ impl Calls {
         }
     }
 
-    /// The sending of a call was acknowledged. `None`: it is not in flight.
+    /// Records that the sending of a call was acknowledged. `None`: the call is not in flight.
     pub(crate) fn acknowledge(&mut self, call: EventId) -> Option<()> {
         let in_flight = self.in_flight.get_mut(&call)?;
         self.unsent -= usize::from(in_flight.is_unsent());
@@ -72,7 +72,7 @@ impl Calls {
         Some(())
     }
 
-    /// A call is over. `None`: it was not in flight.
+    /// Removes a call that is over. `None`: the call is not in flight.
     pub(crate) fn close(&mut self, call: EventId) -> Option<InFlight> {
         let in_flight = self.in_flight.remove(&call)?;
         self.uncount(in_flight);
@@ -84,21 +84,21 @@ impl Calls {
         self.queued -= usize::from(in_flight.queued);
     }
 
-    /// A call is over without its report: one that still comes is to be noted. Gives what was in flight.
+    /// Removes a call that is over without its report; a late report is to be noted. Returns what was in flight.
     pub(crate) fn give_up(&mut self, call: EventId) -> Option<InFlight> {
         self.abandoned.insert(call);
         self.close(call)
     }
 
-    /// A report came on a call that was given up. `None`: it was not, or one came before.
+    /// Notes the report on a call that was given up. `None`: it was not given up, or an earlier report was noted.
     pub(crate) fn note_late_report(&mut self, call: EventId) -> Option<()> {
         self.abandoned.remove(&call).then_some(())?;
         self.noted.insert(call);
         Some(())
     }
 
-    /// The calls are another execution's now: each is to be sent anew with what is left of its time, and no report comes
-    /// on those given up. `millis` is how much later the bounds are.
+    /// Makes the calls those of a fork: each is sent anew, and no report can come on those given up. `millis` is by
+    /// how much the timeouts move.
     pub(crate) fn reissue(&mut self, millis: u64) {
         self.abandoned.clear();
         self.noted.clear();
@@ -109,23 +109,23 @@ impl Calls {
         (self.unsent, self.queued) = counts(&self.in_flight);
     }
 
-    /// The call of that number, if it is in flight.
+    /// A call that is in flight.
     pub(crate) fn get(&self, call: EventId) -> Option<&InFlight> {
         self.in_flight.get(&call)
     }
 
-    /// Those in flight, in order.
+    /// The calls in flight, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (EventId, &InFlight)> {
         self.in_flight.iter().map(|(call, in_flight)| (*call, in_flight))
     }
 
-    /// Those in flight that were scheduled after `event`, in order.
+    /// The calls in flight that were scheduled after `event`, in order.
     pub(crate) fn after(&self, event: EventId) -> impl Iterator<Item = (EventId, &InFlight)> {
         let range = self.in_flight.range(event.next()..);
         range.map(|(call, in_flight)| (*call, in_flight))
     }
 
-    /// Whether none is in flight.
+    /// Whether no call is in flight.
     pub(crate) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
     }
@@ -148,12 +148,12 @@ impl Calls {
         self.noted.contains(&call)
     }
 
-    /// Those given up on which no report was noted, in order.
+    /// The calls given up on which no report was noted, in order.
     pub(crate) fn abandoned(&self) -> impl Iterator<Item = EventId> + '_ {
         self.abandoned.iter().copied()
     }
 
-    /// `None`: no history leads to these calls.
+    /// Returns `None` if no history leads to these calls.
     pub(super) fn validate_invariants(&self, last: EventId) -> Option<()> {
         let all = self.in_flight.keys().chain(&self.abandoned).chain(&self.noted);
         let scheduled_before = all.into_iter().all(|call| *call <= last);
@@ -184,7 +184,7 @@ impl Calls {
     }
 }
 
-/// How many calls are still to be sent, and how many are for workers of queues.
+/// How many calls still have to be sent, and how many are tasks of queues.
 fn counts(in_flight: &BTreeMap<EventId, InFlight>) -> (usize, usize) {
     let unsent = in_flight.values().filter(|call| call.is_unsent()).count();
     let queued = in_flight.values().filter(|call| call.queued).count();

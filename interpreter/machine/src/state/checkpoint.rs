@@ -1,4 +1,5 @@
-//! Checkpoints: a state written down, so that loading need not fold the whole history. Only ever a shortcut.
+//! Checkpoints: a state in bytes, so that loading does not have to fold the whole history. The history alone is
+//! always enough.
 
 use super::calls::WrittenCalls;
 use super::frames::WrittenFrames;
@@ -15,28 +16,28 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Version of the form of checkpoints.
+/// The version of the form of checkpoints.
 const FORMAT: u32 = 2;
 
-/// What a checkpoint opens with: another one is ignored and rebuilt.
+/// The head of a checkpoint. A checkpoint with another head is ignored and made anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Version of the form.
+    /// The version of the form.
     pub format: u32,
-    /// Hash of the definition.
+    /// The hash of the flow's definition.
     pub definition_hash: Text,
-    /// Version of the machine.
+    /// The version of the machine: [`crate::MACHINE_VERSION`].
     pub machine: u32,
-    /// The last event folded into it.
+    /// The number of the last event in it.
     pub event: EventId,
 }
 
-/// Why a checkpoint can't be used. The history still can.
+/// Why a checkpoint can't be used. The history can be used instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckpointError {
-    /// It can't be read.
+    /// Its bytes are not a checkpoint, or no history leads to its state.
     Unreadable,
-    /// It is of another form, definition or machine.
+    /// It was written in another form, for another definition, or by another machine.
     Other(Checkpoint),
 }
 
@@ -48,7 +49,7 @@ struct Written<'a> {
     book: Book<'a>,
 }
 
-/// The parts of a state side by side, in the order and by the names that checkpoints have had since the first.
+/// The parts of a state side by side, in the order and under the names that checkpoints have always had.
 #[derive(Serialize, Deserialize)]
 struct Book<'a> {
     started: Cow<'a, Option<Box<Started>>>,
@@ -151,7 +152,7 @@ impl<'a> Book<'a> {
 }
 
 impl State {
-    /// Writes the state down. The same state gives the same bytes.
+    /// Writes the state as bytes. The same state gives the same bytes.
     pub fn checkpoint(&self, flow: &Flow) -> Vec<u8> {
         serde_json::to_vec(&Written {
             head: Checkpoint {
@@ -166,7 +167,12 @@ impl State {
         .unwrap_or_default()
     }
 
-    /// Reads a state that was written down under the same definition by the same machine.
+    /// Reads a state that [`State::checkpoint`] wrote under the same definition and machine.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Other`] if the form, definition or machine differs, [`CheckpointError::Unreadable`] if the
+    /// bytes are damaged or no history leads to the state.
     pub fn from_checkpoint(flow: &Flow, bytes: &[u8], limits: Arc<Limits>) -> Result<Self, CheckpointError> {
         let head: Checkpoint = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;
         if head.format != FORMAT || head.machine != MACHINE_VERSION || head.definition_hash != flow.hash {
@@ -181,7 +187,7 @@ impl State {
         Ok(state)
     }
 
-    /// Makes anew what is not written down because it follows: paths and inputs, from outside in.
+    /// Computes what is not written because it follows from the rest: paths and inputs, from outside in.
     fn rebuild(&mut self, flow: &Flow) -> Option<()> {
         for id in self.frames.ids() {
             self.rebuild_frame(flow, id)?;
@@ -189,7 +195,7 @@ impl State {
         Some(())
     }
 
-    /// The same of one frame, where those around it are as they should be.
+    /// Computes the path and input of one frame. The frames around it must be complete.
     pub(crate) fn rebuild_frame(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
         let parent = self.frames.get(id)?.parent;
         let (path, mut input) = match parent {

@@ -10,57 +10,57 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The children of a parallel or foreach in one attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Children {
-    /// How many there are to be.
+    /// How many children there will be.
     pub(crate) total: u32,
-    /// The collection of a foreach is no list, so nothing begins.
+    /// The collection of a foreach is not an array, so no iteration begins.
     pub(crate) invalid: bool,
-    /// The items of a foreach, found once. Not written down: they follow from the input.
+    /// The items of a foreach, found once. Not part of a checkpoint, since they follow from the input.
     #[serde(skip)]
     pub(crate) collection: Option<Array>,
-    /// How many began.
+    /// How many children began.
     pub(crate) entered: u32,
-    /// Those that began and did not exit, by number.
+    /// Children that began and have not exited, by number.
     pub(crate) live: BTreeMap<u32, FrameId>,
-    /// Those that exited without success, by number: a redrive may go on with them.
+    /// Children that exited without success, by number. A redrive may resume them.
     #[serde(rename = "parked")]
     pub(crate) retained: BTreeMap<u32, FrameId>,
-    /// Those of `retained` that a redrive lets go on as soon as there is room.
+    /// Those of `retained` that a redrive resumes as soon as the concurrency allows.
     #[serde(default, rename = "again")]
     pub(crate) to_resume: BTreeSet<u32>,
-    /// Results by number, as far as there are any.
+    /// The outcomes by number, up to the last one that is known.
     pub(crate) results: Vec<Outcome>,
-    /// Length of the results as JSON.
+    /// The length of the results as JSON, in bytes.
     pub(crate) results_len: usize,
     pub(crate) succeeded: u32,
-    /// Failures, those being undone included.
+    /// How many children failed, including those that are being undone.
     pub(crate) failed: u32,
-    /// The attempt is coming to its end before all are done.
+    /// Set if the attempt ends before all children are done.
     pub(crate) closing: Option<Closing>,
-    /// What children did that could be undone, once they exited.
+    /// What children that exited did and a rollback would undo.
     pub(crate) done: Vec<Done>,
 }
 
-/// What became of a child.
+/// The outcome of a child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Outcome {
-    /// Not over, or never begun.
+    /// It is not over, or it never began.
     Open,
     Done(Object),
     Failed(Failure),
     Cancelled,
 }
 
-/// Why an attempt ends before all children are done.
+/// Why an attempt ends before all its children are done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Closing {
     /// It fails with this error, which arose in that step.
     Failed { failure: Failure, origin: StepId },
-    /// As many as wanted have succeeded.
+    /// As many branches have succeeded as the step wants.
     Met,
 }
 
 impl Outcome {
-    /// Its length in the list of results, with a comma.
+    /// Its length in the list of results, with a comma, in bytes.
     fn json_len(&self) -> usize {
         1 + match self {
             Self::Open | Self::Cancelled => 4,
@@ -89,7 +89,7 @@ impl Children {
         }
     }
 
-    /// Those of a foreach, or of what has no collection that is a list.
+    /// The children of a foreach. Without iterations if the collection is not an array.
     pub(crate) fn of_foreach(foreach: &Foreach, input: &Overlay) -> Self {
         let collection = Self::collected(foreach, input);
         let total = collection.as_ref().map_or(0, Array::len);
@@ -100,7 +100,8 @@ impl Children {
         }
     }
 
-    /// The items of a foreach. They were found within a budget before the step began, so finding them again needs none.
+    /// The items of a foreach. They were found within a budget before the step began, so finding them again needs no
+    /// budget.
     pub(crate) fn collected(foreach: &Foreach, input: &Overlay) -> Option<Array> {
         match foreach.collection.find(Root::Overlay(input), &Budget::unlimited()) {
             Ok(Some(Value::Array(items))) => Some(items),
@@ -108,17 +109,17 @@ impl Children {
         }
     }
 
-    /// Bytes of the items of a foreach.
+    /// The size of the items of a foreach, in bytes.
     pub(crate) fn collection_len(&self) -> usize {
         self.collection.as_ref().map_or(0, Array::json_len)
     }
 
-    /// What became of a child.
+    /// The outcome of the child with this number.
     pub(crate) fn outcome(&self, number: u32) -> &Outcome {
         self.results.get(number as usize).unwrap_or(&Outcome::Open)
     }
 
-    /// Notes what became of a child.
+    /// Sets the outcome of a child.
     pub(crate) fn set_outcome(&mut self, number: u32, outcome: Outcome) {
         self.results_len += outcome.json_len();
         let index = number as usize;
@@ -130,7 +131,7 @@ impl Children {
         }
     }
 
-    /// What became of a child is open again. Answers whether it had failed.
+    /// Clears the outcome of a child. Returns whether it had failed.
     pub(crate) fn reopen(&mut self, number: u32) -> bool {
         let Some(place) = self.results.get_mut(number as usize) else {
             return false;
@@ -142,19 +143,19 @@ impl Children {
         matches!(was, Outcome::Failed(_))
     }
 
-    /// A retained child runs again.
+    /// Moves a retained child back among the live ones.
     pub(crate) fn release(&mut self, number: u32) -> Option<FrameId> {
         let child = self.retained.remove(&number)?;
         self.live.insert(number, child);
         Some(child)
     }
 
-    /// Whether nothing is left to begin and nothing runs.
+    /// Whether no child is left to begin and none runs.
     pub(crate) fn is_over(&self) -> bool {
         self.live.is_empty() && self.entered >= self.total
     }
 
-    /// The step's local: one entry a child, in order.
+    /// The local data of the step: one entry for each child, in order.
     pub(crate) fn local(&self) -> Array {
         (0..self.total)
             .map(|number| match self.outcome(number) {

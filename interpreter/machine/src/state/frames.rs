@@ -12,29 +12,29 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The tree of frames and the ready queue.
 ///
-/// A frame stands in the tree from [`Frames::add`] to [`Frames::remove`]. After a change, [`Frames::set_ready`] says whether
-/// it has something to do; only such frames are in the queue, each once. Rollbacks in progress are counted:
-/// [`Frames::begin_rollback`], [`Frames::end_rollback`], [`Frames::fail_rollback`] and [`Frames::resume_rollback`] begin
-/// and end them.
+/// A frame is in the tree from [`Frames::add`] to [`Frames::remove`]. After each change, [`Frames::set_ready`] says
+/// whether the frame has something to do; only such frames are in the queue, each once. Rollbacks in progress are
+/// counted: call [`Frames::begin_rollback`] first, then [`Frames::end_rollback`], or [`Frames::fail_rollback`] and
+/// perhaps later [`Frames::resume_rollback`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
     by_id: FxHashMap<FrameId, Frame>,
-    /// Frames with something to do, in the order they became ready.
+    /// The frames with something to do, in the order in which they became ready.
     ready: VecDeque<FrameId>,
     /// How many rollbacks are in progress.
     rollbacks: u32,
-    /// The frame the last event was about, so that most events need no walk. A cache: never part of a checkpoint.
+    /// The frame of the last event, so that most events need no search. A cache: never part of a checkpoint.
     recent: Option<FrameId>,
 }
 
-/// The frames as a checkpoint has them.
+/// The frames in the form of a checkpoint.
 pub(super) struct WrittenFrames<'a> {
     pub(super) frames: Cow<'a, FxHashMap<FrameId, Frame>>,
     pub(super) ready: Cow<'a, VecDeque<FrameId>>,
     pub(super) rollbacks: u32,
 }
 
-/// The tree.
+/// Methods of the tree.
 impl Frames {
     pub(crate) fn get(&self, id: FrameId) -> Option<&Frame> {
         self.by_id.get(&id)
@@ -52,7 +52,7 @@ impl Frames {
         self.by_id.is_empty()
     }
 
-    /// All of them, in the order they were made: outer before inner.
+    /// All frames in the order in which they were made: outer before inner.
     pub(crate) fn ids(&self) -> Vec<FrameId> {
         let mut ids: Vec<FrameId> = self.by_id.keys().copied().collect();
         ids.sort_unstable();
@@ -64,19 +64,19 @@ impl Frames {
         self.by_id.iter().all(|(id, frame)| holds(*id, frame))
     }
 
-    /// Changes each frame by itself, in no order.
+    /// Changes each frame, in no particular order.
     pub(crate) fn for_each_mut(&mut self, change: impl FnMut(&mut Frame)) {
         self.by_id.values_mut().for_each(change);
     }
 
-    /// Adds a frame in front of the ready queue: it runs before the composite it belongs to goes on.
+    /// Adds a frame at the front of the ready queue: it runs before its composite goes on.
     pub(crate) fn add(&mut self, id: FrameId, mut frame: Frame) {
         frame.queued = true;
         self.by_id.insert(id, frame);
         self.ready.push_front(id);
     }
 
-    /// Takes one frame away; those inside it stay.
+    /// Removes one frame. The frames inside it stay.
     pub(crate) fn remove(&mut self, id: FrameId) -> Option<Frame> {
         let frame = self.by_id.remove(&id)?;
         if frame.queued {
@@ -88,13 +88,13 @@ impl Frames {
         Some(frame)
     }
 
-    /// A frame, then those around it from inside out.
+    /// A frame, then the frames around it, from inside out.
     pub(crate) fn outward(&self, id: FrameId) -> impl Iterator<Item = (FrameId, &Frame)> {
         let find = |id: FrameId| Some((id, self.get(id)?));
         std::iter::successors(find(id), move |(_, frame)| find(frame.parent?.0))
     }
 
-    /// The frame a path leads to, if it is there; the longest part of the way that is there otherwise.
+    /// The frame at this path, and true; if it is not there, the innermost frame on the way, and false.
     pub(crate) fn at(&self, path: &Path) -> (FrameId, bool) {
         let mut id = ROOT;
         for item in path.items() {
@@ -110,7 +110,7 @@ impl Frames {
         (id, self.contains(id))
     }
 
-    /// The frame with this path, which is most often the one the last event was about.
+    /// The frame at this path. It is most often the frame of the last event.
     pub(crate) fn find(&self, path: &Path) -> Option<FrameId> {
         if let Some(recent) = self.recent
             && self.get(recent).is_some_and(|frame| frame.path == *path)
@@ -123,7 +123,7 @@ impl Frames {
         }
     }
 
-    /// An event is about this frame: the next one is caused by it.
+    /// Records that an event is about this frame: it causes the frame's next event.
     pub(crate) fn note_event(&mut self, id: FrameId, event: EventId) {
         self.recent = Some(id);
         if let Some(frame) = self.get_mut(id) {
@@ -131,21 +131,21 @@ impl Frames {
         }
     }
 
-    /// The frame of the next event is looked up by its path: frames have changed their places.
+    /// Forgets the frame of the last event, because frames have changed their places.
     pub(crate) fn forget_recent(&mut self) {
         self.recent = None;
     }
 
-    /// The outermost frame around (or at) a frame whose step is being closed.
+    /// The outermost frame, from this one outward, whose step is being closed.
     pub(crate) fn outermost_closing(&self, id: FrameId) -> Option<FrameId> {
         let is_closing = |(_, frame): &(FrameId, &Frame)| frame.visit().is_some_and(Visit::is_closing);
         self.outward(id).filter(is_closing).last().map(|(id, _)| id)
     }
 }
 
-/// The ready queue.
+/// Methods of the ready queue.
 impl Frames {
-    /// Puts a frame at the end of the queue if it has something to do, takes it out if not.
+    /// Puts a frame at the end of the queue if it has something to do; otherwise takes it out.
     pub(crate) fn set_ready(&mut self, id: FrameId, has_work: bool) {
         let Some(frame) = self.by_id.get_mut(&id) else {
             return;
@@ -161,12 +161,12 @@ impl Frames {
         }
     }
 
-    /// The frame whose turn it is.
+    /// The first frame of the queue.
     pub(crate) fn next_ready(&self) -> Option<FrameId> {
         self.ready.front().copied()
     }
 
-    /// Takes all frames out of the queue: the execution has ended.
+    /// Empties the queue, because the execution has ended.
     pub(crate) fn clear_ready(&mut self) {
         for id in std::mem::take(&mut self.ready) {
             if let Some(frame) = self.by_id.get_mut(&id) {
@@ -182,14 +182,14 @@ impl Frames {
     }
 }
 
-/// Rollbacks in progress.
+/// Methods for rollbacks in progress.
 impl Frames {
-    /// Whether a rollback is in progress somewhere.
+    /// Whether any rollback is in progress.
     pub(crate) fn has_rollback(&self) -> bool {
         self.rollbacks > 0
     }
 
-    /// Whether a rollback is in progress somewhere inside the step a frame is in.
+    /// Whether a rollback is in progress inside the step that a frame is in.
     pub(crate) fn has_rollback_inside(&self, outer: FrameId) -> bool {
         let is_inside = |id: FrameId| self.outward(id).skip(1).any(|(around, _)| around == outer);
         let mut rollbacks = self.by_id.iter().filter(|(_, frame)| frame.is_rolling_back());
@@ -202,7 +202,7 @@ impl Frames {
         way.find(|(_, frame)| frame.undoing.is_some()).map(|(id, _)| id)
     }
 
-    /// Begins a rollback in a frame that has none.
+    /// Begins a rollback in a frame. `None`: the frame has one already, or it is not there.
     pub(crate) fn begin_rollback(&mut self, id: FrameId, undoing: Undoing) -> Option<()> {
         let frame = self.by_id.get_mut(&id).filter(|frame| frame.undoing.is_none())?;
         frame.undoing = Some(Box::new(undoing));
@@ -210,14 +210,15 @@ impl Frames {
         Some(())
     }
 
-    /// The rollback in a frame has undone all it was to.
+    /// Ends the rollback in a frame after everything was undone.
     pub(crate) fn end_rollback(&mut self, id: FrameId) -> Option<()> {
         let undoing = self.by_id.get_mut(&id)?.undoing.take()?;
         self.rollbacks -= u32::from(!undoing.failed);
         Some(())
     }
 
-    /// The rollback in a frame can't go on. Gives the failure it undoes, which is `original` where none was known.
+    /// Marks the rollback in a frame as failed. Returns the failure because of which it began, or `original` if the
+    /// state does not know it.
     pub(crate) fn fail_rollback(&mut self, id: FrameId, original: Option<&Failure>) -> Option<Option<Failure>> {
         let undoing = self.by_id.get_mut(&id)?.undoing.as_mut()?;
         self.rollbacks -= u32::from(!undoing.failed);
@@ -235,7 +236,7 @@ impl Frames {
         self.ids().into_iter().filter(is_failed).collect()
     }
 
-    /// A rollback that failed goes on.
+    /// Marks a failed rollback as in progress again.
     pub(crate) fn resume_rollback(&mut self, id: FrameId) -> Option<&mut Undoing> {
         let undoing = self.by_id.get_mut(&id)?.undoing.as_mut()?;
         self.rollbacks += u32::from(undoing.failed);
@@ -245,11 +246,12 @@ impl Frames {
 }
 
 impl Frames {
-    /// `None`: no history leads to these frames. What depends on the flow is checked by the state as a whole.
+    /// Returns `None` if no history leads to these frames. What depends on the flow is checked by
+    /// `State::validate_invariants`.
     pub(super) fn validate_invariants(&self, last: EventId) -> Option<()> {
         let in_tree = |id: FrameId, frame: &Frame| {
             let made_before = id <= last && frame.last <= last;
-            // Outer frames are made before inner ones, so no way outward is endless.
+            // Outer frames are made before inner ones, so every walk outward ends.
             let has_parent = match frame.parent {
                 None => id == ROOT,
                 Some((outer, _)) => outer < id && self.contains(outer),

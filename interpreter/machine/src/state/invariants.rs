@@ -1,5 +1,6 @@
-//! What holds in every state that a history leads to. A checkpoint in which it does not is refused: the parts of a state
-//! name each other, and what decides relies on that. What holds of one part alone is checked in the part's own file.
+//! What holds in every state that a history leads to. A checkpoint in which it does not hold is refused: the parts of
+//! a state refer to each other, and decisions rely on that. What concerns one part alone is checked in that part's
+//! own file.
 
 use super::{
     ArmRun, At, Children, Done, Frame, FrameId, Inside, Phase, ROOT, State, Status, TaskPhase, TimerFor, UndoPhase,
@@ -8,7 +9,7 @@ use super::{
 use crate::event::{Child, EventId, PathItem};
 use starbridge_flow::graph::{Flow, ListId, Step, StepId, StepKind};
 
-/// Longer histories there are none; numbers up to here can be counted on from without overflow.
+/// No history is longer than this. Numbers up to here can be counted on without overflow.
 const LAST: u64 = u32::MAX as u64 / 2;
 
 fn holds(condition: bool) -> Option<()> {
@@ -16,7 +17,8 @@ fn holds(condition: bool) -> Option<()> {
 }
 
 impl State {
-    /// `None`: no history leads to this state. Each part checks itself; here is what holds between them and the flow.
+    /// Returns `None` if no history leads to this state. Each part checks itself; this checks what holds between the
+    /// parts and the flow.
     pub(super) fn validate_invariants(&self, flow: &Flow) -> Option<()> {
         let data = &self.data;
         holds(data.broken.is_none() && data.last.0 <= LAST)?;
@@ -42,7 +44,7 @@ impl State {
         holds(!data.status.is_ended() || self.is_idle())
     }
 
-    /// Nothing is to be done or waited for.
+    /// Whether nothing is to be done and nothing is waited for.
     fn is_idle(&self) -> bool {
         let rests = self.frames.next_ready().is_none() && !self.frames.has_rollback();
         rests && self.calls.is_empty() && self.timers.is_empty()
@@ -132,7 +134,7 @@ impl State {
         }
     }
 
-    /// Every call is waited for by the frame it names.
+    /// For every call there is the frame that waits for it.
     fn validate_calls(&self) -> Option<()> {
         for (call, in_flight) in self.calls.iter() {
             let frame = self.frames.get(in_flight.frame)?;
@@ -155,7 +157,7 @@ impl State {
         holds(self.frames.all(waiting))
     }
 
-    /// Every timer is for something that waits for it.
+    /// For every timer there is something that waits for it.
     fn validate_timers(&self) -> Option<()> {
         for (key, what) in self.timers.iter() {
             let (due, set_by) = key;
@@ -221,7 +223,7 @@ fn validate_undoing(flow: &Flow, undoing: &Undoing) -> Option<()> {
     all.into_iter().try_for_each(|done| validate_done(flow, done))
 }
 
-/// What can be undone is a task with a rollback.
+/// Only a task with a rollback can be undone.
 fn validate_done(flow: &Flow, done: &Done) -> Option<()> {
     match &flow.step(done.step)?.kind {
         StepKind::Task(task) => holds(task.rollback.is_some())?,
@@ -231,7 +233,7 @@ fn validate_done(flow: &Flow, done: &Done) -> Option<()> {
     done.path.items().iter().try_for_each(is_there)
 }
 
-/// The list a child of a composite runs.
+/// The list that a child of a composite runs.
 fn list_of(step: &Step, child: Child) -> Option<ListId> {
     match (&step.kind, child) {
         (StepKind::Parallel(parallel), Child::Branch(number)) => {

@@ -1,4 +1,4 @@
-//! What is outstanding: calls and timers, as they follow from the state.
+//! What is outstanding: calls and timers. Both follow from the state.
 
 use super::{Frame, InFlight, State, UndoPhase};
 use crate::effect::CallToSend;
@@ -9,7 +9,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 
 impl State {
-    /// Calls scheduled after `event` that are to be sent, in order.
+    /// The calls scheduled after `event` that have to be sent, in order. Pass the last event before the turn, or 0
+    /// after loading.
     pub fn calls_to_send_after<'a>(&'a self, flow: &'a Flow, event: EventId) -> impl Iterator<Item = CallToSend> + 'a {
         self.calls
             .after(event)
@@ -17,22 +18,22 @@ impl State {
             .filter_map(move |(call, _)| self.call_to_send(flow, call))
     }
 
-    /// Timers that are due at `now`, in the order of (due, event that set them).
+    /// The timers due at `now`, in the order of (due, event that set them).
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> + '_ {
         self.timers.due(now).map(|(due, set_by)| Timer { due, set_by })
     }
 
-    /// When the next timer is due.
+    /// When the next timer is due; `None` if none is set.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         self.timers.next_due()
     }
 
-    /// Calls that are not over, sent or not, in order.
+    /// The calls in flight, whether sent or not, in order.
     pub fn calls_in_flight(&self) -> impl Iterator<Item = EventId> + '_ {
         self.calls.iter().map(|(call, _)| call)
     }
 
-    /// A call as it leaves.
+    /// A call that is in flight, in the form in which it is sent; `None` if it is not in flight.
     pub fn call_to_send(&self, flow: &Flow, call: EventId) -> Option<CallToSend> {
         let in_flight = self.calls.get(call)?;
         let frame = self.frames.get(in_flight.frame)?;
@@ -119,7 +120,8 @@ impl State {
     }
 }
 
-/// The parameters of a call that was scheduled: they were made within a budget then, so making them again needs none.
+/// The service parameters of a scheduled call. They were made within a budget when it was scheduled, so making them
+/// again needs no budget.
 fn params_again(call: &Call, input: Root<'_>) -> Option<Value> {
     call.params.as_ref()?.resolve(input, &Budget::unlimited()).ok()
 }

@@ -1,4 +1,4 @@
-//! A map whose keys are no strings, written as a list of pairs.
+//! Serializes a map whose keys are not strings as a list of pairs.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;

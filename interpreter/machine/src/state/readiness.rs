@@ -1,4 +1,4 @@
-//! Which frames have something to do. Only those stand in the ready queue.
+//! Which frames have something to do. Only those are in the ready queue.
 
 use super::{ArmRun, At, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit, WaitRun};
 use crate::close::CloseStep;
@@ -7,7 +7,7 @@ use crate::steps::may_begin;
 use starbridge_flow::graph::Flow;
 
 impl State {
-    /// Whether something further out is being closed, so that nothing new happens in a frame.
+    /// Whether something around a frame is being closed, so that nothing new happens in it.
     pub(crate) fn is_suspended(&self, frame: &Frame) -> bool {
         if self.data.ending.is_some() {
             return true;
@@ -94,13 +94,13 @@ impl State {
         }
     }
 
-    /// Puts a frame into the queue if it has something to do, takes it out if not.
+    /// Puts a frame into the ready queue if it has something to do; otherwise takes it out.
     pub(crate) fn update_ready_queue(&mut self, flow: &Flow, id: FrameId) {
         let has_work = self.has_work(flow, id);
         self.frames.set_ready(id, has_work);
     }
 
-    /// Updates the queue for a frame and all around it, from inside out.
+    /// Updates the ready queue for a frame and those around it, from inside out.
     pub(crate) fn update_ready_queue_outward(&mut self, flow: &Flow, id: FrameId) {
         let mut next = Some(id);
         while let Some(id) = next {

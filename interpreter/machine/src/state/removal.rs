@@ -1,9 +1,9 @@
-//! Taking frames away, retaining them for a redrive, suspending them; with each go the timers and requests it waits for.
+//! Removing, retaining and suspending frames, together with the timers and requests they wait for.
 
 use super::{ArmRun, Frame, FrameId, Inside, Phase, State, Visit};
 
 impl State {
-    /// Takes a frame and all inside it away.
+    /// Removes a frame and everything inside it.
     pub(crate) fn drop_frame(&mut self, id: FrameId) -> Option<Frame> {
         let frame = self.frames.remove(id)?;
         if let Some(visit) = frame.visit() {
@@ -12,7 +12,7 @@ impl State {
         Some(frame)
     }
 
-    /// Takes all frames inside a visit away, and its timers.
+    /// Removes all frames inside a visit, and the visit's timers.
     pub(crate) fn drop_inside(&mut self, visit: &Visit) {
         self.timers.cancel(visit.timer_keys());
         if let Phase::Manual { request, .. } = &visit.phase {
@@ -23,7 +23,7 @@ impl State {
         }
     }
 
-    /// Retains what a failed attempt had inside: a redrive goes on with it.
+    /// Retains what a failed attempt had inside, so that a redrive can go on with it.
     pub(crate) fn retain_inside(&mut self, id: FrameId, phase: Phase) {
         if let Phase::Started(
             inside @ (Inside::Choice(ArmRun::Running { .. } | ArmRun::Ended { .. }) | Inside::Children(_)),
@@ -34,7 +34,7 @@ impl State {
         }
     }
 
-    /// Takes away what was retained of the failed attempt of the step a frame is in.
+    /// Removes what was retained of the failed attempt of the step that a frame is in.
     pub(crate) fn drop_retained_inside(&mut self, id: FrameId) {
         let inside = match self.frames.get(id).and_then(Frame::visit) {
             Some(visit) if visit.retained_inside.is_some() => visit.frames_inside(),
@@ -48,7 +48,7 @@ impl State {
         }
     }
 
-    /// Stops everything inside the step of a frame from going on by itself, but for rollbacks in progress.
+    /// Suspends everything inside the step of a frame, except rollbacks in progress.
     pub(crate) fn suspend(&mut self, outer: FrameId) {
         let inside = match self.frames.get(outer).and_then(Frame::visit) {
             Some(visit) => visit.frames_inside(),
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// A frame's step waits for nothing any more: neither for timers nor for an operator.
+    /// Cancels what a frame's step waits for: timers and requests to operators.
     pub(crate) fn cancel_waits(&mut self, id: FrameId) {
         let Some(visit) = self.frames.get(id).and_then(Frame::visit) else {
             return;

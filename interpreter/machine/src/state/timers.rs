@@ -12,17 +12,17 @@ pub(crate) type TimerKey = (Timestamp, EventId);
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TimerFor {
-    /// The execution's own bound.
+    /// The execution's own timeout.
     Execution,
-    /// The bound of the call that set it.
+    /// The timeout of the call that set it.
     Call,
-    /// Anything a frame waits for: a wait, a retry, a poll, a composite's bound.
+    /// Anything a frame waits for: a wait, a retry, a poll, or a composite's timeout.
     Frame(FrameId),
     /// A retry of the rollback in that frame.
     Rollback(FrameId),
 }
 
-/// All timers that are set, in the order they are due. At most one of them is the execution's own bound.
+/// All timers that are set, in the order in which they are due. At most one is the execution's own timeout.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Timers {
@@ -31,25 +31,25 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer for `due` in the name of the event that is being folded.
+    /// Sets a timer for `due`. `set_by` is the event that is being folded.
     pub(crate) fn set(&mut self, due: Timestamp, set_by: EventId, what: TimerFor) {
         self.by_due.insert((due, set_by), what);
     }
 
-    /// Cancels timers; one that is not set, or no key at all, is nothing to do.
+    /// Cancels timers. A key of a timer that is not set is ignored.
     pub(crate) fn cancel(&mut self, keys: impl IntoIterator<Item = TimerKey>) {
         for key in keys {
             self.by_due.remove(&key);
         }
     }
 
-    /// Sets the execution's own bound, in place of the one it had.
+    /// Sets the execution's own timeout; it replaces an earlier one.
     pub(crate) fn set_execution_bound(&mut self, due: Timestamp, set_by: EventId) {
         self.cancel_execution_bound();
         self.set(due, set_by, TimerFor::Execution);
     }
 
-    /// The execution's own bound does not count any more.
+    /// Cancels the execution's own timeout.
     pub(crate) fn cancel_execution_bound(&mut self) {
         self.by_due.retain(|_, what| *what != TimerFor::Execution);
     }
@@ -58,12 +58,12 @@ impl Timers {
         self.by_due.values().any(|what| *what == TimerFor::Execution)
     }
 
-    /// Cancels all: the execution has ended.
+    /// Cancels all timers, because the execution has ended.
     pub(crate) fn clear(&mut self) {
         self.by_due.clear();
     }
 
-    /// Moves every timer for which `moves` holds by so many milliseconds.
+    /// Postpones every timer for which `moves` is true by this many milliseconds.
     pub(crate) fn postpone(&mut self, millis: u64, moves: impl Fn(TimerKey, TimerFor) -> bool) {
         let timers = std::mem::take(&mut self.by_due).into_iter();
         self.by_due = timers
@@ -74,7 +74,7 @@ impl Timers {
             .collect();
     }
 
-    /// What the timer with this key is for, if it is set.
+    /// What the timer with this key is for; `None` if it is not set.
     pub(crate) fn get(&self, key: TimerKey) -> Option<TimerFor> {
         self.by_due.get(&key).copied()
     }
@@ -83,22 +83,22 @@ impl Timers {
         self.by_due.is_empty()
     }
 
-    /// When the next timer is due.
+    /// When the next timer is due; `None` if none is set.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.by_due.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// Those that are due at `now`, in order.
+    /// The timers due at `now`, in order.
     pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = TimerKey> + '_ {
         self.by_due.range(..=(now, EventId(u64::MAX))).map(|(key, _)| *key)
     }
 
-    /// All of them, in order.
+    /// All timers, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (TimerKey, TimerFor)> + '_ {
         self.by_due.iter().map(|(key, what)| (*key, *what))
     }
 
-    /// `None`: no history leads to these timers.
+    /// Returns `None` if no history leads to these timers.
     pub(super) fn validate_invariants(&self, last: EventId) -> Option<()> {
         let bounds = self.by_due.values().filter(|what| **what == TimerFor::Execution);
         let set_before = self.by_due.keys().all(|(_, set_by)| *set_by <= last);

@@ -1,4 +1,4 @@
-//! Undoing: what was done, in what order it is undone, and how far that has come (section "rollback").
+//! Undoing: what was done, in what order it is undone, and how far a rollback has come (section "rollback").
 
 use crate::event::{EventId, Failure, Path};
 use serde::{Deserialize, Serialize};
@@ -10,22 +10,23 @@ use starbridge_flow::value::{Object, Overlay, Text};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Done {
     pub(crate) class: DoneClass,
-    /// What orders those of one class: the event of completion, or of the call where there was none.
+    /// The order within a class: the number of the event that completed the task, or of its call if it did not
+    /// complete.
     pub(crate) order: EventId,
-    /// Its last call.
+    /// The number of its last call.
     pub(crate) call: EventId,
     pub(crate) step: StepId,
     #[serde(with = "path_items")]
     pub(crate) path: Path,
     #[serde(serialize_with = "as_object", deserialize_with = "from_object")]
     pub(crate) input: Overlay,
-    /// What the call gave; `{}` where nothing came.
+    /// The call's result; `{}` if there was none.
     pub(crate) result: Object,
-    /// The child execution it started.
+    /// The id of the child execution that the call started.
     pub(crate) child: Option<Text>,
 }
 
-/// Undone last first: the failed task, then what was cancelled, then what had completed.
+/// The classes of what is undone. The failed task is undone first, then what was cancelled, then what had completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum DoneClass {
     Completed,
@@ -36,12 +37,13 @@ pub(crate) enum DoneClass {
 /// A rollback in progress: one call after the other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Undoing {
-    /// What is left, the next one last.
+    /// What is left to undo; the last entry is undone next.
     pub(crate) queue: Vec<Done>,
     pub(crate) current: Option<UndoRun>,
-    /// The failure that is being undone; none where it is that of making an output, which can be made out again.
+    /// The failure because of which the rollback undoes. `None` if it arose when an output was made; it can then be
+    /// computed again.
     pub(crate) failure: Option<Failure>,
-    /// It could not be undone: everything stops.
+    /// The rollback failed: everything stops.
     pub(crate) failed: bool,
 }
 
@@ -49,12 +51,12 @@ pub(crate) struct Undoing {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UndoRun {
     pub(crate) done: Done,
-    /// Its `RollbackStarted`.
+    /// The number of its `RollbackStarted` event.
     pub(crate) started: EventId,
     /// The attempt, from 1; 0 before the first.
     pub(crate) attempt: u32,
     pub(crate) retries: Vec<u32>,
-    /// Retries that the queue gives the failure of the latest attempt, where no policy names it.
+    /// How many retries the queue grants for the failure of the latest attempt, where no policy names it.
     #[serde(default)]
     pub(crate) redeliver: u32,
     pub(crate) retried: u32,
@@ -68,7 +70,7 @@ pub(crate) struct UndoRun {
 pub(crate) enum UndoPhase {
     /// An attempt is about to begin.
     Entered,
-    /// Its input is made; the call is about to be scheduled.
+    /// The input is made, and the call is about to be scheduled.
     Started,
     InFlight {
         call: EventId,
@@ -78,7 +80,7 @@ pub(crate) enum UndoPhase {
         failure: Failure,
         retry_after: u64,
     },
-    /// The attempt failed: a retry or the end is next.
+    /// The attempt failed. A retry, or the end of the rollback, is next.
     Failed {
         failure: Failure,
         retry_after: u64,
@@ -90,7 +92,7 @@ pub(crate) enum UndoPhase {
 }
 
 impl Undoing {
-    /// Puts what was done into the order of undoing.
+    /// A rollback of these entries, put into the order in which they are undone.
     pub(crate) fn new(mut queue: Vec<Done>, failure: Option<Failure>) -> Self {
         queue.sort_by_key(|done| (done.class, done.order));
         Self {
@@ -101,7 +103,7 @@ impl Undoing {
         }
     }
 
-    /// Whether something can be done now.
+    /// Whether the rollback has something to do now.
     pub(crate) fn has_work(&self) -> bool {
         match &self.current {
             _ if self.failed => false,

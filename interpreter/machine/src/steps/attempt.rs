@@ -1,4 +1,4 @@
-//! An attempt: its input at the beginning, its output at the end.
+//! Attempts: the input at the beginning, the output at the end.
 
 use crate::context::{StepView, View};
 use crate::event::{EventId, EventKind, Failure};
@@ -10,7 +10,7 @@ use starbridge_flow::graph::{
 use starbridge_flow::value::{Array, Object, Overlay, Text, Value};
 
 impl State {
-    /// Begins an attempt: makes the input, checks the limits.
+    /// Begins an attempt: makes its input and checks the limits.
     pub(super) fn begin_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let Some((visit, step)) = self.visit_and_step(turn, id) else {
             return;
@@ -20,7 +20,8 @@ impl State {
             return self.fail_attempt(turn, id, failure, 0);
         }
         let attempt = visit.attempt + 1;
-        // The call follows at once on `StepStarted`, so its number is known before it stands in the history.
+        // `TaskScheduled` follows at once on `StepStarted`, so the call's number is known before it is in the
+        // history.
         let call = self.data.last.next().next();
         let is_task = matches!(step.kind, StepKind::Task(_));
         let made = match &step.enter {
@@ -56,7 +57,7 @@ impl State {
         }
     }
 
-    /// Limits that end a step before it is tried, and that nothing in its list may catch.
+    /// The limit that ends a step before it is tried. No catch in its list can take this fault.
     fn over_limit(&self, visit: &Visit) -> Option<Fault> {
         if visit.number > self.limits.step_visits {
             let cause = format!("the step was visited more than {} times", self.limits.step_visits);
@@ -108,12 +109,12 @@ impl State {
             .ok_or_else(|| Fault::new(FaultKind::Runtime, "a frame is missing"))
     }
 
-    /// The execution's seed.
+    /// The seed of all randomness in this execution.
     pub(crate) fn seed(&self) -> u64 {
         self.started().map_or(0, |started| started.seed)
     }
 
-    /// What `$context` shows to a program of this visit.
+    /// The `$context` that a program of this visit reads.
     pub(crate) fn view<'a>(
         &'a self,
         turn: &Turn<'_>,
@@ -144,7 +145,7 @@ impl State {
         }
     }
 
-    /// The value for the attempt after so many retries, where a policy has values.
+    /// The value for the attempt after this many retries, if a policy has values.
     pub(crate) fn retry_value(
         &self,
         turn: &Turn<'_>,
@@ -160,7 +161,8 @@ impl State {
             .cloned()
     }
 
-    /// The values of a policy. The parent's data stands still while the step is visited, so this is the same at each attempt.
+    /// The values of a policy. The parent's data does not change during the visit, so every attempt gets the same
+    /// values.
     pub(crate) fn retry_values(
         &self,
         turn: &Turn<'_>,
@@ -204,7 +206,7 @@ impl State {
         }
     }
 
-    /// Whether the values of the step's policies can be found; what shows them later takes a fault for no values.
+    /// Checks that the values of the step's policies can be found. Later uses treat a fault as no values.
     fn check_retry_values(&self, turn: &Turn<'_>, frame: &Frame, visit: &Visit, step: &Step) -> Result<(), Fault> {
         match step.retry.iter().find_map(|policy| policy.values.as_ref()) {
             Some(values @ Values::Path(path)) if !path.is_singular() => {
@@ -214,7 +216,7 @@ impl State {
         }
     }
 
-    /// Bytes of a foreach's collection.
+    /// The size of a foreach's collection, in bytes.
     fn collection_len(&self, turn: &Turn<'_>, step: &Step, input: &Overlay) -> Result<usize, Fault> {
         let StepKind::Foreach(foreach) = &step.kind else {
             return Ok(0);
@@ -227,7 +229,7 @@ impl State {
         Ok(found.map_or(0, |items| items.json_len()))
     }
 
-    /// The limits on a step's data: its input, local and output together, and how deep they are.
+    /// Checks the limits on a step's data: the size of input, local and output together, and their depth.
     fn check_size(&self, input: &Overlay, collection: usize, local: usize, output: usize) -> Result<(), Fault> {
         let limit = self.limits.collection_bytes;
         if collection > limit {
@@ -248,13 +250,13 @@ impl State {
         Ok(())
     }
 
-    /// Ends an attempt well, if its output can be made.
+    /// Completes an attempt, if its output can be made.
     pub(super) fn complete(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         match self.output_of(turn, id) {
             Ok((output, missing)) => {
                 self.emit(turn, self.place(id), EventKind::StepSucceeded { output, missing });
             }
-            // What is inside is undone before the step is seen to fail; then the step completes once more.
+            // What is inside is undone first. Then the step completes again and fails.
             Err(_) if self.holds_undoable_inside(turn, id) => self.begin_undo(turn, id),
             Err(fault) => {
                 let failure = turn.failure(&fault);
@@ -270,7 +272,7 @@ impl State {
         composite && !self.undo_stack(turn.flow, id).is_empty()
     }
 
-    /// The output of the attempt a frame is in; `None` where it is the local by default.
+    /// The output of the attempt a frame is in. `None` means the local, which is the default.
     pub(crate) fn output_of(&self, turn: &Turn<'_>, id: FrameId) -> Result<(Option<Object>, Vec<Text>), Fault> {
         let frame = self.frame_or_fault(id)?;
         let Some((visit, step)) = self.visit_and_step(turn, id) else {
@@ -319,7 +321,7 @@ impl State {
         Ok(made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing)))
     }
 
-    /// The step is done: its list goes on.
+    /// Exits the step, so that its list goes on.
     pub(super) fn exit_step(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let goto = match self.visit_and_step(turn, id).map(|(visit, _)| &visit.phase) {
             Some(Phase::Succeeded { goto, .. }) => *goto,
@@ -333,7 +335,7 @@ impl State {
         self.emit(turn, self.place(id), detail);
     }
 
-    /// Fails the attempt a frame is in.
+    /// Makes the failure event of the attempt a frame is in.
     pub(crate) fn fail_current(&mut self, turn: &mut Turn<'_>, id: FrameId, failure: Failure) {
         let attempt = self
             .visit_and_step(turn, id)
@@ -341,19 +343,19 @@ impl State {
         self.fail_attempt(turn, id, failure, attempt);
     }
 
-    /// Whether the history has as many events as it may.
+    /// Whether the history has as many events as the limit allows.
     pub(crate) fn is_full(&self) -> bool {
         self.data.last.0 >= self.limits.history_events
     }
 
     pub(super) fn fail_attempt(&mut self, turn: &mut Turn<'_>, id: FrameId, failure: Failure, attempt: u32) {
-        // Once the history is full nothing may be caught or tried again, so attempt 0 marks each failure.
+        // Once the history is full, no failure may be caught or retried. Attempt 0 says so.
         let attempt = if self.is_full() { 0 } else { attempt };
         self.emit(turn, self.place(id), EventKind::StepFailed { failure, attempt });
     }
 }
 
-/// The call whose token a program of this visit may show.
+/// The call whose token a program of this visit may read.
 fn token_of(visit: &Visit, step: &Step) -> Option<EventId> {
     match &step.kind {
         StepKind::Task(task) if task.call.pattern == Pattern::WaitForCallback => visit.task().map(|run| run.last_call),
@@ -361,7 +363,7 @@ fn token_of(visit: &Visit, step: &Step) -> Option<EventId> {
     }
 }
 
-/// A step's local.
+/// The local data of a step.
 enum Local {
     Object(Object),
     Array(Array),

@@ -10,20 +10,20 @@ use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, Ste
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
 
-/// What has been tried, and how it failed.
+/// A failure, and what has been tried before it.
 pub(crate) struct Tried<'a> {
-    /// Retries used of each policy.
+    /// How many retries of each policy are used.
     pub(crate) retries: &'a [u32],
-    /// Retries used of all.
+    /// How many retries are used in total.
     pub(crate) retried: u32,
     pub(crate) failure: &'a Failure,
-    /// Seconds the resource asks to wait.
+    /// The seconds that the resource asks to wait.
     pub(crate) retry_after: u64,
-    /// Retries that the queue gives where no policy names the failure.
+    /// How many retries the queue grants where no policy names the failure.
     pub(crate) redeliver: u32,
 }
 
-/// A retry that is to be made.
+/// The next retry.
 pub(crate) struct NextRetry {
     pub(crate) policy: u32,
     pub(crate) delay_ms: u64,
@@ -31,7 +31,7 @@ pub(crate) struct NextRetry {
 }
 
 impl State {
-    /// An attempt failed: what comes is a retry, a catch, or the end of the list.
+    /// After an attempt failed: makes the event of a retry, of a catch, or of the end of the list.
     pub(super) fn after_failure(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let Some((visit, step)) = self.visit_and_step(turn, id) else {
             return;
@@ -49,7 +49,7 @@ impl State {
         if uncatchable {
             return self.leave(turn, id);
         }
-        // What could not be evaluated has no values; it was said when the step was entered.
+        // Values that could not be evaluated count as none: entering the step has already reported it.
         let resolve = |values: &Values| self.retry_values(turn, self.frame(id)?, visit, values).ok()?;
         let tried = Tried {
             retries: &visit.retries,
@@ -77,8 +77,8 @@ impl State {
         }
     }
 
-    /// The retry that a failure leads to; the first policy that matches decides alone. Where none does, the queue whose
-    /// worker fell silent does: it counts as a policy after those of the step.
+    /// The retry that a failure leads to. The first policy that matches decides alone. If none matches, the queue
+    /// whose worker missed a heartbeat decides: it counts as a policy after those of the step.
     pub(crate) fn next_retry(
         &self,
         turn: &Turn<'_>,
@@ -122,7 +122,7 @@ impl State {
         })
     }
 
-    /// The list goes on at a sibling, with what `errorMappings` make of the error.
+    /// Catches a failure: the list goes on at a sibling step, with what `errorMappings` make of the error.
     fn catch(&mut self, turn: &mut Turn<'_>, id: FrameId, goto: StepId, failure: &Failure) {
         match self.run_failed(turn, id, failure) {
             Ok(made) => {
@@ -168,7 +168,7 @@ impl State {
         made
     }
 
-    /// A failure leaves the list of a frame: what must be undone first is, then the failure goes on.
+    /// A failure leaves the list of a frame. What must be undone is undone first.
     pub(crate) fn leave(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let Some(frame) = self.frame(id) else {
             return;
@@ -184,7 +184,7 @@ impl State {
                 let step = Some(origin);
                 self.emit(turn, place, EventKind::ExecutionFailed { failure, step });
             }
-            // What may not be caught inside the arm may be outside of it.
+            // A failure that may not be caught inside the arm may be caught outside of it.
             Some((parent, Child::Arm(_))) => {
                 let place = EventAddress {
                     caused_by: frame.last,
@@ -201,7 +201,8 @@ impl State {
         }
     }
 
-    /// Whether the list of a frame is undone by itself: the flow's, an arm's, and that of a child whose failure is allowed.
+    /// Whether the list of a frame is undone on its own: the flow's list, an arm's, and that of a child whose failure
+    /// is tolerated.
     fn is_undone_alone(&self, turn: &Turn<'_>, frame: &Frame) -> bool {
         let Some((parent, child)) = frame.parent else {
             return true;
@@ -224,7 +225,8 @@ impl State {
         }
     }
 
-    /// A composite's attempt comes to its end before all is done: what runs is closed, then undone where it failed.
+    /// A composite's attempt ends before all its children are done: closes what runs, then undoes it if the attempt
+    /// failed.
     pub(super) fn step_closing(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let Some((visit, _)) = self.visit_and_step(turn, id) else {
             return;
@@ -246,7 +248,7 @@ impl State {
         }
     }
 
-    /// Begins to undo what a failure in this frame undoes.
+    /// Begins the rollback that a failure in this frame requires.
     pub(crate) fn begin_undo(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let mut stack = self.undo_stack(turn.flow, id);
         stack.sort_by_key(|done| (done.class, done.order));
@@ -266,7 +268,7 @@ impl State {
     }
 }
 
-/// The event of a retry. Its delay is what is waited, also where the end of time is nearer than what was asked for.
+/// The event of a retry. Its delay is the time it really waits, which is shorter than asked for near the end of time.
 pub(crate) fn retry_scheduled(next: NextRetry, attempt: u32, now: Timestamp) -> EventKind {
     let due = now.plus_millis(next.delay_ms);
     EventKind::RetryScheduled {

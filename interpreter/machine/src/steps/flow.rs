@@ -8,7 +8,8 @@ use starbridge_flow::graph::{Budget, Fault, FaultKind, Root, Scope};
 use starbridge_flow::value::Object;
 
 impl State {
-    /// After the start: makes the flow's input where a program does. Its failure is the execution's: nothing has run yet.
+    /// After the start: makes the flow's input, if a program does that. A failure of that program is the execution's,
+    /// since nothing has run yet.
     pub(crate) fn make_flow_input(&mut self, turn: &mut Turn<'_>) {
         let Some(program) = turn.flow.enter.as_ref() else {
             return;
@@ -46,7 +47,7 @@ impl State {
         }
     }
 
-    /// The last step is done: the flow ends with its output, or fails for want of one.
+    /// After the last step: ends the flow with its output. If the output can't be made, the flow fails.
     pub(crate) fn end_flow(&mut self, turn: &mut Turn<'_>) {
         let last = self.frame(ROOT).map_or(self.data.last, |frame| frame.last);
         match self.flow_output(turn) {
@@ -63,7 +64,7 @@ impl State {
         }
     }
 
-    /// The flow's output, checked.
+    /// The flow's output, with its limits checked.
     pub(crate) fn flow_output(&self, turn: &Turn<'_>) -> Result<Object, Fault> {
         let Some(frame) = self.frame(ROOT) else {
             return Err(Fault::new(FaultKind::Runtime, "the flow's frame is missing"));

@@ -63,13 +63,13 @@ pub(super) fn max_running(foreach: &Foreach) -> usize {
     foreach.concurrency as usize
 }
 
-/// The number of the iteration to begin next: they begin in their order, as far as there is room.
+/// The number of the iteration to begin next. Iterations begin in their order, as far as the concurrency allows.
 pub(super) fn next_iteration(foreach: &Foreach, children: &Children) -> Option<u32> {
     let begins = children.entered < children.total && children.live.len() < max_running(foreach);
     begins.then_some(children.entered)
 }
 
-/// Whether the step goes on although so many of its iterations failed.
+/// Whether the step goes on after this many of its iterations failed.
 pub(crate) fn tolerates(foreach: &Foreach, failed: u32, total: u32) -> bool {
     match foreach.tolerance {
         None => false,

@@ -48,7 +48,8 @@ pub(super) fn max_running(parallel: &Parallel) -> usize {
     parallel.concurrency.map_or(usize::MAX, |max| max as usize)
 }
 
-/// The branch to begin next: all it depends on has succeeded; of several the one of highest priority, then the first.
+/// The branch to begin next: everything it depends on has succeeded. Of several, the one with the highest priority,
+/// then the first.
 pub(super) fn next_branch(parallel: &Parallel, children: &Children) -> Option<u32> {
     if children.live.len() >= max_running(parallel) {
         return None;
@@ -58,7 +59,7 @@ pub(super) fn next_branch(parallel: &Parallel, children: &Children) -> Option<u3
         let begun = children.live.contains_key(&number)
             || children.retained.contains_key(&number)
             || *children.outcome(number) != Outcome::Open;
-        // Priorities order what competes for places; without a bound all begin in their order.
+        // Priorities only matter where branches compete for places. Without a limit all begin in their order.
         let priority = if parallel.concurrency.is_some() {
             branch.priority
         } else {
@@ -75,7 +76,7 @@ pub(super) fn next_branch(parallel: &Parallel, children: &Children) -> Option<u3
     best.map(|(_, number)| number)
 }
 
-/// Whether as many branches as wanted have succeeded.
+/// Whether as many branches have succeeded as the step wants.
 pub(crate) fn is_met(parallel: &Parallel, children: &Children) -> bool {
     match parallel.wait_for {
         WaitFor::All => children.succeeded >= children.total,
@@ -83,7 +84,8 @@ pub(crate) fn is_met(parallel: &Parallel, children: &Children) -> bool {
     }
 }
 
-/// Whether the step goes on although branches failed. `failing`: those whose failure is not among the outcomes yet.
+/// Whether the step goes on although branches failed. `failing` gives the branches whose failure is not among the
+/// outcomes yet.
 pub(crate) fn tolerates(parallel: &Parallel, children: &Children, failing: impl Fn(u32) -> bool) -> bool {
     match parallel.wait_for {
         WaitFor::All => false,
@@ -91,12 +93,13 @@ pub(crate) fn tolerates(parallel: &Parallel, children: &Children, failing: impl 
     }
 }
 
-/// How many branches can still succeed, those that have included.
+/// How many branches can still succeed, including those that have.
 fn can_succeed(parallel: &Parallel, children: &Children, failing: impl Fn(u32) -> bool) -> u32 {
     let lost =
         |number: u32| matches!(children.outcome(number), Outcome::Failed(_) | Outcome::Cancelled) || failing(number);
     let mut dead: Vec<bool> = (0..children.total).map(lost).collect();
-    // Dependencies form no cycle, so as many rounds as there are branches reach all of them; one usually does.
+    // Dependencies form no cycle, so this ends after at most as many rounds as there are branches. Usually one is
+    // enough.
     loop {
         let mut changed = false;
         for (number, branch) in parallel.branches.iter().enumerate() {

@@ -36,7 +36,7 @@ impl State {
                 let retry_after = *retry_after;
                 match &task.poll {
                     Some(poll) => self.poll_again(turn, id, poll, retry_after),
-                    // Without `poll` an acknowledgement is no answer; connectors send it only for polls.
+                    // Without `poll` an acknowledgement is no answer. Connectors send one only for polls.
                     None => {
                         let failure =
                             turn.fault(FaultKind::Result, "the resource accepted the call but gave no result");
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// Whether a result ends the poll; a task without one has ended.
+    /// Whether a result ends the poll. A task without `poll` ends with its first result.
     fn poll_ends<'p>(&self, turn: &Turn<'_>, poll: Option<&'p Poll>, result: Root<'_>) -> Result<PollEnd<'p>, Fault> {
         let Some(poll) = poll else {
             return Ok(PollEnd::Done);
@@ -91,7 +91,7 @@ impl State {
         ends
     }
 
-    /// The parameters of a call, for this input.
+    /// The service parameters of a call with this input.
     pub(crate) fn params(&self, turn: &Turn<'_>, call: &Call, input: Root<'_>) -> Result<Option<Value>, Fault> {
         let Some(params) = &call.params else {
             return Ok(None);
@@ -135,7 +135,7 @@ impl State {
         self.emit(turn, self.place(id), detail);
     }
 
-    /// How long a worker may have a task: its time counts from when it takes it.
+    /// How long a worker may hold the task, in milliseconds. This time begins when the worker takes it.
     fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<u64> {
         match &step.timeout {
             Some(Amount::Fixed(millis)) => Some(*millis),
@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// The bound of an attempt where a program gives it, in milliseconds.
+    /// The timeout of an attempt in milliseconds, if a program computes it.
     fn computed_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<u64> {
         let Some(Amount::Program(program)) = &step.timeout else {
             return None;

@@ -43,7 +43,7 @@ impl State {
     }
 }
 
-/// When a wait that begins now ends.
+/// The end of a wait that begins now.
 fn until(wait: &Wait, input: &Overlay, now: Timestamp, budget: &Budget) -> Result<Timestamp, Fault> {
     let resolve = |source: &Source| match source {
         Source::Constant(value) => Ok(Some(value.clone())),
@@ -80,7 +80,7 @@ fn until(wait: &Wait, input: &Overlay, now: Timestamp, budget: &Budget) -> Resul
     }
 }
 
-/// Seconds: a number, or a string that reads as a JSON number.
+/// Reads seconds: a number, or a string that is a JSON number.
 fn seconds_of(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),

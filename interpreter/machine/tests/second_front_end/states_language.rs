@@ -6,7 +6,7 @@ use starbridge_flow::path::Query;
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
 
-/// What this language calls faults, in the order of [`FaultNames::KINDS`].
+/// The names of this language for faults, in the order of [`FaultNames::KINDS`].
 #[rustfmt::skip]
 const NAMES: FaultNames = FaultNames::new([
     "States.Timeout", "States.HeartbeatTimeout", "States.ResultInvalid", "States.ParameterPathFailure",
@@ -15,7 +15,8 @@ const NAMES: FaultNames = FaultNames::new([
     "States.ExecutionTimeout", "States.Aborted", "States.Failed",
 ]);
 
-/// Data made of a state's input: a member `x.$` is a path, every other a constant. Without members to make, the input itself.
+/// Data made from a state's input: a member `x.$` is a path, every other one a constant. Without members, the input
+/// itself.
 #[derive(Debug)]
 struct Template(Option<Object>);
 
@@ -59,11 +60,11 @@ impl Guard for StringEquals {
     }
 }
 
-/// A definition as a flow.
+/// Compiles a definition to a flow.
 pub fn compile(definition: &str) -> Flow {
     let definition: Json = serde_json::from_str(definition).unwrap();
     let mut states: Vec<(&String, &Json)> = definition["States"].as_object().unwrap().iter().collect();
-    // A list begins with its first step; from there `Next` leads anywhere.
+    // A list begins with its first step. From there `Next` leads anywhere.
     states.sort_by_key(|(name, _)| definition["StartAt"] != ***name);
     let id = |name: &Json| {
         states

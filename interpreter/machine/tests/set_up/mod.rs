@@ -1,4 +1,4 @@
-//! What runs begin with.
+//! What the tests' executions begin with.
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
@@ -14,7 +14,7 @@ pub(crate) fn flow(steps: &str) -> Arc<Flow> {
     checked.flow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
 }
 
-/// A start without input.
+/// A start with an empty input.
 pub(crate) fn start() -> Signal {
     Signal::Start(Box::new(Started {
         flow: "f".into(),

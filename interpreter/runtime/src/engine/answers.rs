@@ -1,4 +1,4 @@
-//! Answers to those who asked something of an engine. None leaves before what it says is durable.
+//! Answers to those who sent a command. No answer leaves before what it says is durable.
 
 use super::Engine;
 use super::commands::{Reply, Snapshot, Start, StartFailure};
@@ -8,15 +8,15 @@ use starbridge_ports::Refusal;
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
-/// Those who wait for ends before any is looked at whether it is still there.
+/// How many waiters for ends there may be before those that have gone are dropped.
 const SWEEP: usize = 1024;
 
-/// Who waits for what.
+/// The senders of commands that wait for answers.
 #[derive(Default)]
 pub(super) struct Answers {
     starts: BTreeMap<Text, Starter>,
     ends: BTreeMap<Text, Vec<oneshot::Sender<Snapshot>>>,
-    /// Those who wait for ends, whether they are still there or not, and how many there may be before the latter are dropped.
+    /// How many waiters for ends there are, gone or not, and the number at which those that have gone are dropped.
     waiting: usize,
     sweep_at: usize,
     marks: BTreeMap<u64, (oneshot::Sender<Reply>, Reply)>,
@@ -25,7 +25,7 @@ pub(super) struct Answers {
 
 struct Starter {
     reply: oneshot::Sender<Result<Start, StartFailure>>,
-    /// Whether the end is waited for as well.
+    /// Whether the sender also waits for the end.
     wait: bool,
 }
 
@@ -47,7 +47,7 @@ impl Answers {
         }
     }
 
-    /// Drops those who have gone. That costs what it goes through: not again before as many have come.
+    /// Drops waiters that have gone. This goes through all of them, so it waits until their number has doubled.
     fn sweep(&mut self) {
         self.waiting = 0;
         self.ends.retain(|_, ends| {
@@ -64,7 +64,7 @@ impl Answers {
         ends
     }
 
-    /// The number of a mark; when it comes back, the answer leaves.
+    /// Returns the number of a new mark. When the mark comes back, the answer leaves.
     pub(super) fn await_mark(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) -> u64 {
         self.next += 1;
         self.marks.insert(self.next, (reply, answer));
@@ -73,12 +73,12 @@ impl Answers {
 
     pub(super) fn marked(&mut self, number: u64) {
         if let Some((reply, answer)) = self.marks.remove(&number) {
-            // Whoever asked may have gone.
+            // The sender of the command may have gone.
             let _ = reply.send(answer);
         }
     }
 
-    /// Whoever waits for something of an execution is told nothing more.
+    /// Drops everyone who waits for something of an execution.
     pub(super) fn forget(&mut self, execution: &Text) {
         self.starts.remove(execution);
         self.take_ends(execution);
@@ -108,7 +108,7 @@ impl Engine {
             self.answers.await_end(execution.clone(), reply);
             end
         });
-        // Whoever asked may have gone.
+        // The sender of the command may have gone.
         let _ = starter.reply.send(Ok(Start { begun, end }));
     }
 
@@ -125,7 +125,8 @@ impl Engine {
         }
     }
 
-    /// What is to be said of an execution that is here; of one that has only begun, no more than that.
+    /// What the store and callers can know of a loaded execution. If `only` is given, the execution has just begun,
+    /// with this status.
     fn snapshot_of(&self, execution: &Text, only: Option<Status>) -> Option<Snapshot> {
         let mut record = self.shard.record(execution)?;
         let state = self.shard.state(execution)?;

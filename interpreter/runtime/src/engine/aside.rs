@@ -1,5 +1,6 @@
-//! Executions that are left alone: those that panicked are tried again from the store, and set aside after the third time in a
-//! row; so are those that took the process with them. What is set aside is an operator's to stop or to go on with.
+//! Executions that are set aside. One that panicked is tried again from the store, and set aside after the third
+//! panic in a row; so is one that ended the process. An operator can stop an execution that is set aside, or release
+//! it.
 
 use super::Engine;
 use super::commands::Reply;
@@ -13,7 +14,7 @@ use starbridge_ports::{
     StoredHistory,
 };
 
-/// What a stop says.
+/// The content of a stop.
 struct Stop {
     error: Option<String>,
     cause: String,
@@ -21,7 +22,7 @@ struct Stop {
 }
 
 impl Engine {
-    /// Calls of executions that panicked are of no use: they are sent again by whoever goes on.
+    /// Cancels calls of executions that panicked. They are sent again when the execution is loaded again.
     pub(super) fn give_up_panicked(&mut self) {
         for execution in self.shard.take_panicked() {
             self.calls.give_up_those_of(&execution);
@@ -29,7 +30,7 @@ impl Engine {
         }
     }
 
-    /// Tries executions again that panicked, or sets them aside.
+    /// Tries executions that panicked again, or sets them aside.
     pub(super) fn see_to_aside(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.give_up_panicked();
         if self.shard.next_aside().is_none_or(|next| next > now) {
@@ -43,13 +44,13 @@ impl Engine {
             }
             self.shard.take_back(&due.execution);
             self.fetch(&due.execution)?;
-            // Its parent may not have heard yet that it began.
+            // Its parent may not know yet that it began.
             self.shard.tell_begun(&due.execution);
         }
         Ok(())
     }
 
-    /// Sets aside what took the process with it.
+    /// Sets aside an execution that ended the process.
     pub(super) fn set_culprit_aside(&mut self, execution: &str, stored: &StoredHistory) -> Result<(), StoreError> {
         let step = self.last_step(stored);
         let after = step
@@ -75,7 +76,7 @@ impl Engine {
         self.let_go(execution)
     }
 
-    /// The step the last event of a history is about.
+    /// The step of the last event of a history.
     fn last_step(&self, stored: &StoredHistory) -> Option<Text> {
         let flow = self.shard.flows().running(&stored.record.flow, stored.record.version)?;
         let turn = stored.turns.last()?;
@@ -84,10 +85,10 @@ impl Engine {
         flow.step(step).map(|step| step.name.clone())
     }
 
-    /// Takes what an operator says to an execution that is left alone.
+    /// Takes an operator's signal to an execution that is set aside or waits to be tried again.
     pub(super) fn signal_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
         if matches!(signal, Signal::LeaseEnded { .. } | Signal::TimedOut { .. }) {
-            // Queues say this once: the task is given out again when its execution goes on.
+            // Queues send this only once, and offer the task again when its execution goes on.
             self.shard.park_signal(id, signal);
             return Ok(Reply::Held);
         }
@@ -108,7 +109,8 @@ impl Engine {
         }
     }
 
-    /// Stops an execution as any other; if that panics, or took the process with it the time before, without computing anything.
+    /// Stops an execution in the usual way. If that panics, or the execution ended the process last time, stops it
+    /// without computing anything.
     fn stop_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
         let Some(mut stored) = self.world.history.load(id)? else {
             return Ok(Reply::NoSuchExecution);
@@ -140,7 +142,7 @@ impl Engine {
         self.end_without_computing(id, Stop { error, cause, by }, now)
     }
 
-    /// Appends the stop and the end to a history that is not folded: nothing is given up in it, and nothing undone.
+    /// Appends the stop and the end to a history without folding it: no call is cancelled and nothing is undone.
     fn end_without_computing(&mut self, id: &Text, stop: Stop, now: Timestamp) -> Result<Reply, StoreError> {
         let Some(stored) = self.world.history.load_whole(id)? else {
             return Ok(Reply::NoSuchExecution);
@@ -202,7 +204,7 @@ impl Engine {
         Ok(Reply::Taken)
     }
 
-    /// Where executions are given out one by one, nobody needs one that is left alone.
+    /// Gives back the lease of an execution that is set aside, if there are leases.
     pub(super) fn let_go(&mut self, execution: &str) -> Result<(), StoreError> {
         match &self.world.leases {
             Some(leases) => leases.release(execution).map(drop),
@@ -211,7 +213,7 @@ impl Engine {
     }
 }
 
-/// What the parent is told that waits for an execution that was stopped.
+/// The message to the parent of an execution that was stopped, if the parent waits for it.
 fn parent_message(id: &Text, event: EventId, record: &Record) -> Option<Message> {
     let parent = record.parent.as_ref().filter(|_| record.awaited)?;
     let failure = record.failure.as_ref()?;

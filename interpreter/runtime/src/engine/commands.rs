@@ -1,4 +1,4 @@
-//! What somebody asks of a running engine.
+//! Commands: what the outside asks of a running engine.
 
 use super::Engine;
 use super::resting::{Rest, SuspendedExecution};
@@ -10,106 +10,106 @@ use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
 use starbridge_ports::{Message, MessageBody, MessageId, Origin, Record, StoreError, outside_name};
 use tokio::sync::oneshot;
 
-/// What somebody asks of a running engine.
+/// What the outside asks of a running engine.
 #[derive(Debug)]
 pub enum Command {
-    /// A flow is to be started.
+    /// Start a flow.
     Start {
-        /// With what.
+        /// The flow, its input, and what else the execution begins with.
         request: Box<StartRequest>,
-        /// Whether the end is waited for as well.
+        /// Whether the sender also waits for the end.
         wait: bool,
-        /// Who is told.
+        /// Answered when the execution's first turn is durable.
         reply: oneshot::Sender<Result<Start, StartFailure>>,
     },
-    /// An execution is to go on from an event of another.
+    /// Begin a fork: an execution that goes on from an event of another one.
     Fork {
-        /// Of what.
+        /// The history to fork, and the event to go on from.
         request: Box<ForkRequest>,
-        /// Who is told.
+        /// Answered when the fork's first append is durable.
         reply: oneshot::Sender<Result<Start, StartFailure>>,
     },
-    /// Somebody waits for an execution to end; one that has ended or is not there is answered by dropping `reply`.
+    /// Wait for an execution to end. If it has ended or does not exist, `reply` is dropped.
     AwaitEnd {
-        /// The execution.
+        /// The id of the execution.
         execution: Text,
-        /// Who is told.
+        /// Answered when the execution has ended.
         reply: oneshot::Sender<Snapshot>,
     },
-    /// A report with a task token.
+    /// Take a report with a task token.
     Report {
-        /// The execution its token was signed for.
+        /// The execution that the token was signed for.
         execution: Text,
-        /// The call, likewise.
+        /// The call that the token was signed for.
         call: EventId,
-        /// What it reports.
+        /// The content of the report.
         report: Report,
-        /// Who is told what became of it.
+        /// Answered when the report is durable, or refused.
         reply: oneshot::Sender<Reply>,
     },
-    /// A signal from an operator.
+    /// Take a signal of an operator.
     Signal {
-        /// The execution.
+        /// The id of the execution.
         execution: Text,
-        /// A stop, a redrive, a word about a step that waits for one.
+        /// A stop, a redrive, or a decision for a step that waits for one.
         signal: Box<Signal>,
-        /// Who is told what became of it.
+        /// Answered when the signal is durable, or refused.
         reply: Option<oneshot::Sender<Reply>>,
     },
-    /// These tasks are listed as dead no longer.
+    /// List these tasks as dead no longer.
     DiscardDead {
-        /// The execution.
+        /// The id of the execution.
         execution: Text,
-        /// Their calls.
+        /// The numbers of the tasks' calls.
         calls: Vec<EventId>,
-        /// Who is told when that is durable.
+        /// Answered when that is durable.
         reply: oneshot::Sender<Reply>,
     },
-    /// An execution is to be gone on with.
+    /// Load an execution and go on with it.
     TakeUp {
-        /// The execution.
+        /// The id of the execution.
         execution: Text,
-        /// Who is told: it counts, it is nowhere, or somebody else has it.
+        /// Answered with [`Reply::Taken`], [`Reply::NoSuchExecution`] or [`Reply::Held`].
         reply: oneshot::Sender<Reply>,
     },
-    /// From now on nothing new is sent and no timer fires: what is asked is decided and made durable, and the rest is left to
-    /// whoever goes on after [`Command::Rest`].
+    /// Send nothing new and fire no timer from now on. What arrives is decided and made durable, and the rest is left
+    /// until after [`Command::Rest`].
     StandStill,
-    /// Once nothing is left that can be done now, executions are given back; what is still under way at the end of the time as
-    /// it stands. Nothing new is to be asked of the engine until then.
+    /// Give executions back once nothing more can be done now. At the end of the time, give back what is still under
+    /// way as it stands. Send no other command until the reply.
     Rest {
         /// The end of the time.
         until: Timestamp,
-        /// Timers due in so many milliseconds are waited for.
+        /// How long to wait for a timer that is due soon, in milliseconds.
         linger: u64,
-        /// Who is told what was given back.
+        /// Answered with what was given back.
         reply: oneshot::Sender<Vec<SuspendedExecution>>,
     },
-    /// No more commands are taken; calls in flight are waited for until then.
+    /// Take no more commands, and wait for calls in flight until a time.
     Drain {
-        /// The end of patience.
+        /// The end of the waiting.
         until: Timestamp,
     },
 }
 
-/// What a callback reports.
+/// What a worker or a callback reports about a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// The task succeeded with this output.
     Succeed(Object),
-    /// It failed.
+    /// The task failed.
     Fail {
-        /// The error's name.
+        /// The name of the error.
         error: String,
-        /// Its cause.
+        /// What happened, for people.
         cause: String,
     },
-    /// It is still being worked on.
+    /// The task is still being worked on.
     Heartbeat,
 }
 
 impl Report {
-    /// The same without secrets that came back in it.
+    /// This report with secrets redacted.
     fn redacted(self, vault: &Vault) -> Self {
         let text = |text: String| vault.redacted_text(&text).unwrap_or(text);
         match self {
@@ -126,60 +126,61 @@ impl Report {
 /// What became of a report or a signal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// It counts, and stands in the history.
+    /// It was taken and is in the history.
     Taken,
-    /// Another report came first.
+    /// The call already has its result.
     AlreadyCompleted,
-    /// It is for a call that was given up.
+    /// The call was given up.
     TimedOut,
-    /// The token is not ours.
+    /// The task token is not valid.
     InvalidToken,
     /// There is no such execution.
     NoSuchExecution,
-    /// Somebody else has the execution, and finds it in the store.
+    /// Another process has the execution and will find it in the store.
     Left,
-    /// Somebody else has the execution, or it is left alone for a moment: try again.
+    /// Another process has the execution, or it is about to be tried again: send it again later.
     Held,
-    /// The execution is set aside: nothing counts but what an operator says.
+    /// The execution is set aside and only takes signals of operators.
     SetAside,
-    /// The execution can't take it.
+    /// The machine rejected it.
     Rejected(Rejection),
 }
 
-/// An execution at a moment: what is known of it, and its data.
+/// An execution at one moment: its record and its data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Its id.
+    /// The id of the execution.
     pub execution: Text,
-    /// What is known of it.
+    /// What is known of the execution without reading its history.
     pub record: Record,
-    /// Its input.
+    /// The execution's input.
     pub input: Object,
-    /// Its output, if it succeeded.
+    /// The output, if the execution succeeded.
     pub output: Option<Object>,
 }
 
-/// An execution that has begun.
+/// The answer to a start.
 #[derive(Debug)]
 pub struct Start {
-    /// As it was when its first turn was durable.
+    /// The execution when its first turn was durable.
     pub begun: Snapshot,
-    /// As it is when it has ended, where that is waited for and it has not ended already.
+    /// Gives the execution when it has ended. `None` if the sender does not wait for that, or the execution has
+    /// already ended.
     pub end: Option<oneshot::Receiver<Snapshot>>,
 }
 
 /// Why nothing was started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartFailure {
-    /// The request can't be taken.
+    /// The request is refused.
     Refused(StartError),
-    /// The fork can't be.
+    /// The fork is not possible.
     NoFork(ForkError),
-    /// The flow has an execution of that name: this one.
+    /// The flow has an execution with that name: the one with this id.
     Exists(Text),
-    /// Too many wait already: try again later.
+    /// Too many commands are waiting: try again later.
     Busy,
-    /// No more is taken: the engine is coming to its end.
+    /// The engine is stopping and takes nothing more.
     Stopping,
 }
 
@@ -241,7 +242,7 @@ impl Engine {
             }
             Command::TakeUp { execution, reply } => {
                 let answer = match self.bring(&execution) {
-                    // Nothing is to be done for it until an operator says so.
+                    // It does nothing until an operator releases it.
                     Err(StoreError::Held(_)) if self.shard.is_aside(&execution) => Reply::Taken,
                     Err(StoreError::Held(_)) => Reply::Held,
                     Ok(true) => Reply::Taken,
@@ -260,7 +261,7 @@ impl Engine {
         Ok(())
     }
 
-    /// No longer lists dead tasks of an execution.
+    /// Lists dead tasks of an execution no longer.
     fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>) -> Result<Reply, StoreError> {
         Ok(match self.bring(execution) {
             Err(StoreError::Held(_)) => Reply::Held,
@@ -273,7 +274,7 @@ impl Engine {
         })
     }
 
-    /// Whether an execution is there that has not ended.
+    /// Whether an execution exists that has not ended.
     fn is_to_end(&mut self, execution: &str) -> Result<bool, StoreError> {
         if self.visiting.is_none() {
             match self.bring(execution) {
@@ -345,7 +346,7 @@ impl Engine {
         })
     }
 
-    /// Leaves a report to whoever has the execution.
+    /// Leaves a report in the store for the process that has the execution.
     fn leave_report(&mut self, execution: &str, call: EventId, report: Report) -> Result<Reply, StoreError> {
         let body = match report.redacted(&self.world.vault) {
             Report::Succeed(output) => MessageBody::Reported { call, output },
@@ -362,7 +363,7 @@ impl Engine {
         self.leave(execution, call, body)
     }
 
-    /// The same for what an operator says; only a stop makes sense to an execution that is being worked on.
+    /// Leaves an operator's signal in the store for the process that has the execution. Only a stop can be left.
     fn leave_signal(&mut self, execution: &str, signal: Signal) -> Result<Reply, StoreError> {
         let Signal::Stop {
             error,
@@ -395,14 +396,14 @@ impl Engine {
             None => false,
             Some(visiting) => visiting.leave(&message)?,
         };
-        // Who had it may have given it back meanwhile: whoever asks again finds it free.
+        // The other process may have given it back meanwhile. Then the next try finds it free.
         Ok(if left { Reply::Left } else { Reply::Held })
     }
 
     fn take_heartbeat(&mut self, execution: &str, call: EventId, now: Timestamp) -> Reply {
         match self.shard.state(execution) {
             None => Reply::InvalidToken,
-            // Queues were asked before: its worker has it no longer.
+            // The queues were asked first: the worker no longer holds the task.
             Some(_) if self.shard.is_in_queue(execution, call) => Reply::TimedOut,
             Some(state) if state.is_in_flight(call) => {
                 self.heartbeats.beat(&Text::from(execution), call, now);
@@ -430,7 +431,7 @@ impl Engine {
     }
 }
 
-/// A signal whose error, where it has one, is named as an operator may name it.
+/// This signal with its error, if it has one, under the name that an operator may use.
 fn named_outside(mut signal: Signal) -> Signal {
     let name = |error: &str| outside_name(Origin::Operator, error).into_owned();
     match &mut signal {

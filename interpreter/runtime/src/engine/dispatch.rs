@@ -1,4 +1,4 @@
-//! Carrying out what leaves: calls to connectors, and giving them up.
+//! Dispatch: sending calls to connectors and cancelling them.
 
 use super::Engine;
 use crate::queues::QueueCommand;
@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, VecDeque};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-/// What became of a call.
+/// The outcome of a call that was sent.
 pub(super) struct Done {
     pub(super) execution: Text,
     pub(super) call: EventId,
     pub(super) outcome: Outcome,
 }
 
-/// Calls that are out, at most so many at once; the others wait in the order they came.
+/// The calls that are out, up to a limit. The others wait in the order in which they came.
 pub(super) struct Calls {
     out: BTreeMap<(Text, EventId), AbortHandle>,
     waiting: VecDeque<(Text, Box<CallToSend>)>,
@@ -35,7 +35,7 @@ impl Calls {
         }
     }
 
-    /// Leaves those that wait to the next start.
+    /// Leaves the waiting calls to the next start.
     pub(super) fn hand_back(&mut self) {
         self.waiting.clear();
     }
@@ -44,7 +44,7 @@ impl Calls {
         self.out.is_empty() && self.waiting.is_empty()
     }
 
-    /// Gives up all that are out or wait: they are sent again by whoever goes on.
+    /// Cancels all calls, out or waiting. They are sent again when their executions are loaded again.
     pub(super) fn give_up(&mut self) {
         self.waiting.clear();
         for (_, task) in std::mem::take(&mut self.out) {
@@ -52,7 +52,7 @@ impl Calls {
         }
     }
 
-    /// The same for those of one execution.
+    /// Cancels all calls of one execution.
     pub(super) fn give_up_those_of(&mut self, execution: &Text) {
         self.waiting.retain(|(of, _)| of != execution);
         for (_, task) in self.out.extract_if(.., |(of, _), _| of == execution) {
@@ -60,7 +60,7 @@ impl Calls {
         }
     }
 
-    /// A call is over.
+    /// Removes a call that is over.
     pub(super) fn over(&mut self, execution: &Text, call: EventId) -> Option<AbortHandle> {
         self.out.remove(&(execution.clone(), call))
     }
@@ -69,7 +69,7 @@ impl Calls {
 impl Engine {
     pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
         match outgoing {
-            // It is outstanding, and leaves at the next start.
+            // The call stays outstanding and is sent at the next start.
             Outgoing::Send { .. } if self.draining.is_some() || self.hands_over() => {}
             Outgoing::Send { execution, call } if self.calls.out.len() < self.calls.at_once => {
                 self.send(execution, &call);
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Sends calls that waited for others to be over.
+    /// Sends waiting calls as far as the limit allows.
     pub(super) fn send_waiting(&mut self) {
         while self.calls.out.len() < self.calls.at_once
             && let Some((execution, call)) = self.calls.waiting.pop_front()
@@ -135,7 +135,7 @@ impl Engine {
                 let key = (execution.clone(), number);
                 let carried = async move {
                     let outcome = connector.call(request).await;
-                    // Nobody listens any more once the engine is gone.
+                    // The engine may have stopped.
                     let _ = done.send(Done {
                         execution,
                         call: number,
@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// The request of a call, and who carries it; or what became of it before it could leave.
+    /// The request for a call, and its connector; or its outcome if it can't be sent.
     fn request(
         &self,
         execution: &Text,
@@ -188,7 +188,7 @@ impl Engine {
         let request = Request {
             target: resolved.target,
             via: resolved.via,
-            // Only a child flow ends some time after it was called; for anything else its answer is its end.
+            // Only a child flow ends some time after it was called. For anything else the answer is the end.
             pattern: match call.pattern {
                 Pattern::Sync => Pattern::RequestResponse,
                 pattern => pattern,
@@ -206,7 +206,7 @@ impl Engine {
         Ok((connector, request))
     }
 
-    /// What is sent of a call, with secrets and tokens in their places; or why it can't be.
+    /// The input and parameters of a call, with secrets and tokens in their places; or why they can't be put in.
     fn revealed(&self, flow: &str, call: &CallToSend, sent: SentMembers) -> Result<(Object, Option<Value>), String> {
         let revealing = Revealing {
             vault: &self.world.vault,
@@ -235,7 +235,7 @@ impl Engine {
         Ok((input, Some(params)))
     }
 
-    /// The signal an outcome is to the machine.
+    /// The signal that takes an outcome to the machine.
     pub(super) fn signal_of(&self, execution: &Text, call: EventId, outcome: Outcome) -> Signal {
         let waits = self
             .shard
@@ -300,7 +300,7 @@ impl Engine {
     }
 }
 
-/// Whether a resource still has a `${name}` or `<name>` of whoever wrote it.
+/// Whether a resource still has a placeholder of its author, `${name}` or `<name>`.
 fn has_placeholder(resource: &str) -> bool {
     let between = |open: &str, close: char| {
         resource

@@ -1,11 +1,11 @@
-//! Heartbeats: not events, so they are kept here and start anew after a restart.
+//! Deadlines of heartbeats. They are not events, so they are only in memory and begin anew after a restart.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who must be heard of by when.
+/// The deadlines by which heartbeats must come.
 #[derive(Debug, Default)]
 pub(super) struct Heartbeats {
     calls: BTreeMap<(Text, EventId), (Timestamp, u64)>,
@@ -13,7 +13,7 @@ pub(super) struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Expects a sign of life at least every `millis`, the first one that long after that time.
+    /// Expects a heartbeat at least every `millis`; the first one within that time after `since`.
     pub(super) fn expect(&mut self, execution: &Text, call: EventId, millis: u64, since: Timestamp) {
         let deadline = since.plus_millis(millis);
         self.forget(execution, call);
@@ -21,21 +21,21 @@ impl Heartbeats {
         self.deadlines.insert((deadline, execution.clone(), call));
     }
 
-    /// A sign of life.
+    /// Takes a heartbeat.
     pub(super) fn beat(&mut self, execution: &Text, call: EventId, now: Timestamp) {
         if let Some((_, millis)) = self.calls.get(&(execution.clone(), call)).copied() {
             self.expect(execution, call, millis, now);
         }
     }
 
-    /// Expects nothing any more.
+    /// Expects no more heartbeats for a call.
     pub(super) fn forget(&mut self, execution: &Text, call: EventId) {
         if let Some((deadline, _)) = self.calls.remove(&(execution.clone(), call)) {
             self.deadlines.remove(&(deadline, execution.clone(), call));
         }
     }
 
-    /// Expects nothing of an execution any more.
+    /// Expects no more heartbeats for an execution.
     pub(super) fn forget_all_of(&mut self, execution: &Text) {
         let calls: Vec<EventId> = self.of(execution).map(|(call, ..)| call).collect();
         for call in calls {
@@ -43,20 +43,21 @@ impl Heartbeats {
         }
     }
 
-    /// Calls of an execution that are waited for, with their deadlines and how often they are to be heard of, in milliseconds.
+    /// The calls of an execution that heartbeats are expected for, with their deadlines and intervals in
+    /// milliseconds.
     pub(super) fn of(&self, execution: &Text) -> impl Iterator<Item = (EventId, Timestamp, u64)> {
         let all = (execution.clone(), EventId(0))..=(execution.clone(), EventId(u64::MAX));
         let of = self.calls.range(all);
         of.map(|((_, call), (deadline, millis))| (*call, *deadline, *millis))
     }
 
-    /// The next deadline.
+    /// When the next deadline has passed.
     pub(super) fn next(&self) -> Option<Timestamp> {
-        // A sign of life at exactly the deadline counts, so silence begins a millisecond later.
+        // A heartbeat exactly at the deadline is in time, so it is missed a millisecond later.
         self.deadlines.first().map(|(deadline, ..)| deadline.plus_millis(1))
     }
 
-    /// Takes out those that were not heard of in time.
+    /// Removes the calls whose deadline has passed, and returns them.
     pub(super) fn silent(&mut self, now: Timestamp) -> Vec<(Text, EventId)> {
         let mut silent = Vec::new();
         while let Some((deadline, execution, call)) = self.deadlines.first().cloned() {
@@ -95,7 +96,7 @@ mod tests {
         let (mut heartbeats, execution, call) = expecting(10);
         assert_eq!(heartbeats.silent(Timestamp(11)), [(execution.clone(), call)]);
         assert!(heartbeats.silent(Timestamp(i64::MAX)).is_empty());
-        // Who is given up is not expected again by a sign of life.
+        // A heartbeat for a call that was given up does not bring it back.
         heartbeats.beat(&execution, call, Timestamp(12));
         assert_eq!(heartbeats.next(), None);
     }

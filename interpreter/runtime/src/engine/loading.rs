@@ -1,4 +1,4 @@
-//! Taking up executions from the store.
+//! Loading executions from the store.
 
 use super::Engine;
 use crate::shard::fold_up;
@@ -13,8 +13,8 @@ impl Engine {
         shard_of(execution) % of.max(1) == which
     }
 
-    /// Takes up an execution that is wanted, or says that it is nowhere. One that can't be read is left alone: the others go
-    /// on.
+    /// Loads an execution that something is for, or records that it does not exist. One that can't be read is
+    /// skipped, so that the others go on.
     pub(super) fn fetch(&mut self, execution: &str) -> Result<(), StoreError> {
         match self.load(execution) {
             Ok(true) => return Ok(()),
@@ -30,7 +30,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes up an execution. Answers whether it is anywhere; one that is set aside is left alone.
+    /// Loads an execution. Returns whether it exists. One that is set aside is not run.
     fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
         let Some(stored) = self.world.history.load(execution)? else {
             return Ok(false);
@@ -48,7 +48,7 @@ impl Engine {
         self.take_up_stored(execution, stored)
     }
 
-    /// The same for what was read of it.
+    /// Loads an execution from what was read of it. Returns whether it exists.
     pub(super) fn take_up_stored(&mut self, execution: &str, mut stored: StoredHistory) -> Result<bool, StoreError> {
         let id = Text::from(execution);
         let now = self.now();
@@ -77,7 +77,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Whoever reports to the execution may have been sent its secrets by a process before this one.
+    /// Makes the secrets of an execution's flow known for redaction: an earlier process may have sent them with calls
+    /// that are answered now.
     fn know_secrets_of(&self, execution: &str) {
         let started = self.shard.state(execution).and_then(|state| state.started());
         if let (Some(started), Some(flow)) = (started, self.shard.flow(execution)) {
@@ -85,7 +86,8 @@ impl Engine {
         }
     }
 
-    /// Where nobody knows when calls were last heard of, silence is counted from now on for those that were taken.
+    /// Begins the deadlines of calls that workers had taken. Without a record of their last heartbeats, they begin
+    /// now.
     fn expect_heartbeats(&mut self, execution: &str) -> Result<(), StoreError> {
         let (Some(state), Some(flow)) = (self.shard.state(execution), self.shard.flow(execution)) else {
             return Ok(());
@@ -108,8 +110,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes sure that an execution is here. Answers whether it is anywhere; one that somebody else has is
-    /// [`StoreError::Held`], and so is one that is left alone.
+    /// Makes sure that an execution is loaded. Returns whether it exists. If another process has it, or it is about
+    /// to be tried again, the error is [`StoreError::Held`].
     pub(super) fn bring(&mut self, execution: &str) -> Result<bool, StoreError> {
         if self.shard.state(execution).is_none() && !self.shard.is_aside(execution) && self.is_mine(execution) {
             match self.load(execution) {
@@ -125,7 +127,11 @@ impl Engine {
         Ok(self.shard.state(execution).is_some())
     }
 
-    /// Takes up these executions and no others, asleep or not, and what they have to say to each other.
+    /// Loads these executions and no others, awake or not, and delivers the messages between them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
     pub fn take_up_only(&mut self, executions: &BTreeSet<Text>) -> Result<(), StoreError> {
         for execution in executions {
             match self.bring(execution) {
@@ -139,7 +145,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes up all that is awake, and what executions have said to each other.
+    /// Loads all executions that are awake, and delivers the messages of the store.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
     pub fn take_up(&mut self) -> Result<(), StoreError> {
         for execution in self.world.history.awake()? {
             if self.is_mine(&execution) {

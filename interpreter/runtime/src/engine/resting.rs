@@ -1,5 +1,6 @@
-//! Coming to rest: where processes come and go, an engine has executions only for a time, and gives back what only waits. What
-//! is under way when its own time is over is given back as it stands; it goes on elsewhere.
+//! Giving executions back. If several processes share a store, an engine has executions only for a time, and gives
+//! back those that only wait. At the end of its own time it gives back everything as it stands, and another process
+//! goes on.
 
 use super::Engine;
 use starbridge_flow::time::Timestamp;
@@ -10,42 +11,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Time between looks for what others have left for executions that are here, in milliseconds.
+/// How often to look for messages that others left for loaded executions, in milliseconds.
 const MAIL_MS: u64 = 2_000;
-/// Executions looked after in one go.
+/// How many executions are looked after at once.
 const LOOKED_AFTER: usize = 16;
-/// When to try again what somebody else is in the way of, in milliseconds.
+/// When to try again after another process was in the way, in milliseconds.
 const IN_THE_WAY_MS: u64 = 5_000;
 
 /// An execution that was given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuspendedExecution {
-    /// The execution.
+    /// The id of the execution.
     pub execution: Text,
-    /// Where it stands.
+    /// The status of the execution.
     pub status: Status,
-    /// When it is to be gone on with, as far as nobody knows that yet; never, if it has ended or only others can bring it on.
+    /// When to go on with it, as far as nothing is arranged for that yet; empty if it has ended or only others can
+    /// make it go on.
     pub again: Vec<Timestamp>,
 }
 
-/// That somebody waits for the engine to come to rest.
+/// A pending [`Command::Rest`](super::Command::Rest).
 pub(super) struct Rest {
     pub(super) until: Timestamp,
     pub(super) linger: u64,
     pub(super) reply: oneshot::Sender<Vec<SuspendedExecution>>,
 }
 
-/// What an engine knows of executions that are its own for a time only.
+/// What an engine knows of executions that it has only for a time.
 pub(super) struct LeasedMode {
     leases: Arc<dyn ExecutionLeases>,
     /// Messages that were delivered here.
     seen: BTreeSet<MessageId>,
-    /// When executions that slept were to be woken.
+    /// When loaded executions were to be woken.
     slept_until: BTreeMap<Text, Timestamp>,
     look_again: Timestamp,
-    /// The execution looked after last.
+    /// The execution that was looked after last.
     looked_after: Option<Text>,
-    /// Ends of silence that somebody will come and look at, by call.
+    /// Heartbeat deadlines for which a check is arranged, by call.
     told: BTreeMap<(Text, EventId), Timestamp>,
 }
 
@@ -61,12 +63,12 @@ impl LeasedMode {
         }
     }
 
-    /// Leaves a message for whoever has an execution. Answers whether anybody has it.
+    /// Leaves a message for the process that has an execution. Returns whether any has it.
     pub(super) fn leave(&self, message: &Message) -> Result<bool, StoreError> {
         self.leases.leave(message)
     }
 
-    /// An execution was taken that was to be woken then.
+    /// Records that an execution was loaded that was to be woken at that time.
     pub(super) fn woke(&mut self, execution: &Text, wake_at: Option<Timestamp>) {
         self.slept_until.extend(wake_at.map(|due| (execution.clone(), due)));
     }
@@ -75,7 +77,7 @@ impl LeasedMode {
         self.slept_until.get(execution).copied()
     }
 
-    /// Those of these messages that were not delivered yet.
+    /// The messages that were not delivered yet.
     pub(super) fn unseen(&mut self, mut mail: Vec<Message>) -> Vec<Message> {
         mail.retain(|message| self.seen.insert(message.id.clone()));
         mail
@@ -83,12 +85,12 @@ impl LeasedMode {
 }
 
 impl Engine {
-    /// Whether what is under way is being given back as it stands.
+    /// Whether everything is being given back as it stands.
     pub(super) fn hands_over(&self) -> bool {
         self.still || self.resting.as_ref().is_some_and(|rest| self.now() >= rest.until)
     }
 
-    /// When to see whether the engine has come to rest, at the latest.
+    /// The latest time at which to try to give everything back.
     pub(super) fn rests_at(&self) -> Option<Timestamp> {
         let busy = self.writing.is_busy();
         let until = self.resting.as_ref().map(|rest| rest.until).filter(|_| !busy);
@@ -96,8 +98,8 @@ impl Engine {
         until.into_iter().chain(mail.filter(|_| !self.shard.is_empty())).min()
     }
 
-    /// Gives everything back if nothing is left to be done here for now, or time is over. Answers whether there is more to do
-    /// after all.
+    /// Gives everything back if nothing more can be done here now or the time is over. Returns whether there is more
+    /// to do after all.
     pub(super) fn come_to_rest(&mut self) -> Result<bool, StoreError> {
         let Some(rest) = &self.resting else {
             return Ok(false);
@@ -121,7 +123,7 @@ impl Engine {
         let resting = self.give_back(over)?;
         self.still = false;
         if let Some(rest) = self.resting.take() {
-            // Whoever asked may have gone.
+            // The sender of the command may have gone.
             let _ = rest.reply.send(resting);
         }
         Ok(false)
@@ -136,7 +138,8 @@ impl Engine {
         timers.into_iter().flatten().any(|due| due <= then)
     }
 
-    /// Gives executions back for which no mail has come, and delivers the mail of the others. Answers whether there was any.
+    /// Gives back executions for which there are no messages, and delivers the messages of the others. Returns
+    /// whether there were any.
     fn take_mail_of_all(&mut self) -> Result<bool, StoreError> {
         let Some(visiting) = &mut self.visiting else {
             return Ok(false);
@@ -176,7 +179,7 @@ impl Engine {
                 resting.push(SuspendedExecution {
                     execution: execution.clone(),
                     status: record.status,
-                    // Word for what was known before is out already, unless that time has come.
+                    // A check for the time known before is already arranged, unless that time has come.
                     again: again
                         .into_iter()
                         .filter(|at| known != Some(*at) || *at <= now)
@@ -203,14 +206,14 @@ impl Engine {
         Ok(resting)
     }
 
-    /// Takes down when calls of an execution were heard of last. Answers the ends of silence nobody will look at yet.
+    /// Stores the last heartbeats on calls of an execution. Returns the deadlines for which no check is arranged yet.
     fn record_heartbeat_deadlines(&mut self, execution: &Text) -> Result<Vec<Timestamp>, StoreError> {
         let Some(visiting) = &self.visiting else {
             return Ok(Vec::new());
         };
         let mut ends = Vec::new();
         for (call, deadline, millis) in self.heartbeats.of(execution) {
-            // A sign of life at exactly the deadline counts.
+            // A heartbeat exactly at the deadline is in time.
             let end = deadline.plus_millis(1);
             if visiting.told.get(&(execution.clone(), call)) == Some(&end) {
                 continue;
@@ -224,7 +227,7 @@ impl Engine {
         Ok(ends)
     }
 
-    /// When calls of an execution were heard of last, as far as that was taken down.
+    /// The last heartbeats on calls of an execution, as far as they are stored.
     pub(super) fn heard_of(&mut self, execution: &str) -> Result<BTreeMap<EventId, Timestamp>, StoreError> {
         let mut heard = BTreeMap::new();
         if let Some(visiting) = &mut self.visiting {
@@ -237,7 +240,7 @@ impl Engine {
         Ok(heard)
     }
 
-    /// Whether who works on a call was heard of by somebody else; it is waited for anew then.
+    /// Whether another process took a heartbeat for a call. The deadline then begins anew.
     pub(super) fn was_heard_elsewhere(&mut self, execution: &Text, call: EventId, now: Timestamp) -> bool {
         if self.visiting.is_none() {
             return false;
@@ -257,7 +260,7 @@ impl Engine {
         }
     }
 
-    /// Takes down a sign of life for whoever has the execution.
+    /// Stores a heartbeat for the process that has the execution.
     pub(super) fn hear(&self, execution: &str, call: EventId, now: Timestamp) -> Result<(), StoreError> {
         let beat = Beat {
             call,
@@ -270,7 +273,8 @@ impl Engine {
         }
     }
 
-    /// Delivers what others have left for executions that are here. What comes from one that is here was delivered already.
+    /// Delivers what others left for loaded executions. Messages from executions that are loaded here were delivered
+    /// already.
     pub(super) fn look_for_mail(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let Some(visiting) = &mut self.visiting else {
             return Ok(());
@@ -304,7 +308,7 @@ impl Engine {
         Ok(())
     }
 
-    /// From now on there may be mail for what is here.
+    /// Looks for messages from now on.
     pub(super) fn expect_mail(&mut self) {
         let now = self.now();
         if let Some(visiting) = self.visiting.as_mut().filter(|_| self.shard.is_empty()) {
@@ -312,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// An execution went on elsewhere: what is known of it here is not true any more.
+    /// Drops an execution that went on elsewhere: its state here is out of date.
     pub(super) fn lose(&mut self, execution: &Text) {
         tracing::info!(%execution, "somebody else goes on with it");
         self.calls.give_up_those_of(execution);

@@ -1,4 +1,4 @@
-//! Executions that sleep in the store and are to be woken soon. Those that sleep longer are known to the store alone.
+//! Executions asleep in the store that are to be woken soon. Only the store knows those that sleep longer.
 
 use super::Engine;
 use starbridge_flow::time::Timestamp;
@@ -6,21 +6,21 @@ use starbridge_flow::value::Text;
 use starbridge_ports::StoreError;
 use std::collections::BTreeSet;
 
-/// How far ahead sleepers are known, and how often that is renewed, in milliseconds.
+/// How far ahead the engine knows them, and how often it looks again, in milliseconds.
 const AHEAD_MS: u64 = 60_000;
 const RENEWED_MS: u64 = 30_000;
-/// Sleepers known at once.
+/// How many it knows at once.
 const KNOWN: usize = 500_000;
-/// Sleepers woken in one go.
+/// How many it wakes at once.
 const TOGETHER: usize = 512;
 
-/// Who is to be woken soon.
+/// The executions to wake soon.
 #[derive(Debug, Default)]
 pub(super) struct Sleepers {
     soon: BTreeSet<(Timestamp, Text)>,
-    /// All that are due before are known.
+    /// Every execution to be woken before this time is known.
     horizon: Timestamp,
-    /// When to look again; never, where nothing is left to the store.
+    /// When to look again; `None` if no execution is left to the store.
     look_again: Option<Timestamp>,
 }
 
@@ -31,7 +31,7 @@ impl Sleepers {
         first.into_iter().chain(self.look_again).min()
     }
 
-    /// When the first of those known is to be woken.
+    /// When the first known one is to be woken.
     pub(super) fn soonest(&self) -> Option<Timestamp> {
         self.soon.first().map(|(due, _)| *due)
     }
@@ -44,7 +44,7 @@ impl Sleepers {
 }
 
 impl Engine {
-    /// Looks who is to be woken in the next minute.
+    /// Looks in the store for executions to wake within the next minute.
     pub(super) fn look_for_sleepers(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let horizon = now.plus_millis(AHEAD_MS);
         let due = self.world.history.due(horizon, KNOWN)?;
@@ -61,7 +61,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings in those that are due, so that their timers fire.
+    /// Loads the executions that are due, so that their timers fire.
     pub(super) fn wake_sleepers(&mut self, now: Timestamp) -> Result<(), StoreError> {
         if self.sleepers.look_again.is_some_and(|again| again <= now) {
             self.look_for_sleepers(now)?;
@@ -80,7 +80,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Leaves to the store what only waits; what is here for a time only is given back all at once.
+    /// Leaves executions that only wait to the store. With leases, [`Command::Rest`](super::Command::Rest) does that
+    /// for all at once.
     pub(super) fn leave_idle(&mut self) {
         if self.visiting.is_some() {
             return;

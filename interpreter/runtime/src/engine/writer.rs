@@ -1,4 +1,4 @@
-//! The writer: one thread that appends what several engines decided, all that is waiting with one flush.
+//! The writer: one thread that appends for several engines, with one flush for everything that waits.
 
 use crate::alone::Alone;
 use starbridge_ports::{Append, History, Refusal, StoreError};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use tokio::sync::mpsc as channel;
 
-/// What became of a batch: the refusals by position.
+/// The result of a batch: its refusals by position.
 pub(crate) type Written = Result<Vec<(usize, Refusal)>, StoreError>;
 
 struct Job {
@@ -15,13 +15,13 @@ struct Job {
     done: channel::UnboundedSender<Written>,
 }
 
-/// Appends to go in one transaction; more would only make the first of them wait.
+/// The largest number of appends in one transaction. More would only delay the first of them.
 const TOGETHER: usize = 4096;
-/// Batches an engine may have on their way: one being flushed, one waiting for its turn.
+/// How many batches an engine may have in flight: one that is being flushed, and one that waits.
 const UNDER_WAY: usize = 2;
 
-/// Hands batches to the thread that appends. The thread ends when the last handle is dropped. Once the store has failed
-/// it appends nothing more: every later batch is answered with that failure, so that each engine tells the cause.
+/// Hands batches to a thread that appends them. The thread ends when the last handle is dropped. After the store has
+/// failed, nothing more is appended: every later batch gets the same error, so that each engine reports the cause.
 #[derive(Clone)]
 pub struct Writer {
     jobs: mpsc::Sender<Job>,
@@ -31,6 +31,10 @@ pub struct Writer {
 
 impl Writer {
     /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the thread can't be started.
     pub fn start(history: Arc<dyn History>) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let flushing = Arc::new(AtomicBool::new(false));
@@ -46,12 +50,12 @@ impl Writer {
         })
     }
 
-    /// How the engines that share the store go on with suspects.
+    /// Runs the suspects of the store one at a time, for all engines that share it.
     pub(super) fn alone(&self) -> Arc<Alone> {
         self.alone.clone()
     }
 
-    /// Whether the store is being written just now.
+    /// Whether a batch is being flushed now.
     pub fn is_flushing(&self) -> bool {
         self.flushing.load(Ordering::Relaxed)
     }
@@ -67,7 +71,7 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>, flushing: &AtomicBo
             batch.extend(next.batch);
             jobs.push((batch.len(), next.done));
         }
-        // Whoever waits for an answer gets one, whatever happens here.
+        // A panic must not keep those who wait from their answer.
         let append = AssertUnwindSafe(|| history.append(&batch));
         flushing.store(true, Ordering::Relaxed);
         let written = catch_unwind(append)
@@ -83,10 +87,10 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>, flushing: &AtomicBo
                     .collect()
             });
             begin = end;
-            // An engine that is gone needs no answer.
+            // An engine that has gone needs no answer.
             let _ = done.send(own);
         }
-        // After a failed flush nobody knows what is durable: nothing more is appended, and a new start recovers.
+        // After a failed flush nobody knows what is durable. Nothing more is appended, and a new start recovers.
         if let Some(failure) = failure {
             return refuse_the_rest(&failure, inbox);
         }
@@ -101,9 +105,9 @@ fn refuse_the_rest(failure: &StoreError, inbox: &mpsc::Receiver<Job>) {
 
 /// How an engine appends.
 pub(crate) enum Writing {
-    /// By itself, waiting for it.
+    /// By itself. It waits for the flush.
     Here(Arc<dyn History>),
-    /// Through a writer.
+    /// Through the writer's thread.
     Through {
         writer: Writer,
         done: (channel::UnboundedSender<Written>, channel::UnboundedReceiver<Written>),
@@ -124,7 +128,7 @@ impl Writing {
         }
     }
 
-    /// Whether another batch may go on its way.
+    /// Whether another batch may be sent.
     pub(crate) fn has_room(&self) -> bool {
         match self {
             Self::Here(_) => true,
@@ -132,12 +136,12 @@ impl Writing {
         }
     }
 
-    /// Whether something is on its way.
+    /// Whether a batch is in flight.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Through { under_way: 1.., .. })
     }
 
-    /// Appends a batch: at once, with the refusals as the answer, or on its way.
+    /// Appends a batch. Returns the refusals at once, or `None` if the batch is in flight.
     pub(crate) fn write(&mut self, batch: Vec<Append>) -> Result<Option<Vec<(usize, Refusal)>>, StoreError> {
         match self {
             Self::Here(history) => history.append(&batch).map(Some),
@@ -160,7 +164,7 @@ impl Writing {
         }
     }
 
-    /// The answer to the batch sent longest ago; never, where batches are written at once.
+    /// Waits for the result of the oldest batch in flight. Never ends if batches are appended at once.
     pub(crate) async fn written(&mut self) -> Written {
         match self {
             Self::Through { done, under_way, .. } => match done.1.recv().await {
@@ -174,7 +178,7 @@ impl Writing {
         }
     }
 
-    /// The same, if it is there.
+    /// The result of the oldest batch in flight, if it is there.
     pub(crate) fn try_written(&mut self) -> Option<Written> {
         match self {
             Self::Through { done, under_way, .. } => {
@@ -195,7 +199,7 @@ mod tests {
     use starbridge_ports::{Mark, Message, StoredHistory};
     use std::sync::atomic::AtomicUsize;
 
-    /// Says once what is the matter with its disk; nobody is to ask again.
+    /// Fails once, as a full disk does. It must not be asked again.
     #[derive(Default)]
     struct Full {
         appended: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What queues are told and asked, and what they answer.
+//! Commands to the queues, and their answers.
 
 use super::TaskKey;
 use super::settings::QueueSettings;
@@ -8,49 +8,49 @@ use starbridge_ports::{QueuedTask, TaskLease};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// A worker asks for tasks.
+/// A worker's poll for tasks.
 #[derive(Clone, Debug)]
 pub struct HoldRequest {
-    /// Who.
+    /// The name of the worker.
     pub worker: Text,
-    /// Of which queues.
+    /// The queues to take tasks from, in order of preference.
     pub queues: Vec<Text>,
-    /// At most so many.
+    /// The largest number of tasks to give.
     pub limit: usize,
-    /// How often it will be heard of, in milliseconds.
+    /// The longest time between two heartbeats that the worker promises, in milliseconds.
     pub lease_ms: Option<u64>,
-    /// How long it waits.
+    /// How long the worker waits for tasks.
     pub patience: Duration,
 }
 
-/// A task that a worker has from now on.
+/// A task that a worker holds from now on.
 #[derive(Clone, Debug)]
 pub struct HeldTask {
-    /// The task.
+    /// The task with its message.
     pub task: QueuedTask,
-    /// Since when, and how often the worker must be heard of.
+    /// The lease: since when, and how often heartbeats must come.
     pub lease: TaskLease,
 }
 
-/// How a queue stands.
+/// The state of a queue.
 #[derive(Clone, Debug)]
 pub struct QueueView {
-    /// Its name.
+    /// The name of the queue.
     pub name: Text,
-    /// What is set for it.
+    /// The operator's settings of the queue.
     pub settings: QueueSettings,
-    /// Tasks that nobody has.
+    /// How many tasks no worker holds.
     pub waiting: u64,
-    /// Tasks that workers have.
+    /// How many tasks workers hold.
     pub held: u64,
-    /// Since when the oldest of the next ones waits.
+    /// When the oldest of the next tasks was put into the queue.
     pub oldest: Option<Timestamp>,
-    /// Workers that wait for tasks.
+    /// How many workers wait for tasks.
     pub workers: usize,
 }
 
 impl QueueView {
-    /// A queue that has nothing.
+    /// The view of a queue that has nothing.
     pub fn of_nothing(name: Text) -> Self {
         Self {
             name,
@@ -63,43 +63,45 @@ impl QueueView {
     }
 }
 
-/// Of which queues it is asked how they stand.
+/// Which queues to view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueuesViewed {
-    /// Of this one, if it is known.
+    /// This one, if it is known.
     One(Text),
-    /// Of so many after this name, in the order of their names.
+    /// At most this many after this name, in the order of their names.
     After(Text, usize),
 }
 
 impl QueuesViewed {
-    /// Of all of them.
+    /// All queues.
     pub fn all() -> Self {
         Self::After(Text::default(), usize::MAX)
     }
 }
 
-/// What queues are told and asked.
+/// A command to the queues.
 #[derive(Debug)]
 pub enum QueueCommand {
-    /// A task stands in its queue.
+    /// A task was put into its queue.
     Come(Box<QueuedTask>),
-    /// A task has left this queue.
+    /// A task was removed from this queue.
     Gone(Text, TaskKey),
-    /// A worker asks for tasks, under the number of its order. No tasks: it waited in vain.
+    /// A worker polls for tasks; the number identifies the poll. The answer without tasks means that none came in
+    /// time.
     Hold(u64, HoldRequest, oneshot::Sender<Vec<HeldTask>>),
-    /// Whoever made this order has gone.
+    /// The worker of this poll has gone.
     Leave(u64),
-    /// Whoever was given these tasks has gone without hearing of them.
+    /// The worker that these tasks were given to has gone without hearing of them.
     Return(Vec<HeldTask>),
-    /// A worker is still at it; the answer is for how many milliseconds it has the task now.
+    /// A worker's heartbeat. The answer is for how many milliseconds from now it holds the task, or `None` if it no
+    /// longer does.
     Beat(TaskKey, oneshot::Sender<Option<u64>>),
-    /// What is set for a queue.
+    /// Set an operator's settings for a queue.
     Configure(Text, QueueSettings),
-    /// How queues stand.
+    /// View the state of queues.
     View(QueuesViewed, oneshot::Sender<Vec<QueueView>>),
-    /// Nothing is given out any more.
+    /// Give out no more tasks.
     Drain,
-    /// The end.
+    /// Stop serving.
     Stop,
 }

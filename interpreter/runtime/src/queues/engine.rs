@@ -13,41 +13,44 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// How far ahead the ends of waits are known, and how often that is renewed, in milliseconds.
+/// How far ahead the ends of tasks' waiting times are known, and how often the store is asked again, in milliseconds.
 const AHEAD_MS: u64 = 60_000;
 const RENEWED_MS: u64 = 30_000;
-/// Ends of waits known at once.
+/// How many ends of waiting times are known at once.
 const KNOWN: usize = 100_000;
-/// Commands taken before anybody is served: what comes together is given out together.
+/// How many commands are taken before tasks are given out. What arrives together is given out together.
 const BATCH: usize = 4096;
-/// How soon an owner that had no room is told again, in milliseconds.
+/// When to notify an owner again that had no room, in milliseconds.
 const TELL_AGAIN_MS: u64 = 20;
-/// Times in a row the store is asked for more before others have their turn.
+/// How often in a row the store is asked for more tasks before other work has its turn.
 const REFILLS: usize = 4;
 
-/// What queues meet the world with.
+/// What the queues need from outside.
 pub struct QueueEngineDeps {
-    /// Where tasks are kept.
+    /// The store of the tasks.
     pub store: Arc<dyn Queueing>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Tells the owner of an execution; false, where it has no room just now.
+    /// Notifies the owner of an execution. Returns false if the owner has no room now.
     pub tell: Box<dyn Fn(&TaskExpiry) -> bool + Send>,
 }
 
 /// Drives queues in real time.
+///
+/// Call [`QueueEngine::new`], which loads what the store has, then [`QueueEngine::serve`] until it returns. Meanwhile
+/// use its [`QueueHandle`]: [`QueueHandle::hold`] to poll, [`QueueHandle::tell`] for everything else.
 pub struct QueueEngine {
     queues: Queues,
     world: QueueEngineDeps,
     inbox: mpsc::UnboundedReceiver<QueueCommand>,
     holders: Holders,
     writing: Writing,
-    /// What is to be written next.
+    /// What will be written next.
     decided: Decided,
-    /// What is on its way to the store, the longest ago first.
+    /// What is being written, the oldest first.
     under_way: VecDeque<Decided>,
     workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
-    /// Owners to be told, or told again.
+    /// Expiries to notify owners of, for the first time or again.
     untold: VecDeque<TaskExpiry>,
     began: Timestamp,
     look_again: Ticks,
@@ -84,7 +87,12 @@ impl Decided {
 }
 
 impl QueueEngine {
-    /// An engine of queues that go on where the store is.
+    /// An engine for queues that go on from what the store has. `door` is the handle whose commands arrive on
+    /// `inbox`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store can't be read.
     pub fn new(
         mut queues: Queues,
         world: QueueEngineDeps,
@@ -122,7 +130,11 @@ impl QueueEngine {
         self.world.clock.now().millis_since(self.began)
     }
 
-    /// Serves until it is stopped.
+    /// Serves until [`QueueCommand::Stop`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
     pub async fn serve(mut self) -> Result<(), StoreError> {
         loop {
             self.settle()?;
@@ -164,7 +176,7 @@ impl QueueEngine {
         Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(RENEWED_MS))
     }
 
-    /// Decides what can be decided now, has it written, and tells whom it concerns.
+    /// Decides what can be decided now, writes it, and notifies owners.
     fn settle(&mut self) -> Result<(), StoreError> {
         self.look_ahead()?;
         for _ in 0..REFILLS {
@@ -172,7 +184,7 @@ impl QueueEngine {
             let pumped = self.queues.pump(self.now(), self.world.clock.now(), &there);
             self.untold.extend(pumped.verdicts);
             for id in pumped.empty {
-                // Whoever asked may have gone.
+                // The worker may have gone.
                 self.workers.remove(&id).map(|reply| reply.send(Vec::new()));
             }
             self.decided.grants.extend(pumped.grants);
@@ -188,8 +200,8 @@ impl QueueEngine {
         self.write()
     }
 
-    /// Nobody waits for an order any more. What it was given and is not on its way to the store waits again at once; what is
-    /// comes back when it is durable.
+    /// Ends a poll whose worker has gone. Tasks it was given wait again at once if they are not being written yet,
+    /// otherwise when they are durable.
     fn leave(&mut self, id: u64) {
         if self.workers.remove(&id).is_none() {
             return;
@@ -202,7 +214,8 @@ impl QueueEngine {
         }
     }
 
-    /// Tasks come back whose worker was answered, but never heard of them: once that is durable, they wait again.
+    /// Takes back tasks that were answered to a worker which never heard of them. They wait again once that is
+    /// durable.
     fn take_back(&mut self, tasks: Vec<HeldTask>) {
         for HeldTask { task, lease } in tasks {
             if self.queues.unconfirm(&task, &lease) {
@@ -227,7 +240,7 @@ impl QueueEngine {
         self.writing.write(batch).map(drop)
     }
 
-    /// Leases are durable: the workers are told.
+    /// Leases are durable: answers the workers.
     fn take_written(&mut self, _: Vec<(usize, starbridge_ports::Refusal)>) {
         let Some(written) = self.under_way.pop_front() else {
             return;
@@ -253,7 +266,7 @@ impl QueueEngine {
         let mut tasks = Vec::new();
         for (task, lease) in grant.tasks {
             let key = (task.execution.clone(), task.call);
-            // One that was given up meanwhile is nobody's.
+            // A task that was given up meanwhile is left out.
             if held.contains(&key) {
                 holders.insert(key, (lease.worker.clone(), lease.held));
                 tasks.push(HeldTask { task, lease });
@@ -299,7 +312,7 @@ impl QueueEngine {
                 self.queues.gone(&queue, &key);
                 self.holders().remove(&key);
             }
-            // Who asks now is told to come back later.
+            // A worker that polls now has to come back later.
             QueueCommand::Hold(_, _, reply) if self.draining => drop(reply),
             QueueCommand::Hold(id, request, reply) => self.take_order(id, request, reply),
             QueueCommand::Leave(id) => self.leave(id),
@@ -317,7 +330,7 @@ impl QueueEngine {
                 self.draining = true;
                 for (id, reply) in std::mem::take(&mut self.workers) {
                     self.queues.withdraw(id);
-                    // Those who have been given something are told when that is durable.
+                    // Workers that were given something are answered when that is durable.
                     let granted = |decided: &Decided| decided.grants.iter().any(|grant| grant.order == id);
                     if granted(&self.decided) || self.under_way.iter().any(granted) {
                         self.workers.insert(id, reply);
@@ -331,7 +344,7 @@ impl QueueEngine {
     }
 
     fn take_order(&mut self, id: u64, request: HoldRequest, reply: oneshot::Sender<Vec<HeldTask>>) {
-        // Who has gone before it was heard needs nothing.
+        // A worker that has gone before it was heard gets nothing.
         if reply.is_closed() {
             return;
         }

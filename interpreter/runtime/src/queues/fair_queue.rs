@@ -1,16 +1,16 @@
 //! Rounds: how executions share a queue.
 //!
-//! A task's round says when its turn comes within its priority. An execution's tasks come in rounds that follow on one
-//! another, beginning with the one the queue has reached: so one with a hundred thousand tasks has one in each round, and
-//! whoever comes later with a single one is served in the present round. (Start-time fair queueing with equal weights:
-//! Goyal, Vin, Cheng 1996.)
+//! A task's round is its position within its priority. The tasks of an execution get consecutive rounds, beginning
+//! with the round the queue has reached. So an execution with a hundred thousand tasks has one in each round, and the
+//! single task of a later one is served in the current round. (Start-time fair queueing with equal weights: Goyal,
+//! Vin, Cheng 1996.)
 
 use starbridge_flow::value::Text;
 use starbridge_ports::Depth;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// The rounds of all queues, shared by those who put tasks in and those who take them out.
+/// The rounds of all queues. Shared by those who put tasks in and those who take them out.
 #[derive(Debug, Default)]
 pub struct FairQueue {
     lanes: Mutex<BTreeMap<(Text, u8), Lane>>,
@@ -20,17 +20,17 @@ pub struct FairQueue {
 struct Lane {
     /// The round that is being served.
     reached: u64,
-    /// The last round of each execution that has tasks ahead of that.
+    /// The last round of each execution that has tasks in later rounds.
     ahead: HashMap<Text, u64>,
-    /// Entries at which those that are no longer ahead are dropped.
+    /// At this many entries, those that are no longer ahead are dropped.
     sweep_at: usize,
 }
 
-/// Executions remembered before any is dropped.
+/// How many executions are remembered before any is dropped.
 const REMEMBERED: usize = 10_000;
 
 impl FairQueue {
-    /// Goes on where the queues of a store are.
+    /// Goes on from the rounds that the queues of a store have reached.
     pub fn resume(&self, depths: &[Depth]) {
         for depth in depths {
             self.reached(&depth.queue, depth.priority, depth.round);
@@ -49,13 +49,13 @@ impl FairQueue {
         if lane.ahead.len() > lane.sweep_at.max(REMEMBERED) {
             let reached = lane.reached;
             lane.ahead.retain(|_, last| *last > reached);
-            // Sweeping costs what it goes through: not again before as many have come.
+            // Sweeping goes through all entries, so the next one waits until their number has doubled.
             lane.sweep_at = lane.ahead.len() * 2;
         }
         round
     }
 
-    /// A task of this round was taken.
+    /// Records that a task of this round was taken.
     pub fn reached(&self, queue: &Text, priority: u8, round: u64) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = lanes.entry((queue.clone(), priority)).or_default();

@@ -1,4 +1,4 @@
-//! The way to the queues.
+//! The handle to the queues.
 
 use super::TaskKey;
 use super::command::{HeldTask, HoldRequest, QueueCommand};
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
-/// Who has which task, for those who write down its end.
+/// Which worker holds which task since when. The history records it at the end of the task.
 pub(super) type Holders = Arc<Mutex<HashMap<TaskKey, (Text, Timestamp)>>>;
 
-/// The way to the queues.
+/// The handle to the queues.
 #[derive(Clone, Debug)]
 pub struct QueueHandle {
     commands: mpsc::UnboundedSender<QueueCommand>,
     pub(super) holders: Holders,
-    /// Orders that were made.
+    /// How many polls were made.
     orders: Arc<AtomicU64>,
 }
 
 impl QueueHandle {
-    /// A door, and what comes in by it.
+    /// A handle, and the channel on which its commands arrive.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<QueueCommand>) {
         let (commands, inbox) = mpsc::unbounded_channel();
         let door = Self {
@@ -34,18 +34,18 @@ impl QueueHandle {
         (door, inbox)
     }
 
-    /// Tells the queues; nobody is there any more once the node has stopped.
+    /// Sends a command to the queues. It is dropped if the queues have stopped.
     pub fn tell(&self, command: QueueCommand) {
         let _ = self.commands.send(command);
     }
 
-    /// Who has a task, and since when.
+    /// The worker that holds a task, and since when.
     pub fn holder(&self, execution: &Text, call: EventId) -> Option<(Text, Timestamp)> {
         let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
         holders.get(&(execution.clone(), call)).cloned()
     }
 
-    /// Asks for tasks, for a worker.
+    /// Polls for tasks for a worker.
     pub fn hold(&self, request: HoldRequest) -> QueuePoll {
         let order = self.orders.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
@@ -59,8 +59,8 @@ impl QueueHandle {
     }
 }
 
-/// A worker that waits for tasks. Dropped before it has been answered, it is forgotten at once, and what it was given
-/// meanwhile goes to others, as if it had never been given.
+/// A poll that waits for tasks. If it is dropped before it is answered, it ends at once, and what it was given
+/// meanwhile goes to other workers.
 #[derive(Debug)]
 pub struct QueuePoll {
     door: QueueHandle,
@@ -70,7 +70,7 @@ pub struct QueuePoll {
 }
 
 impl QueuePoll {
-    /// The worker's tasks; none, if it waited in vain; nothing, if the queues are coming to their end.
+    /// Waits for tasks. Empty if none came in time; `None` if the queues are stopping.
     pub async fn tasks(mut self) -> Option<Vec<HeldTask>> {
         let answer = (&mut self.answer).await;
         self.over = true;
@@ -83,7 +83,7 @@ impl Drop for QueuePoll {
         if self.over {
             return;
         }
-        // From here on nothing more can be given to it; what was before is here.
+        // From here on nothing more can be given to this poll. What was given before is in the channel.
         self.answer.close();
         self.door.tell(match self.answer.try_recv() {
             Ok(tasks) => QueueCommand::Return(tasks),
@@ -135,7 +135,7 @@ mod tests {
         drop(waits);
         assert!(matches!(inbox.try_recv(), Ok(QueueCommand::Leave(0))));
         assert!(replies[0].is_closed());
-        // What it was given and never heard of comes back.
+        // What the worker was given and never heard of comes back.
         replies.remove(1).send(vec![held()]).unwrap();
         drop(given);
         assert!(matches!(inbox.try_recv(), Ok(QueueCommand::Return(tasks)) if tasks.len() == 1));

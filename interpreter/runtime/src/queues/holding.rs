@@ -1,4 +1,4 @@
-//! The tasks that workers have, and when that ends.
+//! The tasks that workers hold, and when their leases and timeouts end.
 
 use super::{TaskKey, Ticks};
 use starbridge_flow::time::Timestamp;
@@ -6,40 +6,40 @@ use starbridge_flow::value::Text;
 use starbridge_ports::{QueuedTask, TaskLease};
 use std::collections::{BTreeSet, HashMap};
 
-/// How far a task that is not waiting has come.
+/// How far a task has come that is not waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It was given to somebody, which is not durable yet.
+    /// It was given to a worker, and that is not durable yet.
     Granting,
-    /// Somebody has it.
+    /// A worker holds it.
     Held,
-    /// Its time is over; the execution has yet to hear of it.
+    /// It expired, and its execution does not know that yet.
     Over,
 }
 
 /// A task that is not waiting.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// Without what the worker is told, once it was.
+    /// The task. Its message is dropped once the worker has it.
     pub(super) task: QueuedTask,
     pub(super) worker: Text,
     pub(super) since: Timestamp,
     pub(super) lease_ms: u64,
     pub(super) phase: Phase,
-    /// Whether it counts as one that a worker has.
+    /// Whether it counts as held by a worker.
     pub(super) counted: bool,
     lease_ends: Ticks,
     times_out: Option<Ticks>,
-    /// Where it stands in the list of ends.
+    /// Its position in the list of ends.
     listed: Ticks,
 }
 
-/// What happens to a task that is held.
+/// How the holding of a task ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The worker was not heard of.
+    /// The worker missed its heartbeat.
     TaskLease,
-    /// The worker had it long enough.
+    /// The worker held it too long.
     Timeout,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    /// Somebody gets a task; its time begins when that is durable.
+    /// Gives a task to a worker. Its times begin in `begin`, when that is durable.
     pub(super) fn grant(&mut self, task: QueuedTask, worker: Text, lease_ms: u64, since: Timestamp) {
         let key = (task.execution.clone(), task.call);
         let held = Held {
@@ -68,7 +68,7 @@ impl Holding {
         self.tasks.insert(key, held);
     }
 
-    /// A task that nobody took has waited too long.
+    /// Records that a task which no worker took has waited too long.
     pub(super) fn overdue(&mut self, queue: &Text, key: &TaskKey) {
         let task = QueuedTask {
             queue: queue.clone(),
@@ -83,7 +83,7 @@ impl Holding {
         }
     }
 
-    /// The worker is told now: its lease and its time begin.
+    /// The worker is answered now: its lease and its timeout begin.
     pub(super) fn begin(&mut self, key: &TaskKey, now: Ticks) -> Option<&Held> {
         let held = self.tasks.get_mut(key).filter(|held| held.phase == Phase::Granting)?;
         held.phase = Phase::Held;
@@ -95,8 +95,8 @@ impl Holding {
         self.tasks.get(key)
     }
 
-    /// The worker had gone before it was told: nothing ends until the task is given back. False, if it is under another
-    /// lease by now, or its time is over.
+    /// The worker had gone before it was answered: the times stop until the task is given back. Returns false if the
+    /// task has another lease by now or has expired.
     pub(super) fn unbegin(&mut self, task: &QueuedTask, lease: &TaskLease) -> bool {
         let key = (task.execution.clone(), task.call);
         let same =
@@ -113,10 +113,10 @@ impl Holding {
         true
     }
 
-    /// The worker was heard of. Answers until when the lease runs, in milliseconds from now.
+    /// Takes a heartbeat. Returns how long the lease runs, in milliseconds from now.
     pub(super) fn beat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
         let held = self.tasks.get_mut(key).filter(|held| held.phase == Phase::Held)?;
-        // One that is over and not seen to be yet is over.
+        // A lease that has ended stays ended, even if nothing has noticed it yet.
         if held.lease_ends < now {
             return None;
         }
@@ -134,13 +134,14 @@ impl Holding {
         Some(held)
     }
 
-    /// When something ends next. A heartbeat moves a lease without moving this: then it is looked at once in vain.
+    /// When something may end next. A heartbeat extends a lease without changing this, so the caller may find
+    /// nothing.
     pub(super) fn next(&self) -> Option<Ticks> {
-        // A sign of life at exactly the end counts, so silence begins a millisecond later.
+        // A heartbeat exactly at the end is in time, so the lease ends a millisecond later.
         self.ends.first().map(|(end, _)| end.saturating_add(1))
     }
 
-    /// Takes what has ended before now.
+    /// Removes what has ended before now, and returns it.
     pub(super) fn ended(&mut self, now: Ticks) -> Vec<(TaskKey, End)> {
         let mut ended = Vec::new();
         while let Some((end, key)) = self.ends.first().filter(|(end, _)| *end < now).cloned() {
@@ -181,7 +182,7 @@ mod tests {
 
     const LEASE: u64 = 1_000;
 
-    /// A task that a worker has from the first tick on, under a lease of a second.
+    /// A task that a worker holds from the first tick on, with a lease of one second.
     fn held(timeout_ms: Option<u64>) -> (Holding, TaskKey) {
         let mut holding = Holding::default();
         let task = QueuedTask {

@@ -1,17 +1,17 @@
-//! One queue: what waits, and how much may be taken now.
+//! One queue: which tasks wait, and how many may be taken now.
 
 use super::Ticks;
 use super::settings::QueueSettings;
 use super::waiting::Waiting;
 
-/// A queue.
+/// One queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) settings: QueueSettings,
     pub(super) waiting: Waiting,
-    /// Tasks that workers have.
+    /// How many tasks workers hold.
     pub(super) held: u64,
-    /// Tasks that may be taken by the rate, and when that was counted.
+    /// How many tasks the rate allows to take, and when that was counted.
     allowance: f64,
     counted: Ticks,
 }
@@ -19,12 +19,12 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn configure(&mut self, settings: QueueSettings, now: Ticks) {
         self.settings = settings;
-        // A rate begins with one task, not with what had been saved up.
+        // A new rate begins with one task, not with what the old one had saved up.
         self.allowance = 1.0;
         self.counted = now;
     }
 
-    /// Whether there is nothing to remember of it.
+    /// Whether the queue has nothing that must be remembered.
     pub(super) fn is_over(&self) -> bool {
         self.held == 0 && self.waiting.is_over() && self.settings == QueueSettings::default()
     }
@@ -47,13 +47,13 @@ impl Queue {
 
     fn count_rate(&mut self, rate: f64, now: Ticks) {
         let passed = now.saturating_sub(self.counted);
-        // A second's worth may be saved up.
+        // The tasks of one second may be saved up.
         let gained = rate * millis(passed) / 1000.0;
         self.allowance = (self.allowance + gained).min(rate.max(1.0));
         self.counted = now;
     }
 
-    /// A task was taken.
+    /// Counts a task that was taken.
     pub(super) fn took(&mut self) {
         self.held += 1;
         if self.settings.rate_per_second.is_some() {
@@ -61,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// When the rate lets the next one go, if nothing else is in the way.
+    /// When the rate allows the next task, if only the rate is in the way.
     pub(super) fn free_at(&self) -> Option<Ticks> {
         let rate = self.settings.rate_per_second?;
         let room = self.settings.max_concurrent.is_none_or(|most| self.held < most);

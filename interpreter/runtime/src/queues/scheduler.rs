@@ -1,4 +1,4 @@
-//! All queues together: who asks for tasks, who gets which.
+//! All queues together: which worker waits for tasks, and which gets them.
 
 use super::fair_queue::FairQueue;
 use super::holding::{End, Holding, Phase};
@@ -13,91 +13,106 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// How often a worker must be heard of where nobody says otherwise, in milliseconds.
+/// The longest time between two heartbeats if neither task nor worker sets one, in milliseconds.
 const LEASE_MS: u64 = 30_000;
-/// Bytes of what is told at once; a single task may have more.
+/// How many bytes of messages one answer to a worker may have. A single task may have more.
 const TOLD_BYTES: usize = 4 << 20;
 
-/// A worker asks for tasks.
+/// A worker's poll for tasks.
 #[derive(Clone, Debug)]
 pub struct PollRequest {
-    /// Its number; larger than those before.
+    /// The number of the poll. Later polls have larger numbers.
     pub id: u64,
-    /// Who.
+    /// The name of the worker.
     pub worker: Text,
-    /// Of which queues: those named first are asked first.
+    /// The queues to take tasks from; the first ones are preferred.
     pub queues: Vec<Text>,
-    /// At most so many.
+    /// The largest number of tasks to give.
     pub limit: usize,
-    /// It will be heard of that often, in milliseconds, where that is less than what a task asks for.
+    /// The longest time between two heartbeats that the worker promises, in milliseconds. It counts if it is shorter
+    /// than what a task asks for.
     pub lease_ms: Option<u64>,
-    /// It waits until then.
+    /// When the poll ends without tasks.
     pub until: Ticks,
 }
 
-/// A worker gets tasks, once that is durable.
+/// Tasks that a worker gets once that is durable.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// The number of its order.
+    /// The number of the poll.
     pub order: u64,
-    /// The tasks, and the leases they are given under.
+    /// The tasks, each with its lease.
     pub tasks: Vec<(QueuedTask, TaskLease)>,
 }
 
-/// What an execution is to be told of a task.
+/// Why a task's time is over: a message for its execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskExpiry {
-    /// Its worker fell silent.
+    /// The worker missed its heartbeat.
     LeaseEnded {
-        /// The task.
+        /// The key of the task.
         key: TaskKey,
-        /// Retries where no policy names that.
+        /// How many retries the queue grants where no policy of the step names the error.
         redeliver: u32,
     },
-    /// It waited too long, or its worker had it too long.
+    /// The task waited too long for a worker, or a worker held it too long.
     TimedOut {
-        /// The task.
+        /// The key of the task.
         key: TaskKey,
     },
 }
 
-/// What is to be done now.
+/// What to do after [`Queues::pump`].
 #[derive(Debug, Default)]
 pub struct PollOutcome {
-    /// Who gets what.
+    /// Make these leases durable, then [`Queues::confirm`] each and answer the worker.
     pub grants: Vec<Grant>,
-    /// Orders that waited in vain, or of somebody who has gone.
+    /// Answer these polls without tasks: they waited in vain, or their workers have gone.
     pub empty: Vec<u64>,
-    /// What executions are to be told.
+    /// Send these to the executions.
     pub verdicts: Vec<TaskExpiry>,
-    /// Queues of which the store is to be asked for so many tasks: [`Queues::refill`].
+    /// Ask the store for this many tasks of these queues, and pass them to [`Queues::refill`].
     pub short: Vec<(Text, usize)>,
 }
 
-/// The queues of a node.
+/// The worker queues of a node. They do no I/O.
+///
+/// Call it in this order:
+///
+/// 1. [`Queues::new`], [`Queues::resume`] with what the store has, and [`Queues::configure`] for each queue that has
+///    settings.
+/// 2. What happens: [`Queues::order`] and [`Queues::withdraw`] for workers that poll, [`Queues::come`] and
+///    [`Queues::gone`] for tasks, [`Queues::beat`] for heartbeats.
+/// 3. [`Queues::pump`] after that, and when [`Queues::next`] or [`Queues::next_overdue`] is due. It says what to do:
+///    see [`PollOutcome`].
+/// 4. Once leases are durable, [`Queues::confirm`] each grant whose worker is still there, and answer it. If the worker has
+///    gone, make durable that the tasks are given back, then [`Queues::give_back`]. If the worker had gone after its answer,
+///    call [`Queues::unconfirm`] before that.
+///
+/// The other methods only look: [`Queues::standing`], [`Queues::holder`], [`Queues::settings`] and others.
 #[derive(Debug, Default)]
 pub struct Queues {
     rounds: Arc<FairQueue>,
     queues: BTreeMap<Text, Queue>,
-    /// Those that have a rate.
+    /// The queues that have a rate.
     rated: BTreeSet<Text>,
     holding: Holding,
-    /// Who waits, the longest ago first.
+    /// The polls that wait, the oldest first.
     orders: BTreeMap<u64, PollRequest>,
-    /// Until when each does.
+    /// The end of each poll's waiting time.
     patience: BTreeSet<(Ticks, u64)>,
-    /// The same by queue.
+    /// The polls that wait, by queue.
     waiting_for: BTreeMap<Text, BTreeSet<u64>>,
     /// Queues in which something has changed for those who wait.
     stirred: BTreeSet<Text>,
-    /// Until when tasks wait, as far ahead as that is known.
+    /// The ends of tasks' waiting times, as far ahead as they are known.
     overdue: BTreeSet<(Timestamp, TaskKey)>,
     overdue_of: HashMap<TaskKey, (Timestamp, Text)>,
     horizon: Timestamp,
 }
 
 impl Queues {
-    /// No tasks yet.
+    /// Queues without tasks. `rounds` is shared with those who put tasks in.
     pub fn new(rounds: Arc<FairQueue>) -> Self {
         Self {
             rounds,
@@ -105,8 +120,8 @@ impl Queues {
         }
     }
 
-    /// Goes on where a store is. Who had a task keeps it for a whole lease and a whole timeout: nobody knows when it was last
-    /// heard of, and the wall's clock may have jumped, so that both end rather late than early.
+    /// Goes on from what a store has. A worker keeps a held task for a full lease and a full timeout from now: the
+    /// last heartbeat is not known, and the wall clock may have jumped, so both rather end late than early.
     pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, TaskLease)>, now: Ticks) {
         self.rounds.resume(depths);
         for depth in depths {
@@ -124,14 +139,14 @@ impl Queues {
         self.queues.entry(name.clone()).or_default()
     }
 
-    /// A queue is remembered as long as it has tasks, or something is set for it.
+    /// Forgets a queue that has neither tasks nor settings.
     fn forget_if_over(&mut self, name: &Text) {
         if self.queues.get(name).is_some_and(Queue::is_over) {
             self.queues.remove(name);
         }
     }
 
-    /// What is set for a queue.
+    /// Sets an operator's settings for a queue.
     pub fn configure(&mut self, name: &Text, settings: QueueSettings, now: Ticks) {
         match settings.rate_per_second {
             Some(_) => self.rated.insert(name.clone()),
@@ -142,10 +157,10 @@ impl Queues {
         self.stirred.insert(name.clone());
     }
 
-    /// A task stands in its queue.
+    /// Takes a task that was put into its queue.
     pub fn come(&mut self, task: QueuedTask) {
         let key = (task.execution.clone(), task.call);
-        // The store was asked between the commit and the word of it, and somebody has the task already.
+        // A poll read the task from the store after the commit and before this call, so a worker has it already.
         if self.holding.get(&key).is_some() {
             self.queue(&task.queue).waiting.come_late();
             self.forget_if_over(&task.queue);
@@ -172,7 +187,7 @@ impl Queues {
         Some(queue)
     }
 
-    /// A task has left its queue: its call is over. `name` is the queue's.
+    /// Removes a task whose call is over. `name` is the name of its queue.
     pub fn gone(&mut self, name: &Text, key: &TaskKey) {
         self.forget_overdue(key);
         match self.holding.remove(key) {
@@ -187,7 +202,7 @@ impl Queues {
         self.stirred.insert(name.clone());
     }
 
-    /// A worker asks for tasks; the next [`Queues::pump`] answers if it can.
+    /// Takes a worker's poll. The next [`Queues::pump`] answers it if it can.
     pub fn order(&mut self, order: PollRequest) {
         for queue in &order.queues {
             self.waiting_for.entry(queue.clone()).or_default().insert(order.id);
@@ -197,7 +212,7 @@ impl Queues {
         self.orders.insert(order.id, order);
     }
 
-    /// Nobody waits for an order any more.
+    /// Ends a poll whose worker has gone.
     pub fn withdraw(&mut self, id: u64) {
         let Some(order) = self.orders.remove(&id) else {
             return;
@@ -213,24 +228,25 @@ impl Queues {
         }
     }
 
-    /// A worker is still at it. Answers for how many milliseconds it has the task now; nothing, if it has it no longer.
+    /// Takes a heartbeat. Returns for how many milliseconds from now the worker holds the task; `None` if it no
+    /// longer does.
     pub fn beat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
         self.holding.beat(key, now)
     }
 
-    /// Tasks of an order are its worker's now. Answers which of them still are tasks.
+    /// Begins the leases of a grant that is durable. Returns those of its tasks that are not over.
     pub fn confirm(&mut self, grant: &Grant, now: Ticks) -> Vec<TaskKey> {
         let keys = grant.tasks.iter().map(|(task, _)| (task.execution.clone(), task.call));
         keys.filter(|key| self.holding.begin(key, now).is_some()).collect()
     }
 
-    /// Who was answered had gone before it could hear of this task. Answers whether the task is still under that lease: then
-    /// it is to be given back, once that is durable.
+    /// Stops a lease whose worker had gone before it could hear of the task. Returns whether the task still has that
+    /// lease: then make durable that it is given back, and call [`Queues::give_back`].
     pub fn unconfirm(&mut self, task: &QueuedTask, lease: &TaskLease) -> bool {
         self.holding.unbegin(task, lease)
     }
 
-    /// Nobody was there to take this task: it waits again, once that is durable.
+    /// Puts a task that was given back among those that wait. Call it when that is durable.
     pub fn give_back(&mut self, key: &TaskKey) {
         if let Some(held) = self.holding.remove(key) {
             let queue = self.queue(&held.task.queue.clone());
@@ -241,18 +257,18 @@ impl Queues {
         }
     }
 
-    /// Who has a task, and since when.
+    /// The worker that holds a task, and since when.
     pub fn holder(&self, key: &TaskKey) -> Option<(&Text, Timestamp)> {
         let held = self.holding.get(key).filter(|held| held.phase == Phase::Held)?;
         Some((&held.worker, held.since))
     }
 
-    /// The queue of a task that somebody has or that has waited too long.
+    /// The queue of a task that a worker holds or that has waited too long.
     pub fn queue_of(&self, key: &TaskKey) -> Option<&Text> {
         self.holding.get(key).map(|held| &held.task.queue)
     }
 
-    /// The store's answer to a queue that was short: what it has next, of so many asked for.
+    /// Takes the store's answer for a queue that was short: its next tasks. `asked` is how many were asked for.
     pub fn refill(&mut self, name: &Text, tasks: Vec<QueuedTask>, asked: usize) {
         let all = tasks.len() < asked;
         let holding = &self.holding;
@@ -263,14 +279,14 @@ impl Queues {
         self.stirred.insert(name.clone());
     }
 
-    /// Which tasks wait too long at a time before that, as the store has it.
+    /// Takes the ends of waiting times before `horizon`, as the store has them.
     pub fn look_ahead(&mut self, horizon: Timestamp, tasks: &[QueuedTask]) {
         self.horizon = horizon;
         tasks.iter().for_each(|task| self.know_overdue(task));
     }
 
-    /// Gives tasks to those who wait, and sees what has ended. `time` is the wall's; `there` says whether who made an order
-    /// is still there.
+    /// Gives tasks to polls that wait, and finds what has expired. `time` is the wall clock's; `there` says whether
+    /// the worker of a poll is still there.
     pub fn pump(&mut self, now: Ticks, time: Timestamp, there: &dyn Fn(u64) -> bool) -> PollOutcome {
         let mut done = PollOutcome::default();
         for (key, end) in self.holding.ended(now) {
@@ -292,7 +308,7 @@ impl Queues {
         done
     }
 
-    /// Who has waited long enough is told that there is nothing, unless the store is still to be asked.
+    /// Ends polls that have waited long enough, unless the store still has to be asked.
     fn end_patience(&mut self, now: Ticks, done: &mut PollOutcome) {
         let late = self.patience.iter().take_while(|(until, _)| *until <= now);
         let asked = |id: &u64| {
@@ -307,7 +323,7 @@ impl Queues {
         }
     }
 
-    /// Tasks that have waited too long are given to nobody any more.
+    /// Withdraws tasks that have waited too long.
     fn end_waits(&mut self, time: Timestamp, done: &mut PollOutcome) {
         while let Some((_, key)) = self.overdue.first().filter(|(until, _)| *until <= time).cloned() {
             if let Some(queue) = self.forget_overdue(&key) {
@@ -325,20 +341,20 @@ impl Queues {
         queue.map_or(QueueSettings::default().redeliver, |queue| queue.settings.redeliver)
     }
 
-    /// When the rate of a queue that somebody waits for lets the next task go.
+    /// When the rate of a queue that somebody waits for allows the next task.
     fn free_at(&self, name: &Text) -> Option<Ticks> {
         let waited_for = self.waiting_for.contains_key(name);
         self.queues.get(name).filter(|_| waited_for)?.free_at()
     }
 
-    /// Queues whose rate lets somebody go on.
+    /// Marks queues whose rate allows something again.
     fn stir_rated(&mut self, now: Ticks) {
         let free = |name: &&Text| self.free_at(name).is_some_and(|at| at <= now);
         let free: Vec<Text> = self.rated.iter().filter(free).cloned().collect();
         self.stirred.extend(free);
     }
 
-    /// Serves those who wait for a queue, the longest waiting first, until it has nothing more to give.
+    /// Serves the polls of a queue, the oldest first, until the queue has nothing more to give.
     fn serve(
         &mut self,
         name: &Text,
@@ -363,7 +379,7 @@ impl Queues {
                 }
                 return;
             }
-            // What its other queues have to give is seen when they are served.
+            // What its other queues can give is seen when they are served.
             if queue.waiting.has_none() {
                 return;
             }
@@ -416,14 +432,14 @@ impl Queues {
         taken
     }
 
-    /// When there is something to do by the clock that only goes forward.
+    /// When there is something to do, on the clock that never goes back.
     pub fn next(&self) -> Option<Ticks> {
         let orders = self.patience.first().map(|(until, _)| *until);
         let rated = self.rated.iter().filter_map(|name| self.free_at(name)).min();
         [self.holding.next(), orders, rated].into_iter().flatten().min()
     }
 
-    /// The same by the wall's.
+    /// When there is something to do, on the wall clock.
     pub fn next_overdue(&self) -> Option<Timestamp> {
         self.overdue.first().map(|(until, _)| *until)
     }
@@ -433,7 +449,7 @@ impl Queues {
         !self.stirred.is_empty()
     }
 
-    /// The queues after a name, in order: those that have tasks, for which something is set, or for which somebody waits.
+    /// The known queues after a name, in order: those that have tasks, settings, or polls that wait.
     pub fn names_after(&self, after: &str) -> impl Iterator<Item = &Text> {
         let bounds = (Bound::Excluded(after), Bound::Unbounded);
         let mut known = self.queues.range::<str, _>(bounds).map(|(name, _)| name).peekable();
@@ -451,12 +467,12 @@ impl Queues {
         })
     }
 
-    /// Whether a queue has tasks, something is set for it, or somebody waits for it.
+    /// Whether a queue has tasks, settings, or polls that wait.
     pub fn is_known(&self, name: &str) -> bool {
         self.queues.contains_key(name) || self.waiting_for.contains_key(name)
     }
 
-    /// What is set for a queue.
+    /// The operator's settings of a queue, or the defaults.
     pub fn settings(&self, name: &str) -> QueueSettings {
         self.queues
             .get(name)
@@ -464,14 +480,14 @@ impl Queues {
             .unwrap_or_default()
     }
 
-    /// How many tasks of a queue wait, how many somebody has, and since when the oldest of the next ones waits.
+    /// How many tasks of a queue wait, how many are held, and since when the oldest of the next ones has waited.
     pub fn standing(&self, name: &str) -> (u64, u64, Option<Timestamp>) {
         self.queues.get(name).map_or((0, 0, None), |queue| {
             (queue.waiting.count(), queue.held, queue.waiting.oldest())
         })
     }
 
-    /// How many workers wait for a queue.
+    /// How many polls wait for a queue.
     pub fn waiting_workers(&self, name: &str) -> usize {
         self.waiting_for.get(name).map_or(0, BTreeSet::len)
     }
@@ -532,7 +548,7 @@ mod tests {
         let (given, lease) = &grant.tasks[0];
         assert!(queues.unconfirm(given, lease));
         assert!(!queues.unconfirm(given, lease), "once");
-        // Until that is durable nobody has it, and no lease can end.
+        // Until that is durable no worker has it, and no lease can end.
         let later = queues.pump(1_000_000, Timestamp::default(), &|_| true);
         assert_eq!((later.verdicts.len(), queues.standing("q").1), (0, 1));
         queues.order(order(2, &["q"]));

@@ -1,22 +1,22 @@
-//! What an operator sets for a queue.
+//! An operator's settings of a queue.
 
 use starbridge_flow::value::{Object, Value};
 
-/// Retries that a lease which ended gets where neither the step nor the queue says otherwise.
+/// How many retries follow the end of a lease if neither the step nor the queue sets them.
 const REDELIVER: u32 = 3;
-/// Most that may be set.
+/// The largest number of retries that can be set.
 const MOST_REDELIVER: u64 = 1_000;
 
-/// What an operator sets for a queue.
+/// An operator's settings of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueSettings {
-    /// Tasks that workers may have at a time; none: as many as they like.
+    /// How many tasks workers may hold at a time; `None`: no limit.
     pub max_concurrent: Option<u64>,
-    /// Tasks taken in a second, on the average.
+    /// How many tasks may be taken in a second, on average; `None`: no limit.
     pub rate_per_second: Option<f64>,
-    /// Nothing is taken.
+    /// Whether no tasks are given out.
     pub paused: bool,
-    /// Retries of a task whose worker fell silent, where no policy of its step names that.
+    /// How many retries follow the end of a lease if no policy of the step names the error.
     pub redeliver: u32,
 }
 
@@ -31,7 +31,7 @@ impl Default for QueueSettings {
     }
 }
 
-/// Why settings can't be taken, in words for people.
+/// Why settings are refused, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSettingsError(pub String);
 
@@ -44,10 +44,14 @@ impl std::fmt::Display for QueueSettingsError {
 impl std::error::Error for QueueSettingsError {}
 
 impl QueueSettings {
-    /// The names of its members as they are read and written.
+    /// The names of the settings as JSON members.
     pub const MEMBERS: [&'static str; 4] = ["maxConcurrent", "ratePerSecond", "paused", "redeliver"];
 
-    /// Reads an object of [`Self::MEMBERS`]; what is missing or null is as if nothing was set.
+    /// Reads an object of [`Self::MEMBERS`]. A member that is missing or null has its default.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueSettingsError`] if a member is unknown or its value is out of range.
     pub fn read(object: &Object) -> Result<Self, QueueSettingsError> {
         let mut settings = Self::default();
         for (name, value) in object.iter().filter(|(_, value)| **value != Value::Null) {
@@ -83,7 +87,7 @@ impl QueueSettings {
         Ok(settings)
     }
 
-    /// The same as it is read.
+    /// Writes the settings as an object, the way [`Self::read`] reads them.
     pub fn write(&self) -> Object {
         let mut object = Object::new();
         object.insert(

@@ -1,4 +1,4 @@
-//! The tasks of a queue that nobody has: the next ones in memory, however many more the store has.
+//! The tasks of a queue that no worker holds. The next ones are in memory; the store has the rest.
 
 use super::TaskKey;
 use starbridge_flow::time::Timestamp;
@@ -6,13 +6,13 @@ use starbridge_ports::QueuedTask;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// Tasks asked of the store at a time.
+/// How many tasks are asked of the store at a time.
 pub(super) const PAGE: usize = 1024;
-/// Tasks kept in memory, and bytes of what workers are told.
+/// How many tasks, and how many bytes of their messages, are kept in memory.
 const MOST: usize = 4 * PAGE;
 const MOST_BYTES: usize = 8 << 20;
 
-/// The task's order key, then its own key: the smaller is taken first.
+/// The task's order key, then its own key. The smallest is taken first.
 type QueuePosition = ((Reverse<u8>, u64, Timestamp), TaskKey);
 
 fn place(task: &QueuedTask) -> QueuePosition {
@@ -20,41 +20,43 @@ fn place(task: &QueuedTask) -> QueuePosition {
     (task.order_key(), key)
 }
 
-/// The tasks that nobody has.
+/// The waiting tasks of a queue.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     tasks: BTreeMap<QueuePosition, QueuedTask>,
     places: HashMap<TaskKey, QueuePosition>,
     bytes: usize,
-    /// Whether the store may have tasks that come after those here.
+    /// Whether the store may have tasks after those in memory.
     more: bool,
-    /// How many there are, here and in the store; less than none, where the store was quicker than the word of a task.
+    /// How many tasks wait, in memory and in the store. Negative for a moment if a task was read from the store and
+    /// taken before it was announced.
     count: i64,
 }
 
 impl Waiting {
-    /// So many wait in the store, and none is here.
+    /// Sets how many tasks wait in the store, while none is in memory.
     pub(super) fn resume(&mut self, count: u64) {
         self.count += i64::try_from(count).unwrap_or(i64::MAX);
         self.more |= count > 0;
     }
 
-    /// How many there are, here and in the store.
+    /// How many tasks wait, in memory and in the store.
     pub(super) fn count(&self) -> u64 {
         u64::try_from(self.count).unwrap_or(0)
     }
 
-    /// Whether there is nothing to remember: what comes is told.
+    /// Whether there is nothing to remember: every new task is announced.
     pub(super) fn is_over(&self) -> bool {
         self.count == 0 && self.tasks.is_empty()
     }
 
-    /// The word of a task comes that the store has already given out.
+    /// Counts the announcement of a task that was read from the store and taken already.
     pub(super) fn come_late(&mut self) {
         self.count += 1;
     }
 
-    /// A task waits: it is kept here if it comes before the last one here, or nothing else is in the store.
+    /// Takes a task that waits. It is kept in memory if it goes before the last one there, or if the store has no
+    /// others.
     pub(super) fn come(&mut self, task: QueuedTask) {
         self.count += 1;
         let place = place(&task);
@@ -84,7 +86,7 @@ impl Waiting {
         }
     }
 
-    /// A task waits no longer.
+    /// Removes a task that no longer waits.
     pub(super) fn leave(&mut self, key: &TaskKey) {
         self.count -= 1;
         if let Some(place) = self.places.remove(key)
@@ -94,17 +96,17 @@ impl Waiting {
         }
     }
 
-    /// Whether none is here.
+    /// Whether no task is in memory.
     pub(super) fn has_none(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Whether none is here while the store has some.
+    /// Whether no task is in memory while the store has some.
     pub(super) fn is_short(&self) -> bool {
         self.tasks.is_empty() && self.more
     }
 
-    /// Takes in what the store has next: `all`, if that is all it has.
+    /// Takes the next tasks from the store. `all`: the store has no others.
     pub(super) fn refill(&mut self, tasks: Vec<QueuedTask>, all: bool) {
         self.more = !all;
         for task in tasks {
@@ -113,7 +115,7 @@ impl Waiting {
         self.shrink();
     }
 
-    /// Takes the next one that is here.
+    /// Takes out the next task in memory.
     pub(super) fn pop(&mut self) -> Option<QueuedTask> {
         let (place, task) = self.tasks.pop_first()?;
         self.places.remove(&place.1);
@@ -122,12 +124,12 @@ impl Waiting {
         Some(task)
     }
 
-    /// Since when the one of those here that has waited longest has.
+    /// When the oldest task in memory was put into the queue.
     pub(super) fn oldest(&self) -> Option<Timestamp> {
         self.tasks.values().map(|task| task.since).min()
     }
 
-    /// Bytes of the next one.
+    /// The size of the next task's message, in bytes.
     pub(super) fn next_bytes(&self) -> usize {
         self.tasks.first_key_value().map_or(0, |(_, task)| task.message.len())
     }

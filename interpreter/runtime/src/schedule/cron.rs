@@ -1,4 +1,4 @@
-//! The instants a cron expression means.
+//! The instants that a cron expression means.
 
 use super::field::Field;
 use jiff::civil::{Date, DateTime};
@@ -18,7 +18,7 @@ pub(super) struct Cron {
 }
 
 impl Cron {
-    /// Whether there is a day it means. Only days of the month that no named month has can rule out all.
+    /// Whether there is any day it means. Only days of the month that none of its months has can exclude all.
     pub(super) fn is_possible(&self) -> bool {
         const LONGEST: [u32; 13] = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         let least = self.day.values.trailing_zeros();
@@ -28,7 +28,7 @@ impl Cron {
         fits || self.either_day()
     }
 
-    /// The first instant after another, both in seconds since 1970.
+    /// The first instant after another one, both in seconds since 1970.
     pub(super) fn next_after(&self, second: i64) -> Option<i64> {
         if self.repeats() {
             self.next_in_real_time(second)
@@ -37,14 +37,14 @@ impl Cron {
         }
     }
 
-    /// Whether it means a rhythm, not times of a day.
+    /// Whether it means a rhythm rather than times of day.
     fn repeats(&self) -> bool {
         self.second.star || self.minute.star || self.hour.star
     }
 
-    /// Each time of the clock leads to one instant: one that comes twice to the first, one that is left out to the first
-    /// instant after the gap. So later times never lead to earlier instants, and the first time that leads far enough is
-    /// the one.
+    /// Each local time leads to one instant: one that happens twice to the first, one that is skipped to the first
+    /// instant after the gap. So later local times never lead to earlier instants, and the first local time whose
+    /// instant is late enough is the answer.
     fn next_by_the_clock(&self, second: i64) -> Option<i64> {
         let after = Timestamp::from_second(second).ok()?;
         let mut from = self.zone.to_datetime(after);
@@ -64,7 +64,7 @@ impl Cron {
                 offset.to_timestamp(time).ok()
             }
             AmbiguousOffset::Gap { after, .. } => {
-                // By the offset after the gap it would have been before it.
+                // With the offset after the gap it would have been before the gap.
                 let before = after.to_timestamp(time).ok()?;
                 let mut changes = self.zone.following(before);
                 changes
@@ -74,7 +74,7 @@ impl Cron {
         }
     }
 
-    /// The first second after another at which the clock shows a time that is meant, however often it did before.
+    /// The first second after another at which local time is a time that is meant, even if it was meant before.
     fn next_in_real_time(&self, second: i64) -> Option<i64> {
         let mut from = Timestamp::from_second(second.checked_add(1)?).ok()?;
         loop {
@@ -88,7 +88,7 @@ impl Cron {
         }
     }
 
-    /// The first time of a clock that no one sets, at `from` or after it; none after the year 9999.
+    /// The first local time at `from` or later, on a clock that is never changed; `None` after the year 9999.
     fn next_time(&self, from: DateTime) -> Option<DateTime> {
         let mut date = from.date();
         let mut time = (
@@ -109,7 +109,7 @@ impl Cron {
         }
     }
 
-    /// Whether a day of a month that is meant is meant. As in every cron, days of the month and of the week are
+    /// Whether a day of a month that is meant is meant. As in every cron, days of the month and days of the week are
     /// alternatives if both are restricted.
     fn is_day(&self, date: Date) -> bool {
         let day = u32::try_from(date.day()).is_ok_and(|day| has(self.day, day));
@@ -125,7 +125,7 @@ impl Cron {
         !self.day.star && !self.weekday.star
     }
 
-    /// The first time of a day at or after another.
+    /// The first time of day at or after another.
     fn time_of_day(&self, (hour, minute, second): (u32, u32, u32)) -> Option<(u32, u32, u32)> {
         if has(self.hour, hour) {
             if has(self.minute, minute)
@@ -145,7 +145,7 @@ fn has(field: Field, value: u32) -> bool {
     field.values.checked_shr(value).is_some_and(|values| values & 1 == 1)
 }
 
-/// The least value of a field from `least`.
+/// The least value of a field that is at least `least`.
 fn next(field: Field, least: u32) -> Option<u32> {
     let above = field.values.checked_shr(least)?;
     (above != 0).then(|| least + above.trailing_zeros())

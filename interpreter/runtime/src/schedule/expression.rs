@@ -1,4 +1,4 @@
-//! The text that says when: cron with or without seconds and time zone, or `@every`.
+//! The text of a schedule: cron with or without seconds and time zone, or `@every`.
 
 use super::cron::Cron;
 use super::field::{self, Unit};
@@ -6,7 +6,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use starbridge_flow::time::Timestamp;
 use std::ops::Range;
 
-/// Bytes of an expression.
+/// The largest length of an expression, in bytes.
 const LENGTH: usize = 512;
 /// Names for expressions, without their `@`.
 const NICKNAMES: [(&str, &str); 7] = [
@@ -29,18 +29,18 @@ pub struct Expression {
 #[derive(Clone, Debug)]
 enum When {
     Cron(Box<Cron>),
-    /// At all multiples of so many seconds since 1970.
+    /// At all multiples of this many seconds since 1970.
     Every(i64),
 }
 
-/// Why a text is no expression.
+/// Why a text is not an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     /// What is wrong.
     pub message: String,
-    /// What to do, where there is something to say.
+    /// What to do about it; empty if there is nothing to say.
     pub help: String,
-    /// The bytes of the text it is about.
+    /// The bytes of the text that the error is about.
     pub place: Range<usize>,
 }
 
@@ -70,6 +70,10 @@ impl std::fmt::Display for Expression {
 
 impl Expression {
     /// Reads an expression.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpressionError`] says what is wrong, where, and what to do.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         if text.len() > LENGTH {
             let message = format!(
@@ -90,12 +94,12 @@ impl Expression {
         })
     }
 
-    /// The text it was read from.
+    /// The text of the expression.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The first instant it means after another: whole seconds. None after the year 9999.
+    /// The first instant after another one that the expression means, in whole seconds; `None` after the year 9999.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let second = time.0.div_euclid(1000);
         let next = match &self.when {
@@ -105,8 +109,8 @@ impl Expression {
         next.checked_mul(1000).map(Timestamp)
     }
 
-    /// The last instant it means after `after`, up to `until` and that included. It takes about forty steps, however many
-    /// lie between.
+    /// The last instant after `after`, up to and including `until`, that the expression means. Takes about forty
+    /// steps, however many instants lie between.
     pub fn last_within(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
         let reached = |from: Timestamp| self.next_after(from).filter(|next| *next <= until);
         let mut found = reached(after)?;
@@ -134,7 +138,7 @@ fn error(place: Range<usize>, message: impl Into<String>, help: impl Into<String
     }
 }
 
-/// The time zone a text begins with, UTC without one, and where what follows begins.
+/// The time zone at the beginning of a text (UTC if there is none), and the position of what follows.
 fn zoned(text: &str) -> Result<(TimeZone, usize), ExpressionError> {
     const PREFIX: &str = "CRON_TZ=";
     let mut words = words(text);
@@ -166,13 +170,13 @@ fn zone(name: &str, start: usize) -> Result<TimeZone, ExpressionError> {
     }
     let message = || format!("no time zone is called `{name}`");
     let help = "time zones are those of the IANA database, like `Europe/Berlin`";
-    // The zones come with the program: a schedule means the same wherever it runs.
+    // The zones are built in, so that a schedule means the same on every machine.
     TimeZoneDatabase::bundled()
         .get(name)
         .map_err(|_| error(place, message(), help))
 }
 
-/// What stands behind an `@`, itself at `start`.
+/// Reads what follows an `@`. `start` is its position.
 fn nicknamed(word: &str, zone: TimeZone, start: usize) -> Result<When, ExpressionError> {
     let place = start..start + 1 + word.len();
     if let Some(duration) = word
@@ -192,7 +196,7 @@ fn nicknamed(word: &str, zone: TimeZone, start: usize) -> Result<When, Expressio
     }
 }
 
-/// A duration like `1h30m` in seconds.
+/// Reads a duration like `1h30m`, in seconds.
 fn every(text: &str, start: usize) -> Result<i64, ExpressionError> {
     const HELP: &str = "write it in hours, minutes and seconds, like `1h30m` or `45s`";
     let place = start..start + text.len();
@@ -227,7 +231,7 @@ fn every(text: &str, start: usize) -> Result<i64, ExpressionError> {
     Ok(sum)
 }
 
-/// Five fields, or six with seconds first.
+/// Reads five fields, or six with the seconds first.
 fn cron(text: &str, zone: TimeZone, start: usize) -> Result<When, ExpressionError> {
     let fields: Vec<(usize, &str)> = words(text).map(|(at, field)| (start + at, field)).collect();
     let units = match fields.len() {
@@ -275,7 +279,7 @@ fn cron(text: &str, zone: TimeZone, start: usize) -> Result<When, ExpressionErro
     Ok(When::Cron(Box::new(cron)))
 }
 
-/// The words of a text, each with where it begins.
+/// The words of a text, each with its position.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut end = 0;
     text.split_whitespace().map(move |word| {

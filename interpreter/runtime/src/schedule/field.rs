@@ -11,16 +11,16 @@ pub(super) enum Unit {
     Weekday,
 }
 
-/// The values a field allows.
+/// The values that a field allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Bit n stands for the value n.
+    /// Bit n is set for the value n.
     pub(super) values: u64,
-    /// Whether it begins with `*`: every value, or every n-th.
+    /// Whether the field begins with `*`: every value, or every n-th.
     pub(super) star: bool,
 }
 
-/// What is wrong with a field: the part of the text it is about, what, and what to do.
+/// What is wrong with a field: the part of the text, what is wrong with it, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldError {
     pub(super) start: usize,
@@ -45,7 +45,7 @@ impl Unit {
         Self::Weekday,
     ];
 
-    /// What messages call a field of it.
+    /// The name of the unit in messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Second => "second",
@@ -57,7 +57,7 @@ impl Unit {
         }
     }
 
-    /// The least and the greatest value; Sunday is 0 and 7.
+    /// The least and the greatest value. Sunday is both 0 and 7.
     fn bounds(self) -> (u32, u32) {
         match self {
             Self::Second | Self::Minute => (0, 59),
@@ -68,7 +68,7 @@ impl Unit {
         }
     }
 
-    /// The value of a name in words.
+    /// The value that a word like `MON` stands for.
     fn named(self, name: &str) -> Option<u32> {
         let (names, first): (&[&str], u32) = match self {
             Self::Month => (&MONTHS, 1),
@@ -82,7 +82,7 @@ impl Unit {
     }
 }
 
-/// Reads a field.
+/// Reads the text of one field.
 pub(super) fn parse(unit: Unit, text: &str) -> Result<Field, FieldError> {
     let mut field = Field {
         values: 0,
@@ -93,14 +93,15 @@ pub(super) fn parse(unit: Unit, text: &str) -> Result<Field, FieldError> {
         field.values |= item_values(unit, item, start)?;
         start += item.len() + 1;
     }
-    // Sunday by its other number.
+    // Sunday under its other number.
     if unit == Unit::Weekday && field.values & 1 << 7 != 0 {
         field.values = field.values & !(1 << 7) | 1;
     }
     Ok(field)
 }
 
-/// The values of one item of a field's list, which begins at `start`: `5`, `1-5`, `*/10`, `10-40/5`, `5/15`.
+/// The values of one item of a field's list: `5`, `1-5`, `*/10`, `10-40/5`, `5/15`. `start` is its position in the
+/// field.
 fn item_values(unit: Unit, item: &str, start: usize) -> Result<u64, FieldError> {
     let (span, step) = match item.split_once('/') {
         Some((span, step)) => (span, Some(step)),
@@ -117,7 +118,7 @@ fn item_values(unit: Unit, item: &str, start: usize) -> Result<u64, FieldError> 
         }
     };
     let step = step.map_or(Ok(1), |step| step_of(step, start + span.len() + 1))?;
-    // Sunday is counted once.
+    // Sunday counts once.
     let high = if unit == Unit::Weekday && low == 0 {
         high.min(6)
     } else {

@@ -1,97 +1,98 @@
-//! Which of an expression's instants lead to a start.
+//! Which instants of an expression start an execution.
 
 use super::Expression;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 
-/// How late a trigger may be looked at and still be on time; what is later was missed.
+/// How late a trigger may be handled and still be on time, in milliseconds. A later one was missed.
 pub const ON_TIME_MS: u64 = 60_000;
-/// Characters of a schedule's name: those of an execution's without the time behind it.
+/// The longest name of a schedule, in characters: the longest name of an execution without the time behind it.
 const NAME: usize = starbridge_flow::limits::NAME_CHARS - "-20260101T000000Z".len();
 
-/// What happens when a trigger comes while an execution this schedule has started still runs.
+/// What happens if a trigger comes while an earlier execution of the schedule still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
-    /// Nothing is started.
+    /// The trigger is skipped.
     #[default]
     Skip,
     /// The new execution waits until the earlier ones have ended.
     Queue,
-    /// Both run.
+    /// The new execution starts, and both run.
     Allow,
 }
 
-/// What happens with triggers that nobody looked at in time.
+/// What happens with triggers that were missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
-    /// They are passed over.
+    /// All are skipped.
     #[default]
     None,
-    /// The latest of them starts, the others are passed over.
+    /// The latest one starts, the others are skipped.
     Last,
 }
 
-/// A flow that is started by itself.
+/// A schedule: it starts a flow at certain times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// What it is called: as executions are, and at most 111 characters.
+    /// The name of the schedule. The rules are those for executions, but it has at most 111 characters.
     pub name: Text,
     /// When it triggers.
     pub expression: Expression,
-    /// The flow.
+    /// The name of the flow.
     pub flow: Text,
-    /// What its executions are given.
+    /// The payload for the executions' inputs.
     pub payload: Value,
-    /// What an execution that still runs means for the next.
+    /// What happens if an earlier execution still runs.
     pub overlap: Overlap,
-    /// What becomes of missed triggers.
+    /// What happens with missed triggers.
     pub catch_up: CatchUp,
-    /// Whether nothing is started for now. What passes meanwhile is not missed.
+    /// Whether the schedule is paused. Triggers that pass meanwhile are not missed.
     pub paused: bool,
 }
 
-/// A name that no schedule can have.
+/// A name that a schedule can't have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleNameError;
 
-/// An execution to be started.
+/// An execution to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
-    /// The instant that triggers it; also its place among those that are queued.
+    /// The instant that triggers it. Queued executions start in the order of these instants.
     pub time: Timestamp,
-    /// The execution's name, the same whenever this trigger is looked at: what was started before a crash is found again.
+    /// The name of the execution. It is the same whenever this trigger is handled, so an execution started before a
+    /// crash is found again.
     pub name: Text,
-    /// Its input.
+    /// The input of the execution.
     pub input: Object,
-    /// Whether it waits until those started before it by this schedule have ended.
+    /// Whether it waits until the earlier executions of the schedule have ended.
     pub queued: bool,
 }
 
-/// What a look at a schedule leads to.
+/// What handling a schedule leads to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Firing {
-    /// What is to be started, in order.
+    /// What to start, in order.
     pub starts: Vec<Trigger>,
-    /// Triggers that are passed over because an execution still runs.
+    /// Triggers that are skipped because an execution still runs.
     pub overlapped: Vec<Timestamp>,
-    /// The latest missed trigger, if it is passed over.
+    /// The latest missed trigger, if it is skipped.
     pub missed: Option<Timestamp>,
-    /// Up to where triggers are dealt with, once all starts are durable: `last` of the next look.
+    /// Up to where triggers are handled, once all starts are durable. Pass it as `last` the next time.
     pub last: Timestamp,
-    /// When to look again; never if there is none.
+    /// When to handle the schedule again; `None`: never.
     pub next: Option<Timestamp>,
 }
 
 impl Overlap {
-    /// What a word means.
+    /// Reads the word that [`Overlap::as_str`] writes; `None` if there is no such word.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Skip, Self::Queue, Self::Allow]
             .into_iter()
             .find(|overlap| overlap.as_str() == word)
     }
 
-    /// Its word.
+    /// The word for this choice in the API and in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Skip => "skip",
@@ -102,14 +103,14 @@ impl Overlap {
 }
 
 impl CatchUp {
-    /// What a word means.
+    /// Reads the word that [`CatchUp::as_str`] writes; `None` if there is no such word.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::None, Self::Last]
             .into_iter()
             .find(|catch_up| catch_up.as_str() == word)
     }
 
-    /// Its word.
+    /// The word for this choice in the API and in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -131,6 +132,10 @@ impl std::error::Error for ScheduleNameError {}
 
 impl Schedule {
     /// A schedule that skips overlapping and missed triggers, with `null` as its payload.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleNameError`] if no schedule can have that name.
     pub fn new(name: &str, expression: Expression, flow: &str) -> Result<Self, ScheduleNameError> {
         if !is_name(name) || name.len() > NAME {
             return Err(ScheduleNameError);
@@ -148,16 +153,16 @@ impl Schedule {
 
     /// Which triggers start something now.
     ///
-    /// `last` is up to where triggers were dealt with: that of the look before, at first the time when the schedule was
-    /// made; without one it is `now`. `running` is whether an execution it has started still runs. Looking again with
-    /// the same arguments gives the same answer.
+    /// `last` is up to where triggers were handled: at first the time when the schedule was made, later
+    /// [`Firing::last`]; `None` means `now`. `running` is whether an execution of the schedule still runs. The same
+    /// arguments give the same answer.
     pub fn fires(&self, last: Option<Timestamp>, now: Timestamp, running: bool) -> Firing {
         let last = last.unwrap_or(now);
         let mut firing = Firing {
             starts: Vec::new(),
             overlapped: Vec::new(),
             missed: None,
-            // A clock that was set back deals with nothing twice.
+            // If the clock was set back, no trigger is handled twice.
             last: last.max(now),
             next: None,
         };
@@ -174,7 +179,7 @@ impl Schedule {
             at = time;
         }
         match (late, self.catch_up) {
-            // What is on time stands for what was missed before it.
+            // A trigger that is on time stands for those missed before it.
             (Some(late), CatchUp::Last) if due.is_empty() => due.push(late),
             (late, _) => firing.missed = late,
         }
@@ -193,9 +198,9 @@ impl Schedule {
         }
     }
 
-    /// What that instant starts.
+    /// The execution that this instant starts.
     pub fn trigger(&self, time: Timestamp) -> Trigger {
-        // RFC 3339 without the milliseconds, which are none.
+        // RFC 3339 without the milliseconds, which are always zero.
         let written = time.to_string().replace(".000", "");
         let plain: String = written.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
         let members = [

@@ -1,5 +1,5 @@
-//! Executions that are left alone because going on with them panicked. What a panic leaves behind of an execution is thrown away
-//! with all that was not appended; the store has what counts.
+//! Executions that are set aside because they panicked. After a panic the execution's state and everything that was
+//! not appended is dropped; what the store has counts.
 
 use super::children::Post;
 use super::{Shard, loaded::LoadedExecution};
@@ -10,25 +10,25 @@ use starbridge_ports::{Append, Broken};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How often in a row going on with an execution may panic before it is set aside.
+/// After this many panics in a row an execution is set aside for good.
 pub(crate) const TRIES: u32 = 3;
-/// Pause before it is tried again, in milliseconds, for each time it panicked.
+/// The pause before it is tried again, in milliseconds, times the number of panics.
 const PAUSE_MS: u64 = 500;
-/// Characters of what a panic said that are kept.
+/// How many characters of a panic's message are kept.
 const SAID: usize = 300;
 
-/// An execution that is left alone.
+/// An execution that panicked.
 pub(super) struct Aside {
     /// How often in a row it panicked.
     tries: u32,
     cause: Text,
-    /// When it is tried again, or set aside for good; never, where that is done.
+    /// When to try it again or to set it aside for good; `None` if that is done.
     again: Option<Timestamp>,
     /// What was posted to it meanwhile.
     posts: Vec<Post>,
 }
 
-/// An execution that panicked and is to be seen to.
+/// An execution that panicked and whose pause is over.
 pub(crate) struct Due {
     pub(crate) execution: Text,
     pub(crate) tries: u32,
@@ -36,8 +36,8 @@ pub(crate) struct Due {
 }
 
 impl Shard {
-    /// Does something with an execution. If it panics, nothing of it is left: not the execution's state, and not what it was
-    /// about to append or to let out.
+    /// Does some work for an execution. If the work panics, the execution's state, its pending appends and what it
+    /// was about to let out are dropped.
     pub(crate) fn guarded<T>(&mut self, id: &Text, now: Timestamp, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let (pending, held, continuing) = (self.pending.len(), self.held.len(), self.continuing.len());
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
@@ -67,7 +67,7 @@ impl Shard {
         self.panicked.push(id.clone());
     }
 
-    /// Nothing of a state that may be half changed is looked at.
+    /// Drops a state that may be half changed, without reading it.
     fn drop_state(&mut self, id: &Text) {
         if let Some(LoadedExecution { wakeup: Some(at), .. }) = self.executions.remove(id) {
             self.wakeups.remove(&(at, id.clone()));
@@ -75,7 +75,7 @@ impl Shard {
         self.sync_calls.retain(|(of, _)| of != id);
     }
 
-    /// Throws away an execution and all that is not on its way to the store.
+    /// Drops an execution and everything of it that is not on its way to the store.
     pub(crate) fn throw_away(&mut self, id: &Text) {
         self.drop_state(id);
         self.pending.retain(|append| append.execution != *id);
@@ -83,14 +83,14 @@ impl Shard {
         self.continuing.retain(|of| of != id);
     }
 
-    /// It can be gone on with: what was counted is forgotten.
+    /// Resets the count of panics after the execution went on.
     pub(super) fn went_on(&mut self, id: &Text) {
         if !self.tries.is_empty() {
             self.tries.remove(id);
         }
     }
 
-    /// An execution is known to be set aside.
+    /// Records that an execution is set aside.
     pub(crate) fn set_aside(&mut self, id: &Text, broken: &Broken) {
         self.tries.remove(id);
         let posts = self.aside.remove(id).map(|aside| aside.posts).unwrap_or_default();
@@ -103,47 +103,47 @@ impl Shard {
         self.aside.insert(id.clone(), aside);
     }
 
-    /// Whether an execution is left alone.
+    /// Whether an execution panicked and is not running.
     pub(crate) fn is_aside(&self, id: &str) -> bool {
         !self.aside.is_empty() && self.aside.contains_key(id)
     }
 
-    /// Whether an execution is set aside: it is not tried again by itself.
+    /// Whether an execution is set aside for good: it is not tried again by itself.
     pub(crate) fn is_set_aside(&self, id: &str) -> bool {
         let aside = (!self.aside.is_empty()).then(|| self.aside.get(id)).flatten();
         aside.is_some_and(|aside| aside.again.is_none())
     }
 
-    /// Keeps a signal for an execution that is left alone until it is gone on with.
+    /// Keeps a signal for an execution that is not running until it goes on.
     pub(crate) fn park_signal(&mut self, id: &Text, signal: Signal) {
         self.park(id, Post::Signal(Box::new(signal)));
     }
 
-    /// Why an execution is left alone that never began.
+    /// Why an execution that never began is set aside.
     pub(super) fn take_cause(&mut self, id: &Text) -> Option<Text> {
         self.tries.remove(id);
         self.panicked.retain(|panicked| panicked != id);
         self.aside.remove(id).map(|aside| aside.cause)
     }
 
-    /// Keeps what is posted to an execution that is left alone.
+    /// Keeps what is posted to an execution that is not running.
     pub(super) fn park(&mut self, id: &Text, post: Post) {
         if let Some(aside) = self.aside.get_mut(id) {
             aside.posts.push(post);
         }
     }
 
-    /// Executions that panicked since this was asked last.
+    /// Takes the executions that panicked since the last call.
     pub(crate) fn take_panicked(&mut self) -> Vec<Text> {
         std::mem::take(&mut self.panicked)
     }
 
-    /// When the next that is left alone is to be seen to.
+    /// When the next pause ends.
     pub(crate) fn next_aside(&self) -> Option<Timestamp> {
         self.aside.values().filter_map(|aside| aside.again).min()
     }
 
-    /// Forgets the executions that are left alone. Answers those that were to be tried again.
+    /// Drops the list of executions that are not running. Returns those that would have been tried again.
     pub(crate) fn forget_aside(&mut self) -> Vec<Text> {
         self.tries.clear();
         let aside = std::mem::take(&mut self.aside).into_iter();
@@ -153,7 +153,8 @@ impl Shard {
             .collect()
     }
 
-    /// Those that are to be seen to now. Who has appends on their way waits for them: the store has not what counts yet.
+    /// The executions whose pause is over. One with appends in flight is left out until these are durable, because
+    /// the store does not have its latest state yet.
     pub(crate) fn aside_due(&self, now: Timestamp) -> Vec<Due> {
         let due = self.aside.iter().filter(|(id, aside)| {
             let is_due = aside.again.is_some_and(|again| again <= now);
@@ -167,13 +168,13 @@ impl Shard {
         .collect()
     }
 
-    /// Whether appends of an execution are not durable yet.
+    /// Whether an execution has appends that are not durable yet.
     pub(crate) fn is_unsettled(&self, id: &Text) -> bool {
         let under_way = self.flights.iter().any(|flight| flight.is_of(id));
         under_way || self.pending.iter().any(|append| append.execution == *id)
     }
 
-    /// An execution is left alone no longer, and gets what was posted to it.
+    /// Lets an execution go on, and delivers what was posted to it.
     pub(crate) fn take_back(&mut self, id: &Text) {
         if let Some(aside) = self.aside.remove(id) {
             let posts = aside.posts.into_iter().map(|post| (id.clone(), post));
@@ -181,7 +182,7 @@ impl Shard {
         }
     }
 
-    /// Appends for an execution that is not here and can't be: this is its end.
+    /// Appends for an execution that is not loaded and can't be: this ends it.
     pub(crate) fn end_unseen(&mut self, append: Append, outgoing: Vec<super::Outgoing>) {
         self.aside.remove(&append.execution);
         self.tries.remove(&append.execution);
@@ -192,7 +193,7 @@ impl Shard {
     }
 }
 
-/// What a panic said, shortened.
+/// The message of a panic, shortened.
 fn said(panic: &(dyn Any + Send)) -> Text {
     let said = panic.downcast_ref::<&str>().map(|text| said_of(text).to_owned());
     let said = said.or_else(|| panic.downcast_ref::<String>().map(|text| said_of(text).to_owned()));

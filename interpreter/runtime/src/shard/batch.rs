@@ -1,4 +1,4 @@
-//! Batches: what is decided and not yet durable, and what waits for it.
+//! Batches: what is decided and not durable yet, and what waits for that.
 
 use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard};
@@ -8,15 +8,15 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
 
-/// Entries of the list of the idle that are not worth clearing.
+/// How long the list of idle executions may get before stale entries are removed.
 const LISTED: usize = 1024;
 
-/// A batch on its way to the store.
+/// A batch that is being appended.
 #[derive(Default)]
 pub(super) struct InFlightBatch {
-    /// Whose appends it has, in order.
+    /// The execution of each append, in order.
     executions: Vec<Text>,
-    /// What leaves once it is durable.
+    /// What leaves once the batch is durable.
     held: Vec<Outgoing>,
 }
 
@@ -26,7 +26,7 @@ impl InFlightBatch {
     }
 }
 
-/// The turn of these events, which follow on that one, as it is stored.
+/// The stored form of the turn with these events. `before` is the number of the last event before them.
 pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Turn {
     Turn {
         first: before.next(),
@@ -37,7 +37,7 @@ pub(crate) fn stored_turn(flow: &Flow, before: EventId, events: &[Event]) -> Tur
 }
 
 impl Shard {
-    /// Takes down the events of a turn and what follows from them.
+    /// Adds the events of a turn, and everything that follows from them, to the next batch.
     pub(super) fn append(
         &mut self,
         id: &Text,
@@ -60,7 +60,7 @@ impl Shard {
         let checkpoint = live.count(events.len() as u64, turn.text.len(), every);
         let standing = live.standing();
         let told = live.kept.map(|kept| kept.status);
-        // The first turn after a failed attempt says that there is none any more.
+        // The first turn after a failed attempt stores that the count is zero again.
         let changed = live.kept != Some(standing) || live.attempts > 0;
         live.attempts = 0;
         live.kept = Some(standing);
@@ -92,8 +92,8 @@ impl Shard {
         self.went_on(id);
     }
 
-    /// The same for calls of an execution that is taken up: those that stand in queues are there already, unless the
-    /// resource map has led them there since.
+    /// Handles the outstanding calls of an execution that was loaded. Those that are tasks of queues are stored there
+    /// already, unless the resource map leads them to a queue only since then.
     pub(super) fn take_up_calls(&mut self, id: &Text, calls: Vec<CallToSend>, now: Timestamp, new: bool) {
         let stands = |call: &CallToSend| !new && self.state(id).is_some_and(|state| state.is_queued(call.call));
         let (standing, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| stands(call));
@@ -114,7 +114,7 @@ impl Shard {
         self.hold_calls(id, leaving);
     }
 
-    /// Calls that leave with the next batch, and what else is still to be done for an execution.
+    /// Lets calls leave with the next batch, and notes what is left to do for an execution.
     pub(super) fn hold_calls(&mut self, id: &Text, calls: Vec<CallToSend>) {
         for call in calls {
             self.note_sync(id, &call);
@@ -157,7 +157,7 @@ impl Shard {
         self.held.extend(posts);
     }
 
-    /// A message is dealt with although it changes nothing.
+    /// Marks a message as handled although it changes nothing.
     pub(super) fn drop_message(&mut self, message: MessageId) {
         let execution = message.to.clone();
         let expected = self.executions.get_mut(&execution).map(|live| {
@@ -172,7 +172,7 @@ impl Shard {
         });
     }
 
-    /// Gives a number back as [`Outgoing::Mark`] once all that was decided so far is durable.
+    /// Asks for [`Outgoing::Mark`] with this number once everything decided so far is durable.
     pub fn mark(&mut self, number: u64) {
         self.held.push(Outgoing::Mark(number));
     }
@@ -182,12 +182,13 @@ impl Shard {
         self.pending.len()
     }
 
-    /// Whether there is something to append.
+    /// Whether there is a batch to append.
     pub fn has_batch(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The turns decided and not yet on their way. They must be said to be [`Shard::committed`] in the order they were taken.
+    /// Takes the turns that are decided and not in flight yet. Pass the refusals of each batch to
+    /// [`Shard::committed`] in the order in which the batches were taken.
     pub fn take_batch(&mut self) -> Vec<Append> {
         let batch = std::mem::take(&mut self.pending);
         self.flights.push_back(InFlightBatch {
@@ -197,7 +198,8 @@ impl Shard {
         batch
     }
 
-    /// The batch taken longest ago is durable but for the refused: what follows from it may leave.
+    /// Records that the oldest batch in flight is durable, except for what was refused. What follows from it may
+    /// leave.
     pub fn committed(&mut self, refusals: &[(usize, Refusal)]) {
         let Some(flight) = self.flights.pop_front() else {
             return;
@@ -216,14 +218,15 @@ impl Shard {
                 self.refuse(execution, refusal.clone());
             }
         }
-        // What follows a refused start is refused with it; who is still here has lost its store to somebody else.
+        // What follows a refused start is refused with it. An execution that is still loaded went on in another
+        // process.
         let here = |execution: &&&Text| self.executions.contains_key(execution.as_str());
         let lost = refused.iter().filter(here).map(|execution| (*execution).clone());
         self.lost.extend(lost);
         self.lost.dedup();
         let stands = |outgoing: &Outgoing| outgoing.execution().is_none_or(|of| !refused.contains(&of));
         let held: Vec<Outgoing> = flight.held.into_iter().filter(stands).collect();
-        // That children have begun is heard before how any of them ended.
+        // A parent hears that its children began before it hears how any of them ended.
         for outgoing in &held {
             if let Outgoing::Started { execution, .. } = outgoing {
                 self.tell_started(execution);
@@ -235,12 +238,13 @@ impl Shard {
         }
     }
 
-    /// Executions whose appends were refused because their histories went on elsewhere: their states here are not true any more.
+    /// Takes the executions whose appends were refused because their histories went on elsewhere. Their states here
+    /// are out of date: [`Shard::forget`] them.
     pub fn take_lost(&mut self) -> Vec<Text> {
         std::mem::take(&mut self.lost)
     }
 
-    /// What was held with nothing to append waits for what is under way, if anything is.
+    /// Releases what was held although there is nothing to append, or ties it to the last batch in flight.
     pub(crate) fn release_what_waits_for_nothing(&mut self) {
         if self.held.is_empty() {
             return;
@@ -266,7 +270,7 @@ impl Shard {
         }
     }
 
-    /// A start whose name or id is taken: nothing of it ever was.
+    /// Drops an execution whose name or id is taken. Nothing of it was stored.
     fn refuse(&mut self, execution: &Text, refusal: Refusal) {
         self.tell_refused(execution, &refusal);
         self.forget(execution);
@@ -276,7 +280,7 @@ impl Shard {
         });
     }
 
-    /// Leaves an execution to the store.
+    /// Drops an execution from memory. The store has it.
     pub fn forget(&mut self, execution: &str) {
         let Some((id, live)) = self.executions.remove_entry(execution) else {
             return;
@@ -301,8 +305,8 @@ impl Shard {
         }
     }
 
-    /// Leaves executions that have ended to the store, and of those that only wait the longest idle, until at most so many
-    /// are here. Answers those that are to be woken, and when.
+    /// Drops executions that have ended, and the longest idle of those that only wait, until at most `at_most` are
+    /// loaded. Returns those that have to be woken, with the time.
     pub fn trim(&mut self, at_most: usize) -> Vec<(Timestamp, Text)> {
         for id in std::mem::take(&mut self.ended) {
             let over = |live: &LoadedExecution| live.is_idle() && live.state.status().is_ended();
@@ -310,7 +314,7 @@ impl Shard {
                 self.forget(&id);
             }
         }
-        // Who was listed and has ended since is not waited for here.
+        // Entries of executions that have ended meanwhile are stale.
         if self.idle.len() > LISTED + 2 * self.executions.len() {
             let executions = &self.executions;
             self.idle
@@ -334,7 +338,7 @@ impl Shard {
 }
 
 impl LoadedExecution {
-    /// What the parent that waits for this execution is told when it has ended.
+    /// The message to the parent that waits for this execution, if it has ended.
     fn parent_message(&self, ended: bool) -> Option<Message> {
         let started = self.state.started().filter(|_| ended && self.origin.awaited)?;
         let parent = started.parent.as_ref()?;
@@ -364,7 +368,7 @@ impl LoadedExecution {
 }
 
 impl Outgoing {
-    /// The execution it comes from.
+    /// The execution it belongs to.
     pub(super) fn execution(&self) -> Option<&Text> {
         match self {
             Self::Started { execution, .. }

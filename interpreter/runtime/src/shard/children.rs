@@ -1,5 +1,5 @@
-//! Child flows: executions that a task of another one starts (section "tasks", `flow:`), and what parents and children say
-//! to each other. A family belongs to one shard; what must not be lost stands in the store until it is dealt with.
+//! Child flows: executions that a task of another one starts (section "tasks", `flow:`), and the messages between
+//! parents and children. A family belongs to one shard. What must not be lost is in the store until it is handled.
 
 use super::execution_ids::parent_of;
 use super::loaded::Origin;
@@ -11,24 +11,24 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Grant, Parent, Reference, Signal, Status};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
-/// What waits for an execution to take it.
+/// Something for an execution, until the execution takes it.
 pub(super) enum Post {
     /// A signal.
     Signal(Box<Signal>),
-    /// It is to be started by that call, unless it was already.
+    /// Start the execution for this call, unless it has begun.
     Start {
-        /// The execution the call belongs to.
+        /// The id of the execution that the call belongs to.
         parent: Text,
-        /// The call.
+        /// The call, with the child's input.
         call: Box<CallToSend>,
     },
-    /// It is to undo what it did, for that call.
+    /// Roll the execution back, for this call.
     Undo(Parent),
-    /// A message kept in the store.
+    /// A message from the store.
     Message(Message),
 }
 
-/// Why a child can't be started: an error's name and cause, and whether the task counts as called.
+/// Why a child can't be started: the name and cause of the error, and whether the task counts as called.
 struct Refused {
     error: &'static str,
     cause: String,
@@ -55,7 +55,7 @@ impl Refused {
 }
 
 impl Shard {
-    /// Takes what was posted. Answers an execution that is wanted and not here.
+    /// Delivers what was posted. Returns an execution that is not loaded and something is for.
     pub(super) fn take_posts(&mut self, now: Timestamp) -> Option<Text> {
         while let Some((to, _)) = self.inbox.front() {
             if self.is_aside(to) {
@@ -71,7 +71,7 @@ impl Shard {
             let (to, post) = self.inbox.pop_front()?;
             self.absent = None;
             match post {
-                // One that is no longer awaited says nothing new: the receiver's state is the truth.
+                // A signal for a call that is over changes nothing: the receiver's state decides.
                 Post::Signal(signal) => drop(self.signal(&to, *signal, now)),
                 Post::Start { parent, call } => self.take_child_start(&to, here, &parent, &call, now),
                 Post::Undo(parent) => self.take_undo(&to, parent, now),
@@ -82,12 +82,13 @@ impl Shard {
         None
     }
 
-    /// An execution that is wanted is nowhere: what was posted to it is dealt with as it can be.
+    /// Handles what was posted to an execution that does not exist.
     pub fn absent(&mut self, execution: Text) {
         self.absent = Some(execution);
     }
 
-    /// Somebody else has an execution that is wanted: what was posted to it is left to the store, and messages are seen there.
+    /// Leaves what was posted to an execution to the store, because another process has it. That process finds
+    /// messages there.
     pub fn elsewhere(&mut self, execution: &str) {
         self.inbox.retain(|(to, _)| to != execution);
     }
@@ -96,19 +97,20 @@ impl Shard {
         self.inbox.push_back((to, Post::Signal(Box::new(signal))));
     }
 
-    /// A message is durable: it is to reach its receiver.
+    /// Posts a durable message to its receiver.
     pub(super) fn deliver(&mut self, message: Message) {
         self.inbox.push_back((message.id.to.clone(), Post::Message(message)));
     }
 
-    /// Delivers again what the store has kept.
+    /// Posts the messages that the store has kept.
     pub fn redeliver(&mut self, messages: Vec<Message>) {
-        // Calls that start children come first: that a child has begun is heard before how it ended.
+        // Calls that start children go first, so that a parent hears that a child began before it hears how the child
+        // ended.
         self.release_what_waits_for_nothing();
         messages.into_iter().for_each(|message| self.deliver(message));
     }
 
-    /// Whether a call starts a child, or tells one to undo itself.
+    /// Whether a call starts a child, or tells one to roll itself back.
     pub(super) fn is_for_child(&self, execution: &Text, call: &CallToSend) -> bool {
         let started = self.state(execution).and_then(|state| state.started());
         let outside = self.outside.as_ref().zip(started);
@@ -122,7 +124,7 @@ impl Shard {
                 .is_some_and(|resolved| resolved.target.starts_with("flow:"))
     }
 
-    /// Notes which calls wait for a child.
+    /// Records a call that waits for a child.
     pub(super) fn note_sync(&mut self, execution: &Text, call: &CallToSend) {
         if call.pattern == Pattern::Sync && call.child.is_none() && self.is_for_child(execution, call) {
             self.sync_calls.insert((execution.clone(), call.call));
@@ -164,7 +166,7 @@ impl Shard {
             .child_request(parent, call)
             .and_then(|request| self.start_child(request, now));
         if let Err(refused) = started {
-            // A child that had begun would be here, so this holds for an earlier sending as well.
+            // If the child had begun, it would be loaded. So this holds for an earlier sending too.
             let failed = Signal::Failed {
                 call: call.call,
                 error: refused.error.to_owned(),
@@ -187,7 +189,7 @@ impl Shard {
         })
     }
 
-    /// What a call starts.
+    /// The start that a call asks for.
     fn child_request(&self, execution: &Text, call: &CallToSend) -> Result<StartRequest, Refused> {
         let params = call.params.as_ref().and_then(Value::as_object);
         let param = |name: &str| params.and_then(|params| params.get(name));
@@ -247,8 +249,8 @@ impl Shard {
         })
     }
 
-    /// How many executions wait for one another down to the child of this call. Who goes on at once waits for nobody, so a flow
-    /// may start itself anew as often as it likes.
+    /// How many executions, one above the other, wait for the child of this call. A call that does not wait begins at
+    /// 0, so a flow may start itself as often as it likes.
     fn depth_of_child(&self, execution: &Text, call: &CallToSend) -> Result<u32, Refused> {
         if call.pattern == Pattern::RequestResponse {
             return Ok(0);
@@ -264,7 +266,7 @@ impl Shard {
         }
     }
 
-    /// Where an execution comes from that is about to begin.
+    /// The origin of an execution that is about to begin.
     pub(super) fn origin(&self, id: &Text, request: &StartRequest) -> Origin {
         let mut origin = Origin {
             family: vec![id.clone()],
@@ -288,21 +290,21 @@ impl Shard {
         origin
     }
 
-    /// A child has begun: the call that started it goes on, or begins to wait.
+    /// Tells the parent that a child has begun: the call goes on, or begins to wait.
     pub(super) fn tell_started(&mut self, child: &Text) {
         if let Some((parent, signal)) = self.started_signal(child) {
             self.post(parent, signal);
         }
     }
 
-    /// The same where nobody knows whether it was told.
+    /// Tells the parent that a child has begun, if it may not know.
     pub(crate) fn tell_begun(&mut self, child: &Text) {
         if self.state(child).is_some_and(|state| !state.status().is_ended()) {
             self.tell_started(child);
         }
     }
 
-    /// The parent of a child, and what tells it that the child has begun.
+    /// The parent of a child, and the signal that the child has begun.
     fn started_signal(&self, child: &Text) -> Option<(Text, Signal)> {
         let started = self.state(child)?.started()?;
         let parent = started.parent.clone()?;
@@ -328,7 +330,7 @@ impl Shard {
         Some((parent.execution, signal))
     }
 
-    /// A child could not be started: its name is taken.
+    /// Tells the parent that a child could not be started because its name is taken.
     pub(super) fn tell_refused(&mut self, child: &Text, refusal: &Refusal) {
         let Some(started) = self.state(child).and_then(|state| state.started()) else {
             return;
@@ -349,7 +351,7 @@ impl Shard {
         self.post(parent.execution, failed);
     }
 
-    /// The child undoes what it had done.
+    /// Rolls the child back.
     fn take_undo(&mut self, child: &Text, parent: Parent, now: Timestamp) {
         match self.state(child).map(|state| state.status()) {
             Some(Status::Succeeded) => {
@@ -365,7 +367,7 @@ impl Shard {
                 let failed = self.not_undone(parent.event, child);
                 self.post(parent.execution, failed);
             }
-            // It is undone already, or never did anything that stayed.
+            // It is rolled back already, or never did anything lasting.
             _ => self.post(parent.execution, undone(parent.event)),
         }
     }
@@ -381,7 +383,7 @@ impl Shard {
         }
     }
 
-    /// An execution has ended: the call for which it undid itself is told.
+    /// Tells the call that waits for a rollback of the child that the child has ended.
     pub(super) fn tell_undone(&mut self, child: &Text, status: Status) {
         if let Some((execution, call)) = self.undoing.remove(child) {
             let signal = match status {
@@ -392,7 +394,7 @@ impl Shard {
         }
     }
 
-    /// Calls given up in this turn stop the children they waited for; those that did not wait leave them alone.
+    /// The messages that stop the children of calls given up in this turn. Children that no call waits for go on.
     pub(super) fn child_cancellations(&mut self, id: &Text, events: &[Event]) -> Vec<Message> {
         let mut words = Vec::new();
         for event in events {
@@ -401,7 +403,7 @@ impl Shard {
                 EventKind::TaskTimedOut { .. } => event.caused_by,
                 _ => continue,
             };
-            // From here on nobody waits for how it ends.
+            // From here on no call waits for its end.
             if self.sync_calls.remove(&(id.clone(), call)) {
                 words.push(Message {
                     id: MessageId {
@@ -469,7 +471,7 @@ impl Shard {
         }
     }
 
-    /// That the child had begun comes before how it ended, also where a crash came between.
+    /// Delivers that the child has begun before how it ended, even if a crash came between.
     fn take_submitted(&mut self, parent: &Text, call: EventId, child: &Text, version: u64, now: Timestamp) {
         if self.state(parent).is_some_and(|state| state.is_to_be_sent(call)) {
             let _ = self.signal(parent, submitted(call, child.clone(), version), now);
@@ -477,7 +479,7 @@ impl Shard {
     }
 }
 
-/// The tokens of calls that stand below a place of a call, as they stand in what is there.
+/// The tokens that stand below a place of a call, with their places relative to it.
 fn handed_down(call: &CallToSend, part: CallPart, below: &Pointer) -> Vec<Grant> {
     let grant = |(at, reference): (&Pointer, &Reference)| match reference {
         Reference::Secret(_) => None,

@@ -1,4 +1,4 @@
-//! What a new execution gets from outside: its id and its seed.
+//! The id and the seed of a new execution, which come from outside.
 
 use super::StartRequest;
 use sha2::{Digest, Sha256};
@@ -10,18 +10,19 @@ use starbridge_machine::{EventId, Parent};
 /// Gives ids and seeds.
 pub(super) type IdSource = Box<dyn FnMut(&StartRequest, Timestamp) -> ExecutionSeed + Send>;
 
-/// What the outside gives a new execution.
+/// The id and the seed of a new execution.
 #[derive(Clone, Debug)]
 pub struct ExecutionSeed {
-    /// Its id, unlike any other. That of a child must follow from its parent's call, so that a call sent again starts the
-    /// same child ([`child_id`]).
+    /// The id, which must be unique. The id of a child must follow from its parent's call ([`child_id`]), so that a
+    /// call that is sent again starts the same child.
     pub id: Text,
-    /// Where all its randomness comes from.
+    /// The seed of all randomness in the execution.
     pub seed: u64,
 }
 
-/// The id of the child that a call starts: a UUID (version 7, RFC 9562) with the time of its parent's, so that families lie
-/// together, with the parent's last byte, so that they belong to one shard, and otherwise made of the call.
+/// The id of the child that a call starts: a UUID (version 7, RFC 9562). It has the time of its parent's id, so that
+/// families are stored together, and the last byte of its parent's id, so that they belong to one shard. The rest is
+/// made from the call.
 pub fn child_id(parent: &Parent) -> Text {
     let digest = Sha256::digest(format!("{}/{}", parent.execution, parent.event));
     let mut digits: String = parent.execution.chars().filter(char::is_ascii_hexdigit).collect();
@@ -41,7 +42,7 @@ pub fn child_id(parent: &Parent) -> Text {
     ))
 }
 
-/// The call that stands for a start made by this one.
+/// The call as the parent of an execution that it starts.
 pub(super) fn parent_of(execution: &Text, call: EventId) -> Parent {
     Parent {
         execution: execution.clone(),

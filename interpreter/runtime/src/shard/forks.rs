@@ -10,32 +10,36 @@ use starbridge_machine::{Event, EventId, Fork, ForkError, State};
 use starbridge_ports::Append;
 use std::sync::Arc;
 
-/// What a fork is made of.
+/// What to fork.
 #[derive(Clone, Debug)]
 pub struct ForkRequest {
-    /// The execution it is of.
+    /// The id of the execution to fork.
     pub of: Text,
-    /// That one's flow; the fork runs it too.
+    /// The flow of that execution. The fork runs it too.
     pub flow: Arc<Flow>,
-    /// That one's durable events, at least to the end of the turn of `event`.
+    /// The durable events of that execution, at least to the end of the turn of `event`.
     pub events: Vec<Event>,
-    /// The event to go on from.
+    /// The number of the event to go on from.
     pub event: EventId,
-    /// The fork's name; its id where none is given.
+    /// The name of the fork; `None`: its id.
     pub name: Option<Text>,
 }
 
-/// Why there is no fork.
+/// Why a fork is not possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForkFailure {
-    /// The history does not allow it.
+    /// The history does not allow it, or the machine rejects it.
     Refused(ForkError),
-    /// Making it panicked, and nothing of it was kept.
+    /// Making the fork panicked, and nothing of it was kept. The text is what the panic said.
     Panicked(Text),
 }
 
 impl Shard {
-    /// Begins a fork and answers its id. It has begun when [`Outgoing::Started`] leaves.
+    /// Begins a fork and returns its id. The fork has begun when [`Outgoing::Started`] leaves.
+    ///
+    /// # Errors
+    ///
+    /// [`ForkFailure`] if the history does not allow the fork, the machine rejects it, or making it panics.
     pub fn fork(&mut self, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkFailure> {
         let id = (self.births)(&StartRequest::default(), now).id;
         let forked = self.guarded(&id, now, |shard| shard.fork_as(&id, request, now));
@@ -74,7 +78,7 @@ impl Shard {
                 execution: id.clone(),
                 expected: before,
                 record: record.take(),
-                // Its next turn brings one: the state here is that of the last of these.
+                // The next turn brings one: the state here is that after the last of these turns.
                 checkpoint: None,
                 turn: Some(turn),
                 ..Append::default()
@@ -86,7 +90,7 @@ impl Shard {
             });
         }
         self.executions.insert(id.clone(), live);
-        // Its status is that after the last of these turns.
+        // Its status is the one after the last of these turns.
         if let Some(mut last) = self.pending.pop() {
             self.tell(&id, None, &[], &mut last);
             self.pending.push(last);

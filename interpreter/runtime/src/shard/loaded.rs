@@ -1,4 +1,4 @@
-//! An execution that is in memory.
+//! An execution in memory.
 
 use starbridge_flow::graph::{Flow, StepKind};
 use starbridge_flow::time::Timestamp;
@@ -8,8 +8,8 @@ use starbridge_ports::{Record, RecordedFailure};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where nobody says otherwise, a checkpoint is due when so many events came since the last one, and as many bytes of them
-/// as it had.
+/// By default a checkpoint is due after this many events since the last one, and as many bytes of events as the last
+/// one had.
 pub(super) const CHECKPOINT_EVENTS: u64 = 256;
 
 pub(super) struct LoadedExecution {
@@ -17,47 +17,47 @@ pub(super) struct LoadedExecution {
     pub(super) state: State,
     pub(super) wakeup: Option<Timestamp>,
     pub(super) origin: Origin,
-    /// What the store has been told of where it stands.
+    /// What the store knows of its status.
     pub(super) kept: Option<StoredStatus>,
-    /// Appends that are not durable yet.
+    /// How many of its appends are not durable yet.
     pub(super) unsettled: u32,
-    /// Whether calls to queues go into them.
+    /// Whether calls to queues become tasks of queues.
     pub(super) queues: bool,
-    /// Its calls that stand in queues, and in which.
+    /// Its calls that are tasks of queues, with the names of the queues.
     pub(super) queued: BTreeMap<EventId, Text>,
-    /// Whether it stands in the list of the idle.
+    /// Whether it is in the list of idle executions.
     pub(super) listed_idle: bool,
-    /// Whether a step of the flow expects heartbeats, which are known only here.
+    /// Whether a step of the flow expects heartbeats that are only known in memory.
     pub(super) heartbeats: bool,
-    /// How often the process came to its end with it, and no turn since; see [`starbridge_ports::Mark`].
+    /// How often the process ended while it ran this execution, without a turn since; see [`starbridge_ports::Mark`].
     pub(super) attempts: u32,
-    /// Its last event when it was taken up from the store; 0 where it began here.
+    /// Its last event when it was loaded from the store; 0 if it began here.
     pub(super) taken_up: EventId,
     events_since: u64,
     bytes_since: usize,
     checkpoint_bytes: usize,
 }
 
-/// Where an execution stands, as far as a store keeps it apart from the history.
+/// The part of an execution's record that changes as it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoredStatus {
     /// Its status.
     pub(super) status: Status,
     /// Whether it has something to do or a call is out.
     pub(super) awake: bool,
-    /// When it is to be woken, if it sleeps.
+    /// When to wake it, if it sleeps.
     pub(super) wake_at: Option<Timestamp>,
 }
 
-/// Where an execution comes from.
+/// The origin of an execution.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origin {
-    /// The executions whose calls a value of this one may refer to: itself and what came before it, the nearest first, no more
-    /// than executions may wait for one another.
+    /// The executions whose calls its values may refer to: itself and its ancestors, the nearest first, as far as
+    /// executions may wait for one another.
     pub(super) family: Vec<Text>,
-    /// The execution that began the family, where it is another one.
+    /// The execution at the root of the family; `None` if it is this one.
     pub(super) root: Option<Text>,
-    /// How many executions wait for one another down to this one.
+    /// How many executions, one above the other, wait for this one.
     pub(super) depth: u32,
     /// Whether the parent waits for its end.
     pub(super) awaited: bool,
@@ -85,7 +85,7 @@ impl LoadedExecution {
         }
     }
 
-    /// Where it stands now. Heartbeats are known only in memory, so who waits for one stays awake.
+    /// Its current status. An execution that expects heartbeats stays awake, because they are only known in memory.
     pub(super) fn standing(&self) -> StoredStatus {
         let status = self.state.status();
         let expects = |call| {
@@ -101,12 +101,12 @@ impl LoadedExecution {
         }
     }
 
-    /// Whether it can be left to the store: all is durable, and it only waits or has ended.
+    /// Whether it can be left to the store: everything is durable, and it only waits or has ended.
     pub(super) fn is_idle(&self) -> bool {
         self.unsettled == 0 && self.kept.is_some_and(|kept| !kept.awake) && !self.state.must_continue()
     }
 
-    /// What the store keeps of it apart from the history.
+    /// Its record with this status.
     pub(super) fn record(&self, standing: StoredStatus) -> Record {
         let Some(started) = self.state.started() else {
             return Record::default();
@@ -136,7 +136,7 @@ impl LoadedExecution {
         }
     }
 
-    /// Counts a turn, and gives a checkpoint where one is due: checkpoints never cost more than the history.
+    /// Counts a turn. Returns a checkpoint if one is due: checkpoints never take more bytes than the history.
     pub(super) fn count(&mut self, events: u64, bytes: usize, every: u64) -> Option<Vec<u8>> {
         self.events_since += events;
         self.bytes_since += bytes;
@@ -149,7 +149,7 @@ impl LoadedExecution {
         Some(checkpoint)
     }
 
-    /// There is a checkpoint of that size at the state's last event.
+    /// Records that there is a checkpoint of this size at the state's last event.
     pub(super) fn noted_checkpoint(&mut self, bytes: usize) {
         self.events_since = 0;
         self.bytes_since = 0;

@@ -1,4 +1,4 @@
-//! Changes of status that others are to be told of (section "history", notifications): kept with the turn that made them.
+//! Notices of status changes (section "history", notifications). They are stored with the turn that makes the change.
 
 use super::loaded::LoadedExecution;
 use super::{Outgoing, Shard};
@@ -8,31 +8,31 @@ use starbridge_machine::{Event, EventId, EventKind, Status};
 use starbridge_ports::{Append, KeptNotice, Record, RecordedFailure};
 use std::sync::Arc;
 
-/// An execution's status is another one, or one more of its steps waits for an operator.
+/// A change of an execution's status, or one more step that waits for an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusChange<'a> {
-    /// The execution.
+    /// The id of the execution.
     pub execution: &'a Text,
     /// The last event of the turn that made the change.
     pub event: EventId,
-    /// When.
+    /// The time of that turn.
     pub time: Timestamp,
-    /// What is known of the execution from now on.
+    /// The record of the execution after the change.
     pub record: &'a Record,
-    /// Why: what a step that waits for an operator failed with, what the execution fails with.
+    /// The reason, if there is one: the failure of the step that waits for an operator, or of the execution.
     pub failure: Option<&'a RecordedFailure>,
 }
 
-/// Who is to be told of a change, and what.
+/// Makes the notices about a change, each for a target.
 pub(super) type Tell = Arc<dyn Fn(&StatusChange<'_>) -> Vec<KeptNotice> + Send + Sync>;
 
 impl Shard {
-    /// Keeps with each change of a status what `tell` says of it.
+    /// Stores with each status change the notices that `tell` makes of it.
     pub fn notify(&mut self, tell: impl Fn(&StatusChange<'_>) -> Vec<KeptNotice> + Send + Sync + 'static) {
         self.tell = Some(Arc::new(tell));
     }
 
-    /// Puts into a turn's append what others are to be told of it. `told` is the status the store was told of before.
+    /// Adds notices about a turn to its append. `told` is the status that the store knew before.
     pub(super) fn tell(&mut self, id: &Text, told: Option<Status>, events: &[Event], append: &mut Append) {
         let (Some(tell), Some(live)) = (&self.tell, self.executions.get(id)) else {
             return;
@@ -59,7 +59,7 @@ impl Shard {
     }
 }
 
-/// What a step asks an operator about.
+/// The failure for which a step waits for an operator.
 fn request(live: &LoadedExecution, event: &Event) -> Option<RecordedFailure> {
     let EventKind::ManualRequested(failure) = &event.detail else {
         return None;

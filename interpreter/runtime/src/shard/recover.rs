@@ -1,4 +1,4 @@
-//! Recovery: an execution taken up again from its history.
+//! Recovery: loading an execution from its history.
 
 use super::loaded::{LoadedExecution, Origin, StoredStatus};
 use super::{Outgoing, Shard};
@@ -10,19 +10,23 @@ use starbridge_machine::{EventId, State, history};
 use starbridge_ports::{History, Record, StoreError, StoredHistory};
 use std::sync::Arc;
 
-/// An execution as a store has it.
+/// An execution that was loaded from a store.
 pub struct Loaded {
     /// The flow it runs.
     pub flow: Arc<Flow>,
-    /// Its folded history.
+    /// The state, folded from the history.
     pub state: State,
-    /// What it was folded from.
+    /// What the state was folded from.
     pub stored: StoredHistory,
-    /// The executions it comes from, its parent first: as many as may wait for one another.
+    /// Its ancestors, the parent first, as far as executions may wait for one another.
     pub ancestors: Vec<Text>,
 }
 
-/// Loads an execution; nothing, if there is none. A history that can't be folded is corrupt.
+/// Loads an execution; `None` if it does not exist.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if the history can't be folded, or the error of the store.
 pub fn load(
     history: &dyn History,
     flows: &FlowTable,
@@ -35,7 +39,7 @@ pub fn load(
     fold_up(history, flows, limits, execution, stored).map(Some)
 }
 
-/// The same for what was read already.
+/// Folds an execution from what was read of it.
 pub(crate) fn fold_up(
     history: &dyn History,
     flows: &FlowTable,
@@ -51,7 +55,7 @@ pub(crate) fn fold_up(
         .running(name, *version)
         .ok_or_else(|| corrupt(format!("there is no version {version} of the flow `{name}`")))?;
     let mut folded = fold(execution, &flow, &stored, limits);
-    // A checkpoint is only ever a shortcut.
+    // The history alone is always enough.
     if folded.is_err() && stored.checkpoint.is_some() {
         stored = history.load_whole(execution)?.unwrap_or_default();
         folded = fold(execution, &flow, &stored, limits);
@@ -66,7 +70,7 @@ pub(crate) fn fold_up(
     })
 }
 
-/// Goes up from parent to parent. Who was cleared away ends the line.
+/// The ancestors of an execution, at most `most`. An ancestor that was deleted ends the line.
 fn ancestors(history: &dyn History, record: &Record, most: u32) -> Result<Vec<Text>, StoreError> {
     let mut ancestors = Vec::new();
     let mut next = record.parent.as_ref().map(|parent| parent.execution.clone());
@@ -101,7 +105,7 @@ fn fold(execution: &str, flow: &Flow, stored: &StoredHistory, limits: &Arc<Limit
 }
 
 impl Shard {
-    /// Takes up an execution from its folded history. What is outstanding leaves again under the same keys.
+    /// Takes a loaded execution into the shard. What is outstanding leaves again under the same keys.
     pub fn recover(&mut self, loaded: Loaded) {
         let Loaded {
             flow,
@@ -142,7 +146,7 @@ impl Shard {
         for call in &waiting {
             self.note_sync(&id, call);
         }
-        // Who was not told before a crash is told now.
+        // Before a crash, these calls may have been given up without cancelling them. They are cancelled now.
         for call in given_up {
             self.held.push(Outgoing::Cancel {
                 execution: id.clone(),
@@ -153,8 +157,8 @@ impl Shard {
         self.note_idle(id);
     }
 
-    /// Whether a call may have been sent by whoever had the execution before it was taken up here. A history does not say which
-    /// of the calls that were decided had left already.
+    /// Whether a call may have been sent before the execution was loaded here. The history does not say which calls
+    /// had left.
     pub fn may_have_left_before(&self, execution: &str, call: EventId) -> bool {
         let live = self.executions.get(execution);
         live.is_none_or(|live| call <= live.taken_up)

@@ -1,5 +1,5 @@
-//! Tasks of worker queues (section "worker queues"): a call to `queue:NAME` is a row that is written with its turn, and
-//! leaves with the turn that ends it. Nobody sends it: workers come for it.
+//! Tasks of worker queues (section "worker queues"). A call to `queue:NAME` becomes a task, which is stored with the
+//! call's turn and removed with the turn that ends the call. It is not sent: workers poll for it.
 
 use super::{Outgoing, Shard};
 use crate::queues::FairQueue;
@@ -14,12 +14,12 @@ use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Origin, QueuedTask, o
 use std::sync::Arc;
 
 impl Shard {
-    /// Puts calls to `queue:NAME` into queues; without, they leave like any other call.
+    /// Makes calls to `queue:NAME` tasks of queues. Without this they leave like any other call.
     pub fn queue_tasks(&mut self, rounds: Arc<FairQueue>) {
         self.rounds = Some(rounds);
     }
 
-    /// The queue a call goes to, if it goes to one.
+    /// The queue of a call, if its resource is one.
     pub(super) fn queue_of(&self, call: &CallToSend) -> Option<Text> {
         self.rounds.as_ref()?;
         let may_be = call.resource.starts_with("queue:") || !self.resources.is_empty();
@@ -52,7 +52,7 @@ impl Shard {
         (leaving, queued)
     }
 
-    /// Notes calls that stand in queues. Answers those that don't, since there are no queues here.
+    /// Records calls that are tasks of queues. Returns the others; these are all if there are no queues here.
     pub(super) fn note_queued(&mut self, id: &Text, calls: Vec<CallToSend>) -> Vec<CallToSend> {
         let mut lost = Vec::new();
         for call in calls {
@@ -64,8 +64,8 @@ impl Shard {
         lost
     }
 
-    /// The signal of a failure that was reported for a call: a task of a queue is its worker's, any other call whoever's that
-    /// has its token.
+    /// The signal for a failure that was reported for a call. The error's name says whether a worker of a queue
+    /// reported it or somebody with the call's token.
     pub fn reported_failed(&self, execution: &str, call: EventId, error: &str, cause: String) -> Signal {
         let origin = match self.is_in_queue(execution, call) {
             true => Origin::Worker,
@@ -110,7 +110,7 @@ impl Shard {
         Some(task)
     }
 
-    /// Takes down which tasks are over with these events, and which of those failed for good.
+    /// Adds to an append which tasks end with these events, and which of them failed for good.
     pub(super) fn end_tasks(&mut self, id: &Text, events: &[Event], append: &mut Append) {
         if events
             .iter()
@@ -146,13 +146,13 @@ impl Shard {
         self.held.extend(gone);
     }
 
-    /// Whether a call stands in a queue.
+    /// Whether a call is a task of a queue.
     pub(crate) fn is_in_queue(&self, execution: &str, call: EventId) -> bool {
         let live = self.executions.get(execution);
         live.is_some_and(|live| live.queued.contains_key(&call))
     }
 
-    /// These tasks are listed as dead no longer. The execution must be here.
+    /// Lists these tasks of a loaded execution as dead no longer.
     pub fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>) {
         let Some(live) = self.executions.get_mut(execution) else {
             return;
@@ -166,7 +166,7 @@ impl Shard {
         });
     }
 
-    /// Tasks that have come are told of once that is durable.
+    /// Announces the tasks of an append once it is durable.
     pub(super) fn hold_tasks(&mut self, append: &Append) {
         let come = append
             .queued
@@ -177,7 +177,7 @@ impl Shard {
     }
 }
 
-/// The task as dead, if this event is its failure and nothing that follows is a retry or catches it.
+/// The dead task, if this event is the failure of a task and none of the later events retries or catches it.
 fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event, later: &[Event]) -> Option<DeadTask> {
     let mut failed = None;
     for next in later
@@ -207,8 +207,8 @@ fn dead(flow: &Flow, queue: Text, execution: &Text, call: EventId, event: &Event
     })
 }
 
-/// What a worker is told, but for what is known only when it takes the task. The first member is not for the worker: it says
-/// which places of `input` hold references.
+/// The message for a worker, without what is known only when the worker takes the task. Its first member is not for
+/// the worker: it says which places of `input` hold references.
 fn message(flow: &Text, family: &[Text], queue: &Text, path: Option<Value>, call: CallToSend) -> String {
     let execution = family.first().cloned().unwrap_or_default();
     let (key, step_key) = (call.idempotency_key(&execution), call.step_key(&execution));

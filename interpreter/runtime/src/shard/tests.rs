@@ -1,4 +1,4 @@
-//! What a shard promises, one rule at a time and without a store.
+//! Tests of a shard, one rule at a time and without a store.
 
 use super::*;
 use starbridge_flow::graph::Pattern;
@@ -40,7 +40,7 @@ fn succeeded(call: EventId) -> Signal {
     }
 }
 
-/// Calls that leave now: execution and call.
+/// The calls that leave now: execution and call.
 fn sent(shard: &mut Shard) -> Vec<(Text, EventId)> {
     let calls = shard.take_outgoing().into_iter().filter_map(|outgoing| match outgoing {
         Outgoing::Send { execution, call } => {
@@ -170,7 +170,7 @@ fn panic_costs_what_was_not_appended_and_nothing_of_others() {
     assert_eq!(shard.take_panicked(), std::slice::from_ref(&id));
     assert_eq!(shard.backlog(), 2, "what was decided before stays");
     assert!(shard.state(&other).is_some());
-    // Who has appends on their way waits for them, whatever the time.
+    // An execution with appends in flight waits for them, whatever the time.
     assert!(shard.aside_due(Timestamp(i64::MAX)).is_empty());
     shard.take_batch();
     shard.committed(&[]);

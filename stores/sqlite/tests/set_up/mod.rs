@@ -1,4 +1,4 @@
-//! What is appended.
+//! Appends for tests.
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};

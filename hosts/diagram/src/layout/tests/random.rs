@@ -1,8 +1,8 @@
-//! Flows of any size with everything that can be drawn, the same for the same seed.
+//! Random flows of any size with everything that can be drawn; the same for the same seed.
 
 use serde_json::{Value, json};
 
-/// Words that names are made of: short, long, wide, and without a place to break them.
+/// Words for names: short, long, wide, and without a place to break them.
 const WORDS: [&str; 12] = [
     "pay",
     "reserve stock",
@@ -22,13 +22,13 @@ const ERRORS: [&str; 4] = ["FnF.ALL", "HTTP.500", "Payment.Refused.For.A.Reason.
 /// Makes the flow of a seed.
 pub(super) struct Random {
     noise: u64,
-    /// Steps still to be made.
+    /// How many steps are still to be made.
     left: usize,
     made: usize,
 }
 
 impl Random {
-    /// A definition of about so many steps.
+    /// A definition of about this many steps.
     pub(super) fn flow(seed: u64, steps: usize) -> String {
         let mut random = Self {
             noise: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15),
@@ -56,7 +56,7 @@ impl Random {
         format!("{word} {}", self.made)
     }
 
-    /// A list of steps: names first, so that each may lead to any other.
+    /// A list of steps. Names come first, so that each step may lead to any other.
     fn list(&mut self, depth: usize) -> Vec<Value> {
         let most = if depth == 0 { 12 } else { 4 };
         let count = (1 + self.below(most)).min(self.left.max(1));

@@ -14,60 +14,61 @@ pub(crate) struct Frame {
     pub(crate) list: ListId,
     /// The frame whose step this list belongs to, and which of its children it is.
     pub(crate) parent: Option<(FrameId, Child)>,
-    /// Rebuilt from the parents' on loading.
+    /// The composites around the list. Computed when a state is loaded.
     #[serde(skip)]
     pub(crate) path: Path,
-    /// What the list's input has beyond its composite's: an item and its index, or `deps`.
+    /// What the list's input adds to that of its composite: an item and its index, or `deps`.
     pub(crate) extra: Object,
-    /// The list's input. Rebuilt on loading.
+    /// The list's input. Computed when a state is loaded.
     #[serde(skip)]
     pub(crate) input: Overlay,
-    /// What a step of the list sees by default: the list's input with the variables over it. Rebuilt on loading.
+    /// The data that steps of the list see by default: the list's input, with its variables laid over it. Computed
+    /// when a state is loaded.
     #[serde(skip)]
     pub(crate) data: Overlay,
-    /// The merged outputs of the steps.
+    /// The merged outputs of the list's steps.
     pub(crate) local: Object,
-    /// A step's output took the place of the list's input.
+    /// Whether a step's output replaced the list's input.
     pub(crate) replaced: bool,
     pub(crate) at: At,
-    /// How often each step was visited, where the list has loops.
+    /// How often each step was visited, if the list has loops.
     pub(crate) visits: BTreeMap<StepId, u32>,
     /// What this list has done that could be undone.
     pub(crate) done: Vec<Done>,
-    /// Before the first of `done`.
+    /// The position before the first entry of `done`.
     #[serde(default)]
     pub(crate) rewind: Option<Box<Rewind>>,
-    /// What it had done was undone, or is being: a redrive begins before it.
+    /// Whether what the list did was undone, or is being undone. A redrive then begins before it.
     #[serde(default)]
     pub(crate) undone: bool,
-    /// What the task that is about to be entered did, perhaps, before it was given up: a redrive enters it anew, and undoing
-    /// the new visit undoes that, too.
+    /// What the task that is about to be entered may have done before it was cancelled. A redrive enters it anew, and
+    /// undoing the new visit undoes this too.
     #[serde(default, rename = "left_over")]
     pub(crate) pending_undo: Option<Box<Done>>,
     pub(crate) undoing: Option<Box<Undoing>>,
-    /// The last event this frame was about: what the next one is caused by.
+    /// The last event about this frame; it causes the next one.
     pub(crate) last: EventId,
-    /// It is in the ready queue.
+    /// Whether the frame is in the ready queue.
     pub(super) queued: bool,
 }
 
-/// Where a frame stands.
+/// The position of a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum At {
     /// About to enter this step.
     Before(StepId),
-    /// In a step.
+    /// In this step.
     In(Box<Visit>),
-    /// Its last step is done.
+    /// After its last step.
     Ended,
-    /// A failure left it; the step stays, for a redrive.
+    /// A failure left the list. The step is kept for a redrive.
     Failed(Box<Visit>, Failure, StepId),
-    /// It was given up there; the place stays, for a redrive.
+    /// The list was cancelled here. The position is kept for a redrive.
     Cancelled(Box<At>),
 }
 
 impl At {
-    /// The step it is in.
+    /// The visit of the step at this position.
     pub(crate) fn visit(&self) -> Option<&Visit> {
         match self {
             Self::In(visit) | Self::Failed(visit, ..) => Some(visit),
@@ -85,13 +86,13 @@ impl At {
     }
 }
 
-/// The place in a list from which a redrive goes on once the list was undone: before the first of what was.
+/// The position before the first undone step of a list: a redrive goes on from here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Rewind {
     pub(crate) step: StepId,
-    /// Its `StepEntered`.
+    /// The number of its `StepEntered` event.
     pub(crate) entered: EventId,
-    /// The list as it was then.
+    /// The list's local data at that time.
     pub(crate) local: Object,
     pub(crate) replaced: bool,
     pub(crate) visits: BTreeMap<StepId, u32>,
@@ -101,39 +102,39 @@ pub(crate) struct Rewind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Visit {
     pub(crate) step: StepId,
-    /// Its `StepEntered`.
+    /// The number of its `StepEntered` event.
     pub(crate) entered: EventId,
-    /// Which visit of this step in this visit of its list, from 1.
+    /// Which visit of this step it is in this run of its list, from 1.
     pub(crate) number: u32,
     /// The attempt, from 1; 0 before the first.
     pub(crate) attempt: u32,
-    /// Its `StepStarted`.
+    /// The number of its `StepStarted` event.
     pub(crate) started: EventId,
-    /// The input, where a program made it.
+    /// The input, if a program made it.
     pub(crate) mapped: Option<Object>,
-    /// The input. Rebuilt on loading: the mapped one, or what the frame shows.
+    /// The step's input: `mapped`, or what the list shows by default. Computed when a state is loaded.
     #[serde(skip)]
     pub(crate) input: Overlay,
     /// What a failed attempt of this task may have done.
     pub(crate) failed_task: Option<Done>,
-    /// What went on inside a failed attempt: a redrive goes on with it.
+    /// What was running inside a failed attempt. A redrive goes on with it.
     #[serde(rename = "kept")]
     pub(crate) retained_inside: Option<Box<Inside>>,
-    /// What was done inside the attempt was undone, or is being.
+    /// Whether what the attempt did inside was undone, or is being undone.
     #[serde(default)]
     pub(crate) undone: bool,
-    /// Retries used of each policy.
+    /// How many retries of each policy are used.
     pub(crate) retries: Vec<u32>,
-    /// Retries that the queue gives the failure of the latest attempt, where no policy names it.
+    /// How many retries the queue grants for the failure of the latest attempt, where no policy names it.
     #[serde(default)]
     pub(crate) redeliver: u32,
-    /// Retries so far, whatever the policy: what counts the `values` of a policy.
+    /// How many retries are used in total. It selects the entry of a policy's `values`.
     pub(crate) retried: u32,
-    /// The attempt's time was over while something inside was being undone: it takes effect when that has ended.
+    /// A timeout that came while something inside was being undone. It takes effect when that has ended.
     pub(crate) late: Option<Failure>,
-    /// Calls made in the latest attempt of a task.
+    /// How many calls the latest attempt of a task made.
     pub(crate) calls: u32,
-    /// When a composite's attempt times out, or a polling task's.
+    /// When the attempt of a composite or of a polling task times out.
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) phase: Phase,
 }
@@ -143,9 +144,9 @@ pub(crate) struct Visit {
 pub(crate) enum Phase {
     /// An attempt is about to begin.
     Entered,
-    /// In an attempt.
+    /// An attempt runs.
     Started(Inside),
-    /// The attempt ended well with this output.
+    /// The attempt succeeded with this output.
     Succeeded { output: Object, goto: Option<StepId> },
     /// The attempt failed; `origin` is the step in which the error arose.
     Failed {
@@ -154,16 +155,16 @@ pub(crate) enum Phase {
         retry_after: u64,
         uncatchable: bool,
     },
-    /// Waiting for an operator, asked by this event.
+    /// The step waits for an operator; `request` is the event that asked.
     Manual { failure: Failure, request: EventId },
-    /// Waiting for the next attempt.
+    /// The step waits for its next attempt.
     Retrying { due: Timestamp, timer: EventId },
 }
 
-/// What goes on inside an attempt.
+/// What runs inside an attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Inside {
-    /// Nothing: pass, succeed, fail.
+    /// Nothing: the step is a pass, succeed or fail.
     Simple,
     Wait(WaitRun),
     Task(Box<TaskRun>),
@@ -173,7 +174,7 @@ pub(crate) enum Inside {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum WaitRun {
-    /// The time is not known yet.
+    /// The end of the wait is not known yet.
     New,
     Waiting {
         until: Timestamp,
@@ -182,20 +183,20 @@ pub(crate) enum WaitRun {
     Over,
 }
 
-/// A task's attempt.
+/// The attempt of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TaskRun {
-    /// Calls made in this attempt.
+    /// How many calls this attempt made.
     pub(crate) calls: u32,
-    /// The latest call of the visit, 0 if there was none.
+    /// The latest call of the visit; 0 if there is none.
     pub(crate) last_call: EventId,
-    /// Whether the resource may have done something in this visit.
+    /// Whether the resource may have acted in this visit.
     pub(crate) called: bool,
     /// When the attempt times out.
     pub(crate) timeout_at: Option<Timestamp>,
     /// Where the next call of a poll asks.
     pub(crate) location: Option<Text>,
-    /// The child execution started.
+    /// The id of the child execution that the call started.
     pub(crate) child: Option<Text>,
     pub(crate) phase: TaskPhase,
 }
@@ -207,7 +208,7 @@ pub(crate) enum TaskPhase {
     InFlight {
         call: EventId,
     },
-    /// An answer came that is no result yet; `retry_after` in seconds.
+    /// The answer is no result yet; `retry_after` is in seconds.
     Pending {
         retry_after: u64,
     },
@@ -220,19 +221,19 @@ pub(crate) enum TaskPhase {
         failure: Failure,
         retry_after: u64,
     },
-    /// Waiting to call again.
+    /// The task waits to call again.
     Sleeping {
         due: Timestamp,
         timer: EventId,
     },
-    /// Given up.
+    /// The call was cancelled.
     Cancelled,
 }
 
-/// A choice's attempt.
+/// The attempt of a choice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ArmRun {
-    /// No arm chosen yet.
+    /// No arm is chosen yet.
     Deciding,
     Running {
         child: FrameId,
@@ -247,7 +248,7 @@ pub(crate) enum ArmRun {
 }
 
 impl Frame {
-    /// A new run of a list with this input: the flow's own, or one of a composite's.
+    /// A new run of a list with this input: the flow's own list, or one of a composite.
     pub(crate) fn new(
         flow: &Flow,
         list: ListId,
@@ -278,14 +279,14 @@ impl Frame {
         }
     }
 
-    /// Adds what the list's input has beyond its composite's.
+    /// Adds a member to what the list's input has beyond its composite's.
     pub(crate) fn add_extra(&mut self, key: Text, value: Value) {
         self.extra.insert(key.clone(), value.clone());
         self.input.insert(key, value);
         self.data = self.input.clone();
     }
 
-    /// The input of a step of the list: the mapped one, or what it sees by default.
+    /// The input of a step of the list: the mapped one, or what the step sees by default.
     pub(crate) fn step_input(&self, step: &Step, mapped: Option<&Object>) -> Overlay {
         let input = match (mapped, &step.enter) {
             (Some(mapped), _) => return Overlay::new(mapped.clone()),
@@ -293,33 +294,33 @@ impl Frame {
             (None, _) => self.data.clone(),
         };
         match step.kind {
-            // Laid over by each child, so it is merged once.
+            // Each child lays its data over this one, so it is merged once here.
             StepKind::Parallel(_) | StepKind::Foreach(_) => input.flattened(),
             _ => input,
         }
     }
 
-    /// The step the frame is in.
+    /// The visit of the step that the frame is in.
     pub(crate) fn visit(&self) -> Option<&Visit> {
         self.at.visit()
     }
 
-    /// The same, to change it.
+    /// Mutable access to the visit of the step that the frame is in.
     pub(crate) fn visit_mut(&mut self) -> Option<&mut Visit> {
         self.at.visit_mut()
     }
 
-    /// Whether it is in the ready queue.
+    /// Whether the frame is in the ready queue.
     pub(crate) fn is_ready(&self) -> bool {
         self.queued
     }
 
-    /// Whether a rollback is in progress in it; one that failed is not.
+    /// Whether a rollback is in progress in the frame. One that failed does not count.
     pub(crate) fn is_rolling_back(&self) -> bool {
         self.undoing.as_ref().is_some_and(|undoing| !undoing.failed)
     }
 
-    /// The list as it was before it entered the step it is in.
+    /// The position before the list entered the step it is in.
     pub(crate) fn before(&self, step: StepId, entered: EventId) -> Rewind {
         let mut visits = self.visits.clone();
         if let Some(count) = visits.get_mut(&step) {
@@ -334,7 +335,7 @@ impl Frame {
         }
     }
 
-    /// The step the frame is in and goes on with.
+    /// Mutable access to the visit of the step that the frame is in, if the list is neither failed nor cancelled.
     pub(crate) fn active(&mut self) -> Option<&mut Visit> {
         match &mut self.at {
             At::In(visit) => Some(visit),
@@ -358,7 +359,7 @@ impl Inside {
         }
     }
 
-    /// The frame of a child.
+    /// The frame of this child.
     pub(crate) fn frame_of(&self, child: Child) -> Option<FrameId> {
         match (self, child) {
             (Self::Choice(ArmRun::Running { child, .. }), Child::Arm(_)) => Some(*child),
@@ -371,7 +372,7 @@ impl Inside {
 }
 
 impl Visit {
-    /// What goes on inside the attempt; after it failed, what is retained of that.
+    /// What runs inside the attempt, or what was retained of it after it failed.
     pub(crate) fn inside(&self) -> Option<&Inside> {
         match &self.phase {
             Phase::Started(inside) => Some(inside),
@@ -379,12 +380,12 @@ impl Visit {
         }
     }
 
-    /// The frames directly inside.
+    /// The frames directly inside the visit.
     pub(crate) fn frames_inside(&self) -> Vec<FrameId> {
         self.inside().map(Inside::frames).unwrap_or_default()
     }
 
-    /// The frame of a child of the attempt that goes on.
+    /// The frame of a child of the attempt in progress.
     pub(crate) fn running_child(&self, child: Child) -> Option<FrameId> {
         match &self.phase {
             Phase::Started(inside) => inside.frame_of(child),
@@ -392,7 +393,7 @@ impl Visit {
         }
     }
 
-    /// Whether a composite's attempt is coming to its end before all is done.
+    /// Whether a composite's attempt ends before all its children are done.
     pub(crate) fn is_closing(&self) -> bool {
         match &self.phase {
             Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.is_some(),
@@ -401,7 +402,7 @@ impl Visit {
         }
     }
 
-    /// The task's attempt, if this is one.
+    /// The attempt of a task, if the step is one.
     pub(crate) fn task(&self) -> Option<&TaskRun> {
         match &self.phase {
             Phase::Started(Inside::Task(run)) => Some(run),
@@ -409,12 +410,12 @@ impl Visit {
         }
     }
 
-    /// Takes the attempt's bound away; gives the timer that is to be cancelled with it.
+    /// Removes the attempt's timeout. Returns the timer to cancel.
     pub(crate) fn take_deadline(&mut self) -> Option<TimerKey> {
         self.deadline.take().map(|deadline| (deadline, self.started))
     }
 
-    /// The timers the visit set, but for those of its calls: its attempt's bound, and what it waits for.
+    /// The timers that the visit set, except those of its calls: the attempt's timeout, and what it waits for.
     pub(crate) fn timer_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
         let wait = match &self.phase {
             Phase::Retrying { due, timer } => Some((*due, *timer)),
@@ -429,7 +430,7 @@ impl Visit {
         bound.into_iter().chain(wait)
     }
 
-    /// The same, to change it.
+    /// Mutable access to the attempt of a task, if the step is one.
     pub(crate) fn task_mut(&mut self) -> Option<&mut TaskRun> {
         match &mut self.phase {
             Phase::Started(Inside::Task(run)) => Some(run),
@@ -445,7 +446,7 @@ impl Visit {
         }
     }
 
-    /// The same, to change them.
+    /// Mutable access to the children of a parallel or foreach that runs.
     pub(crate) fn children_mut(&mut self) -> Option<&mut Children> {
         match &mut self.phase {
             Phase::Started(Inside::Children(children)) => Some(children),

@@ -1,12 +1,12 @@
-//! Random expressions against a cron that looks at its clock each minute, as crons do: what it has not shown yet is due,
-//! what it shows again is not, and what repeats is due whenever it is shown.
+//! Random expressions against a cron that looks at its clock every minute, as crons do: a time it shows for the first
+//! time is due, a time it shows again is not, and what repeats is due whenever it is shown.
 
 use super::expression;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, ToSpan};
 
-/// Repeatable noise.
+/// Pseudorandom numbers that are the same in each run.
 struct Noise(u64);
 
 impl Noise {
@@ -18,7 +18,7 @@ impl Noise {
         (self.0 >> 33) % bound
     }
 
-    /// A field and what it allows.
+    /// The text of a field and the values it allows.
     fn field(&mut self, least: u64, most: u64) -> (String, Vec<u64>) {
         let all = most - least + 1;
         match self.below(6) {
@@ -63,7 +63,7 @@ impl Naive {
         is_day && allows(minute, time.minute()) && allows(hour, time.hour()) && allows(month, time.month())
     }
 
-    /// The instants in a span, looked at minute by minute.
+    /// The instants in a span, found minute by minute.
     fn instants(&self, from: Timestamp, to: Timestamp) -> Vec<i64> {
         let repeats = self.fields.iter().take(2).any(|field| field.0.starts_with('*'));
         let (mut now, mut shown) = (from, self.zone.to_datetime(from));

@@ -1,4 +1,4 @@
-//! Which triggers start something.
+//! Which triggers start an execution.
 
 use super::{at, expression};
 use crate::schedule::{CatchUp, Firing, ON_TIME_MS, Overlap, Schedule};
@@ -13,7 +13,7 @@ fn schedule(text: &str, overlap: Overlap, catch_up: CatchUp) -> Schedule {
     }
 }
 
-/// Minutes of 2026-01-01 that are started.
+/// The minutes of 2026-01-01 at which something is started.
 fn started(firing: &Firing) -> Vec<i64> {
     let minutes = |time: Timestamp| (time.0 - at("2026-01-01T00:00:00Z").0) / 60_000;
     firing.starts.iter().map(|trigger| minutes(trigger.time)).collect()
@@ -43,7 +43,7 @@ fn a_trigger_on_time_starts() {
 
 #[test]
 fn missed_triggers() {
-    // Nobody looked from minute 0 to minute 35.
+    // Nothing handled the schedule from minute 0 to minute 35.
     let none = schedule("*/10 * * * *", Overlap::Allow, CatchUp::None).fires(Some(minute(0)), minute(35), false);
     assert_eq!(
         (started(&none), none.missed, none.next),
@@ -54,7 +54,7 @@ fn missed_triggers() {
         (started(&last), last.missed, last.next),
         (vec![30], None, Some(minute(40)))
     );
-    // One on time stands for those missed before it.
+    // A trigger on time stands for those missed before it.
     for catch_up in [CatchUp::None, CatchUp::Last] {
         let firing = schedule("*/10 * * * *", Overlap::Allow, catch_up).fires(Some(minute(0)), minute(30), false);
         assert_eq!((started(&firing), firing.missed), (vec![30], Some(minute(20))));
@@ -87,7 +87,7 @@ fn overlap() {
             assert!(firing.overlapped.is_empty());
         }
     }
-    // One caught up is skipped like any other.
+    // One that is caught up is skipped like any other.
     let caught_up = schedule("*/10 * * * *", Overlap::Skip, CatchUp::Last).fires(from, minute(35), true);
     assert_eq!((started(&caught_up), caught_up.overlapped), (vec![], vec![minute(30)]));
 }
@@ -121,7 +121,7 @@ fn a_new_schedule_looks_ahead_only_and_a_clock_set_back_repeats_nothing() {
     );
 }
 
-/// The same trigger is the same execution, whenever it is looked at.
+/// The same trigger is the same execution, whenever it is handled.
 #[test]
 fn names_and_inputs_follow_from_the_trigger() {
     let mut schedule = schedule("CRON_TZ=Europe/Berlin 30 2 * * *", Overlap::Skip, CatchUp::Last);

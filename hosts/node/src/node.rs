@@ -32,7 +32,7 @@ pub use notifying::ShownTarget;
 pub use places::{NoPlace, Place};
 pub use queries::{Kept, KeptEvents, LookError, Looked};
 pub use queues::{BulkOutcome, ShownQueue};
-pub use schedules::{ScheduleError, Scheduled};
+pub use schedules::{RunError, ScheduleError, Scheduled};
 pub use watchers::{Watch, Watchers};
 
 use crate::flow_loading;
@@ -121,7 +121,7 @@ pub struct Node {
 
 /// What answers on a node.
 fn reach(settings: &NodeSettings) -> Reach {
-    let mut reach = Reach::of(settings.resources.clone());
+    let mut reach = Reach::of(settings.resources.clone()).guarded(settings.http.guard.clone());
     for (scheme, why) in settings.further.lacking() {
         reach = reach.without(scheme, why);
     }

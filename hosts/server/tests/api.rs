@@ -50,9 +50,13 @@ mod references;
 mod reports;
 #[path = "api/retention.rs"]
 mod retention;
+#[path = "api/schedules.rs"]
+mod schedules;
 #[path = "api/secrets.rs"]
 mod secrets;
 #[path = "api/sleepers.rs"]
 mod sleepers;
+#[path = "api/steps.rs"]
+mod steps;
 #[path = "api/waiters.rs"]
 mod waiters;

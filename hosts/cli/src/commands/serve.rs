@@ -105,6 +105,9 @@ async fn serve(config: &Config, options: &Options, output: Output) -> Result<(),
     let server = bind(config, files, output).await?;
     // A mistake in the settings is found before a store is made.
     let mut settings = config.node(in_memory()).map_err(|error| bad(output, &error, ""))?;
+    if config.serves_only_this_machine() {
+        settings.http.guard = settings.http.guard.with_loopback();
+    }
     if let Some(commands) = &mut settings.commands {
         commands.supervisor = own_supervisor();
     }

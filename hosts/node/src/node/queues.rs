@@ -86,6 +86,11 @@ impl Node {
         Ok(shown.into_values().take(most).collect())
     }
 
+    /// How the first so many queues stand that have tasks, settings or workers, without their dead tasks.
+    pub async fn queue_views(&self, most: usize) -> Vec<QueueView> {
+        self.views(QueuesViewed::After(Text::default(), most)).await
+    }
+
     /// A queue, if anything is known of it.
     pub async fn shown_queue(&self, name: &Text) -> Result<Option<ShownQueue>, StoreError> {
         let view = self.views(QueuesViewed::One(name.clone())).await.pop();

@@ -168,7 +168,14 @@ impl Node {
             Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.visit.is_none() {
-            runtime::note_start(store.as_ref(), clock.now())?;
+            let after_crash = runtime::note_start(store.as_ref(), clock.now())?;
+            if let Some(executions) = after_crash {
+                tracing::info!(
+                    executions,
+                    "the process before did not come to its end by itself: what it was working on is taken up, and calls whose \
+                     answer is not known are sent again under the same keys"
+                );
+            }
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();

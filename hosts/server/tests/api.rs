@@ -36,6 +36,8 @@ mod limits;
 mod mailbox;
 #[path = "api/notifications.rs"]
 mod notifications;
+#[path = "api/operators.rs"]
+mod operators;
 #[path = "api/outside.rs"]
 mod outside;
 #[path = "api/pressure.rs"]

@@ -4,6 +4,7 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
+use serde::{Deserialize, Serialize};
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
@@ -54,6 +55,14 @@ pub enum DeadTasksCleared {
 }
 
 impl Append {
+    /// Bytes it keeps in memory, but for what is small.
+    pub fn bytes(&self) -> usize {
+        let turn = self.turn.as_ref().map_or(0, |turn| turn.text.len());
+        let checkpoint = self.checkpoint.as_ref().map_or(0, Vec::len);
+        let queued: usize = self.queued.iter().map(|task| task.message.len()).sum();
+        turn + checkpoint + queued
+    }
+
     /// An append that only takes tasks or gives them back.
     pub fn of_leases(leases: Vec<TaskLeaseChange>) -> Self {
         Self {
@@ -115,6 +124,10 @@ pub struct Record {
     pub awaited: bool,
     /// Its error, where it ended unsuccessfully or is being undone.
     pub failure: Option<RecordedFailure>,
+    /// What could not be undone, where it ended for that.
+    pub rollback: Option<FailedUndo>,
+    /// The execution and event it goes on from, if it is a fork.
+    pub forked: Option<Parent>,
     /// How often the process came to its end while it had this execution and no turn of it became durable since; see [`Mark`].
     pub attempts: u32,
     /// Why nobody goes on with it until an operator says so.
@@ -212,6 +225,7 @@ impl Record {
         self.ended = later.ended;
         self.awaited = later.awaited;
         self.failure.clone_from(&later.failure);
+        self.rollback.clone_from(&later.rollback);
         self.attempts = later.attempts;
         self.broken.clone_from(&later.broken);
     }
@@ -226,6 +240,19 @@ pub struct RecordedFailure {
     pub cause: Text,
     /// The step it arose in; empty where it arose in none.
     pub step: Text,
+}
+
+/// What could not be undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedUndo {
+    /// The step whose task could not be undone.
+    pub step: Text,
+    /// The name of the error with which undoing it failed.
+    pub error: Text,
+    /// Its cause.
+    pub cause: Text,
+    /// The steps that are left to be undone, in that order; the one that could not be is the first.
+    pub left: Vec<Text>,
 }
 
 /// Why an append was left out. Everything else of its batch was kept.

@@ -29,7 +29,7 @@ pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMember
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
-    Append, Broken, CULPRIT, DeadTasksCleared, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT,
+    Append, Broken, CULPRIT, DeadTasksCleared, History, Mark, Record, FailedUndo, RecordedFailure, Refusal, STATUSES, SUSPECT,
     StoredHistory, Turn, code_of,
 };
 pub use leases::{Beat, ExecutionLeases};

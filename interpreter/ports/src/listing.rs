@@ -98,6 +98,8 @@ pub trait Retention: Send + Sync {
 pub trait KeyValue: Send + Sync {
     /// Keeps a text under a kind and a name.
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
+    /// Keeps a text where there is none, whoever else does so at the same time. Answers what is kept then.
+    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError>;
     /// What is kept there.
     fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError>;
     /// All of a kind by name.

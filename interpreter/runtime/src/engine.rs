@@ -112,6 +112,8 @@ pub struct Engine {
 const BATCH: usize = 256;
 /// Turns that may wait for the writer before no more commands are taken: who asks is then turned away, and nothing grows.
 const BACKLOG: usize = 4096;
+/// And so many bytes of them.
+const BACKLOG_BYTES: usize = 32 << 20;
 
 impl Engine {
     /// An engine over a shard that appends by itself. `observer` sees everything that leaves, in order, after it is durable.
@@ -293,7 +295,7 @@ impl Engine {
         let pause = next.map_or(Duration::from_secs(3600), |next| {
             Duration::from_millis(next.millis_since(now))
         });
-        let takes_commands = self.draining.is_none() && self.shard.backlog() < BACKLOG;
+        let takes_commands = self.draining.is_none() && self.shard.backlog() < BACKLOG && self.shard.backlog_bytes() < BACKLOG_BYTES;
         tokio::select! {
             biased;
             written = self.writing.written() => self.take_written(written)?,

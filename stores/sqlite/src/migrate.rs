@@ -6,12 +6,13 @@ use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
 use starbridge_ports::STATUSES;
 
 /// The steps from nothing to the present format, in order. One that was released is never changed: the store keeps its checksum.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
     include_str!("../migrations/0004-origins.sql"),
     include_str!("../migrations/0005-broken.sql"),
+    include_str!("../migrations/0006-shown.sql"),
 ];
 
 /// Marks the file as ours: "Stbr".

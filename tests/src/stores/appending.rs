@@ -5,7 +5,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Object;
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, Broken, CULPRIT, Mark, Message, MessageBody, Query, Record, RecordedFailure, Refusal, SUSPECT,
+    Append, Broken, CULPRIT, Mark, Message, MessageBody, Query, Record, FailedUndo, RecordedFailure, Refusal, SUSPECT,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -118,6 +118,16 @@ fn full() -> Record {
             error: "Broken".into(),
             cause: String::new().into(),
             step: "s".into(),
+        }),
+        rollback: Some(FailedUndo {
+            step: "s".into(),
+            error: "HTTP.503".into(),
+            cause: "closed".into(),
+            left: vec!["s".into(), "r".into()],
+        }),
+        forked: Some(Parent {
+            execution: "o".into(),
+            event: EventId(4),
         }),
         status: Status::RollingBack,
         ..record("")

@@ -103,6 +103,9 @@ fn failed(execution: &Object) -> Value {
         let step = execution.get("step").cloned();
         shape.insert("step".into(), step.unwrap_or_default());
     }
+    if let Some(rollback) = execution.get("rollback") {
+        shape.insert("rollback".into(), rollback.clone());
+    }
     shape.insert("id".into(), plain(execution, "id").into());
     shape.into()
 }

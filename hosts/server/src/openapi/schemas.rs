@@ -217,6 +217,12 @@ fn execution() -> Value {
         ("since!", time()),
         ("act!", text()),
     ];
+    let rollback = [
+        ("step!", text()),
+        ("error!", text()),
+        ("cause!", text()),
+        ("left!", list(text())),
+    ];
     shape(&[
         ("id!", text()),
         ("name!", text()),
@@ -234,6 +240,8 @@ fn execution() -> Value {
         ("labels", labels()),
         ("parent", shape(&parent)),
         ("waitingFor", shape(&waiting_for)),
+        ("rollback", shape(&rollback)),
+        ("forkedFrom", shape(&parent)),
     ])
 }
 

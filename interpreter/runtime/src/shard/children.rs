@@ -271,6 +271,7 @@ impl Shard {
             root: None,
             depth: request.depth,
             awaited: request.awaited,
+            ..Origin::default()
         };
         let Some(parent) = &request.parent else {
             return origin;

@@ -175,13 +175,15 @@ fn a_poll_is_bounded_from_the_first_hold() {
     run.now = Timestamp(7_000);
     while run.state.status() == Status::Running {
         assert!(calls < 10, "it polls for ever");
-        if let Some(call) = run.state.calls_in_flight().next() {
+        let call = run.state.calls_in_flight().next();
+        if let Some(call) = call {
             calls += 1;
+            let held_time = Some(Timestamp(run.now.0 - 2_000));
             run.give(Signal::Succeeded {
                 call,
                 result: serde_json::from_str("{\"done\": false}").unwrap(),
                 worker: Some("w".into()),
-                held_time: Some(Timestamp(run.now.0 - 2_000)),
+                held_time,
             });
         }
         run.now = run.state.next_wakeup().unwrap();

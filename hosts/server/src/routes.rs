@@ -152,7 +152,7 @@ pub const ROUTES: &[Route] = &[
         method: "GET",
         path: "/v1/executions",
         scope: Some(Scope::Read),
-        summary: "Executions, the newest first",
+        summary: "Executions, the newest first; a page may be short or empty and still have a `next`",
         query: &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),

@@ -58,7 +58,7 @@ impl Query {
     }
 }
 
-/// A page of executions, the newest first.
+/// A page of executions, the newest first. It may have fewer than were asked for, even none, where there is a next one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// The executions.

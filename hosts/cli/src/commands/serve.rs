@@ -102,7 +102,6 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
 }
 
 async fn serve(config: &Config, options: &Options, voice: Voice, output: Output) -> Result<(), Exit> {
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let signals = Signals::listen().map_err(|error| fault(output, &error, ""))?;
     change_of_keys(config, options, output)?;
     let files = Files::raise(config.server.connections, config.owners() * config.runtime.calls);
@@ -116,6 +115,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         commands.supervisor = own_supervisor();
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let opened = open_to_serve(&config.store.path, options.accept_lost_log);
     let opened = opened.map_err(|error| voice.fault(&error, ""))?;
     voice.say(&opened.said);

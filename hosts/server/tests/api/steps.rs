@@ -73,7 +73,7 @@ async fn steps_of_an_ended_execution_never_run() {
 async fn what_a_failed_branch_leaves_behind_is_given_up() {
     let server = Running::start().await;
     let both = json!([
-        {"type": "parallel", "name": "both", "catch": [{"errors": ["*"], "goto": "after"}], "branches": [
+        {"type": "parallel", "name": "both", "catch": [{"errors": ["FnF.ALL"], "goto": "after"}], "branches": [
             {"name": "one", "steps": [{"type": "wait", "name": "nap", "duration": 3600}]},
             {"name": "two", "steps": [{"type": "fail", "name": "no", "error": "No", "cause": "no"}]},
         ]},
@@ -150,7 +150,7 @@ async fn undoing_has_attempts_and_an_error_of_its_own() {
     assert_eq!((&ended["error"], &ended["step"]), (&json!("Not.Today"), &json!("no")));
     let rollback = &ended["rollback"];
     assert_eq!((&rollback["step"], &rollback["left"]), (&json!("pay"), &json!(["pay"])), "{ended}");
-    assert!(rollback["error"].as_str().unwrap().starts_with("FnF."), "{ended}");
+    assert!(rollback["error"].as_str().unwrap().starts_with("HTTP."), "{ended}");
     assert!(!rollback["cause"].as_str().unwrap().is_empty());
     let listed = server.get("/v1/executions?status=RollbackFailed").await.body;
     assert_eq!(listed["items"][0]["rollback"], *rollback);

@@ -147,10 +147,12 @@ impl Visits {
         match &event.detail {
             EventKind::TaskScheduled(_) => drop(self.calls.insert(event.id.0, number)),
             EventKind::StepExited { .. } => {
+                // What was done may be undone later on.
+                let undone = [Status::RolledBack.as_str(), Status::RollbackFailed.as_str()];
                 let stays = self
                     .wanted
                     .as_deref()
-                    .is_none_or(|wanted| wanted == row.status() || row.can_be_undone());
+                    .is_none_or(|wanted| wanted == row.status() || undone.contains(&wanted));
                 if !stays {
                     self.rows.remove(&number);
                 }

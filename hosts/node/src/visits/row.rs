@@ -25,7 +25,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Entered => "entered",
             Self::Running => "running",
@@ -135,11 +135,6 @@ impl Row {
 
     pub(super) fn status(&self) -> &'static str {
         self.status.as_str()
-    }
-
-    /// Whether it may be undone later on: its task was called.
-    pub(super) fn can_be_undone(&self) -> bool {
-        self.attempts > 0
     }
 
     /// The queue whose worker it waits for.
@@ -253,6 +248,13 @@ impl Row {
                 undo.status = Status::Running;
                 undo.ended = None;
                 undo.failure = None;
+                // A redrive tries once more.
+                if self.status == Status::RollbackFailed {
+                    self.status = match self.failure {
+                        Some(_) => Status::Failed,
+                        None => Status::Succeeded,
+                    };
+                }
             }
             EventKind::StepStarted { attempt, .. } => {
                 undo.attempts = *attempt;

@@ -210,7 +210,7 @@ fn queue_in_words(view: &QueueView) -> String {
     }
     let serving = match (view.workers, view.busy) {
         (0, 0) => "no worker".to_owned(),
-        (idle, busy) => format!("{idle} idle and {busy} busy workers"),
+        (idle, busy) => format!("workers: {idle} idle, {busy} busy"),
     };
-    format!("{} tasks waiting, {} held, {serving}", view.waiting, view.held)
+    format!("{} waiting, {} held, {serving}", view.waiting, view.held)
 }

@@ -111,7 +111,7 @@ async fn steps_say_what_they_wait_for() {
     let id = start(&server, "f").await;
     let call = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();
     assert_eq!(call["reason"], "queue");
-    assert!(call["text"].as_str().unwrap().ends_with("1 tasks waiting, 0 held, no worker"), "{call}");
+    assert!(call["text"].as_str().unwrap().ends_with("1 waiting, 0 held, no worker"), "{call}");
     assert!(call["since"].is_string());
     server.put("/v1/queues/nobody", json!({"paused": true})).await;
     let paused = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();

@@ -494,7 +494,10 @@ mod tests {
     fn only_a_server_for_this_machine_is_open_to_it() {
         let serves = |text: &str| Config::read(text, none()).unwrap().serves_only_this_machine();
         assert!(serves("") && serves("[server]\nlisten = \"[::1]:1\""));
-        let token = format!("[[tokens]]\nname = \"a\"\nscopes = [\"read\"]\nsha256 = \"{}\"", "0".repeat(64));
+        let token = format!(
+            "[[tokens]]\nname = \"a\"\nscopes = [\"read\"]\nsha256 = \"{}\"",
+            "0".repeat(64)
+        );
         for other in [
             "[server]\nlisten = \"0.0.0.0:1\"",
             "[server]\nhosts = [\"flows.example\"]",

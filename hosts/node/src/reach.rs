@@ -82,8 +82,17 @@ mod tests {
         }
         let guard = Guard::PublicOnly { allow: Vec::new() };
         let guarded = reach.clone().guarded(guard.clone());
-        for resource in ["http://127.0.0.1:9000/x", "https://localhost/", "http://[::1]/", "http://10.0.0.1/", "acs:fc:a:b:services/s/functions/f"] {
-            assert!(guarded.unsupported_reason(resource).unwrap().contains("`http.allow`"), "{resource}");
+        for resource in [
+            "http://127.0.0.1:9000/x",
+            "https://localhost/",
+            "http://[::1]/",
+            "http://10.0.0.1/",
+            "acs:fc:a:b:services/s/functions/f",
+        ] {
+            assert!(
+                guarded.unsupported_reason(resource).unwrap().contains("`http.allow`"),
+                "{resource}"
+            );
         }
         let here = reach.clone().guarded(guard.with_loopback());
         for resource in ["http://127.0.0.1:9000/x", "http://localhost/", "http://example.com/"] {

@@ -120,7 +120,11 @@ pub const ROUTES: &[Route] = &[
                 "an execution of that name was started with that input before; it runs or has ended",
                 Some("Execution"),
             ),
-            (409, "the name is taken by an execution with another input or version", Some("Problem")),
+            (
+                409,
+                "the name is taken by an execution with another input or version",
+                Some("Problem"),
+            ),
             (422, "the input does not fit", Some("Problem")),
         ],
         handler: Some(|| post(executions::start)),

@@ -295,7 +295,8 @@ impl Engine {
         let pause = next.map_or(Duration::from_secs(3600), |next| {
             Duration::from_millis(next.millis_since(now))
         });
-        let takes_commands = self.draining.is_none() && self.shard.backlog() < BACKLOG && self.shard.backlog_bytes() < BACKLOG_BYTES;
+        let takes_commands =
+            self.draining.is_none() && self.shard.backlog() < BACKLOG && self.shard.backlog_bytes() < BACKLOG_BYTES;
         tokio::select! {
             biased;
             written = self.writing.written() => self.take_written(written)?,

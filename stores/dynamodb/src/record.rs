@@ -108,8 +108,12 @@ fn of_json(json: &Value) -> Option<Record> {
         depth: u32::try_from(depth).unwrap_or(u32::MAX),
         awaited,
         failure: failure.flatten(),
-        rollback: json.get("failedUndo").and_then(|undo| serde_json::from_value(undo.clone()).ok()),
-        forked: json.get("forked").and_then(|forked| serde_json::from_value(forked.clone()).ok()),
+        rollback: json
+            .get("failedUndo")
+            .and_then(|undo| serde_json::from_value(undo.clone()).ok()),
+        forked: json
+            .get("forked")
+            .and_then(|forked| serde_json::from_value(forked.clone()).ok()),
         attempts: json
             .get("attempts")
             .and_then(Value::as_u64)

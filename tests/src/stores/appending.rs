@@ -5,7 +5,7 @@ use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::Object;
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, Broken, CULPRIT, Mark, Message, MessageBody, Query, Record, FailedUndo, RecordedFailure, Refusal, SUSPECT,
+    Append, Broken, CULPRIT, FailedUndo, Mark, Message, MessageBody, Query, Record, RecordedFailure, Refusal, SUSPECT,
 };
 
 pub(super) const CASES: &[Case] = &[

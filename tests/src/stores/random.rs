@@ -6,7 +6,7 @@ use crate::chance::Chance;
 use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, DeadTasksCleared, Message, Query, Record, FailedUndo, RecordedFailure, Store};
+use starbridge_ports::{Append, DeadTasksCleared, FailedUndo, Message, Query, Record, RecordedFailure, Store};
 use std::collections::BTreeMap;
 
 /// Executions there are. Names are taken from among their ids too.

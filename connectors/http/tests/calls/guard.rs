@@ -129,7 +129,9 @@ async fn every_spelling_of_a_private_address_is_refused() {
             let (error, cause, _) = failure(connector.call(request(&format!("{scheme}://{host}:1/x"))).await);
             assert_eq!(error, "FnF.NoSuchResource", "{host}");
             assert!(
-                cause.ends_with("the address is not public: allow calls to it with `http.allow` or `http.private_addresses`"),
+                cause.ends_with(
+                    "the address is not public: allow calls to it with `http.allow` or `http.private_addresses`"
+                ),
                 "{host}: {cause}"
             );
         }

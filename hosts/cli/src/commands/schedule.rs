@@ -103,8 +103,14 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
         Action::Put(put_options) => put(&client, put_options),
-        Action::Pause { name } => show(&client.post(&["schedules", name, "pause"], &[], &Object::new())?, output),
-        Action::Resume { name } => show(&client.post(&["schedules", name, "resume"], &[], &Object::new())?, output),
+        Action::Pause { name } => show(
+            &client.post(&["schedules", name, "pause"], &[], &Object::new())?,
+            output,
+        ),
+        Action::Resume { name } => show(
+            &client.post(&["schedules", name, "resume"], &[], &Object::new())?,
+            output,
+        ),
         Action::Run { name } => {
             let answer = client.post(&["schedules", name, "run"], &[], &Object::new())?;
             match output.json() {

@@ -14,7 +14,6 @@ use crate::supervising::{keep_to_itself, own_supervisor};
 use clap::Args;
 use files::Files;
 use signals::Signals;
-use voice::Voice;
 use starbridge_node::config::Config;
 use starbridge_node::node::{Node, NodeError, discard_token_keys, rotate_token_keys};
 use starbridge_node::stores::{in_memory, open_to_serve};
@@ -27,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use voice::Voice;
 
 /// What a flush under way may take beyond the patience with calls.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
@@ -115,7 +115,6 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         commands.supervisor = own_supervisor();
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let opened = open_to_serve(&config.store.path, options.accept_lost_log);
     let opened = opened.map_err(|error| voice.fault(&error, ""))?;
     voice.say(&opened.said);
@@ -127,6 +126,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     let node = Arc::new(started.map_err(|error| voice.fault(&error.to_string(), ""))?);
     if let Ok(address) = server.address() {
         let at = config.store.path.display();
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, "serving");
         voice.say(&format!("listening on http://{address}, everything is kept in {at}"));
     }
     tokio::spawn(memory::give_back());

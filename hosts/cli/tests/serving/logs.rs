@@ -38,7 +38,12 @@ fn said(here: &Path) -> String {
     let start = || Server::start(here, &["--config", "server.toml"]);
     let first = start();
     for flow in ["sleep", "saga", "fails"] {
-        assert!(first.ask(here, &["flow", "put", &format!("{flow}.json")]).status.success());
+        assert!(
+            first
+                .ask(here, &["flow", "put", &format!("{flow}.json")])
+                .status
+                .success()
+        );
     }
     first.ask(here, &["start", "sleep"]);
     for flow in ["saga", "fails"] {
@@ -63,10 +68,17 @@ fn all_of_it_is_json_where_that_was_asked_for() {
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}\nof\n{said}")))
         .collect();
     let line = |message: &str| {
-        let found = |line: &&Value| line["fields"]["message"].as_str().is_some_and(|said| said.contains(message));
-        lines.iter().find(found).unwrap_or_else(|| panic!("`{message}` in\n{said}"))
+        let found = |line: &&Value| {
+            line["fields"]["message"]
+                .as_str()
+                .is_some_and(|said| said.contains(message))
+        };
+        lines
+            .iter()
+            .find(found)
+            .unwrap_or_else(|| panic!("`{message}` in\n{said}"))
     };
-    assert_eq!(line("starting")["fields"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(line("serving")["fields"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(line("store opened")["fields"]["path"], "flows.db");
     for message in ["listening on", "told to stop", "stopped;"] {
         assert_eq!(line(message)["level"], "INFO", "{message}");
@@ -74,12 +86,20 @@ fn all_of_it_is_json_where_that_was_asked_for() {
     let failed = line("failed");
     assert_eq!(failed["level"], "INFO");
     assert_eq!(
-        (&failed["fields"]["flow"], &failed["fields"]["name"], &failed["fields"]["error"]),
+        (
+            &failed["fields"]["flow"],
+            &failed["fields"]["name"],
+            &failed["fields"]["error"]
+        ),
         (&"fails".into(), &"one".into(), &"Not.Today".into())
     );
     let undo = line("could not be undone");
     assert_eq!(undo["level"], "WARN");
-    assert_eq!((&undo["fields"]["undo"], &undo["fields"]["left"]), (&"pay".into(), &"pay".into()), "{undo}");
+    assert_eq!(
+        (&undo["fields"]["undo"], &undo["fields"]["left"]),
+        (&"pay".into(), &"pay".into()),
+        "{undo}"
+    );
     let crash = line("did not come to its end");
     assert!(crash["fields"]["executions"].is_u64(), "{crash}");
 }
@@ -90,5 +110,8 @@ fn people_are_told_once() {
     let said = said(folder.path());
     assert_eq!(said.matches("told to stop").count(), 1, "{said}");
     assert!(!said.contains(" stopping"), "{said}");
-    assert!(said.contains("starting") && said.contains("listening on http://"), "{said}");
+    assert!(
+        said.contains(" serving ") && said.contains("listening on http://"),
+        "{said}"
+    );
 }

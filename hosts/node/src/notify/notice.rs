@@ -1,7 +1,7 @@
 //! What is told.
 
-use starbridge_fdl::time::Timestamp;
 use crate::described::object;
+use starbridge_fdl::time::Timestamp;
 use starbridge_fdl::value::{Array, Object, Value};
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{FailedUndo, RecordedFailure};

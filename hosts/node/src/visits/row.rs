@@ -89,7 +89,10 @@ impl Call {
         }
         match &self.child {
             Some(child) => ("child", format!("the end of execution {child}")),
-            None if self.reported => ("callback", format!("a report with its task token; `{resource}` was called")),
+            None if self.reported => (
+                "callback",
+                format!("a report with its task token; `{resource}` was called"),
+            ),
             None => ("answer", format!("the answer of `{resource}`")),
         }
     }

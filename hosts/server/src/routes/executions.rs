@@ -174,7 +174,8 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
     let (kept, room) = find(app, id, room).await?;
     let id = kept.execution.clone();
     let taken = || {
-        taken(&request.flow, request.name.as_ref(), &id).with_detail(|detail| format!("{detail}, started with another input or version"))
+        taken(&request.flow, request.name.as_ref(), &id)
+            .with_detail(|detail| format!("{detail}, started with another input or version"))
     };
     let version = request.version.is_none_or(|version| version == kept.record.version);
     if !version {

@@ -190,7 +190,9 @@ pub async fn dead(
     let tasks = dead_after(&app, name, after, limit).await?;
     let next = tasks.last().filter(|_| tasks.len() == limit).map(written_cursor);
     let shown = super::aside(&app.node, move |node| {
-        let shapes = tasks.iter().map(|task| Ok(dead_shape(task, node.store().record(&task.execution)?)));
+        let shapes = tasks
+            .iter()
+            .map(|task| Ok(dead_shape(task, node.store().record(&task.execution)?)));
         shapes.collect::<Result<Vec<Value>, StoreError>>()
     });
     let items = shown.await??;

@@ -38,7 +38,11 @@ async fn a_token_for_the_end_of_a_child_is_refused_at_once() {
     }]);
     server.flow("parent", parent).await;
     let ended = server.post("/v1/flows/parent/executions?wait=10", json!({})).await.body;
-    assert_eq!((&ended["status"], &ended["error"]), (&json!("Failed"), &json!("FnF.InvalidInput")), "{ended}");
+    assert_eq!(
+        (&ended["status"], &ended["error"]),
+        (&json!("Failed"), &json!("FnF.InvalidInput")),
+        "{ended}"
+    );
     assert!(ended["cause"].as_str().unwrap().contains("`sync`"));
     assert_eq!(server.get("/v1/executions?flow=child").await.body["items"], json!([]));
 }

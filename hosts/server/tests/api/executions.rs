@@ -20,7 +20,10 @@ pub async fn the_same_start_again_is_the_same_execution() {
         "Stopped"
     );
     let ended = server
-        .post("/v1/flows/f/executions?wait=5", json!({"name": "one", "input": {"a": 1}}))
+        .post(
+            "/v1/flows/f/executions?wait=5",
+            json!({"name": "one", "input": {"a": 1}}),
+        )
         .await;
     assert_eq!(
         (ended.status, &ended.body["id"], &ended.body["status"]),
@@ -51,7 +54,10 @@ pub async fn the_same_start_again_is_the_same_execution() {
 async fn a_start_that_has_ended_is_answered_with_its_result() {
     let server = Running::start().await;
     server
-        .flow("f", json!([{"type": "pass", "name": "p", "outputMappings": [{"target": "x", "source": 1}]}]))
+        .flow(
+            "f",
+            json!([{"type": "pass", "name": "p", "outputMappings": [{"target": "x", "source": 1}]}]),
+        )
         .await;
     let uuid = "0b9f7a3e-6a54-4c0e-9d1c-2a7f5b1e8c11";
     for name in ["7", uuid] {
@@ -65,16 +71,24 @@ async fn a_start_that_has_ended_is_answered_with_its_result() {
         assert_eq!(named.body["id"], first.body["id"]);
         // A batch is the same as its starts.
         let batch = server
-            .post("/v1/executions/batch", json!([{"flow": "f", "name": name, "input": {"a": 1}}]))
+            .post(
+                "/v1/executions/batch",
+                json!([{"flow": "f", "name": name, "input": {"a": 1}}]),
+            )
             .await;
         assert_eq!(batch.body["items"][0]["status"], 200);
         // A name is no id.
         assert_eq!(server.get(&format!("/v1/executions/{name}")).await.status, 404);
     }
     // An id is the name of an execution that was given none: nobody else gets it.
-    let unnamed = server.post("/v1/flows/f/executions?wait=5", json!({"input": {"a": 1}})).await;
+    let unnamed = server
+        .post("/v1/flows/f/executions?wait=5", json!({"input": {"a": 1}}))
+        .await;
     let taken = server
-        .post("/v1/flows/f/executions", json!({"name": unnamed.body["id"], "input": {}}))
+        .post(
+            "/v1/flows/f/executions",
+            json!({"name": unnamed.body["id"], "input": {}}),
+        )
         .await;
     assert_eq!(taken.code(), (409, "ExecutionAlreadyExists"));
 }

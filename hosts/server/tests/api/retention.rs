@@ -124,7 +124,11 @@ async fn what_has_ended_is_cleared_as_fast_as_it_comes() {
     eventually("an empty list", async || names(&server).await.is_empty().then_some(())).await;
     tidying.abort();
     // At 64 each 50 ms it would take four seconds.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]

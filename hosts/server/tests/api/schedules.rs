@@ -1,7 +1,7 @@
 //! Schedules: changed, paused, run by hand, and what came of their triggers.
 
-use crate::harness::{Running, definition};
 use crate::clock::StandingClock;
+use crate::harness::{Running, definition};
 use reqwest::Method;
 use serde_json::{Value, json};
 use starbridge_server::Access;
@@ -38,7 +38,10 @@ pub async fn only_what_is_named_of_a_schedule_changes() {
     );
     assert_eq!(changed.body["payload"], json!({"all": true}));
     assert_eq!(change(json!({"payload": null})).await.body["payload"], Value::Null);
-    assert_eq!(change(json!({"cron": "61 * * * *"})).await.code(), (422, "InvalidSchedule"));
+    assert_eq!(
+        change(json!({"cron": "61 * * * *"})).await.code(),
+        (422, "InvalidSchedule")
+    );
     assert_eq!(change(json!({"flow": "none"})).await.code(), (422, "NoSuchFlow"));
     let kept = server.get("/v1/schedules/nightly").await.body;
     assert_eq!(kept["flow"], "g");
@@ -57,7 +60,11 @@ pub async fn a_schedule_is_run_by_hand_also_while_it_is_paused() {
     let run = server.post("/v1/schedules/nightly/run", json!({})).await;
     assert_eq!(run.status, 201, "{run:?}");
     assert_eq!(
-        (&run.body["flow"], &run.body["input"]["payload"], &run.body["input"]["triggerName"]),
+        (
+            &run.body["flow"],
+            &run.body["input"]["payload"],
+            &run.body["input"]["triggerName"]
+        ),
         (&json!("f"), &json!({"all": true}), &json!("nightly"))
     );
     let strict = json!({
@@ -90,7 +97,10 @@ async fn a_trigger_that_could_start_nothing_is_seen() {
             break;
         }
     }
-    assert!(shown["latestError"].as_str().unwrap().contains("inputSchema"), "{shown}");
+    assert!(
+        shown["latestError"].as_str().unwrap().contains("inputSchema"),
+        "{shown}"
+    );
     assert!(shown["latestTime"].is_string());
     let metrics = server.get("/metrics").await.body;
     let metrics = metrics.as_str().unwrap();

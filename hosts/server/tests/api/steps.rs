@@ -53,7 +53,13 @@ async fn steps_of_an_ended_execution_never_run() {
         assert!(row["endedTime"].is_string() && row["waitsUntil"].is_null(), "{row}");
         assert!(row.get("waitingFor").is_none(), "{row}");
     }
-    assert_eq!(server.post(&format!("/v1/executions/{id}/redrive"), json!({})).await.status, 200);
+    assert_eq!(
+        server
+            .post(&format!("/v1/executions/{id}/redrive"), json!({}))
+            .await
+            .status,
+        200
+    );
     let again = steps(&server, &id, "").await;
     let runs: Vec<u64> = rows(&again).iter().map(|row| row["run"].as_u64().unwrap()).collect();
     assert_eq!(
@@ -83,7 +89,12 @@ async fn what_a_failed_branch_leaves_behind_is_given_up() {
     let id = start(&server, "f").await;
     assert_eq!(
         standing(&steps(&server, &id, "").await),
-        [("both", "caught"), ("nap", "cancelled"), ("no", "failed"), ("after", "waiting")]
+        [
+            ("both", "caught"),
+            ("nap", "cancelled"),
+            ("no", "failed"),
+            ("after", "waiting")
+        ]
     );
 }
 
@@ -111,7 +122,10 @@ async fn steps_say_what_they_wait_for() {
     let id = start(&server, "f").await;
     let call = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();
     assert_eq!(call["reason"], "queue");
-    assert!(call["text"].as_str().unwrap().ends_with("1 waiting, 0 held, no worker"), "{call}");
+    assert!(
+        call["text"].as_str().unwrap().ends_with("1 waiting, 0 held, no worker"),
+        "{call}"
+    );
     assert!(call["since"].is_string());
     server.put("/v1/queues/nobody", json!({"paused": true})).await;
     let paused = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();
@@ -144,21 +158,33 @@ async fn undoing_has_attempts_and_an_error_of_its_own() {
     let id = start(&server, "f").await;
     let held = server.post("/v1/queues/pay/hold", json!({"worker": "w"})).await;
     let token = held.body["tasks"][0]["token"].as_str().unwrap().to_owned();
-    server.post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}})).await;
+    server
+        .post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}}))
+        .await;
     let ended = server.get(&format!("/v1/executions/{id}?wait=20")).await.body;
     assert_eq!(ended["status"], "RollbackFailed", "{ended}");
     assert_eq!((&ended["error"], &ended["step"]), (&json!("Not.Today"), &json!("no")));
     let rollback = &ended["rollback"];
-    assert_eq!((&rollback["step"], &rollback["left"]), (&json!("pay"), &json!(["pay"])), "{ended}");
+    assert_eq!(
+        (&rollback["step"], &rollback["left"]),
+        (&json!("pay"), &json!(["pay"])),
+        "{ended}"
+    );
     assert!(rollback["error"].as_str().unwrap().starts_with("HTTP."), "{ended}");
     assert!(!rollback["cause"].as_str().unwrap().is_empty());
     let listed = server.get("/v1/executions?status=RollbackFailed").await.body;
     assert_eq!(listed["items"][0]["rollback"], *rollback);
     let steps = steps(&server, &id, "").await;
     let pay = &rows(&steps)[0];
-    assert_eq!((&pay["status"], &pay["attempts"]), (&json!("rollbackFailed"), &json!(1)));
+    assert_eq!(
+        (&pay["status"], &pay["attempts"]),
+        (&json!("rollbackFailed"), &json!(1))
+    );
     assert_eq!(pay["error"], Value::Null, "the step itself did not fail: {pay}");
-    assert_eq!((&pay["rollback"]["status"], &pay["rollback"]["attempts"]), (&json!("failed"), &json!(1)));
+    assert_eq!(
+        (&pay["rollback"]["status"], &pay["rollback"]["attempts"]),
+        (&json!("failed"), &json!(1))
+    );
     assert_eq!(pay["rollback"]["error"], rollback["error"]);
 }
 
@@ -168,5 +194,8 @@ async fn a_stopped_execution_says_where_it_stood() {
     server.flow("f", naps()).await;
     let id = start(&server, "f").await;
     let stopped = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
-    assert_eq!((&stopped.body["status"], &stopped.body["step"]), (&json!("Stopped"), &json!("nap")));
+    assert_eq!(
+        (&stopped.body["status"], &stopped.body["step"]),
+        (&json!("Stopped"), &json!("nap"))
+    );
 }

@@ -102,7 +102,7 @@ impl Visits {
         };
         let path = place(&event.path);
         if event.rollback {
-            return self.see_undoing((path, step.0), event);
+            return self.see_undoing(&(path, step.0), event);
         }
         self.reopen_around(&event.path);
         match &event.detail {
@@ -113,7 +113,7 @@ impl Visits {
             }
             _ => {}
         }
-        self.see_row((path, step.0), event);
+        self.see_row(&(path, step.0), event);
     }
 
     fn enter(&mut self, flow: &Flow, event: &Event, step: StepId, path: String) {
@@ -135,10 +135,10 @@ impl Visits {
         self.rows.insert(number, Row::entered(flow, event, step, self.run));
     }
 
-    fn see_row(&mut self, key: Place, event: &Event) {
+    fn see_row(&mut self, key: &Place, event: &Event) {
         let Some((number, row)) = self
             .open
-            .get(&key)
+            .get(key)
             .and_then(|number| Some((*number, self.rows.get_mut(number)?)))
         else {
             return;
@@ -156,21 +156,21 @@ impl Visits {
                 if !stays {
                     self.rows.remove(&number);
                 }
-                self.open.remove(&key);
+                self.open.remove(key);
             }
             _ => {}
         }
     }
 
     /// An event of undoing a visit: the first names the call that is undone.
-    fn see_undoing(&mut self, key: Place, event: &Event) {
+    fn see_undoing(&mut self, key: &Place, event: &Event) {
         if let EventKind::RollbackStarted { of } = &event.detail {
             match self.calls.get(&of.0) {
                 Some(number) => self.undoing.insert(key.clone(), *number),
-                None => self.undoing.remove(&key),
+                None => self.undoing.remove(key),
             };
         }
-        if let Some(row) = self.undoing.get(&key).and_then(|number| self.rows.get_mut(number)) {
+        if let Some(row) = self.undoing.get(key).and_then(|number| self.rows.get_mut(number)) {
             row.see_undoing(event);
         }
     }

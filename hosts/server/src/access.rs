@@ -8,6 +8,7 @@ mod limiter;
 pub use limiter::Limiter;
 
 use crate::App;
+use crate::caller::Caller;
 use crate::routes::ROUTES;
 use crate::scope::Scope;
 use axum::RequestExt;
@@ -60,10 +61,6 @@ struct Token {
     hash: TokenHash,
     scopes: Vec<Scope>,
 }
-
-/// The name of the token a request came with; none where nobody needs one.
-#[derive(Clone, Debug, Default)]
-pub struct Caller(pub Option<Text>);
 
 impl Access {
     /// Lets whoever has a token of that hash do so much. What they do is noted under that name.

@@ -160,6 +160,7 @@ fn a_record_keeps_its_beginning(tried: &mut Tried<'_>) {
         parent: full().parent,
         root: full().root,
         depth: full().depth,
+        forked: full().forked,
         ..later
     };
     assert_eq!(tried.store().record("a").unwrap(), Some(expected));

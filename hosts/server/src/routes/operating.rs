@@ -2,9 +2,9 @@
 
 use super::executions::{not_started, read_name};
 use crate::App;
-use crate::access::Caller;
 use crate::answers::{Found, find};
 use crate::body::Sent;
+use crate::caller::Caller;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

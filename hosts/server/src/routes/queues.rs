@@ -1,8 +1,8 @@
 //! Worker queues: tasks for workers, what is set for queues, and what failed in them for good.
 
 use crate::App;
-use crate::access::Caller;
 use crate::body::Sent;
+use crate::caller::Caller;
 use crate::reading::{Body, Query};
 use crate::shapes;
 use axum::Extension;

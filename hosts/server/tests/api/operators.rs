@@ -4,7 +4,8 @@ use crate::access::access;
 use crate::harness::{Answer, Running, sent};
 use reqwest::Method;
 use serde_json::{Value, json};
-use starbridge_connector_http::Guard;
+use starbridge_node::config::Config;
+use starbridge_node::stores::in_memory;
 use starbridge_server::Access;
 
 /// A request with the token of everybody's scope: `token-admin`.
@@ -114,13 +115,18 @@ async fn a_fork_says_of_what_and_since_when() {
 
 #[tokio::test]
 async fn an_address_that_is_not_called_is_told_when_a_flow_is_put() {
-    let guarded = |guard: Guard| Running::with(Access::default(), |settings| settings.http.guard = guard);
+    let guarded = |loopback: bool| {
+        Running::with(Access::default(), move |settings| {
+            let usual = Config::default().node(in_memory()).unwrap().http.guard;
+            settings.http.guard = if loopback { usual.with_loopback() } else { usual };
+        })
+    };
     let flow = |host: &str| {
         json!({"version": "v1", "type": "flow", "steps": [
             {"type": "task", "name": "t", "resourceArn": format!("http://{host}/x")}
         ]})
     };
-    let server = guarded(Guard::PublicOnly { allow: Vec::new() }).await;
+    let server = guarded(false).await;
     for host in ["127.0.0.1:9", "localhost:9", "10.0.0.1", "[::1]:9"] {
         let put = server.put("/v1/flows/f", flow(host)).await.body;
         let found = &put["diagnostics"][0];
@@ -137,7 +143,7 @@ async fn an_address_that_is_not_called_is_told_when_a_flow_is_put() {
         cause.contains("`http.allow`") && cause.contains("`http.private_addresses`"),
         "{cause}"
     );
-    let here = guarded(Guard::PublicOnly { allow: Vec::new() }.with_loopback()).await;
+    let here = guarded(true).await;
     assert_eq!(
         here.put("/v1/flows/f", flow("127.0.0.1:9")).await.body["diagnostics"],
         json!([])

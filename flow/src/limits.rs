@@ -75,12 +75,36 @@ pub const LABELS: usize = 64;
 /// Characters of what a label says.
 pub const LABEL_CHARS: usize = 256;
 
-/// Whether flows, executions, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
+/// Whether flows, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
 /// (section "limits").
 pub fn is_name(text: &str) -> bool {
     text.len() <= NAME_CHARS
         && text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && text
-            .chars()
-            .all(|each| each.is_ascii_alphanumeric() || each == '_' || each == '-')
+        && text.chars().all(is_of_name)
+}
+
+/// Whether an execution may be called so: as [`is_name`], but a digit may come first, so that an order's number or a UUID is a
+/// name.
+pub fn is_execution_name(text: &str) -> bool {
+    text.len() <= NAME_CHARS && text.chars().all(is_of_name) && !text.is_empty() && !text.starts_with('-')
+}
+
+fn is_of_name(each: char) -> bool {
+    each.is_ascii_alphanumeric() || each == '_' || each == '-'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_execution_may_be_named_by_a_number() {
+        for name in ["7", "0b9f7a3e-6a54-4c0e-9d1c-2a7f5b1e8c11", "_a", "order-7"] {
+            assert!(is_execution_name(name), "{name}");
+        }
+        for name in ["", "-7", "a b", "a/b", "ä", &"7".repeat(NAME_CHARS + 1)] {
+            assert!(!is_execution_name(name), "{name}");
+        }
+        assert!(!is_name("7") && is_name("_7"));
+    }
 }

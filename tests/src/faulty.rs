@@ -247,6 +247,10 @@ impl<S: Store> KeyValue for Faulty<S> {
         self.run(|store| store.keep(kind, name, text))
     }
 
+    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+        self.run(|store| store.keep_new(kind, name, text))
+    }
+
     fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         self.run(|store| store.fetch(kind, name))
     }

@@ -55,6 +55,21 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// The same, and the loopback may be called.
+    #[must_use]
+    pub fn with_loopback(mut self) -> Self {
+        if let Self::PublicOnly { allow } = &mut self {
+            let networks = [
+                Network::new(Ipv4Addr::new(127, 0, 0, 0).into(), 8),
+                Network::new(Ipv6Addr::LOCALHOST.into(), 128),
+            ];
+            allow.extend(networks.into_iter().flatten().map(Allowed::Network));
+        }
+        self
+    }
+}
+
 impl Network {
     /// A network; `None` if the prefix is longer than the address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn new(address: IpAddr, prefix: u32) -> Option<Self> {

@@ -53,7 +53,7 @@ impl std::fmt::Display for Unreachable {
             Self::Forbidden { host } => {
                 write!(
                     f,
-                    "the address of `{host}` is not public: allow calls to it with `http.allow`"
+                    "the address of `{host}` is not public: allow calls to it with `http.allow` or `http.private_addresses`"
                 )
             }
         }

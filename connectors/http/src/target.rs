@@ -24,7 +24,7 @@ pub(crate) fn admit(url: &Url, guard: &Guard) -> Result<(), Outcome> {
         return Ok(());
     }
     Err(Outcome::not_sent(format!(
-        "`{}`: the address is not public: allow calls to it with `http.allow`",
+        "`{}`: the address is not public: allow calls to it with `http.allow` or `http.private_addresses`",
         shown(url)
     )))
 }

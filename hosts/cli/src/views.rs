@@ -73,6 +73,13 @@ fn summary(execution: &Object) -> String {
         let place = text(execution, "step").map(|step| format!(" (in `{step}`)"));
         entries.push(("error", format!("{error}{}", place.unwrap_or_default())));
     }
+    if let Some(undo) = execution.get("rollback").and_then(Value::as_object) {
+        entries.push(("not undone", not_undone(undo)));
+        let left = undo.get("left").and_then(Value::as_array);
+        let left = left.into_iter().flat_map(|left| left.values());
+        let left: Vec<&str> = left.filter_map(Value::as_str).collect();
+        entries.push(("left to undo", left.join(", ")));
+    }
     if let Some(waiting) = waiting(execution) {
         entries.push(("waits for", waiting));
     }
@@ -81,12 +88,31 @@ fn summary(execution: &Object) -> String {
     if let Some(took) = took(started, ended) {
         entries.push(("ended", format!("{}, in {took}", time(ended))));
     }
+    if let Some(from) = execution.get("forkedFrom").and_then(Value::as_object) {
+        let (of, event) = (plain(from, "execution"), plain(from, "event"));
+        entries.push(("forked from", format!("{of} at event {event}")));
+    }
     for key in ["labels", "parent", "input", "output"] {
         if let Some(value) = execution.get(key) {
             entries.push((key, value.to_json()));
         }
     }
     listing(&entries)
+}
+
+/// Which step could not be undone, and why.
+fn not_undone(undo: &Object) -> String {
+    let why = failure(&plain(undo, "error"), text(undo, "cause"));
+    format!("`{}`: {why}", plain(undo, "step"))
+}
+
+/// The error of an execution in a cell: also what could not be undone.
+pub fn error_of(execution: &Object) -> Option<String> {
+    let error = failure(text(execution, "error")?, text(execution, "cause"));
+    match execution.get("rollback").and_then(Value::as_object) {
+        None => Some(error),
+        Some(undo) => Some(format!("could not undo {} after {error}", not_undone(undo))),
+    }
 }
 
 /// Why it does not go on, where the server says so.

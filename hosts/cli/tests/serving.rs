@@ -7,5 +7,7 @@ mod documents;
 mod following;
 #[path = "serving/lives.rs"]
 mod lives;
+#[path = "serving/logs.rs"]
+mod logs;
 #[path = "serving/server.rs"]
 mod server;

@@ -366,6 +366,16 @@ impl Config {
         toml::to_string(&shown).unwrap_or_default()
     }
 
+    /// Whether a server that listens as this says is one for trying things out: only processes of this machine reach it, by no
+    /// proxy, and any of them may do everything. Its flows may call the loopback, as those processes can.
+    pub fn serves_only_this_machine(&self) -> bool {
+        let server = &self.server;
+        self.tokens.is_empty()
+            && server.listen.ip().is_loopback()
+            && server.hosts.is_empty()
+            && server.trusted_proxies.is_empty()
+    }
+
     fn guard(&self) -> Result<Guard, String> {
         if self.http.private_addresses {
             return Ok(Guard::AllowAll);
@@ -502,6 +512,24 @@ mod tests {
 
     fn none() -> impl Iterator<Item = (String, String)> {
         std::iter::empty()
+    }
+
+    #[test]
+    fn only_a_server_for_this_machine_is_open_to_it() {
+        let serves = |text: &str| Config::read(text, none()).unwrap().serves_only_this_machine();
+        assert!(serves("") && serves("[server]\nlisten = \"[::1]:1\""));
+        let token = format!(
+            "[[tokens]]\nname = \"a\"\nscopes = [\"read\"]\nsha256 = \"{}\"",
+            "0".repeat(64)
+        );
+        for other in [
+            "[server]\nlisten = \"0.0.0.0:1\"",
+            "[server]\nhosts = [\"flows.example\"]",
+            "[server]\ntrusted_proxies = [\"127.0.0.1\"]",
+            &token,
+        ] {
+            assert!(!serves(other), "{other}");
+        }
     }
 
     #[test]

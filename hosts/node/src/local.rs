@@ -7,7 +7,7 @@ use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
 use starbridge_connector_command::{CommandConnector, CommandSettings};
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::graph::Flow;
-use starbridge_flow::limits::{Limits, is_name};
+use starbridge_flow::limits::{Limits, is_execution_name};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, State};
 use starbridge_memory::MemoryStore;
@@ -103,7 +103,7 @@ impl std::fmt::Display for LocalError {
             Self::Start(error) => error.fmt(f),
             Self::Name(name) => write!(
                 f,
-                "`{name}` is no name of an execution: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`"
+                "`{name}` is no name of an execution: 1 to 128 of `A-Z a-z 0-9 _ -`, not beginning with `-`"
             ),
             Self::OtherDefinition { name, version } => write!(
                 f,
@@ -220,7 +220,7 @@ impl LocalRun {
         if let Some(begun) = self.take_up(flow, input.as_ref(), name)? {
             return Ok(begun);
         }
-        if let Some(name) = name.filter(|name| !is_name(name)) {
+        if let Some(name) = name.filter(|name| !is_execution_name(name)) {
             return Err(LocalError::Name(name.to_owned()));
         }
         let request = StartRequest {

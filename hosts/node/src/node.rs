@@ -32,7 +32,7 @@ pub use notifying::ShownTarget;
 pub use places::{NoPlace, Place};
 pub use queries::{Kept, KeptEvents, LookError, Looked};
 pub use queues::{BulkOutcome, ShownQueue};
-pub use schedules::{ScheduleError, Scheduled};
+pub use schedules::{RunError, ScheduleError, Scheduled};
 pub use watchers::{Watch, Watchers};
 
 use crate::flow_loading;
@@ -125,7 +125,7 @@ pub struct Node {
 
 /// The resources that a node can call.
 fn reach(settings: &NodeSettings) -> Reach {
-    let mut reach = Reach::of(settings.resources.clone());
+    let mut reach = Reach::of(settings.resources.clone()).guarded(settings.http.guard.clone());
     for (scheme, why) in settings.further.lacking() {
         reach = reach.without(scheme, why);
     }
@@ -177,7 +177,14 @@ impl Node {
             Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
         if settings.visit.is_none() {
-            runtime::note_start(store.as_ref(), clock.now())?;
+            let after_crash = runtime::note_start(store.as_ref(), clock.now())?;
+            if let Some(executions) = after_crash {
+                tracing::info!(
+                    executions,
+                    "the process before did not come to its end by itself: what it was working on is taken up, and calls whose \
+                     answer is not known are sent again under the same keys"
+                );
+            }
         }
         let tokens = token_keys(store.as_ref(), &settings.token_keys)?;
         let watchers = Watchers::default();

@@ -84,6 +84,13 @@ impl Problem {
         self
     }
 
+    /// The same with other words.
+    #[must_use]
+    pub fn with_detail(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        self.detail = words(&self.detail);
+        self
+    }
+
     /// The code, which programs can rely on.
     pub fn code(&self) -> &'static str {
         self.code

@@ -1,5 +1,6 @@
 //! Which resources can be called, as far as that is known before a call.
 
+use starbridge_connector_http::{Guard, is_refused};
 use starbridge_runtime::ResourceMap;
 use std::collections::BTreeMap;
 
@@ -9,13 +10,25 @@ pub struct Reach {
     map: ResourceMap,
     /// Why targets of a form can't be called, by the word before the colon.
     lacking: BTreeMap<&'static str, String>,
+    /// Which addresses HTTP calls may reach.
+    guard: Guard,
 }
 
 impl Reach {
     /// Everything this map leads to, with targets of every form.
     pub fn of(map: ResourceMap) -> Self {
-        let lacking = BTreeMap::new();
-        Self { map, lacking }
+        Self {
+            map,
+            lacking: BTreeMap::new(),
+            guard: Guard::AllowAll,
+        }
+    }
+
+    /// HTTP calls reach only addresses that this guard permits. Names are not looked up before a call.
+    #[must_use]
+    pub fn guarded(mut self, guard: Guard) -> Self {
+        self.guard = guard;
+        self
     }
 
     /// Adds a form whose targets can't be called, with the reason.
@@ -33,7 +46,10 @@ impl Reach {
             ));
         };
         let scheme = resolved.target.split(':').next().unwrap_or_default();
-        let why = self.lacking.get(scheme)?;
+        let refused = is_refused(&resolved.target, &self.guard).then_some(
+            "it is a private or local address, to which no calls leave unless `http.allow` or `http.private_addresses` lets them",
+        );
+        let why = self.lacking.get(scheme).map(String::as_str).or(refused)?;
         Some(match resolved.target == resource {
             true => format!("`{resource}` can't be called here: {why}"),
             false => format!(
@@ -64,6 +80,25 @@ mod tests {
         ] {
             assert_eq!(reach.unsupported_reason(resource), None, "{resource}");
         }
+        let guard = Guard::PublicOnly { allow: Vec::new() };
+        let guarded = reach.clone().guarded(guard.clone());
+        for resource in [
+            "http://127.0.0.1:9000/x",
+            "https://localhost/",
+            "http://[::1]/",
+            "http://10.0.0.1/",
+            "acs:fc:a:b:services/s/functions/f",
+        ] {
+            assert!(
+                guarded.unsupported_reason(resource).unwrap().contains("`http.allow`"),
+                "{resource}"
+            );
+        }
+        let here = reach.clone().guarded(guard.with_loopback());
+        for resource in ["http://127.0.0.1:9000/x", "http://localhost/", "http://example.com/"] {
+            assert_eq!(here.unsupported_reason(resource), None, "{resource}");
+        }
+        assert!(here.unsupported_reason("http://10.0.0.1/").is_some());
         for (resource, word) in [
             ("acs:mns:x", "leads it nowhere"),
             ("redis:orders", "no Redis"),

@@ -1,12 +1,15 @@
 //! A history as rows: one for each visit of a step.
 
-use crate::described::object;
-use starbridge_flow::graph::Flow;
+mod row;
+
+pub use row::Row;
+
+use row::Status;
+use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Text, Value};
-use starbridge_machine::history::write_path;
 use starbridge_machine::{Event, EventKind, Path};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
 
 /// The statuses of a visit.
 pub const STATUSES: [&str; 12] = [
@@ -24,30 +27,32 @@ pub const STATUSES: [&str; 12] = [
     "rollbackFailed",
 ];
 
-/// The rows, in the order in which steps were entered.
+/// A step at its place: the composites around it as text, and its number. What is inside of a composite has places that begin
+/// with the composite's own place and number.
+type Place = (String, u32);
+
+/// Rows in the order steps were entered. It takes all events of a history, one after the other.
 #[derive(Debug)]
 pub struct Visits {
     /// By the number of their `StepEntered`.
     rows: BTreeMap<u64, Row>,
-    /// The open visit of each step and place.
-    open: HashMap<(u32, String), u64>,
+    /// The latest visit of each step and place that has not been left.
+    open: BTreeMap<Place, u64>,
+    /// The visit of each call: undoing names the call.
+    calls: HashMap<u64, u64>,
+    /// The visit that is being undone at each place.
+    undoing: HashMap<Place, u64>,
     /// If set, only visits with this status at the end.
     wanted: Option<String>,
+    /// Only visits entered after this event.
+    after: u64,
     limit: usize,
-}
-
-#[derive(Debug)]
-struct Row {
-    event: u64,
-    step: Text,
-    path: Value,
-    status: &'static str,
-    attempts: u32,
-    entered: String,
-    ended: Option<String>,
-    /// Until when it waits: for a retry, for the next call of a poll, or for a time.
-    until: Option<String>,
-    failure: Option<(Text, Text)>,
+    /// Whether there are more visits than the limit.
+    more: bool,
+    /// 1, and one more with each redrive.
+    run: u32,
+    /// Time of the latest event.
+    time: Timestamp,
 }
 
 impl Visits {
@@ -55,9 +60,15 @@ impl Visits {
     pub fn new(limit: usize) -> Self {
         Self {
             rows: BTreeMap::new(),
-            open: HashMap::new(),
+            open: BTreeMap::new(),
+            calls: HashMap::new(),
+            undoing: HashMap::new(),
             wanted: None,
+            after: 0,
             limit,
+            more: false,
+            run: 1,
+            time: Timestamp::default(),
         }
     }
 
@@ -68,123 +79,187 @@ impl Visits {
         self
     }
 
-    /// Takes the next event. Returns whether there is room for more rows.
-    pub fn see(&mut self, flow: &Flow, event: &Event) -> bool {
-        let Some(step) = event.step else {
-            return true;
-        };
-        let key = (step.0, place(&event.path));
-        if event.detail == EventKind::StepEntered {
-            if self.wanted.is_none() && self.rows.len() >= self.limit {
-                return false;
+    /// Only visits that were entered after this event: `next` of the page before.
+    #[must_use]
+    pub fn after(mut self, event: u64) -> Self {
+        self.after = event;
+        self
+    }
+
+    /// Takes the next event.
+    pub fn see(&mut self, flow: &Flow, event: &Event) {
+        let before = std::mem::replace(&mut self.time, event.time);
+        match &event.detail {
+            EventKind::ExecutionRedriven { .. } => {
+                self.end_all(before);
+                self.run += 1;
             }
-            self.open.insert(key, event.id.0);
-            let row = Row {
-                event: event.id.0,
-                step: flow.step(step).map(|step| step.name.clone()).unwrap_or_default(),
-                path: write_path(flow, &event.path),
-                status: "entered",
-                attempts: 0,
-                entered: event.time.to_string(),
-                ended: None,
-                until: None,
-                failure: None,
-            };
-            self.rows.insert(event.id.0, row);
-            return true;
+            EventKind::ExecutionForked { .. } => self.postpone(flow, event.time.millis_since(before)),
+            _ => {}
         }
-        let Some(row) = self.open.get(&key).and_then(|number| self.rows.get_mut(number)) else {
-            return true;
+        let Some(step) = event.step else {
+            return;
+        };
+        let path = place(&event.path);
+        if event.rollback {
+            return self.see_undoing(&(path, step.0), event);
+        }
+        self.reopen_around(&event.path);
+        match &event.detail {
+            EventKind::StepEntered => return self.enter(flow, event, step, path),
+            EventKind::BranchExited(_) | EventKind::IterationExited(_) => return self.end_inside(&path, event.time),
+            EventKind::StepFailed { .. } | EventKind::StepExited { .. } => {
+                self.end_inside(&inside(&path, step), event.time);
+            }
+            _ => {}
+        }
+        self.see_row(&(path, step.0), event);
+    }
+
+    fn enter(&mut self, flow: &Flow, event: &Event, step: StepId, path: String) {
+        let key = (path, step.0);
+        if let Some(row) = self.open.get(&key).and_then(|number| self.rows.get_mut(number)) {
+            row.give_up(event.time);
+        }
+        let number = event.id.0;
+        if number <= self.after {
+            self.open.remove(&key);
+            return;
+        }
+        if self.wanted.is_none() && self.rows.len() >= self.limit {
+            self.more = true;
+            self.open.remove(&key);
+            return;
+        }
+        self.open.insert(key, number);
+        self.rows.insert(number, Row::entered(flow, event, step, self.run));
+    }
+
+    fn see_row(&mut self, key: &Place, event: &Event) {
+        let Some((number, row)) = self
+            .open
+            .get(key)
+            .and_then(|number| Some((*number, self.rows.get_mut(number)?)))
+        else {
+            return;
         };
         row.see(event);
-        let over = matches!(event.detail, EventKind::StepExited { .. });
-        if over && self.wanted.as_deref().is_some_and(|wanted| wanted != row.status) {
-            let number = row.event;
-            self.rows.remove(&number);
-            self.open.remove(&key);
-        }
-        true
-    }
-
-    /// The rows as JSON.
-    pub fn into_rows(self) -> Vec<Value> {
-        let wanted = self.wanted;
-        let rows = self.rows.into_values();
-        rows.filter(|row| wanted.as_deref().is_none_or(|wanted| wanted == row.status))
-            .take(self.limit)
-            .map(Row::into_value)
-            .collect()
-    }
-}
-
-impl Row {
-    fn see(&mut self, event: &Event) {
-        let row = self;
         match &event.detail {
-            EventKind::StepStarted { attempt, .. } => {
-                row.attempts = *attempt;
-                row.status = "running";
-                row.until = None;
-            }
-            EventKind::WaitStarted { until } => row.wait("waiting", *until),
-            EventKind::RetryScheduled { due, .. } => row.wait("retrying", *due),
-            EventKind::PollScheduled { due, .. } => row.wait("polling", *due),
-            EventKind::TaskScheduled(_) => {
-                row.status = "running";
-                row.until = None;
-            }
-            EventKind::ManualRequested(_) => row.status = "manual",
-            EventKind::StepSucceeded { .. } => row.status = "succeeded",
-            EventKind::StepFailed { failure, .. } => {
-                row.status = "failed";
-                row.failure = Some((failure.error.clone(), failure.cause.clone()));
-                row.ended = Some(event.time.to_string());
-            }
-            EventKind::TaskCancelled { .. } => {
-                row.status = "cancelled";
-                row.ended = Some(event.time.to_string());
-            }
-            EventKind::RollbackSucceeded => row.status = "rolledBack",
-            EventKind::RollbackFailed { .. } => row.status = "rollbackFailed",
-            EventKind::StepExited { caught, .. } => {
-                if row.status == "failed" || caught.is_some() {
-                    row.status = "caught";
+            EventKind::TaskScheduled(_) => drop(self.calls.insert(event.id.0, number)),
+            EventKind::StepExited { .. } => {
+                // What was done may be undone later on.
+                let undone = [Status::RolledBack.as_str(), Status::RollbackFailed.as_str()];
+                let stays = self
+                    .wanted
+                    .as_deref()
+                    .is_none_or(|wanted| wanted == row.status() || undone.contains(&wanted));
+                if !stays {
+                    self.rows.remove(&number);
                 }
-                row.ended = Some(event.time.to_string());
-                row.until = None;
+                self.open.remove(key);
             }
             _ => {}
         }
     }
 
-    fn wait(&mut self, status: &'static str, until: Timestamp) {
-        self.status = status;
-        self.until = Some(until.to_string());
-        self.ended = None;
+    /// An event of undoing a visit: the first names the call that is undone.
+    fn see_undoing(&mut self, key: &Place, event: &Event) {
+        if let EventKind::RollbackStarted { of } = &event.detail {
+            match self.calls.get(&of.0) {
+                Some(number) => self.undoing.insert(key.clone(), *number),
+                None => self.undoing.remove(key),
+            };
+        }
+        if let Some(row) = self.undoing.get(key).and_then(|number| self.rows.get_mut(number)) {
+            row.see_undoing(event);
+        }
     }
 
-    fn into_value(self) -> Value {
-        let (error, cause) = self.failure.unzip();
-        let text = |text: Option<Text>| text.map(Value::from).unwrap_or_default();
-        object([
-            ("event", self.event.into()),
-            ("step", self.step.into()),
-            ("path", self.path),
-            ("status", self.status.into()),
-            ("attempts", self.attempts.into()),
-            ("enteredTime", self.entered.into()),
-            ("endedTime", self.ended.map(Value::from).unwrap_or_default()),
-            ("waitsUntil", self.until.map(Value::from).unwrap_or_default()),
-            ("error", text(error)),
-            ("cause", text(cause)),
-        ])
+    /// What was given up when the execution ended goes on where a redrive lets something inside of it go on.
+    fn reopen_around(&mut self, path: &Path) {
+        if self.run == 1 {
+            return;
+        }
+        let mut around = String::new();
+        for item in path.items() {
+            let key = (around, item.step.0);
+            if let Some(row) = self.open.get(&key).and_then(|number| self.rows.get_mut(number)) {
+                row.go_on(self.run);
+            }
+            around = key.0;
+            write_item(&mut around, item);
+        }
+    }
+
+    /// Whatever is open inside of a place was given up.
+    fn end_inside(&mut self, place: &str, time: Timestamp) {
+        let inside = self
+            .open
+            .range((place.to_owned(), 0)..)
+            .take_while(|((path, _), _)| path.starts_with(place));
+        for (_, number) in inside {
+            if let Some(row) = self.rows.get_mut(number) {
+                row.give_up(time);
+            }
+        }
+    }
+
+    /// Nothing goes on any more.
+    fn end_all(&mut self, time: Timestamp) {
+        for row in self.rows.values_mut() {
+            row.give_up(time);
+        }
+    }
+
+    /// A fork waits for as long as was left.
+    fn postpone(&mut self, flow: &Flow, millis: u64) {
+        for row in self.rows.values_mut() {
+            row.postpone(flow, millis);
+        }
+    }
+
+    /// The rows, and the number to go on after where there are more. `ended`: when the execution ended, if it has.
+    pub fn into_rows(mut self, ended: Option<Timestamp>) -> (Vec<Row>, Option<u64>) {
+        if let Some(ended) = ended {
+            self.end_all(ended);
+        }
+        let wanted = self.wanted;
+        let mut rows: Vec<Row> = self
+            .rows
+            .into_values()
+            .filter(|row| wanted.as_deref().is_none_or(|wanted| wanted == row.status()))
+            .collect();
+        let more = self.more || rows.len() > self.limit;
+        rows.truncate(self.limit);
+        let next = rows.last().filter(|_| more).map(Row::event);
+        (rows, next)
     }
 }
 
 fn place(path: &Path) -> String {
     let mut place = String::new();
     for item in path.items() {
-        place.push_str(&format!("{}:{:?}/", item.step.0, item.child));
+        write_item(&mut place, item);
     }
     place
+}
+
+fn write_item(place: &mut String, item: &starbridge_machine::PathItem) {
+    // Writing to a string can't fail.
+    let _ = write!(place, "{}:{:?}/", item.step.0, item.child);
+}
+
+/// How places inside of a step begin.
+fn inside(path: &str, step: StepId) -> String {
+    format!("{path}{}:", step.0)
+}
+
+impl Status {
+    /// Whether the visit is not over.
+    fn is_open(self) -> bool {
+        matches!(
+            self,
+            Self::Entered | Self::Running | Self::Waiting | Self::Retrying | Self::Polling | Self::Manual
+        )
+    }
 }

@@ -8,6 +8,7 @@ mod limiter;
 pub use limiter::Limiter;
 
 use crate::App;
+use crate::caller::Caller;
 use crate::routes::ROUTES;
 use crate::scope::Scope;
 use axum::RequestExt;
@@ -19,6 +20,7 @@ use browser::Sent;
 use client_address::client_address;
 use sha2::{Digest, Sha256};
 use starbridge_flow::hex;
+use starbridge_flow::value::Text;
 use starbridge_node::callbacks::{Client, invalid_token};
 use starbridge_node::config::TokenConfig;
 use starbridge_node::problem::Problem;
@@ -49,13 +51,22 @@ impl TokenHash {
 /// The tokens and what they allow.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    tokens: Vec<(TokenHash, Vec<Scope>)>,
+    tokens: Vec<Token>,
+}
+
+/// A token of whoever may do something.
+#[derive(Clone, Debug)]
+struct Token {
+    name: Text,
+    hash: TokenHash,
+    scopes: Vec<Scope>,
 }
 
 impl Access {
-    /// Allows these scopes for the token with this hash.
-    pub fn grant(&mut self, hash: TokenHash, scopes: Vec<Scope>) {
-        self.tokens.push((hash, scopes));
+    /// Lets whoever has a token of that hash do so much. What they do is noted under that name.
+    pub fn grant(&mut self, name: impl Into<Text>, hash: TokenHash, scopes: Vec<Scope>) {
+        let name = name.into();
+        self.tokens.push(Token { name, hash, scopes });
     }
 
     /// Whether there are no tokens, so that nobody needs one.
@@ -63,13 +74,13 @@ impl Access {
         self.tokens.is_empty()
     }
 
-    /// What a token allows; `None` if it is not one of ours.
-    fn scopes(&self, token: &str) -> Option<&[Scope]> {
+    /// What is known of a token; nothing, if it is none of ours.
+    fn known(&self, token: &str) -> Option<&Token> {
         let hash = TokenHash::of(token);
         let mut found = None;
-        for (known, scopes) in &self.tokens {
-            if known.is(&hash) {
-                found = Some(scopes.as_slice());
+        for known in &self.tokens {
+            if known.hash.is(&hash) {
+                found = Some(known);
             }
         }
         found
@@ -91,7 +102,7 @@ pub fn access_of(tokens: &[TokenConfig]) -> Result<Access, String> {
                 .push(scope.ok_or_else(|| format!("the token `{}` has a scope `{word}`, which is none", token.name))?);
         }
         if let Some(hash) = TokenHash::parse(&token.sha256) {
-            access.grant(hash, scopes);
+            access.grant(token.name.as_str(), hash, scopes);
         }
     }
     Ok(access)
@@ -128,11 +139,12 @@ pub async fn check(
         return problem.into_response();
     }
     let client = |request: &Request| client_address(from.ip(), request.headers(), &app.trusted_proxies);
-    if let Err(problem) = admit(&app, path, &request) {
-        return match problem.status() {
-            StatusCode::UNAUTHORIZED => failed(&app, client(&request), problem).into_response(),
-            _ => problem.into_response(),
-        };
+    match admit(&app, path, &request) {
+        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
+            return failed(&app, client(&request), problem).into_response();
+        }
+        Err(problem) => return problem.into_response(),
     }
     if path == REPORTS {
         let client = Client(client(&request));
@@ -219,25 +231,26 @@ fn needed(path: &str, method: &Method) -> Needed {
     if open { Needed::Nothing } else { Needed::Any }
 }
 
-/// Whether the token of a request admits it. `path` is the route's; empty if there is none.
-fn admit(app: &App, path: &str, request: &Request) -> Result<(), Problem> {
+/// Whether a request may go on by its token, and whose that is. `path` is the route's; empty where there is none.
+fn admit(app: &App, path: &str, request: &Request) -> Result<Caller, Problem> {
     let needed = needed(path, request.method());
     if app.access.is_open() || matches!(needed, Needed::Nothing) {
-        return Ok(());
+        return Ok(Caller::default());
     }
     let token = bearer(request.headers());
-    let Some(scopes) = token.and_then(|token| app.access.scopes(token)) else {
+    let Some(known) = token.and_then(|token| app.access.known(token)) else {
         let detail = match token {
             None => "this needs a token: send it as `Authorization: Bearer …`",
             Some(_) => "the token is not one of this server's",
         };
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "Unauthorized", detail));
     };
+    let caller = Caller(Some(known.name.clone()));
     let Needed::Scope(scope) = needed else {
-        return Ok(());
+        return Ok(caller);
     };
-    if scopes.contains(&scope) || scopes.contains(&Scope::Admin) {
-        return Ok(());
+    if known.scopes.contains(&scope) || known.scopes.contains(&Scope::Admin) {
+        return Ok(caller);
     }
     let detail = format!("this needs a token with the scope `{}`", scope.as_str());
     Err(Problem::new(StatusCode::FORBIDDEN, "Forbidden", detail))

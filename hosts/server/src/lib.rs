@@ -34,6 +34,7 @@ mod access;
 mod answers;
 mod body;
 mod budget;
+mod caller;
 mod connections;
 mod openapi;
 mod reading;

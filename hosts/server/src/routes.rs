@@ -11,7 +11,7 @@ mod service;
 use crate::App;
 use crate::answers::aside;
 use crate::scope::Scope;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use starbridge_flow::limits::Limits;
 
 /// A route.
@@ -117,10 +117,14 @@ pub const ROUTES: &[Route] = &[
             (201, "started", Some("Execution")),
             (
                 200,
-                "an execution of that name with that input runs already",
+                "an execution of that name was started with that input before; it runs or has ended",
                 Some("Execution"),
             ),
-            (409, "the name is taken", Some("Problem")),
+            (
+                409,
+                "the name is taken by an execution with another input or version",
+                Some("Problem"),
+            ),
             (422, "the input does not fit", Some("Problem")),
         ],
         handler: Some(|| post(executions::start)),
@@ -152,7 +156,7 @@ pub const ROUTES: &[Route] = &[
         method: "GET",
         path: "/v1/executions",
         scope: Some(Scope::Read),
-        summary: "Executions, the newest first",
+        summary: "Executions, the newest first; a page may be short or empty and still have a `next`",
         query: &[
             ("flow", "of this flow"),
             ("status", "in one of these states"),
@@ -224,7 +228,8 @@ pub const ROUTES: &[Route] = &[
         scope: Some(Scope::Read),
         summary: "Its steps, one row for each visit",
         query: &[
-            PAGE[1],
+            PAGE[0],
+            ("limit", "how many at most: 1 to 10000, 1000 where none is given"),
             (
                 "status",
                 "only those that stand so: `retrying` are those that wait for a retry",
@@ -232,7 +237,7 @@ pub const ROUTES: &[Route] = &[
         ],
         body: None,
         answers: &[
-            (200, "the rows", Some("StepList")),
+            (200, "a page of rows", Some("StepPage")),
             (404, "there is none", Some("Problem")),
         ],
         handler: Some(|| get(history::steps)),
@@ -322,7 +327,7 @@ pub const ROUTES: &[Route] = &[
         method: "PUT",
         path: "/v1/schedules/{name}",
         scope: Some(Scope::Admin),
-        summary: "Puts a schedule",
+        summary: "Puts a schedule in place of an earlier one; what is left out is as if nothing was set",
         query: &[],
         body: Some("ScheduleSettings"),
         answers: &[
@@ -343,6 +348,60 @@ pub const ROUTES: &[Route] = &[
             (404, "there is none", Some("Problem")),
         ],
         handler: Some(|| get(schedules::get)),
+    },
+    Route {
+        method: "PATCH",
+        path: "/v1/schedules/{name}",
+        scope: Some(Scope::Admin),
+        summary: "Changes what is named of a schedule; what is left out stays as it is",
+        query: &[],
+        body: Some("ScheduleChanges"),
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+            (422, "it can't be", Some("Problem")),
+        ],
+        handler: Some(|| patch(schedules::change)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/schedules/{name}/pause",
+        scope: Some(Scope::Operate),
+        summary: "Lets a schedule start nothing until it is resumed",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| post(schedules::pause)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/schedules/{name}/resume",
+        scope: Some(Scope::Operate),
+        summary: "Lets a schedule go on from now; what passed meanwhile is not missed",
+        query: &[],
+        body: None,
+        answers: &[
+            (200, "the schedule", Some("Schedule")),
+            (404, "there is none", Some("Problem")),
+        ],
+        handler: Some(|| post(schedules::resume)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/schedules/{name}/run",
+        scope: Some(Scope::Operate),
+        summary: "Starts now what a schedule starts; its triggers come as before",
+        query: &[],
+        body: None,
+        answers: &[
+            (201, "started", Some("Execution")),
+            (404, "there is no such schedule or flow", Some("Problem")),
+            (422, "the input does not fit", Some("Problem")),
+        ],
+        handler: Some(|| post(schedules::run)),
     },
     Route {
         method: "DELETE",

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::value::{Object, Value};
+use starbridge_node::notify::failed_undo;
 use starbridge_ports::{Broken, KeptFlow, Record};
 use starbridge_runtime::Snapshot;
 
@@ -53,6 +54,9 @@ pub fn record(id: &str, record: &Record) -> Object {
             set("step", failure.step.clone().into());
         }
     }
+    if let Some(undo) = &record.rollback {
+        set("rollback", failed_undo(undo));
+    }
     set("startedTime", record.started.to_string().into());
     if let Some(ended) = record.ended {
         set("endedTime", ended.to_string().into());
@@ -72,6 +76,15 @@ pub fn record(id: &str, record: &Record) -> Object {
         .into_iter()
         .collect();
         set("parent", parent.into());
+    }
+    if let Some(forked) = &record.forked {
+        let forked: Object = [
+            ("execution".into(), Value::from(forked.execution.clone())),
+            ("event".into(), forked.event.0.into()),
+        ]
+        .into_iter()
+        .collect();
+        set("forkedFrom", forked.into());
     }
     shape
 }

@@ -36,6 +36,8 @@ mod limits;
 mod mailbox;
 #[path = "api/notifications.rs"]
 mod notifications;
+#[path = "api/operators.rs"]
+mod operators;
 #[path = "api/outside.rs"]
 mod outside;
 #[path = "api/pressure.rs"]
@@ -50,9 +52,13 @@ mod references;
 mod reports;
 #[path = "api/retention.rs"]
 mod retention;
+#[path = "api/schedules.rs"]
+mod schedules;
 #[path = "api/secrets.rs"]
 mod secrets;
 #[path = "api/sleepers.rs"]
 mod sleepers;
+#[path = "api/steps.rs"]
+mod steps;
 #[path = "api/waiters.rs"]
 mod waiters;

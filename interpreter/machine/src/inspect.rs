@@ -1,7 +1,7 @@
 //! Reading a state: which steps are open, and with what data.
 
-use crate::event::Path;
-use crate::state::{Frame, Inside, Phase, ROOT, State, TaskPhase};
+use crate::event::{Failure, Path};
+use crate::state::{At, Frame, Inside, Phase, ROOT, State, Status, TaskPhase, UndoPhase, UndoRun};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::value::Object;
 
@@ -54,7 +54,80 @@ pub struct OpenStep {
     pub list_local: Object,
 }
 
+/// A rollback that failed, and with it the execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedRollback {
+    /// The step that could not be undone.
+    pub step: StepId,
+    /// Why.
+    pub failure: Failure,
+    /// The steps that are left to be undone in the order in which they would have been; that step is the first.
+    pub left: Vec<StepId>,
+}
+
 impl State {
+    /// What could not be undone, where the execution ended for that.
+    pub fn failed_rollback(&self) -> Option<FailedRollback> {
+        if self.data.status != Status::RollbackFailed {
+            return None;
+        }
+        let failed = self.frames.failed_rollbacks();
+        let undoing = || failed.iter().filter_map(|id| self.frame(*id)?.undoing.as_ref());
+        let (step, failure) = undoing().find_map(|undoing| {
+            let run = undoing.current.as_ref()?;
+            Some((run.done.step, failure_of(run)?.clone()))
+        })?;
+        let left = undoing().flat_map(|undoing| {
+            let current = undoing.current.iter().map(|run| run.done.step);
+            current.chain(undoing.queue.iter().rev().map(|done| done.step))
+        });
+        Some(FailedRollback {
+            step,
+            failure,
+            left: left.collect(),
+        })
+    }
+
+    /// The step in which the error of an execution arose; where it arose in none because the execution was stopped, the
+    /// innermost step it was in, of several the one entered first.
+    pub fn failed_at(&self) -> Option<StepId> {
+        match self.data.status {
+            Status::Stopped => self.data.failed_step.or_else(|| self.standing_in()),
+            Status::RollbackFailed => self
+                .data
+                .failed_step
+                .or_else(|| self.failed_in())
+                .or_else(|| self.standing_in()),
+            _ => self.data.failed_step,
+        }
+    }
+
+    /// Where the failure of the outermost list that failed arose.
+    fn failed_in(&self) -> Option<StepId> {
+        let frames = self.frames.ids();
+        frames.into_iter().find_map(|id| match &self.frame(id)?.at {
+            At::Failed(_, _, origin) => Some(*origin),
+            _ => None,
+        })
+    }
+
+    fn standing_in(&self) -> Option<StepId> {
+        let mut step = None;
+        let mut list = ROOT;
+        for id in self.frames.ids() {
+            // Lists come after those they are in.
+            let Some(frame) = self.frame(id) else {
+                continue;
+            };
+            let inside = id == ROOT || frame.parent.is_some_and(|(outer, _)| outer == list);
+            if let Some(visit) = frame.visit().filter(|_| inside) {
+                step = Some(visit.step);
+                list = id;
+            }
+        }
+        step
+    }
+
     /// The flow's input after its mappings.
     pub fn flow_input(&self) -> Object {
         self.frame(ROOT)
@@ -74,13 +147,20 @@ impl State {
     }
 }
 
+fn failure_of(run: &UndoRun) -> Option<&Failure> {
+    match &run.phase {
+        UndoPhase::Failed { failure, .. } | UndoPhase::Faulted { failure, .. } => Some(failure),
+        _ => None,
+    }
+}
+
 fn open_step(frame: &Frame) -> Option<OpenStep> {
     let visit = frame.visit()?;
     let state = match (&frame.at, &frame.undoing) {
         (_, Some(undoing)) if undoing.failed => StepState::RollbackFailed,
         (_, Some(_)) => StepState::RollingBack,
-        (crate::state::At::Failed(..), _) => StepState::Failed,
-        (crate::state::At::Cancelled(_), _) => StepState::Cancelled,
+        (At::Failed(..), _) => StepState::Failed,
+        (At::Cancelled(_), _) => StepState::Cancelled,
         _ => match &visit.phase {
             Phase::Entered => StepState::Entered,
             Phase::Succeeded { .. } => StepState::Succeeded,

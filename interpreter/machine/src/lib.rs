@@ -87,7 +87,7 @@ pub use event::{
     PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
-pub use inspect::{OpenStep, StepState};
+pub use inspect::{FailedRollback, OpenStep, StepState};
 pub use signal::{Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
 pub use turn::{TURN_BYTES, TURN_EVENTS};

@@ -165,3 +165,32 @@ fn what_undoes_a_task_may_lose_its_worker_too() {
     assert_eq!(run.lose_lease(1), None);
     assert_eq!(run.state.status(), Status::RollbackFailed);
 }
+
+#[test]
+fn a_poll_is_bounded_from_the_first_hold() {
+    let poll = r#", "timeoutSeconds": 25, "poll": {"until": "$.done", "intervalSeconds": 10, "multiplier": 1}"#;
+    let mut run = Run::new(&task(poll));
+    let (mut calls, held) = (0, Timestamp(5_000));
+    // Each worker answers two seconds after it took its task: never done.
+    run.now = Timestamp(7_000);
+    while run.state.status() == Status::Running {
+        assert!(calls < 10, "it polls for ever");
+        let call = run.state.calls_in_flight().next();
+        if let Some(call) = call {
+            calls += 1;
+            let held_time = Some(Timestamp(run.now.0 - 2_000));
+            run.give(Signal::Succeeded {
+                call,
+                result: serde_json::from_str("{\"done\": false}").unwrap(),
+                worker: Some("w".into()),
+                held_time,
+            });
+        }
+        run.now = run.state.next_wakeup().unwrap();
+        let timer = run.state.due(run.now).next().unwrap();
+        run.give(Signal::TimerDue(timer));
+    }
+    assert_eq!(run.now, held.plus_millis(25_000));
+    assert_eq!(calls, 3, "at 7 s, 17 s and 27 s");
+    assert_eq!(run.state.failure().unwrap().error, "FnF.TaskTimeout");
+}

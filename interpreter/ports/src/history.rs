@@ -4,6 +4,7 @@ use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
 use crate::queueing::{DeadTask, QueuedTask, TaskLeaseChange};
+use serde::{Deserialize, Serialize};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent, Status};
@@ -55,6 +56,14 @@ pub enum DeadTasksCleared {
 }
 
 impl Append {
+    /// Bytes it keeps in memory, but for what is small.
+    pub fn bytes(&self) -> usize {
+        let turn = self.turn.as_ref().map_or(0, |turn| turn.text.len());
+        let checkpoint = self.checkpoint.as_ref().map_or(0, Vec::len);
+        let queued: usize = self.queued.iter().map(|task| task.message.len()).sum();
+        turn + checkpoint + queued
+    }
+
     /// An append with nothing but leases.
     pub fn of_leases(leases: Vec<TaskLeaseChange>) -> Self {
         Self {
@@ -117,6 +126,10 @@ pub struct Record {
     pub awaited: bool,
     /// The error of an execution that ended without success or is being undone.
     pub failure: Option<RecordedFailure>,
+    /// What could not be undone, where it ended for that.
+    pub rollback: Option<FailedUndo>,
+    /// The execution and event it goes on from, if it is a fork.
+    pub forked: Option<Parent>,
     /// How often the process ended while it ran this execution, without a durable turn of it since; see [`Mark`].
     pub attempts: u32,
     /// Set if the execution is set aside until an operator releases it.
@@ -217,6 +230,7 @@ impl Record {
         self.ended = later.ended;
         self.awaited = later.awaited;
         self.failure.clone_from(&later.failure);
+        self.rollback.clone_from(&later.rollback);
         self.attempts = later.attempts;
         self.broken.clone_from(&later.broken);
     }
@@ -231,6 +245,19 @@ pub struct RecordedFailure {
     pub cause: Text,
     /// The name of the step in which the error arose; empty if it arose in none.
     pub step: Text,
+}
+
+/// What could not be undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedUndo {
+    /// The step whose task could not be undone.
+    pub step: Text,
+    /// The name of the error with which undoing it failed.
+    pub error: Text,
+    /// Its cause.
+    pub cause: Text,
+    /// The steps that are left to be undone, in that order; the one that could not be is the first.
+    pub left: Vec<Text>,
 }
 
 /// Why an append of a batch was refused. The rest of the batch was stored.

@@ -72,8 +72,8 @@ pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMember
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
-    Append, Broken, CULPRIT, DeadTasksCleared, History, Mark, Record, RecordedFailure, Refusal, STATUSES, SUSPECT,
-    StoredHistory, Turn, code_of,
+    Append, Broken, CULPRIT, DeadTasksCleared, FailedUndo, History, Mark, Record, RecordedFailure, Refusal, STATUSES,
+    SUSPECT, StoredHistory, Turn, code_of,
 };
 pub use leases::{Beat, ExecutionLeases};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};

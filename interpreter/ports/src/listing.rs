@@ -58,7 +58,7 @@ impl Query {
     }
 }
 
-/// One page of a list, the newest execution first.
+/// A page of executions, the newest first. It may have fewer than were asked for, even none, where there is a next one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// The executions of the page.
@@ -141,7 +141,8 @@ pub trait KeyValue: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
-
+    /// Keeps a text where there is none, whoever else does so at the same time. Answers what is kept then.
+    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError>;
     /// The text under a kind and a name; `None` if there is none.
     ///
     /// # Errors

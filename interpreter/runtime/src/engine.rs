@@ -126,6 +126,8 @@ const BATCH: usize = 256;
 /// How many turns may wait for the writer. Beyond that the engine takes no more commands, and those who send them are
 /// turned away.
 const BACKLOG: usize = 4096;
+/// And so many bytes of them.
+const BACKLOG_BYTES: usize = 32 << 20;
 
 impl Engine {
     /// An engine over a shard, which appends by itself. `observer` is called with everything that leaves, in order,
@@ -319,7 +321,8 @@ impl Engine {
         let pause = next.map_or(Duration::from_secs(3600), |next| {
             Duration::from_millis(next.millis_since(now))
         });
-        let takes_commands = self.draining.is_none() && self.shard.backlog() < BACKLOG;
+        let takes_commands =
+            self.draining.is_none() && self.shard.backlog() < BACKLOG && self.shard.backlog_bytes() < BACKLOG_BYTES;
         tokio::select! {
             biased;
             written = self.writing.written() => self.take_written(written)?,

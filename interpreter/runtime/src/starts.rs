@@ -11,17 +11,15 @@ const NAME: &str = "running";
 /// How many executions are marked in one transaction.
 const TOGETHER: usize = 4096;
 
-/// Records that a node runs on the store. If the node before did not end regularly, any execution that is awake, is due
-/// or has messages may be the cause: each gets one more failed attempt.
-///
-/// # Errors
-///
-/// [`StoreError`] if the store can't be read or written.
-pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
+/// Takes down that a node is running. If the one before did not come to its end by itself, any of the executions it went on with
+/// may be why: one attempt more failed with each. Answers how many they are in that case.
+pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, StoreError> {
+    let mut after_crash = None;
     if store.fetch(KIND, NAME)?.is_some() {
         let mut taken_up: BTreeSet<Text> = store.awake()?.into_iter().collect();
         taken_up.extend(store.due(now, usize::MAX)?.into_iter().map(|(_, execution)| execution));
         taken_up.extend(store.messages()?.into_iter().map(|message| message.id.to));
+        after_crash = Some(taken_up.len());
         let marks: Vec<(Text, Mark)> = taken_up
             .into_iter()
             .map(|execution| (execution, Mark::Failed))
@@ -30,7 +28,8 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
             store.mark(marks)?;
         }
     }
-    store.keep(KIND, NAME, &now.to_string())
+    store.keep(KIND, NAME, &now.to_string())?;
+    Ok(after_crash)
 }
 
 /// Records that the node has ended regularly.

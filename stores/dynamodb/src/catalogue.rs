@@ -121,6 +121,17 @@ impl KeyValue for DynamoStore {
         self.wire.write(&[Op::put(item)], &write).map(drop)
     }
 
+    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+        let write = self.write_id();
+        let mut item = keys(&place(kind, name));
+        item.insert(WRITE.to_owned(), crate::item::text(&write));
+        self.write_parts(&payload::put(&mut item, text.as_bytes()))?;
+        // Whether it was there or is there now: what is there counts.
+        self.wire.write(&[Op::put(item).when(ABSENT)], &write)?;
+        let kept = self.fetch(kind, name)?;
+        kept.ok_or_else(|| StoreError::Unavailable(format!("`{name}` was deleted while it was kept")))
+    }
+
     fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         let item = self.wire.get(&place(kind, name))?;
         item.map(|item| payload::get_text(&item, |pk, prefix| self.wire.parts(pk, prefix)))

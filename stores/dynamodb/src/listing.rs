@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// How many items one page of the index has at least and at most.
 const FEWEST: usize = 25;
 const MOST: usize = 500;
+/// Executions one page looks at: what few fit is found over several pages, and no request reads all there are.
+const LOOKED: usize = 5_000;
 /// By how many milliseconds a start may have been written later than the execution began, or earlier by another
 /// clock.
 const SKEW_MS: i64 = 60 * 60 * 1_000;
@@ -175,13 +177,19 @@ impl Listing for DynamoStore {
         let mut streams = self.streams(query)?;
         let mut page = Page::default();
         let mut last = Text::default();
+        let mut looked = 0;
         while let Some(item) = self.newest(&mut streams)? {
             let place = order(&item);
             if query.cursor.as_ref().is_some_and(|cursor| *place >= **cursor) || self.is_over(&item) {
                 continue;
             }
             let record = record::read(&item)?;
+            looked += 1;
             if !query.fits(&record) {
+                if looked >= LOOKED {
+                    page.next = Some(Text::from(place));
+                    break;
+                }
                 continue;
             }
             if page.items.len() >= query.limit {

@@ -49,6 +49,12 @@ fn json_of(record: &Record) -> Value {
     if record.attempts > 0 {
         put("attempts", json!(record.attempts));
     }
+    if let Some(undo) = &record.rollback {
+        put("failedUndo", json!(undo));
+    }
+    if let Some(forked) = &record.forked {
+        put("forked", json!(forked));
+    }
     if let Some(broken) = &record.broken {
         put("broken", json!([broken.since.0, &*broken.cause]));
     }
@@ -102,6 +108,12 @@ fn of_json(json: &Value) -> Option<Record> {
         depth: u32::try_from(depth).unwrap_or(u32::MAX),
         awaited,
         failure: failure.flatten(),
+        rollback: json
+            .get("failedUndo")
+            .and_then(|undo| serde_json::from_value(undo.clone()).ok()),
+        forked: json
+            .get("forked")
+            .and_then(|forked| serde_json::from_value(forked.clone()).ok()),
         attempts: json
             .get("attempts")
             .and_then(Value::as_u64)

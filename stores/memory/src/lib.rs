@@ -318,6 +318,12 @@ impl KeyValue for MemoryStore {
         Ok(())
     }
 
+    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+        let place = (kind.to_owned(), name.to_owned());
+        let mut kept = self.lock();
+        Ok(kept.shelf.entry(place).or_insert_with(|| text.to_owned()).clone())
+    }
+
     fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
         Ok(self.lock().shelf.get(&place).cloned())

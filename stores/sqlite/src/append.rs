@@ -3,7 +3,7 @@
 use crate::head::{Head, MOST_EVENTS, place};
 use crate::notices;
 use crate::queueing;
-use crate::record;
+use crate::record::{self, to_json};
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
@@ -122,8 +122,8 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
     work.connection
         .prepare_cached(
             "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
-                parent_execution, parent_event, root, depth, awaited, error, cause, step)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+                parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
         )?
         .execute(params![
             number,
@@ -146,6 +146,8 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
             failure.map(|failure| failure.error.as_str()),
             failure.map(|failure| failure.cause.as_str()),
             failure.map(|failure| failure.step.as_str()),
+            to_json(record.rollback.as_ref()),
+            to_json(record.forked.as_ref()),
         ])?;
     *work.next += 1;
     for (label, value) in labels.into_iter().flat_map(|labels| labels.iter()) {
@@ -208,7 +210,7 @@ fn update(connection: &Connection, number: i64, record: &Record, status: usize) 
     connection
         .prepare_cached(
             "UPDATE executions SET version = ?2, status = ?3, awake = ?4, wake_at = ?5, ended = ?6, awaited = ?7, error = ?8,
-                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13
+                cause = ?9, step = ?10, attempts = ?11, broken_since = ?12, broken = ?13, failed_undo = ?14
              WHERE number = ?1",
         )?
         .execute(params![
@@ -225,6 +227,7 @@ fn update(connection: &Connection, number: i64, record: &Record, status: usize) 
             record.attempts,
             record.broken.as_ref().map(|broken| broken.since.0),
             record.broken.as_ref().map(|broken| broken.cause.as_str()),
+            to_json(record.rollback.as_ref()),
         ])
         .map(drop)
 }

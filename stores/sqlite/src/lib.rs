@@ -289,6 +289,11 @@ impl KeyValue for SqliteStore {
             .transaction(|work| shelf::keep(work.connection, kind, name, text))
     }
 
+    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+        self.writer()
+            .transaction(|work| shelf::keep_new(work.connection, kind, name, text))
+    }
+
     fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         self.read(|connection| shelf::fetch(connection, kind, name))
     }

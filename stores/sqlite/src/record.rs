@@ -2,6 +2,8 @@
 
 use crate::fault::no_json;
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
@@ -11,7 +13,7 @@ use starbridge_ports::{Broken, Record, RecordedFailure, STATUSES};
 pub(crate) const SUCCEEDED: usize = 4;
 
 /// The columns of a record, as [`from_row`] reads them.
-pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken";
+pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked";
 
 /// The number, id and record of an execution.
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
@@ -50,6 +52,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
         depth: row.get(14)?,
         awaited: row.get(15)?,
         failure: failure.transpose()?,
+        rollback: json(row, 22)?,
+        forked: json(row, 23)?,
         attempts: row.get(19)?,
         broken: text(21)?
             .map(|cause| -> rusqlite::Result<_> {
@@ -59,6 +63,18 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
             .transpose()?,
     };
     Ok((row.get(0)?, id, record))
+}
+
+/// What a column has as JSON, if it has something.
+fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    text.map(|text| serde_json::from_str(text).map_err(|error| no_json(column, error)))
+        .transpose()
+}
+
+/// What a column has of something that is kept as JSON.
+pub(crate) fn to_json<T: Serialize>(value: Option<&T>) -> Option<String> {
+    value.map(|value| serde_json::to_string(value).unwrap_or_default())
 }
 
 /// The number and record of an execution.

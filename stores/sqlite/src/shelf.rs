@@ -9,6 +9,13 @@ pub(crate) fn keep(connection: &Connection, kind: &str, name: &str, text: &str) 
         .map(drop)
 }
 
+pub(crate) fn keep_new(connection: &Connection, kind: &str, name: &str, text: &str) -> rusqlite::Result<String> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO shelf VALUES (?1, ?2, ?3)")?
+        .execute([kind, name, text])?;
+    Ok(fetch(connection, kind, name)?.unwrap_or_default())
+}
+
 pub(crate) fn fetch(connection: &Connection, kind: &str, name: &str) -> rusqlite::Result<Option<String>> {
     connection
         .prepare_cached("SELECT text FROM shelf WHERE kind = ?1 AND name = ?2")?

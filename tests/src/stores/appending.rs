@@ -5,7 +5,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Object;
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, Broken, CULPRIT, Mark, Message, MessageBody, Query, Record, RecordedFailure, Refusal, SUSPECT,
+    Append, Broken, CULPRIT, FailedUndo, Mark, Message, MessageBody, Query, Record, RecordedFailure, Refusal, SUSPECT,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -119,6 +119,16 @@ fn full() -> Record {
             cause: String::new().into(),
             step: "s".into(),
         }),
+        rollback: Some(FailedUndo {
+            step: "s".into(),
+            error: "HTTP.503".into(),
+            cause: "closed".into(),
+            left: vec!["s".into(), "r".into()],
+        }),
+        forked: Some(Parent {
+            execution: "o".into(),
+            event: EventId(4),
+        }),
         status: Status::RollingBack,
         ..record("")
     }
@@ -150,6 +160,7 @@ fn a_record_keeps_its_beginning(tried: &mut Tried<'_>) {
         parent: full().parent,
         root: full().root,
         depth: full().depth,
+        forked: full().forked,
         ..later
     };
     assert_eq!(tried.store().record("a").unwrap(), Some(expected));

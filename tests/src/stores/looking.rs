@@ -406,6 +406,10 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         tried.store().keep(kind, name, text).unwrap();
     }
     assert_eq!(tried.store().fetch("schedule", "b").unwrap(), Some("4".to_owned()));
+    // What is there stays, whoever comes second.
+    assert_eq!(tried.store().keep_new("schedule", "b", "5").unwrap(), "4");
+    assert_eq!(tried.store().keep_new("new", "b", "6").unwrap(), "6");
+    assert_eq!(tried.store().fetch("new", "b").unwrap(), Some("6".to_owned()));
     let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     assert_eq!(tried.store().all("schedule").unwrap(), [pair("a", "2"), pair("b", "4")]);
     assert!(tried.store().discard("schedule", "a").unwrap());

@@ -6,7 +6,7 @@ use crate::chance::Chance;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, DeadTasksCleared, Message, Query, Record, RecordedFailure, Store};
+use starbridge_ports::{Append, DeadTasksCleared, FailedUndo, Message, Query, Record, RecordedFailure, Store};
 use std::collections::BTreeMap;
 
 /// Executions there are. Names are taken from among their ids too.
@@ -259,6 +259,19 @@ impl Run {
             record.failure = Some(RecordedFailure {
                 error: self.name(),
                 ..RecordedFailure::default()
+            });
+        }
+        if self.chance.of(20) {
+            record.rollback = Some(FailedUndo {
+                step: self.name(),
+                left: vec![self.name()],
+                ..FailedUndo::default()
+            });
+        }
+        if self.chance.of(20) {
+            record.forked = Some(Parent {
+                execution: self.id().into(),
+                event: EventId(2),
             });
         }
         record

@@ -129,7 +129,9 @@ async fn every_spelling_of_a_private_address_is_refused() {
             let (error, cause, _) = failure(connector.call(request(&format!("{scheme}://{host}:1/x"))).await);
             assert_eq!(error, "FnF.NoSuchResource", "{host}");
             assert!(
-                cause.ends_with("the address is not public: allow calls to it with `http.allow`"),
+                cause.ends_with(
+                    "the address is not public: allow calls to it with `http.allow` or `http.private_addresses`"
+                ),
                 "{host}: {cause}"
             );
         }
@@ -229,7 +231,7 @@ async fn a_name_that_moves_to_a_private_address_is_not_dialled() {
         let target = format!("http://inner.test:{}/x", server.address.port());
         let (error, cause, _) = failure(connector.call(request(&target)).await);
         assert_eq!(error, "FnF.NoSuchResource");
-        let says = ": the address of `inner.test` is not public: allow calls to it with `http.allow`";
+        let says = ": the address of `inner.test` is not public: allow calls to it with `http.allow` or `http.private_addresses`";
         assert!(cause.ends_with(says), "{cause}");
         assert!(
             !cause.contains(address),

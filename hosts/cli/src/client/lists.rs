@@ -54,7 +54,7 @@ impl Paged<'_> {
             left = left.saturating_sub(items.len() as u64);
             rows.extend(items.iter().map(&row));
             cursor = next;
-            if cursor.is_none() || left == 0 || items.is_empty() {
+            if cursor.is_none() || left == 0 {
                 break;
             }
         }

@@ -408,7 +408,7 @@ fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Fl
         return finish(output, &Value::from(result).to_json(), Ok(()));
     }
     let step = state
-        .failed_step()
+        .failed_at()
         .and_then(|step| flow.step(step))
         .map(|step| step.name.clone());
     let failure = state.failure();

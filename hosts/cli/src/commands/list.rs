@@ -6,7 +6,7 @@ use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::table::{NOTHING, time};
-use crate::views::{failure, plain, text, waiting};
+use crate::views::{error_of, plain, text, waiting};
 use clap::Args;
 use starbridge_flow::value::Object;
 
@@ -81,8 +81,7 @@ fn query(options: &Options, output: Output) -> Result<Vec<(&'static str, String)
 fn row(execution: &Object) -> Vec<String> {
     let id = plain(execution, "id");
     let name = plain(execution, "name");
-    let error = text(execution, "error").map(|error| failure(error, text(execution, "cause")));
-    let error = error.or_else(|| waiting(execution));
+    let error = error_of(execution).or_else(|| waiting(execution));
     let shown = if name == id { NOTHING.to_owned() } else { name };
     vec![
         id,

@@ -145,7 +145,8 @@ fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
         ("waiting", "waiting"),
         ("held", "held"),
         ("dead", "dead"),
-        ("workers", "workers"),
+        ("idle workers", "workers"),
+        ("busy workers", "busyWorkers"),
         ("age", "ageSeconds"),
         ("max-concurrent", "maxConcurrent"),
         ("rate", "ratePerSecond"),
@@ -173,6 +174,7 @@ fn list(client: &Client) -> Result<(), Exit> {
         "held",
         "dead",
         "workers",
+        "busyWorkers",
         "ageSeconds",
         "maxConcurrent",
         "ratePerSecond",
@@ -180,7 +182,7 @@ fn list(client: &Client) -> Result<(), Exit> {
     ];
     let row = |queue: &Object| keys.iter().map(|key| cell(queue, key)).collect();
     let heads = [
-        "NAME", "WAITING", "HELD", "DEAD", "WORKERS", "AGE", "MOST", "RATE", "PAUSED",
+        "NAME", "WAITING", "HELD", "DEAD", "IDLE", "BUSY", "AGE", "MAX", "RATE", "PAUSED",
     ];
     let none = "there are no queues: one begins with the first task of a flow, or with `starbridge queue set`";
     whole(client, &["queues"], none, &heads, row)

@@ -1,19 +1,20 @@
 //! `schedule`: what a server starts by the clock.
 
 use crate::client::lists::whole;
-use crate::client::{Answer, Client, ServerOptions};
+use crate::client::{Answer, Body, Client, ServerOptions};
 use crate::definitions::read_json;
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::table::{NOTHING, listing, time};
 use crate::views::{plain, text};
 use clap::{Args, Subcommand, ValueEnum};
+use reqwest::Method;
 use starbridge_flow::value::{Object, Value};
 
-/// Puts, shows, lists and deletes the schedules of a server
+/// Puts, pauses, runs, shows, lists and deletes the schedules of a server
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  starbridge schedule put nightly --flow order --cron 'CRON_TZ=Europe/Berlin 30 2 * * *' --payload '{\"all\": true}'\n  starbridge schedule list"
+    after_help = "Example:\n  starbridge schedule put nightly --flow order --cron 'CRON_TZ=Europe/Berlin 30 2 * * *' --payload '{\"all\": true}'\n  starbridge schedule pause nightly\n  starbridge schedule list"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -24,8 +25,23 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Puts a schedule in place of an earlier one of that name
+    /// Puts a schedule; of one that is there only what is named changes
     Put(PutOptions),
+    /// Lets a schedule start nothing until it is resumed
+    Pause {
+        /// The schedule's name
+        name: String,
+    },
+    /// Lets a schedule go on from now; what passed meanwhile is not missed
+    Resume {
+        /// The schedule's name
+        name: String,
+    },
+    /// Starts now what a schedule starts, also while it is paused, and prints the execution's id
+    Run {
+        /// The schedule's name
+        name: String,
+    },
     /// Shows a schedule
     Get {
         /// The schedule's name
@@ -44,12 +60,12 @@ enum Action {
 struct PutOptions {
     /// The schedule's name
     name: String,
-    /// The flow it starts
+    /// The flow it starts; a new schedule needs one
     #[arg(long)]
-    flow: String,
-    /// When: five or six cron fields, maybe after `CRON_TZ=Area/City `, or `@every 1h30m`
+    flow: Option<String>,
+    /// When: five or six cron fields, maybe after `CRON_TZ=Area/City `, or `@every 1h30m`; a new schedule needs it
     #[arg(long, value_name = "EXPRESSION")]
-    cron: String,
+    cron: Option<String>,
     /// What executions get as `payload`, any JSON
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
@@ -59,7 +75,7 @@ struct PutOptions {
     /// What becomes of triggers that were missed
     #[arg(long, value_enum)]
     catch_up: Option<CatchUp>,
-    /// It starts nothing until it is put without this
+    /// It starts nothing until it is resumed
     #[arg(long)]
     paused: bool,
 }
@@ -87,6 +103,21 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
         Action::Put(put_options) => put(&client, put_options),
+        Action::Pause { name } => show(
+            &client.post(&["schedules", name, "pause"], &[], &Object::new())?,
+            output,
+        ),
+        Action::Resume { name } => show(
+            &client.post(&["schedules", name, "resume"], &[], &Object::new())?,
+            output,
+        ),
+        Action::Run { name } => {
+            let answer = client.post(&["schedules", name, "run"], &[], &Object::new())?;
+            match output.json() {
+                true => finish(output, &answer.text, Ok(())),
+                false => finish(output, &plain(&answer.object(), "id"), Ok(())),
+            }
+        }
         Action::Get { name } => show(&client.get(&["schedules", name], &[])?, output),
         Action::List => list(&client),
         Action::Delete { name } => {
@@ -100,8 +131,12 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 fn put(client: &Client, options: &PutOptions) -> Result<(), Exit> {
     let output = client.output();
     let mut body = Object::new();
-    body.insert("flow".into(), options.flow.as_str().into());
-    body.insert("cron".into(), options.cron.as_str().into());
+    if let Some(flow) = &options.flow {
+        body.insert("flow".into(), flow.as_str().into());
+    }
+    if let Some(cron) = &options.cron {
+        body.insert("cron".into(), cron.as_str().into());
+    }
     if let Some(payload) = &options.payload {
         let payload = read_json(payload, "`--payload`", output)?;
         body.insert("payload".into(), payload);
@@ -116,7 +151,12 @@ fn put(client: &Client, options: &PutOptions) -> Result<(), Exit> {
     if options.paused {
         body.insert("paused".into(), true.into());
     }
-    show(&client.put(&["schedules", &options.name], &body)?, output)
+    let path = ["schedules", options.name.as_str()];
+    match client.ask(Method::PATCH, &path, &[], Body::Json(&body))? {
+        Ok(answer) => show(&answer, output),
+        Err(problem) if problem.code() == "NoSuchSchedule" => show(&client.put(&path, &body)?, output),
+        Err(problem) => Err(client.say(&problem)),
+    }
 }
 
 fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
@@ -129,6 +169,8 @@ fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
         match key.as_str() {
             "nextTime" => entries.push(("next", time(value.as_str()))),
             "latestExecution" => entries.push(("latest", value.to_plain_text())),
+            "latestTime" => entries.push(("triggered", time(value.as_str()))),
+            "latestError" => entries.push(("error", value.to_plain_text())),
             "catchUp" => entries.push(("catch-up", value.to_plain_text())),
             _ => entries.push((key.as_str(), value.to_plain_text())),
         }
@@ -152,6 +194,7 @@ fn list(client: &Client) -> Result<(), Exit> {
             plain(schedule, "cron"),
             next,
             plain(schedule, "latestExecution"),
+            text(schedule, "latestError").unwrap_or_default().to_owned(),
         ]
     };
     let none = "there are no schedules: `starbridge schedule put` puts one";
@@ -159,7 +202,7 @@ fn list(client: &Client) -> Result<(), Exit> {
         client,
         &["schedules"],
         none,
-        &["NAME", "FLOW", "CRON", "NEXT", "LATEST"],
+        &["NAME", "FLOW", "CRON", "NEXT", "LATEST", "ERROR"],
         row,
     )
 }

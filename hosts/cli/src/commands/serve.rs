@@ -4,6 +4,7 @@ mod files;
 mod logging;
 mod memory;
 mod signals;
+mod voice;
 
 use crate::arguments::read_address;
 use crate::definitions::read_text;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use voice::Voice;
 
 /// What a flush under way may take beyond the patience with calls.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
@@ -75,7 +77,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
-    let served = runtime.block_on(serve(&config, options, output));
+    let voice = Voice::of(config.log.format, output);
+    let served = runtime.block_on(serve(&config, options, voice, output));
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
@@ -98,29 +101,33 @@ fn configuration(options: &Options, output: Output) -> Result<Config, Exit> {
     Ok(config)
 }
 
-async fn serve(config: &Config, options: &Options, output: Output) -> Result<(), Exit> {
+async fn serve(config: &Config, options: &Options, voice: Voice, output: Output) -> Result<(), Exit> {
     let signals = Signals::listen().map_err(|error| fault(output, &error, ""))?;
     change_of_keys(config, options, output)?;
     let files = Files::raise(config.server.connections, config.owners() * config.runtime.calls);
     let server = bind(config, files, output).await?;
     // A mistake in the settings is found before a store is made.
     let mut settings = config.node(in_memory()).map_err(|error| bad(output, &error, ""))?;
+    if config.serves_only_this_machine() {
+        settings.http.guard = settings.http.guard.with_loopback();
+    }
     if let Some(commands) = &mut settings.commands {
         commands.supervisor = own_supervisor();
     }
     let replies = config.replies().map_err(|error| bad(output, &error, ""))?;
     let opened = open_to_serve(&config.store.path, options.accept_lost_log);
-    let opened = opened.map_err(|error| fault(output, &error, ""))?;
-    output.note(&opened.said);
+    let opened = opened.map_err(|error| voice.fault(&error, ""))?;
+    voice.say(&opened.said);
     files.tell();
     settings.store = opened.store;
-    let keys = change_keys(settings.store.as_ref(), options, output);
-    keys.map_err(|error| fault(output, &error.to_string(), ""))?;
+    let keys = change_keys(settings.store.as_ref(), options, voice);
+    keys.map_err(|error| voice.fault(&error.to_string(), ""))?;
     let started = tokio::task::block_in_place(|| Node::start(settings));
-    let node = Arc::new(started.map_err(|error| fault(output, &error.to_string(), ""))?);
+    let node = Arc::new(started.map_err(|error| voice.fault(&error.to_string(), ""))?);
     if let Ok(address) = server.address() {
         let at = config.store.path.display();
-        output.note(&format!("listening on http://{address}, everything is kept in {at}"));
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, store = %at, "serving");
+        voice.say(&format!("listening on http://{address}, everything is kept in {at}"));
     }
     tokio::spawn(memory::give_back());
     tokio::spawn(node.clone().keep_schedules());
@@ -138,7 +145,7 @@ async fn serve(config: &Config, options: &Options, output: Output) -> Result<(),
         drain,
         Duration::from_secs(config.server.drain_seconds),
         signals,
-        output,
+        voice,
     )
     .await;
     // A server that has ended by itself needs no word.
@@ -164,14 +171,14 @@ fn change_of_keys(config: &Config, options: &Options, output: Output) -> Result<
     Ok(())
 }
 
-fn change_keys(store: &dyn Store, options: &Options, output: Output) -> Result<(), NodeError> {
+fn change_keys(store: &dyn Store, options: &Options, voice: Voice) -> Result<(), NodeError> {
     if options.rotate_token_keys {
         rotate_token_keys(store)?;
-        output.note("task tokens are signed with a new key");
+        voice.say("task tokens are signed with a new key");
     }
     if options.discard_token_keys {
         discard_token_keys(store)?;
-        output.note("the store has no key of task tokens any more");
+        voice.say("the store has no key of task tokens any more");
     }
     Ok(())
 }
@@ -217,16 +224,15 @@ async fn until_the_end(
     drain: Drain,
     patience: Duration,
     mut signals: Signals,
-    output: Output,
+    voice: Voice,
 ) -> Result<(), Exit> {
     let mut ended = node.ended();
     tokio::select! {
         signal = signals.stop() => {
             let seconds = patience.as_secs();
-            output.note(&format!(
+            voice.say(&format!(
                 "{signal}: finishing what is under way, for up to {seconds} s; nothing new begins"
             ));
-            tracing::info!(signal, "stopping");
         }
         _ = ended.wait_for(Option::is_some) => {}
     }
@@ -239,21 +245,20 @@ async fn until_the_end(
                 false => "something was being computed and did not come to its end",
             };
             let safe = "what was acknowledged is safe, the rest goes on at the next start";
-            output.note(&format!("stopped although {why}; {safe}"));
+            voice.say(&format!("stopped although {why}; {safe}"));
             Ok(())
         }
         Ok(Ok(())) => {
-            output.note("stopped; what has not ended goes on at the next start");
+            voice.say("stopped; what has not ended goes on at the next start");
             Ok(())
         }
         Ok(Err(error)) => {
-            tracing::error!(%error, "the node failed");
             let help = match error {
                 // It says what to do.
                 NodeError::Store(StoreError::Corrupt(_)) => "",
                 _ => "nothing that was acknowledged is lost: see to the cause and start again",
             };
-            Err(fault(output, &error.to_string(), help))
+            Err(voice.fault(&error.to_string(), help))
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::client::{Client, ServerOptions, follow};
 use crate::exit::Exit;
-use crate::output::{Output, finish};
+use crate::output::Output;
 use crate::table::{NOTHING, table, time, took};
 use crate::views::{self, event_line, failure, id_of, outcome, place, plain, text};
 use clap::Args;
-use starbridge_flow::value::Object;
+use starbridge_flow::value::{Object, Value};
 
-/// Most steps the server tells of.
+/// Steps the server puts on a page.
 const STEPS: &str = "10000";
 
 /// Shows an execution of a server: where it stands, and what came of it
@@ -53,28 +53,61 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 fn steps(client: &Client, meant: &str) -> Result<(), Exit> {
     let output = client.output();
     let id = id_of(client, meant)?;
-    let answer = client.get(&["executions", &id, "steps"], &[("limit", STEPS.to_owned())])?;
-    if output.json() {
-        return finish(output, &answer.text, Ok(()));
+    let path = ["executions", &id, "steps"];
+    let mut query = vec![("limit", STEPS.to_owned())];
+    let mut steps = Vec::new();
+    loop {
+        let answer = client.get(&path, &query)?;
+        if output.json() {
+            output.result(&format!("{}\n", answer.text))?;
+        }
+        let (page, next) = answer.page();
+        steps.extend(page);
+        query.truncate(1);
+        match next {
+            Some(next) => query.push(("cursor", next)),
+            None => break,
+        }
     }
-    let (steps, _) = answer.page();
-    let rows: Vec<Vec<String>> = steps.iter().map(row).collect();
-    const HEADS: [&str; 6] = ["STEP", "STATUS", "ATTEMPTS", "ENTERED", "TOOK", "ERROR"];
+    if output.json() {
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = steps.iter().flat_map(rows).collect();
+    const HEADS: [&str; 6] = ["STEP", "STATUS", "ATTEMPTS", "ENTERED", "TOOK", "WHY"];
     output.print(&table(&HEADS, &rows))
 }
 
-fn row(step: &Object) -> Vec<String> {
-    let (entered, ended) = (text(step, "enteredTime"), text(step, "endedTime"));
-    let error = text(step, "error").map(|error| failure(error, text(step, "cause")));
+/// The row of a visit, and one more where it was undone.
+fn rows(step: &Object) -> Vec<Vec<String>> {
+    let name = format!("{}{}", plain(step, "step"), place(step.get("path")));
+    let run = plain(step, "run");
+    let run = (run != "1").then(|| format!(" (run {run})"));
+    let mut rows = vec![row(
+        &format!("{name}{}", run.unwrap_or_default()),
+        step,
+        text(step, "enteredTime"),
+    )];
+    if let Some(undo) = step.get("rollback").and_then(Value::as_object) {
+        rows.push(row(&format!("{name}: undo"), undo, text(undo, "startedTime")));
+    }
+    rows
+}
+
+fn row(name: &str, shown: &Object, began: Option<&str>) -> Vec<String> {
+    let error = text(shown, "error").map(|error| failure(error, text(shown, "cause")));
+    let waiting = shown.get("waitingFor").and_then(Value::as_object);
+    let waiting = waiting.filter(|waiting| text(waiting, "reason") != Some("time"));
+    let waiting = waiting.map(|waiting| format!("waits for {}", plain(waiting, "text")));
+    let why: Vec<String> = waiting.into_iter().chain(error).collect();
     vec![
-        format!("{}{}", plain(step, "step"), place(step.get("path"))),
-        match text(step, "waitsUntil") {
-            Some(until) => format!("{} until {}", plain(step, "status"), time(Some(until))),
-            None => plain(step, "status"),
+        name.to_owned(),
+        match text(shown, "waitsUntil") {
+            Some(until) => format!("{} until {}", plain(shown, "status"), time(Some(until))),
+            None => plain(shown, "status"),
         },
-        plain(step, "attempts"),
-        time(entered),
-        took(entered, ended).unwrap_or_else(|| NOTHING.to_owned()),
-        error.unwrap_or_default(),
+        plain(shown, "attempts"),
+        time(began),
+        took(began, text(shown, "endedTime")).unwrap_or_else(|| NOTHING.to_owned()),
+        why.join("; after "),
     ]
 }

@@ -15,7 +15,7 @@ const TURN_SECONDS: u64 = 60;
 /// Starts an execution at a server
 ///
 /// Its id is printed; with --wait its output, or what went wrong, as `exec` prints it. A start with a name can be
-/// repeated: the same request starts nothing twice.
+/// repeated: the same flow, name and input start nothing twice, whether the first still runs or has ended.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  starbridge start order --input '{\"id\": 7}' --name order-7 --wait 10\n\nExit codes: as always; with --wait also 1 if it has not ended in time."
@@ -53,7 +53,10 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let path = ["flows", &options.flow, "executions"];
     let mut answer = client.post(&path, &waiting(left), &body)?;
     if answer.status == 200 {
-        output.note("it runs already, started by the same request");
+        output.note(match outcome(&answer.object()) {
+            None => "it runs already, started by the same request",
+            Some(_) => "it has ended already, started by the same request",
+        });
     }
     let id = plain(&answer.object(), "id");
     while left > TURN_SECONDS && outcome(&answer.object()).is_none() {
@@ -99,6 +102,9 @@ fn failed(execution: &Object) -> Value {
         shape.insert("cause".into(), text(execution, "cause").unwrap_or_default().into());
         let step = execution.get("step").cloned();
         shape.insert("step".into(), step.unwrap_or_default());
+    }
+    if let Some(rollback) = execution.get("rollback") {
+        shape.insert("rollback".into(), rollback.clone());
     }
     shape.insert("id".into(), plain(execution, "id").into());
     shape.into()

@@ -55,14 +55,14 @@ impl Server {
         server
     }
 
-    /// Everything up to the line that begins so.
-    pub(crate) fn says(&self, begin: &str) -> String {
+    /// Everything up to the line that has this in it.
+    pub(crate) fn says(&self, part: &str) -> String {
         let mut said = String::new();
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("it does not say `{begin}`, but: {said}"));
+            let line = line.unwrap_or_else(|_| panic!("it does not say `{part}`, but: {said}"));
             said = said + &line + "\n";
-            if line.starts_with(begin) {
+            if line.contains(part) {
                 return said;
             }
         }

@@ -27,6 +27,8 @@ pub struct Counters {
     pub replies: AtomicU64,
     /// Messages of reply queues that could not be handled.
     pub replies_rejected: AtomicU64,
+    /// Triggers of schedules whose flow could not be started.
+    pub schedule_refusals: AtomicU64,
     /// Late reports that were ignored.
     pub late: AtomicU64,
     /// By the position of the status in [`Status::ALL`].

@@ -1,7 +1,30 @@
 //! What a node logs about executions: names, ids and names of errors. Never data of a flow.
 
+use starbridge_fdl::value::Text;
 use starbridge_machine::{EventKind, Status};
 use starbridge_runtime::{Outgoing, Shard};
+
+fn ended(shard: &Shard, execution: &Text, status: Status) {
+    let record = shard.record(execution).unwrap_or_default();
+    let (flow, name) = (record.flow.as_str(), record.name.as_str());
+    let failure = record.failure.unwrap_or_default();
+    let (error, step) = (failure.error.as_str(), failure.step.as_str());
+    match status {
+        // Somebody has to look: what was done is neither kept nor undone.
+        Status::RollbackFailed => {
+            let undo = record.rollback.unwrap_or_default();
+            let (failed, why, left) = (undo.step.as_str(), undo.error.as_str(), undo.left.join(", "));
+            tracing::warn!(
+                %execution, flow, name, error, step, undo = failed, undo_error = why, left, "could not be undone"
+            );
+        }
+        Status::Failed | Status::TimedOut => {
+            let status = status.as_str();
+            tracing::info!(%execution, flow, name, status, error, step, "failed");
+        }
+        _ => tracing::debug!(%execution, flow, name, status = status.as_str(), error, step, "ended"),
+    }
+}
 
 /// Logs what leaves a shard.
 pub(super) fn tell(shard: &Shard, outgoing: &Outgoing) {
@@ -12,15 +35,7 @@ pub(super) fn tell(shard: &Shard, outgoing: &Outgoing) {
             tracing::debug!(%execution, flow, "started");
         }
         Outgoing::Ended { execution, status } => {
-            let failure = shard.state(execution).and_then(|state| state.failure());
-            let error = failure.map(|failure| failure.error.as_str()).unwrap_or_default();
-            let status_word = status.as_str();
-            if *status == Status::RollbackFailed {
-                // An operator has to act: what was done is neither kept nor undone.
-                tracing::warn!(%execution, error, "could not be undone");
-            } else {
-                tracing::debug!(%execution, status = status_word, error, "ended");
-            }
+            ended(shard, execution, *status);
         }
         Outgoing::Turn { execution, events } if tracing::enabled!(tracing::Level::DEBUG) => {
             for event in events {

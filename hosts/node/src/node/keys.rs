@@ -20,20 +20,23 @@ pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY]]) -> Result<
     let mut keys = configured.to_vec();
     for name in NAMES {
         if let Some(text) = store.fetch(KIND, name)? {
-            let key = hex::decode_array(&text).ok_or_else(|| {
-                NodeError::Store(StoreError::Corrupt(format!(
-                    "the {name} key of task tokens is not readable"
-                )))
-            })?;
-            keys.push(key);
+            keys.push(read_kept(name, &text)?);
         }
     }
     if keys.is_empty() {
-        let key = new_key()?;
-        store.keep(KIND, NAMES[0], &hex::encode(&key))?;
-        keys.push(key);
+        // Another process may begin on the store at the same time: the first key that is there counts for both.
+        let kept = store.keep_new(KIND, NAMES[0], &hex::encode(&new_key()?))?;
+        keys.push(read_kept(NAMES[0], &kept)?);
     }
     Ok(TokenKeys::new(keys))
+}
+
+fn read_kept(name: &str, text: &str) -> Result<[u8; KEY], NodeError> {
+    hex::decode_array(text).ok_or_else(|| {
+        NodeError::Store(StoreError::Corrupt(format!(
+            "the {name} key of task tokens is not readable"
+        )))
+    })
 }
 
 /// Reads the keys in a secret: each 32 bytes or more in base64 or hexadecimal digits, with white space between them.
@@ -115,6 +118,18 @@ mod tests {
     use super::*;
     use crate::stores::in_memory;
     use starbridge_machine::EventId;
+
+    #[test]
+    fn processes_that_begin_at_once_have_one_key() {
+        let store = in_memory();
+        let begin = || token_keys(store.as_ref(), &[]).unwrap();
+        let both: Vec<TokenKeys> = std::thread::scope(|scope| {
+            let begun: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+            begun.into_iter().map(|keys| keys.join().unwrap()).collect()
+        });
+        let token = both[0].sign("e", EventId(1));
+        assert!(both.iter().all(|keys| keys.verify(&token).is_ok()));
+    }
 
     #[test]
     fn two_keys_are_good_at_a_time() {

@@ -99,6 +99,11 @@ impl Node {
         Ok(shown.into_values().take(most).collect())
     }
 
+    /// How the first so many queues stand that have tasks, settings or workers, without their dead tasks.
+    pub async fn queue_views(&self, most: usize) -> Vec<QueueView> {
+        self.views(QueuesViewed::After(Text::default(), most)).await
+    }
+
     /// The view of a queue, if it is known.
     ///
     /// # Errors

@@ -5,11 +5,14 @@ use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// How many executions are deleted at a time, and the pause afterwards. The writer is never busy with it for long.
-const TOGETHER: usize = 64;
-const BREATH: Duration = Duration::from_millis(50);
+/// Executions deleted at a time: the writer is never held up for long.
+const TOGETHER: usize = 256;
+/// After that others have the writer for as long as it took, at least so long: deleting takes half of its time at most, and
+/// keeps up with what ends.
+const BREATH: Duration = Duration::from_millis(1);
 /// How long to wait if nothing is left to delete.
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -19,9 +22,10 @@ impl Node {
         loop {
             let age = i64::try_from(days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
             let before = Timestamp(self.now().0.saturating_sub(age));
+            let begun = Instant::now();
             let pause = match self.clear_before(before).await {
                 Ok(0) => PAUSE,
-                Ok(_) => BREATH,
+                Ok(_) => begun.elapsed().clamp(BREATH, PAUSE),
                 Err(error) => {
                     tracing::warn!(%error, "what has ended can't be cleared away");
                     PAUSE

@@ -8,9 +8,11 @@ use super::Node;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_ports::StoreError;
+use starbridge_runtime as runtime;
 use starbridge_runtime::schedule::{CatchUp, Expression, Overlap, Schedule, Trigger};
 use starbridge_runtime::{StartFailure, StartRequest, quoted};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,7 +35,18 @@ pub struct Scheduled {
     pub next: Option<Timestamp>,
     /// The id of the execution that it started last.
     pub latest: Option<Text>,
+    /// What came of its last trigger.
+    outcome: Option<Outcome>,
     queued: VecDeque<Timestamp>,
+}
+
+/// What came of a trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Outcome {
+    /// The trigger's time.
+    time: Timestamp,
+    /// Why nothing was started, if nothing was.
+    error: Option<String>,
 }
 
 /// The schedules of a node.
@@ -50,8 +63,19 @@ pub enum ScheduleError {
     Bad(String),
     /// There is no such flow.
     NoSuchFlow,
+    /// There is no such schedule.
+    NoSuchSchedule,
     /// The store failed.
     Store(StoreError),
+}
+
+/// Why a schedule was not run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunError {
+    /// There is no such schedule.
+    NoSuchSchedule,
+    /// The execution of that name was not started.
+    NotStarted(Text, StartFailure),
 }
 
 impl From<StoreError> for ScheduleError {
@@ -114,6 +138,12 @@ impl Scheduled {
         if let Some(latest) = &self.latest {
             shape.insert("latestExecution".into(), latest.clone().into());
         }
+        if let Some(outcome) = &self.outcome {
+            shape.insert("latestTime".into(), outcome.time.to_string().into());
+            if let Some(error) = &outcome.error {
+                shape.insert("latestError".into(), error.as_str().into());
+            }
+        }
         shape
     }
 
@@ -122,6 +152,12 @@ impl Scheduled {
         place.insert("last".into(), self.last.to_string().into());
         if let Some(latest) = &self.latest {
             place.insert("latest".into(), latest.clone().into());
+        }
+        if let Some(outcome) = &self.outcome {
+            place.insert("triggered".into(), outcome.time.to_string().into());
+            if let Some(error) = &outcome.error {
+                place.insert("error".into(), error.as_str().into());
+            }
         }
         let queued: Vec<Value> = self.queued.iter().map(|time| time.to_string().into()).collect();
         place.insert("queued".into(), queued.into());
@@ -135,6 +171,10 @@ impl Scheduled {
             self.last = last;
         }
         self.latest = place.get("latest").and_then(Value::as_text).cloned();
+        self.outcome = place.get("triggered").and_then(time).map(|time| Outcome {
+            time,
+            error: place.get("error").and_then(Value::as_str).map(str::to_owned),
+        });
         let queued = place.get("queued").and_then(Value::as_array);
         self.queued = queued
             .map(|queued| queued.values().iter().filter_map(time).collect())
@@ -167,11 +207,46 @@ impl Node {
     ///
     /// [`ScheduleError`] if the members are wrong, there is no such flow, or the store fails.
     pub fn put_schedule(&self, name: &str, members: &Object) -> Result<Scheduled, ScheduleError> {
-        let schedule = read(name, members).map_err(ScheduleError::Bad)?;
-        if self.flows.get(&schedule.flow, None).is_none() {
-            return Err(ScheduleError::NoSuchFlow);
+        let scheduled = Scheduled::new(self.read_schedule(name, members)?, self.clock.wall_time());
+        self.keep_schedule(name, scheduled)
+    }
+
+    /// Changes what is named of a schedule, and leaves the rest as it is. With another time, or where it goes on after a pause, it
+    /// triggers from now on.
+    pub fn change_schedule(&self, name: &str, changes: &Object) -> Result<Scheduled, ScheduleError> {
+        let mut scheduled = self.schedule(name).ok_or(ScheduleError::NoSuchSchedule)?;
+        let mut members = write(&scheduled.schedule);
+        for (key, value) in changes {
+            members.insert(key.clone(), value.clone());
         }
-        let scheduled = Scheduled::new(schedule, self.clock.wall_time());
+        let schedule = self.read_schedule(name, &members)?;
+        let before = std::mem::replace(&mut scheduled.schedule, schedule);
+        let now = &scheduled.schedule;
+        if before.expression.as_str() != now.expression.as_str() || before.paused != now.paused {
+            scheduled.last = self.clock.wall_time();
+            scheduled.next = scheduled.schedule.expression.next_after(scheduled.last);
+        }
+        self.keep_schedule(name, scheduled)
+    }
+
+    /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has the name of a
+    /// trigger of this millisecond.
+    pub async fn run_schedule(&self, name: &str) -> Result<runtime::Start, RunError> {
+        let scheduled = self.schedule(name).ok_or(RunError::NoSuchSchedule)?;
+        let trigger = scheduled.schedule.trigger(self.clock.wall_time());
+        let start = self.begin(start_of(&scheduled.schedule, &trigger), false).await;
+        start.map_err(|failure| RunError::NotStarted(trigger.name, failure))
+    }
+
+    fn read_schedule(&self, name: &str, members: &Object) -> Result<Schedule, ScheduleError> {
+        let schedule = read(name, members).map_err(ScheduleError::Bad)?;
+        match self.flows.get(&schedule.flow, None) {
+            Some(_) => Ok(schedule),
+            None => Err(ScheduleError::NoSuchFlow),
+        }
+    }
+
+    fn keep_schedule(&self, name: &str, scheduled: Scheduled) -> Result<Scheduled, ScheduleError> {
         self.store.keep(PLACE, name, &scheduled.place())?;
         let text = Value::from(write(&scheduled.schedule)).to_json();
         self.store.keep(KIND, name, &text)?;
@@ -266,16 +341,22 @@ impl Node {
             starts.push(scheduled.schedule.trigger(*time));
         }
         for trigger in starts {
-            match self.start_trigger(&scheduled.schedule, &trigger).await {
-                Ok(execution) => {
-                    scheduled.latest = execution.or(scheduled.latest);
-                    if trigger.queued {
-                        scheduled.queued.pop_front();
-                    }
+            let error = match self.start_trigger(&scheduled.schedule, &trigger).await {
+                Ok(Ok(execution)) => {
+                    scheduled.latest = Some(execution);
+                    None
                 }
+                Ok(Err(error)) => Some(error),
                 // The next check starts the same.
                 Err(()) => return,
+            };
+            if trigger.queued {
+                scheduled.queued.pop_front();
             }
+            scheduled.outcome = Some(Outcome {
+                time: trigger.time,
+                error,
+            });
         }
         let name = scheduled.schedule.name.to_string();
         if self.store.keep(PLACE, &name, &scheduled.place()).is_err() {
@@ -288,21 +369,32 @@ impl Node {
         }
     }
 
-    /// Starts the execution of a trigger. Returns its id, if it could be started at all.
-    async fn start_trigger(&self, schedule: &Schedule, trigger: &Trigger) -> Result<Option<Text>, ()> {
-        let request = StartRequest {
-            flow: schedule.flow.clone(),
-            input: trigger.input.clone(),
-            name: Some(trigger.name.clone()),
-            ..StartRequest::default()
-        };
-        match self.begin(request, false).await {
-            Ok(start) => Ok(Some(start.begun.execution)),
-            Err(StartFailure::Exists(execution)) => Ok(Some(execution)),
+    /// Starts what a trigger says. Answers the execution, or why none could be started at all; `Err(())`: not now.
+    async fn start_trigger(&self, schedule: &Schedule, trigger: &Trigger) -> Result<Result<Text, String>, ()> {
+        match self.begin(start_of(schedule, trigger), false).await {
+            Ok(start) => Ok(Ok(start.begun.execution)),
+            Err(StartFailure::Exists(execution)) => Ok(Ok(execution)),
             Err(StartFailure::Busy | StartFailure::Stopping) => Err(()),
             // The flow was hidden, or its schema refuses the input. The next trigger may succeed.
-            Err(StartFailure::Refused(_) | StartFailure::NoFork(_)) => Ok(None),
+            Err(StartFailure::Refused(error)) => Ok(Err(self.refused(schedule, error.to_string()))),
+            Err(StartFailure::NoFork(error)) => Ok(Err(self.refused(schedule, error.to_string()))),
         }
+    }
+
+    fn refused(&self, schedule: &Schedule, error: String) -> String {
+        self.counters.schedule_refusals.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(schedule = %schedule.name, flow = %schedule.flow, %error, "a schedule could not start its flow");
+        error
+    }
+}
+
+/// What starts what a trigger says.
+fn start_of(schedule: &Schedule, trigger: &Trigger) -> StartRequest {
+    StartRequest {
+        flow: schedule.flow.clone(),
+        input: trigger.input.clone(),
+        name: Some(trigger.name.clone()),
+        ..StartRequest::default()
     }
 }
 
@@ -313,6 +405,7 @@ impl Scheduled {
             schedule,
             last: now,
             latest: None,
+            outcome: None,
             queued: VecDeque::new(),
         }
     }

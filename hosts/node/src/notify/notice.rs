@@ -1,9 +1,10 @@
 //! The content of a notice.
 
+use crate::described::object;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::{Object, Value};
+use starbridge_flow::value::{Array, Object, Value};
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::RecordedFailure;
+use starbridge_ports::{FailedUndo, RecordedFailure};
 use starbridge_runtime::StatusChange;
 
 /// A change of an execution's status.
@@ -23,8 +24,33 @@ pub struct Notice {
     pub status: Status,
     /// The failure that is the reason, if there is one.
     pub failure: Option<RecordedFailure>,
+    /// What could not be undone, where the execution ended for that.
+    pub rollback: Option<FailedUndo>,
     /// When the change happened.
     pub time: Timestamp,
+}
+
+/// What could not be undone, as notifications and the API say it: `{step, error, cause, left}`.
+pub fn failed_undo(undo: &FailedUndo) -> Value {
+    let left: Array = undo.left.iter().cloned().map(Value::from).collect();
+    object([
+        ("step", undo.step.clone().into()),
+        ("error", undo.error.clone().into()),
+        ("cause", undo.cause.clone().into()),
+        ("left", left.into()),
+    ])
+}
+
+/// The same, read.
+fn read_undo(undo: &Object) -> Option<FailedUndo> {
+    let text = |name: &str| undo.get(name).and_then(Value::as_text).cloned();
+    let left = undo.get("left")?.as_array()?;
+    Some(FailedUndo {
+        step: text("step")?,
+        error: text("error")?,
+        cause: text("cause")?,
+        left: left.values().iter().filter_map(Value::as_text).cloned().collect(),
+    })
 }
 
 impl Notice {
@@ -39,6 +65,7 @@ impl Notice {
             name: record.name.to_string(),
             status: record.status,
             failure: change.failure.cloned(),
+            rollback: record.rollback.clone(),
             time: change.time,
         }
     }
@@ -58,6 +85,7 @@ impl Notice {
                 cause: text("cause").cloned().unwrap_or_default(),
                 step: text("step").cloned().unwrap_or_default(),
             }),
+            rollback: message.get("rollback").and_then(Value::as_object).and_then(read_undo),
             time: Timestamp::parse(text("time")?)?,
         })
     }
@@ -67,7 +95,7 @@ impl Notice {
         format!("{}/{}", self.execution, self.event)
     }
 
-    /// The message: `{id, execution, flow, name, version, status, error?, cause?, step?, time}`.
+    /// The message: `{id, execution, flow, name, version, status, error?, cause?, step?, rollback?, time}`.
     pub fn message(&self) -> Object {
         let mut message = Object::new();
         let mut put = |name: &str, value: Value| _ = message.insert(name.into(), value);
@@ -83,6 +111,9 @@ impl Notice {
             if !failure.step.is_empty() {
                 put("step", failure.step.as_str().into());
             }
+        }
+        if let Some(undo) = &self.rollback {
+            put("rollback", failed_undo(undo));
         }
         put("time", self.time.to_string().as_str().into());
         message
@@ -107,11 +138,24 @@ mod tests {
                 cause: "limit".into(),
                 step: "pay".into(),
             }),
+            rollback: None,
             time: Timestamp(1_704_067_200_000),
         };
         let failed = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Failed","error":"Card.Declined","cause":"limit","step":"pay","time":"2024-01-01T00:00:00.000Z"}"#;
         assert_eq!(Value::from(notice.message()).to_json(), failed);
         assert_eq!(Notice::read("e", EventId(7), &notice.message()), Some(notice.clone()));
+        notice.status = Status::RollbackFailed;
+        notice.rollback = Some(FailedUndo {
+            step: "reserve".into(),
+            error: "HTTP.503".into(),
+            cause: "closed".into(),
+            left: vec!["reserve".into(), "note".into()],
+        });
+        let told = Value::from(notice.message()).to_json();
+        let undo = r#""rollback":{"step":"reserve","error":"HTTP.503","cause":"closed","left":["reserve","note"]}"#;
+        assert!(told.contains(undo), "{told}");
+        assert_eq!(Notice::read("e", EventId(7), &notice.message()), Some(notice.clone()));
+        notice.rollback = None;
         notice.failure = None;
         notice.status = Status::Succeeded;
         let succeeded = r#"{"id":"e/7","execution":"e","flow":"order","name":"order-7","version":2,"status":"Succeeded","time":"2024-01-01T00:00:00.000Z"}"#;

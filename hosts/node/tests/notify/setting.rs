@@ -254,6 +254,7 @@ pub fn world(
 /// A notice about an event of an execution, at the beginning.
 pub fn notice(execution: &str, event: u64, status: Status) -> Notice {
     Notice {
+        rollback: None,
         execution: execution.to_owned(),
         event: EventId(event),
         flow: "order".to_owned(),

@@ -201,7 +201,7 @@ fn executions() -> Schemas {
         ("Execution", execution()),
         ("ExecutionPage", page(reference("Execution"), text())),
         ("EventPage", page(event, number())),
-        ("StepList", whole(step())),
+        ("StepPage", page(step(), number())),
         ("State", state),
         ("Stop", stop),
         ("Fork", shape(&[("event!", number()), ("name", text())])),
@@ -216,6 +216,12 @@ fn execution() -> Value {
         ("text!", text()),
         ("since!", time()),
         ("act!", text()),
+    ];
+    let rollback = [
+        ("step!", text()),
+        ("error!", text()),
+        ("cause!", text()),
+        ("left!", list(text())),
     ];
     shape(&[
         ("id!", text()),
@@ -234,6 +240,8 @@ fn execution() -> Value {
         ("labels", labels()),
         ("parent", shape(&parent)),
         ("waitingFor", shape(&waiting_for)),
+        ("rollback", shape(&rollback)),
+        ("forkedFrom", shape(&parent)),
     ])
 }
 
@@ -250,10 +258,26 @@ fn open_step() -> Value {
 }
 
 fn step() -> Value {
+    let waiting_for = [
+        ("reason!", text()),
+        ("text!", text()),
+        ("since", time()),
+        ("execution", text()),
+    ];
+    let rollback = [
+        ("status!", text()),
+        ("attempts!", number()),
+        ("startedTime!", time()),
+        ("endedTime!", or_null(time())),
+        ("waitsUntil!", or_null(time())),
+        ("error", text()),
+        ("cause", text()),
+    ];
     shape(&[
         ("event!", number()),
         ("step!", text()),
         ("path!", list(object())),
+        ("run!", number()),
         ("status!", text()),
         ("attempts!", number()),
         ("enteredTime!", time()),
@@ -261,6 +285,8 @@ fn step() -> Value {
         ("waitsUntil!", or_null(time())),
         ("error!", or_null(text())),
         ("cause!", or_null(text())),
+        ("waitingFor", shape(&waiting_for)),
+        ("rollback", shape(&rollback)),
     ])
 }
 
@@ -303,11 +329,14 @@ fn queues() -> Schemas {
         ("held!", number()),
         ("dead!", number()),
         ("workers!", number()),
+        ("busyWorkers!", number()),
         ("ageSeconds!", or_null(number())),
     ]);
     let dead = [
         ("queue!", text()),
         ("execution!", text()),
+        ("flow", text()),
+        ("name", text()),
         ("call!", number()),
         ("step!", text()),
         ("attempt!", number()),
@@ -368,8 +397,19 @@ fn schedules() -> Schemas {
         ("paused", flag()),
     ];
     let mut schedule = settings.to_vec();
-    schedule.extend([("name!", text()), ("nextTime", time()), ("latestExecution", text())]);
+    schedule.extend([
+        ("name!", text()),
+        ("nextTime", time()),
+        ("latestExecution", text()),
+        ("latestTime", time()),
+        ("latestError", text()),
+    ]);
+    let changes: Vec<(&str, Value)> = settings
+        .iter()
+        .map(|(name, schema)| (name.trim_end_matches('!'), schema.clone()))
+        .collect();
     vec![
+        ("ScheduleChanges", shape(&changes)),
         ("ScheduleSettings", shape(&settings)),
         ("Schedule", shape(&schedule)),
         ("ScheduleList", whole(reference("Schedule"))),

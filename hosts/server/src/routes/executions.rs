@@ -1,6 +1,6 @@
 //! Executions: starting them, and looking at them.
 
-use super::flows::{bad_name, no_such_flow};
+use super::flows::no_such_flow;
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::body::Sent;
@@ -8,7 +8,7 @@ use crate::reading::{Body, Query};
 use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_name};
+use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_execution_name};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
 use starbridge_node::large;
@@ -55,10 +55,7 @@ fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
         }
     }
-    let name = body.text("name")?;
-    if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
-        return Err(bad_name("an execution", name));
-    }
+    let name = read_name(body)?;
     Ok(StartRequest {
         flow: Text::from(flow),
         version: body.number("version")?,
@@ -67,6 +64,18 @@ fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
         labels: read_labels(body)?,
         ..StartRequest::default()
     })
+}
+
+/// The name an execution is to have, if the request gives one.
+pub(super) fn read_name(body: &Body) -> Answer<Option<Text>> {
+    let name = body.text("name")?;
+    match name.as_ref().filter(|name| !is_execution_name(name)) {
+        None => Ok(name),
+        Some(name) => Err(Problem::bad(format!(
+            "{} is no name of an execution: 1 to 128 of `A-Z a-z 0-9 _ -`, not beginning with `-`",
+            quoted(name)
+        ))),
+    }
 }
 
 fn read_labels(body: &Body) -> Answer<Option<Object>> {
@@ -160,13 +169,16 @@ fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail).with("execution", id.into())
 }
 
-/// The execution with this name, if the same request has started it.
+/// The execution of that name, running or ended, if it was started with the same input (and version, where one is asked for).
 async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
     let (kept, room) = find(app, id, room).await?;
     let id = kept.execution.clone();
-    let taken = || taken(&request.flow, request.name.as_ref(), &id);
+    let taken = || {
+        taken(&request.flow, request.name.as_ref(), &id)
+            .with_detail(|detail| format!("{detail}, started with another input or version"))
+    };
     let version = request.version.is_none_or(|version| version == kept.record.version);
-    if kept.record.ended.is_some() || !version {
+    if !version {
         return Err(taken());
     }
     let input = request.input.clone();

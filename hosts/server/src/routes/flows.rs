@@ -38,7 +38,7 @@ pub async fn put(State(app): State<App>, Path(name): Path<String>, headers: Head
             let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
             Ok(shapes::json(status, body.to_string()))
         }
-        Err(PutError::Name) => Err(bad_name("a flow", &name)),
+        Err(PutError::Name) => Err(bad_name(&name)),
         Err(PutError::Bad { source, diagnostics }) => {
             let detail = "the definition has errors: `diagnostics` has them all";
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidDefinition", detail);
@@ -53,9 +53,9 @@ pub async fn put(State(app): State<App>, Path(name): Path<String>, headers: Head
 }
 
 /// The problem with a name that is not allowed.
-pub fn bad_name(of: &str, name: &str) -> Problem {
+fn bad_name(name: &str) -> Problem {
     Problem::bad(format!(
-        "{} is no name of {of}: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`",
+        "{} is no name of a flow: 1 to 128 of `A-Z a-z 0-9 _ -`, beginning with a letter or `_`",
         quoted(name)
     ))
 }

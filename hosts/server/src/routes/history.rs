@@ -13,6 +13,8 @@ use starbridge_machine::EventId;
 use starbridge_node::node::{Follower, Heard};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_node::visits::{STATUSES, Visits};
+use starbridge_runtime::QueueView;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -163,8 +165,9 @@ pub async fn state(State(app): State<App>, Path(id): Path<String>, query: Parame
 
 /// `GET /v1/executions/{id}/steps`
 pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
-    let query = Query::of(query.0, &["limit", "status"])?;
+    let query = Query::of(query.0, &["cursor", "limit", "status"])?;
     let limit = usize::try_from(query.number("limit", 1000, 1, 10_000)?).unwrap_or(1000);
+    let after = query.number("cursor", 0, 0, u64::MAX)?;
     let status = query.get("status").map(str::to_owned);
     if let Some(status) = status.as_deref().filter(|status| !STATUSES.contains(status)) {
         let detail = format!(
@@ -175,13 +178,39 @@ pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parame
         return Err(Problem::bad(detail));
     }
     let node = app.node.clone();
+    let queues = node.queue_views(QUEUES).await.into_iter();
+    let queues: HashMap<Text, QueueView> = queues.map(|queue| (queue.name.clone(), queue)).collect();
     let make = move || {
-        let mut visits = Visits::new(limit);
+        let mut visits = Visits::new(limit).after(after);
         if let Some(status) = status {
             visits = visits.only(&status);
         }
-        node.each_event(&id, |flow, event| visits.see(flow, event))?;
-        Ok::<_, Problem>(shapes::page(visits.into_rows(), None))
+        let mut ended = None;
+        node.each_event(&id, |flow, event| {
+            visits.see(flow, event);
+            ended = Some(event.time);
+            true
+        })?;
+        let over = node.store().record(&id)?.is_some_and(|record| record.ended.is_some());
+        let (rows, next) = visits.into_rows(ended.filter(|_| over));
+        let standing = |queue: &str| queues.get(queue).map(queue_in_words);
+        let items = rows.into_iter().map(|row| row.into_value(standing)).collect();
+        Ok::<_, Problem>(shapes::page(items, next.map(Value::from)))
     };
     app.answers.room().write_all(StatusCode::OK, make).await
+}
+
+/// Queues that steps are said more of.
+const QUEUES: usize = 1_000;
+
+/// How a queue stands, for whoever waits for one of its workers.
+fn queue_in_words(view: &QueueView) -> String {
+    if view.settings.paused {
+        return "it is paused".to_owned();
+    }
+    let serving = match (view.workers, view.busy) {
+        (0, 0) => "no worker".to_owned(),
+        (idle, busy) => format!("workers: {idle} idle, {busy} busy"),
+    };
+    format!("{} waiting, {} held, {serving}", view.waiting, view.held)
 }

@@ -1,13 +1,13 @@
 //! Operating executions: stop, redrive and fork.
 
-use super::executions::not_started;
-use super::flows::bad_name;
+use super::executions::{not_started, read_name};
 use crate::App;
 use crate::answers::{Found, find};
 use crate::body::Sent;
+use crate::caller::Caller;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use starbridge_flow::limits::is_name;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Signal};
 use starbridge_node::large;
@@ -16,19 +16,29 @@ use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::Reply;
 
 /// `POST /v1/executions/{id}/stop`
-pub async fn stop(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
+pub async fn stop(
+    State(app): State<App>,
+    Extension(Caller(caller)): Extension<Caller>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
     let body = body.read(&["error", "cause", "rollback"]).await?;
     let stop = Signal::Stop {
         error: body.text("error")?.map(|error| error.to_string()),
         cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
-        by: None,
+        by: caller.map(|name| name.to_string()),
         rollback: body.flag("rollback")?.unwrap_or(false),
     };
     give(&app, &id, stop).await
 }
 
 /// `POST /v1/executions/{id}/redrive`
-pub async fn redrive(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
+pub async fn redrive(
+    State(app): State<App>,
+    Extension(Caller(caller)): Extension<Caller>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
     let body = body.read(&["input", "version"]).await?;
     for member in ["input", "version"] {
         if body.get(member).is_some() {
@@ -36,7 +46,8 @@ pub async fn redrive(State(app): State<App>, Path(id): Path<String>, mut body: S
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
         }
     }
-    give(&app, &id, Signal::Redrive { by: None }).await
+    let by = caller.map(|name| name.to_string());
+    give(&app, &id, Signal::Redrive { by }).await
 }
 
 /// `POST /v1/executions/{id}/fork`
@@ -50,10 +61,7 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent
     }
     let event = body.number("event")?;
     let event = event.ok_or_else(|| Problem::bad("`event` is missing: the number of the event to go on from"))?;
-    let name = body.text("name")?;
-    if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
-        return Err(bad_name("an execution", name));
-    }
+    let name = read_name(&body)?;
     let named = name.clone();
     let node = app.node.clone();
     let reading = large::work(usize::MAX, move || {

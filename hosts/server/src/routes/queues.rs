@@ -2,8 +2,10 @@
 
 use crate::App;
 use crate::body::Sent;
+use crate::caller::Caller;
 use crate::reading::{Body, Query};
 use crate::shapes;
+use axum::Extension;
 use axum::extract::{Path, Query as Parameters, State};
 use axum::http::StatusCode;
 use starbridge_flow::limits::is_name;
@@ -11,7 +13,7 @@ use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::node::ShownQueue;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::DeadTask;
+use starbridge_ports::{DeadTask, Record, StoreError};
 use starbridge_runtime::{HoldRequest, QueueSettings};
 use std::time::Duration;
 
@@ -163,6 +165,7 @@ fn shape(app: &App, queue: &ShownQueue) -> Value {
         ("held".into(), view.held.into()),
         ("dead".into(), (*dead).into()),
         ("workers".into(), (view.workers as u64).into()),
+        ("busyWorkers".into(), (view.busy as u64).into()),
     ]
     .into_iter()
     .collect();
@@ -186,7 +189,13 @@ pub async fn dead(
     let after = query.get("cursor").map(cursor).transpose()?;
     let tasks = dead_after(&app, name, after, limit).await?;
     let next = tasks.last().filter(|_| tasks.len() == limit).map(written_cursor);
-    let items = tasks.iter().map(dead_shape).collect();
+    let shown = super::aside(&app.node, move |node| {
+        let shapes = tasks
+            .iter()
+            .map(|task| Ok(dead_shape(task, node.store().record(&task.execution)?)));
+        shapes.collect::<Result<Vec<Value>, StoreError>>()
+    });
+    let items = shown.await??;
     app.answers.value(StatusCode::OK, shapes::page(items, next)).await
 }
 
@@ -208,8 +217,8 @@ fn written_cursor(task: &DeadTask) -> Value {
     format!("{}/{}", task.execution, task.call).into()
 }
 
-fn dead_shape(task: &DeadTask) -> Value {
-    let shape: Object = [
+fn dead_shape(task: &DeadTask, record: Option<Record>) -> Value {
+    let mut shape: Object = [
         ("queue".into(), Value::from(task.queue.clone())),
         ("execution".into(), task.execution.clone().into()),
         ("call".into(), task.call.0.into()),
@@ -221,11 +230,20 @@ fn dead_shape(task: &DeadTask) -> Value {
     ]
     .into_iter()
     .collect();
+    if let Some(record) = record {
+        shape.insert("flow".into(), record.flow.into());
+        shape.insert("name".into(), record.name.into());
+    }
     shape.into()
 }
 
 /// `POST /v1/queues/{queue}/dead`
-pub async fn discard_dead(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
+pub async fn discard_dead(
+    State(app): State<App>,
+    Extension(Caller(caller)): Extension<Caller>,
+    Path(queue): Path<String>,
+    mut body: Sent,
+) -> Answer {
     let name = queue_name(&queue)?;
     let body = body.read(&["action", "tasks", "cursor", "by"]).await?;
     let after = body.text("cursor")?.map(|text| cursor(&text)).transpose()?;
@@ -236,7 +254,11 @@ pub async fn discard_dead(State(app): State<App>, Path(queue): Path<String>, mut
         tasks.retain(|task| wanted.contains(&(task.execution.clone(), task.call)));
     }
     let buried = match body.text("action")?.as_deref() {
-        Some("requeue") => app.node.requeue(&tasks, body.text("by")?.as_deref()).await?,
+        Some("requeue") => {
+            // What a request says of itself counts only where nobody needs a token.
+            let by = caller.or(body.text("by")?);
+            app.node.requeue(&tasks, by.as_deref()).await?
+        }
         Some("drop") => app.node.drop_dead(&tasks).await?,
         _ => return Err(Problem::bad("`action` must be `requeue` or `drop`")),
     };

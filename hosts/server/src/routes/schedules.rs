@@ -1,24 +1,74 @@
 //! Schedules.
 
+use super::executions::not_started;
 use crate::App;
+use crate::answers::Found;
 use crate::body::Sent;
+use crate::reading::Body;
 use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use starbridge_node::node::ScheduleError;
+use starbridge_fdl::value::Object;
+use starbridge_node::node::{RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
+
+const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
 
 /// `PUT /v1/schedules/{name}`
 pub async fn put(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {
-    const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
     let body = body.read(MEMBERS).await?;
+    check(&body)?;
+    let put = app.node.put_schedule(&name, body.members());
+    answer(&app, &name, put).await
+}
+
+/// `PATCH /v1/schedules/{name}`
+pub async fn change(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {
+    let body = body.read(MEMBERS).await?;
+    check(&body)?;
+    let changed = app.node.change_schedule(&name, body.members());
+    answer(&app, &name, changed).await
+}
+
+/// `POST /v1/schedules/{name}/pause`
+pub async fn pause(State(app): State<App>, Path(name): Path<String>) -> Answer {
+    set_paused(&app, &name, true).await
+}
+
+/// `POST /v1/schedules/{name}/resume`
+pub async fn resume(State(app): State<App>, Path(name): Path<String>) -> Answer {
+    set_paused(&app, &name, false).await
+}
+
+async fn set_paused(app: &App, name: &str, paused: bool) -> Answer {
+    let change: Object = [("paused".into(), paused.into())].into_iter().collect();
+    answer(app, name, app.node.change_schedule(name, &change)).await
+}
+
+/// `POST /v1/schedules/{name}/run`
+pub async fn run(State(app): State<App>, Path(name): Path<String>) -> Answer {
+    let room = app.answers.room_before(0)?;
+    match app.node.run_schedule(&name).await {
+        Ok(start) => room.execution(StatusCode::CREATED, Found::Live(start.begun)).await,
+        Err(RunError::NoSuchSchedule) => Err(missing(&name)),
+        Err(RunError::NotStarted(execution, failure)) => {
+            let flow = app.node.schedule(&name).map(|scheduled| scheduled.schedule.flow);
+            Err(not_started(&flow.unwrap_or_default(), Some(&execution), failure))
+        }
+    }
+}
+
+fn check(body: &Body) -> Answer<()> {
     for member in ["flow", "cron", "overlap", "catchUp"] {
         body.text(member)?;
     }
-    body.flag("paused")?;
-    let put = app.node.put_schedule(&name, body.members());
+    body.flag("paused").map(drop)
+}
+
+async fn answer(app: &App, name: &str, put: Result<Scheduled, ScheduleError>) -> Answer {
     let scheduled = put.map_err(|error| match error {
+        ScheduleError::NoSuchSchedule => missing(name),
         ScheduleError::Bad(why) => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidSchedule", why),
         ScheduleError::NoSuchFlow => Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,

@@ -100,6 +100,11 @@ fn counted(text: &mut String, counters: &Counters) {
         &counters.replies_rejected,
     );
     counter(
+        "starbridge_schedule_refusals_total",
+        "Triggers of schedules whose flow could not be started.",
+        &counters.schedule_refusals,
+    );
+    counter(
         "starbridge_late_reports_total",
         "Reports that came too late.",
         &counters.late,
@@ -142,6 +147,7 @@ fn bounded(mut queues: Vec<ShownQueue>) -> Vec<ShownQueue> {
         others.view.waiting += view.waiting;
         others.view.held += view.held;
         others.view.workers += view.workers;
+        others.view.busy += view.busy;
         others.dead += dead;
     }
     queues.sort_by(|one, two| one.view.name.cmp(&two.view.name));
@@ -174,6 +180,11 @@ fn queues(text: &mut String, queues: &[ShownQueue], now: Timestamp) {
             &format!("{{queue=\"{}\"}}", view.name),
             view.workers as u64,
         );
+    }
+    let busy = "starbridge_queue_busy_workers";
+    head(text, busy, "Workers that have tasks of a queue.", "gauge");
+    for ShownQueue { view, .. } in queues {
+        line(text, busy, &format!("{{queue=\"{}\"}}", view.name), view.busy as u64);
     }
 }
 

@@ -9,7 +9,11 @@ const SCOPES: [Scope; 5] = [Scope::Read, Scope::Start, Scope::Worker, Scope::Ope
 pub fn access() -> Access {
     let mut access = Access::default();
     for scope in SCOPES {
-        access.grant(TokenHash::of(&format!("token-{}", scope.as_str())), vec![scope]);
+        access.grant(
+            scope.as_str(),
+            TokenHash::of(&format!("token-{}", scope.as_str())),
+            vec![scope],
+        );
     }
     access
 }

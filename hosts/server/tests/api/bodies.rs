@@ -24,7 +24,7 @@ async fn within(in_flight: usize) -> Running {
 #[tokio::test]
 async fn nothing_is_read_for_a_token_that_is_none() {
     let mut access = Access::default();
-    access.grant(TokenHash::of("t"), vec![Scope::Read]);
+    access.grant("t", TokenHash::of("t"), vec![Scope::Read]);
     let server = Running::with(access, |_| {}).await;
     for (path, answer) in [
         ("/v1/callbacks/x/succeed", "HTTP/1.1 404"),

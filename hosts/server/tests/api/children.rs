@@ -27,6 +27,26 @@ async fn on(store: &Arc<dyn Store>, change: impl FnOnce(&mut NodeSettings)) -> R
     .await
 }
 
+#[tokio::test]
+async fn a_token_for_the_end_of_a_child_is_refused_at_once() {
+    let server = Running::start().await;
+    server.flow("child", json!([{"type": "pass", "name": "p"}])).await;
+    let parent = json!([{
+        "type": "task", "name": "call", "action": "fnf:StartExecution", "pattern": "waitForCallback",
+        "serviceParams": {"FlowName": "child", "Input": "$", "CallbackFnFTaskToken": "$.token"},
+        "inputMappings": [{"target": "token", "source": "$context.task.token"}],
+    }]);
+    server.flow("parent", parent).await;
+    let ended = server.post("/v1/flows/parent/executions?wait=10", json!({})).await.body;
+    assert_eq!(
+        (&ended["status"], &ended["error"]),
+        (&json!("Failed"), &json!("FnF.InvalidInput")),
+        "{ended}"
+    );
+    assert!(ended["cause"].as_str().unwrap().contains("`sync`"));
+    assert_eq!(server.get("/v1/executions?flow=child").await.body["items"], json!([]));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_that_calls_itself_for_ever_ends_at_the_limit() {
     let store = in_memory();

@@ -20,9 +20,22 @@ pub async fn the_same_start_again_is_the_same_execution() {
         "Stopped"
     );
     let ended = server
-        .post("/v1/flows/f/executions", json!({"name": "one", "input": {"a": 1}}))
+        .post(
+            "/v1/flows/f/executions?wait=5",
+            json!({"name": "one", "input": {"a": 1}}),
+        )
         .await;
-    assert_eq!(ended.code(), (409, "ExecutionAlreadyExists"));
+    assert_eq!(
+        (ended.status, &ended.body["id"], &ended.body["status"]),
+        (200, &json!(id), &json!("Stopped"))
+    );
+    for other in [
+        json!({"name": "one", "input": {"a": 2}}),
+        json!({"name": "one", "input": {"a": 1}, "version": 2}),
+    ] {
+        let other = server.post("/v1/flows/f/executions", other).await;
+        assert_eq!(other.code(), (409, "ExecutionAlreadyExists"));
+    }
     assert_eq!(
         server
             .post(&format!("/v1/executions/{id}/stop"), json!({}))
@@ -35,6 +48,49 @@ pub async fn the_same_start_again_is_the_same_execution() {
         (&named.body["id"], &named.body["error"]),
         (&json!(id), &json!("FnF.Stopped"))
     );
+}
+
+#[tokio::test]
+async fn a_start_that_has_ended_is_answered_with_its_result() {
+    let server = Running::start().await;
+    server
+        .flow(
+            "f",
+            json!([{"type": "pass", "name": "p", "outputMappings": [{"target": "x", "source": 1}]}]),
+        )
+        .await;
+    let uuid = "0b9f7a3e-6a54-4c0e-9d1c-2a7f5b1e8c11";
+    for name in ["7", uuid] {
+        let start = json!({"name": name, "input": {"a": 1}});
+        let first = server.post("/v1/flows/f/executions?wait=5", start.clone()).await;
+        let again = server.post("/v1/flows/f/executions?wait=5", start.clone()).await;
+        assert_eq!((first.status, again.status), (201, 200));
+        assert_eq!(again.body["output"], first.body["output"]);
+        assert_eq!(again.body["id"], first.body["id"]);
+        let named = server.get(&format!("/v1/flows/f/executions/{name}")).await;
+        assert_eq!(named.body["id"], first.body["id"]);
+        // A batch is the same as its starts.
+        let batch = server
+            .post(
+                "/v1/executions/batch",
+                json!([{"flow": "f", "name": name, "input": {"a": 1}}]),
+            )
+            .await;
+        assert_eq!(batch.body["items"][0]["status"], 200);
+        // A name is no id.
+        assert_eq!(server.get(&format!("/v1/executions/{name}")).await.status, 404);
+    }
+    // An id is the name of an execution that was given none: nobody else gets it.
+    let unnamed = server
+        .post("/v1/flows/f/executions?wait=5", json!({"input": {"a": 1}}))
+        .await;
+    let taken = server
+        .post(
+            "/v1/flows/f/executions",
+            json!({"name": unnamed.body["id"], "input": {}}),
+        )
+        .await;
+    assert_eq!(taken.code(), (409, "ExecutionAlreadyExists"));
 }
 
 #[tokio::test]

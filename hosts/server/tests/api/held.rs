@@ -219,6 +219,10 @@ impl KeyValue for Held {
         self.store.keep(kind, name, text)
     }
 
+    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+        self.store.keep_new(kind, name, text)
+    }
+
     fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         self.store.fetch(kind, name)
     }

@@ -113,7 +113,7 @@ async fn names_have_128_characters_at_most() {
     assert_eq!(refused.code(), (400, "BadRequest"));
     let path = format!("/v1/flows/{longest}/executions");
     assert_eq!(server.post(&path, json!({"name": longest})).await.status, 201);
-    for name in [longer.as_str(), "", "1a", "a b", "ä", "-a", "a.b", "a/b"] {
+    for name in [longer.as_str(), "", "a b", "ä", "-a", "a.b", "a/b"] {
         assert_eq!(
             server.post(&path, json!({"name": name})).await.code(),
             (400, "BadRequest"),

@@ -5,7 +5,7 @@ use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
     access, answers, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues, reports,
-    waiters,
+    schedules, waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -269,6 +269,8 @@ const TESTS: &[fn()] = &[
     queues::several_queues_are_asked_at_once,
     queues::nothing_is_known_of_a_queue_nobody_used,
     queues::queues_keep_to_what_is_set,
+    schedules::only_what_is_named_of_a_schedule_changes,
+    schedules::a_schedule_is_run_by_hand_also_while_it_is_paused,
     reports::a_batch_is_answered_in_order_each_by_itself,
     reports::an_entry_that_says_two_things_says_nothing,
     reports::a_batch_has_an_end,

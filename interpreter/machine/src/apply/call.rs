@@ -16,8 +16,10 @@ impl State {
             EventKind::TaskSubmitted { receipt, execution, .. } => {
                 self.fold_submitted(flow, event, id, receipt.as_ref(), execution.as_ref())?;
             }
-            EventKind::TaskSucceeded { result, .. } => {
+            EventKind::TaskSucceeded { result, held_time, .. } => {
+                let bound = self.poll_bound(flow, event, held_time.unwrap_or(event.time));
                 let run = self.task_run_of(id, event.caused_by)?;
+                run.timeout_at = run.timeout_at.or(bound);
                 run.phase = TaskPhase::Answered { result: result.clone() };
                 self.close_call(event.caused_by);
             }
@@ -57,6 +59,14 @@ impl State {
             self.end_if_closed(flow);
         }
         Some(())
+    }
+
+    /// Until when an attempt may go on that asks workers again and again: its time counts from when one took it first.
+    fn poll_bound(&self, flow: &Flow, event: &Event, held: Timestamp) -> Option<Timestamp> {
+        let step = event.step.and_then(|step| flow.step(step))?;
+        let polls = matches!(&step.kind, StepKind::Task(task) if task.poll.is_some());
+        let millis = self.calls.get(event.caused_by)?.timeout_ms.filter(|_| polls)?;
+        Some(held.plus_millis(millis))
     }
 
     fn fold_scheduled(&mut self, event: EventId, id: FrameId, scheduled: &Scheduled) -> Option<()> {

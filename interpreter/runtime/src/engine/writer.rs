@@ -17,6 +17,8 @@ struct Job {
 
 /// The largest number of appends in one transaction. More would only delay the first of them.
 const TOGETHER: usize = 4096;
+/// Bytes of them: what is appended is in memory until it is durable.
+const TOGETHER_BYTES: usize = 32 << 20;
 /// How many batches an engine may have in flight: one that is being flushed, and one that waits.
 const UNDER_WAY: usize = 2;
 
@@ -64,10 +66,13 @@ impl Writer {
 fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>, flushing: &AtomicBool) {
     while let Ok(first) = inbox.recv() {
         let mut batch = first.batch;
+        let mut bytes: usize = batch.iter().map(Append::bytes).sum();
         let mut jobs = vec![(batch.len(), first.done)];
         while batch.len() < TOGETHER
+            && bytes < TOGETHER_BYTES
             && let Ok(next) = inbox.try_recv()
         {
+            bytes += next.batch.iter().map(Append::bytes).sum::<usize>();
             batch.extend(next.batch);
             jobs.push((batch.len(), next.done));
         }
@@ -197,6 +202,7 @@ mod tests {
     use starbridge_flow::time::Timestamp;
     use starbridge_flow::value::Text;
     use starbridge_ports::{Mark, Message, StoredHistory};
+    use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
     /// Fails once, as a full disk does. It must not be asked again.
@@ -231,6 +237,74 @@ mod tests {
         fn messages(&self) -> Result<Vec<Message>, StoreError> {
             Ok(Vec::new())
         }
+    }
+
+    /// Keeps nothing but how many appends came together; the first one waits until it is let go.
+    struct Slow {
+        together: Mutex<Vec<usize>>,
+        go: Mutex<mpsc::Receiver<()>>,
+    }
+
+    impl History for Slow {
+        fn append(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
+            let first = self.together.lock().unwrap().is_empty();
+            self.together.lock().unwrap().push(batch.len());
+            if first {
+                self.go.lock().unwrap().recv().unwrap();
+            }
+            Ok(Vec::new())
+        }
+        fn load(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
+            Ok(None)
+        }
+        fn load_whole(&self, _: &str) -> Result<Option<StoredHistory>, StoreError> {
+            Ok(None)
+        }
+        fn parent_of(&self, _: &str) -> Result<Option<Text>, StoreError> {
+            Ok(None)
+        }
+        fn awake(&self) -> Result<Vec<Text>, StoreError> {
+            Ok(Vec::new())
+        }
+        fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
+            Ok(Vec::new())
+        }
+        fn mark(&self, _: &[(Text, Mark)]) -> Result<(), StoreError> {
+            Ok(())
+        }
+        fn messages(&self) -> Result<Vec<Message>, StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_appended_together_is_bounded_in_bytes() {
+        let (go, gone) = mpsc::channel();
+        let store = Arc::new(Slow {
+            together: Mutex::default(),
+            go: Mutex::new(gone),
+        });
+        let writer = Writer::start(store.clone()).unwrap();
+        let large = || Append {
+            turn: Some(starbridge_ports::Turn {
+                text: "x".repeat(TOGETHER_BYTES / 2 + 1),
+                ..starbridge_ports::Turn::default()
+            }),
+            ..Append::default()
+        };
+        let mut engines: Vec<Writing> = (0..4).map(|_| Writing::through(&writer)).collect();
+        for engine in &mut engines {
+            assert_eq!(engine.write(vec![large()]), Ok(None));
+            // The writer has the first one, and waits.
+            while store.together.lock().unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        }
+        go.send(()).unwrap();
+        for engine in &mut engines {
+            assert_eq!(engine.written().await, Ok(Vec::new()));
+        }
+        assert_eq!(*store.together.lock().unwrap(), [1, 2, 1]);
     }
 
     #[tokio::test]

@@ -47,6 +47,8 @@ pub struct QueueView {
     pub oldest: Option<Timestamp>,
     /// How many workers wait for tasks.
     pub workers: usize,
+    /// Workers that have tasks.
+    pub busy: usize,
 }
 
 impl QueueView {
@@ -59,6 +61,7 @@ impl QueueView {
             held: 0,
             oldest: None,
             workers: 0,
+            busy: 0,
         }
     }
 }

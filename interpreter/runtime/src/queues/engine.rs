@@ -380,6 +380,7 @@ impl QueueEngine {
             held,
             oldest,
             workers: self.queues.waiting_workers(name),
+            busy: self.queues.busy_workers(name),
         }
     }
 }

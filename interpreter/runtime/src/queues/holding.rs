@@ -48,6 +48,8 @@ pub(super) enum End {
 pub(super) struct Holding {
     tasks: HashMap<TaskKey, Held>,
     ends: BTreeSet<(Ticks, TaskKey)>,
+    /// How many tasks each worker has, by queue.
+    busy: HashMap<Text, HashMap<Text, usize>>,
 }
 
 impl Holding {
@@ -65,7 +67,37 @@ impl Holding {
             times_out: None,
             listed: Ticks::MAX,
         };
-        self.tasks.insert(key, held);
+        self.note_busy(&held);
+        if let Some(before) = self.tasks.insert(key, held) {
+            self.note_free(&before);
+        }
+    }
+
+    /// How many workers have tasks of a queue.
+    pub(super) fn busy_workers(&self, queue: &str) -> usize {
+        self.busy.get(queue).map_or(0, HashMap::len)
+    }
+
+    fn note_busy(&mut self, held: &Held) {
+        if !held.worker.is_empty() {
+            let queue = self.busy.entry(held.task.queue.clone()).or_default();
+            *queue.entry(held.worker.clone()).or_default() += 1;
+        }
+    }
+
+    fn note_free(&mut self, held: &Held) {
+        let Some(queue) = self.busy.get_mut(&held.task.queue) else {
+            return;
+        };
+        if let Some(count) = queue.get_mut(&held.worker) {
+            *count -= 1;
+            if *count == 0 {
+                queue.remove(&held.worker);
+            }
+        }
+        if queue.is_empty() {
+            self.busy.remove(&held.task.queue);
+        }
     }
 
     /// Records that a task which no worker took has waited too long.
@@ -131,6 +163,7 @@ impl Holding {
     pub(super) fn remove(&mut self, key: &TaskKey) -> Option<Held> {
         let held = self.tasks.remove(key)?;
         self.ends.remove(&(held.listed, key.clone()));
+        self.note_free(&held);
         Some(held)
     }
 
@@ -205,6 +238,24 @@ mod tests {
         assert!(holding.ended(LEASE).is_empty());
         assert_eq!(holding.ended(LEASE + 1), [(key, End::TaskLease)]);
         assert!(holding.ended(Ticks::MAX).is_empty(), "once");
+    }
+
+    #[test]
+    fn workers_are_busy_as_long_as_they_have_a_task() {
+        let (mut holding, key) = held(None);
+        let other = QueuedTask {
+            queue: "q".into(),
+            call: EventId(5),
+            ..QueuedTask::default()
+        };
+        let second = (other.execution.clone(), other.call);
+        holding.grant(other.clone(), "w".into(), LEASE, Timestamp(0));
+        assert_eq!(holding.busy_workers("q"), 1, "one worker has two tasks");
+        holding.grant(other, "v".into(), LEASE, Timestamp(0));
+        assert_eq!(holding.busy_workers("q"), 2, "it was given to another one");
+        holding.remove(&key);
+        holding.remove(&second);
+        assert_eq!((holding.busy_workers("q"), holding.busy.len()), (0, 0));
     }
 
     #[test]

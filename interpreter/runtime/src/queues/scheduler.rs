@@ -487,6 +487,11 @@ impl Queues {
         })
     }
 
+    /// How many workers have tasks of a queue.
+    pub fn busy_workers(&self, name: &str) -> usize {
+        self.holding.busy_workers(name)
+    }
+
     /// How many polls wait for a queue.
     pub fn waiting_workers(&self, name: &str) -> usize {
         self.waiting_for.get(name).map_or(0, BTreeSet::len)

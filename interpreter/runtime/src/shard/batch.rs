@@ -182,6 +182,11 @@ impl Shard {
         self.pending.len()
     }
 
+    /// Bytes of what waits to be appended.
+    pub fn backlog_bytes(&self) -> usize {
+        self.pending.iter().map(Append::bytes).sum()
+    }
+
     /// Whether there is a batch to append.
     pub fn has_batch(&self) -> bool {
         !self.pending.is_empty()

@@ -202,6 +202,13 @@ impl Shard {
             "" => param("FlowName").and_then(Value::as_str).unwrap_or_default().to_owned(),
             name => name.to_owned(),
         };
+        if param("CallbackFnFTaskToken").is_some() {
+            return Err(Refused {
+                error: "FnF.InvalidInput",
+                cause: "`CallbackFnFTaskToken` is not honoured: the pattern `sync` waits for the child".to_owned(),
+                not_sent: true,
+            });
+        }
         let depth = self.depth_of_child(execution, call)?;
         let outer = self.state(execution).and_then(|state| state.started());
         let (flow, version) = if named == "$self" {
@@ -273,6 +280,7 @@ impl Shard {
             root: None,
             depth: request.depth,
             awaited: request.awaited,
+            ..Origin::default()
         };
         let Some(parent) = &request.parent else {
             return origin;

@@ -6,7 +6,7 @@ use super::{Outgoing, Shard, StartRequest};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{Event, EventId, Fork, ForkError, State};
+use starbridge_machine::{Event, EventId, Fork, ForkError, Parent, State};
 use starbridge_ports::Append;
 use std::sync::Arc;
 
@@ -62,6 +62,11 @@ impl Shard {
         let forked = State::fork(flow, flow, &request.events, &fork, self.limits.clone(), now)?;
         let origin = Origin {
             family: vec![id.clone()],
+            forked: Some(Parent {
+                execution: request.of.clone(),
+                event: request.event,
+            }),
+            forked_time: Some(now),
             ..Origin::default()
         };
         let mut live = LoadedExecution::new(flow.clone(), forked.state, origin);

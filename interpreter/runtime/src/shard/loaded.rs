@@ -1,10 +1,10 @@
 //! An execution in memory.
 
-use starbridge_flow::graph::{Flow, StepKind};
+use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{EventId, State, Status};
-use starbridge_ports::{Record, RecordedFailure};
+use starbridge_machine::{EventId, Parent, State, Status};
+use starbridge_ports::{FailedUndo, Record, RecordedFailure};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -61,6 +61,9 @@ pub(super) struct Origin {
     pub(super) depth: u32,
     /// Whether the parent waits for its end.
     pub(super) awaited: bool,
+    /// The execution and event it goes on from, and since when, if it is a fork.
+    pub(super) forked: Option<Parent>,
+    pub(super) forked_time: Option<Timestamp>,
 }
 
 impl LoadedExecution {
@@ -111,7 +114,7 @@ impl LoadedExecution {
         let Some(started) = self.state.started() else {
             return Record::default();
         };
-        let step = self.state.failed_step().and_then(|step| self.flow.step(step));
+        let step = self.state.failed_at().and_then(|step| self.flow.step(step));
         Record {
             flow: started.flow.clone(),
             version: started.version,
@@ -119,7 +122,7 @@ impl LoadedExecution {
             status: standing.status,
             awake: standing.awake,
             wake_at: standing.wake_at,
-            started: self.state.started_time(),
+            started: self.origin.forked_time.unwrap_or_else(|| self.state.started_time()),
             ended: standing.status.is_ended().then(|| self.state.last_time()),
             labels: started.labels.clone(),
             parent: started.parent.clone(),
@@ -131,9 +134,20 @@ impl LoadedExecution {
                 cause: failure.cause.clone(),
                 step: step.map(|step| step.name.clone()).unwrap_or_default(),
             }),
+            rollback: self.state.failed_rollback().map(|failed| FailedUndo {
+                step: self.name_of(failed.step),
+                error: failed.failure.error,
+                cause: failed.failure.cause,
+                left: failed.left.into_iter().map(|step| self.name_of(step)).collect(),
+            }),
+            forked: self.origin.forked.clone(),
             attempts: 0,
             broken: None,
         }
+    }
+
+    fn name_of(&self, step: StepId) -> Text {
+        self.flow.step(step).map(|step| step.name.clone()).unwrap_or_default()
     }
 
     /// Counts a turn. Returns a checkpoint if one is due: checkpoints never take more bytes than the history.

@@ -120,6 +120,8 @@ impl Shard {
             root: record.root.clone(),
             depth: record.depth,
             awaited: record.awaited,
+            forked: record.forked.clone(),
+            forked_time: record.forked.as_ref().map(|_| record.started),
         };
         let sends: Vec<_> = state.calls_to_send_after(&flow, EventId(0)).collect();
         let waiting: Vec<_> = state

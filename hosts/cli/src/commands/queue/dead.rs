@@ -39,7 +39,7 @@ pub fn list(client: &Client, options: &ListOptions) -> Result<(), Exit> {
     let list = Paged {
         path: &path,
         query: &[],
-        heads: &["TASK", "STEP", "ATTEMPT", "TIME", "ERROR"],
+        heads: &["TASK", "EXECUTION", "STEP", "ATTEMPT", "TIME", "ERROR"],
         more: "there may be more: `--all` shows them, or `--limit N`",
     };
     list.show(client, options.most, row)
@@ -49,6 +49,7 @@ fn row(task: &Object) -> Vec<String> {
     let error = text(task, "error").map(|error| failure(error, text(task, "cause")));
     vec![
         format!("{}/{}", plain(task, "execution"), plain(task, "call")),
+        format!("{}/{}", plain(task, "flow"), plain(task, "name")),
         plain(task, "step"),
         plain(task, "attempt"),
         time(text(task, "time")),

@@ -1,0 +1,362 @@
+//! One visit of a step, as it is shown.
+
+use crate::described::object;
+use starbridge_fdl::graph::{Flow, Pattern, StepId, StepKind, Wait};
+use starbridge_fdl::time::Timestamp;
+use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_machine::history::write_path;
+use starbridge_machine::{Event, EventKind, Failure, Scheduled};
+
+/// Where a visit or its undoing stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Entered,
+    Running,
+    Waiting,
+    Retrying,
+    Polling,
+    Manual,
+    Succeeded,
+    Failed,
+    Caught,
+    Cancelled,
+    RolledBack,
+    RollbackFailed,
+}
+
+impl Status {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Entered => "entered",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Retrying => "retrying",
+            Self::Polling => "polling",
+            Self::Manual => "manual",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Caught => "caught",
+            Self::Cancelled => "cancelled",
+            Self::RolledBack => "rolledBack",
+            Self::RollbackFailed => "rollbackFailed",
+        }
+    }
+}
+
+/// One visit of a step.
+#[derive(Debug)]
+pub struct Row {
+    event: u64,
+    step: Text,
+    number: StepId,
+    path: Value,
+    run: u32,
+    status: Status,
+    attempts: u32,
+    entered: Timestamp,
+    ended: Option<Timestamp>,
+    /// Until when it waits: for a retry, for the next call of a poll, for a time.
+    until: Option<Timestamp>,
+    failure: Option<Failure>,
+    call: Option<Call>,
+    undo: Option<Box<Undo>>,
+}
+
+/// A call that is out.
+#[derive(Debug)]
+struct Call {
+    since: Timestamp,
+    resource: Text,
+    reported: bool,
+    child: Option<Text>,
+}
+
+impl Call {
+    fn of(scheduled: &Scheduled, since: Timestamp) -> Self {
+        Self {
+            since,
+            resource: scheduled.resource.clone(),
+            reported: scheduled.pattern == Pattern::WaitForCallback,
+            child: None,
+        }
+    }
+
+    /// What is waited for, as a word and in words.
+    fn awaited(&self) -> (&'static str, String) {
+        let resource = &self.resource;
+        if let Some(queue) = self.queue() {
+            return ("queue", format!("a worker of the queue `{queue}`"));
+        }
+        match &self.child {
+            Some(child) => ("child", format!("the end of execution {child}")),
+            None if self.reported => (
+                "callback",
+                format!("a report with its task token; `{resource}` was called"),
+            ),
+            None => ("answer", format!("the answer of `{resource}`")),
+        }
+    }
+
+    fn queue(&self) -> Option<&str> {
+        self.resource.strip_prefix("queue:")
+    }
+}
+
+/// The undoing of what a visit did.
+#[derive(Debug)]
+struct Undo {
+    status: Status,
+    attempts: u32,
+    started: Timestamp,
+    ended: Option<Timestamp>,
+    until: Option<Timestamp>,
+    failure: Option<Failure>,
+}
+
+impl Row {
+    pub(super) fn entered(flow: &Flow, event: &Event, step: StepId, run: u32) -> Self {
+        Self {
+            event: event.id.0,
+            step: flow.step(step).map(|step| step.name.clone()).unwrap_or_default(),
+            number: step,
+            path: write_path(flow, &event.path),
+            run,
+            status: Status::Entered,
+            attempts: 0,
+            entered: event.time,
+            ended: None,
+            until: None,
+            failure: None,
+            call: None,
+            undo: None,
+        }
+    }
+
+    pub(super) fn event(&self) -> u64 {
+        self.event
+    }
+
+    pub(super) fn status(&self) -> &'static str {
+        self.status.as_str()
+    }
+
+    /// The queue whose worker it waits for.
+    pub fn awaited_queue(&self) -> Option<&str> {
+        let call = self.call.as_ref().filter(|_| self.status == Status::Running)?;
+        call.queue()
+    }
+
+    pub(super) fn see(&mut self, event: &Event) {
+        match &event.detail {
+            EventKind::StepStarted { attempt, .. } => {
+                self.attempts = *attempt;
+                self.run();
+            }
+            EventKind::WaitStarted { until } => self.wait(Status::Waiting, *until),
+            EventKind::RetryScheduled { due, .. } => self.wait(Status::Retrying, *due),
+            EventKind::PollScheduled { due, .. } => self.wait(Status::Polling, *due),
+            EventKind::TaskScheduled(scheduled) => {
+                self.run();
+                self.call = Some(Call::of(scheduled, event.time));
+            }
+            EventKind::TaskSubmitted { execution, .. } => {
+                if let (Some(call), Some(child)) = (&mut self.call, execution) {
+                    call.child = Some(child.clone());
+                }
+            }
+            EventKind::ManualRequested(failure) => {
+                self.status = Status::Manual;
+                self.failure = Some(failure.clone());
+            }
+            EventKind::StepSucceeded { .. } => self.status = Status::Succeeded,
+            EventKind::StepFailed { failure, .. } => {
+                self.status = Status::Failed;
+                self.failure = Some(failure.clone());
+                self.ended = Some(event.time);
+                self.until = None;
+            }
+            EventKind::TaskCancelled { .. } => self.give_up(event.time),
+            EventKind::StepExited { caught, .. } => {
+                if self.status == Status::Failed || caught.is_some() {
+                    self.status = Status::Caught;
+                }
+                self.ended = Some(event.time);
+                self.until = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn run(&mut self) {
+        self.status = Status::Running;
+        self.until = None;
+        self.ended = None;
+        self.call = None;
+    }
+
+    fn wait(&mut self, status: Status, until: Timestamp) {
+        self.status = status;
+        self.until = Some(until);
+        self.ended = None;
+        self.call = None;
+    }
+
+    /// It does not go on: it was cancelled, or the execution has ended.
+    pub(super) fn give_up(&mut self, time: Timestamp) {
+        if self.status.is_open() {
+            self.status = Status::Cancelled;
+            self.ended = Some(time);
+            self.until = None;
+        }
+        if let Some(undo) = self.undo.as_mut().filter(|undo| undo.status.is_open()) {
+            undo.status = Status::Cancelled;
+            undo.ended = Some(time);
+            undo.until = None;
+        }
+    }
+
+    /// What is inside of it goes on in that run.
+    pub(super) fn go_on(&mut self, run: u32) {
+        if self.run < run && matches!(self.status, Status::Cancelled | Status::Failed) {
+            self.run();
+            self.failure = None;
+        }
+    }
+
+    /// All that it waits for is put off by so many milliseconds, but for a point in time.
+    pub(super) fn postpone(&mut self, flow: &Flow, millis: u64) {
+        let kind = flow.step(self.number).map(|step| &step.kind);
+        let instant = self.status == Status::Waiting && matches!(kind, Some(StepKind::Wait(Wait::Timestamp(_))));
+        if !instant {
+            self.until = self.until.map(|until| until.plus_millis(millis));
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.until = undo.until.map(|until| until.plus_millis(millis));
+        }
+    }
+
+    pub(super) fn see_undoing(&mut self, event: &Event) {
+        let undo = self.undo.get_or_insert_with(|| {
+            Box::new(Undo {
+                status: Status::Entered,
+                attempts: 0,
+                started: event.time,
+                ended: None,
+                until: None,
+                failure: None,
+            })
+        });
+        match &event.detail {
+            EventKind::RollbackStarted { .. } => {
+                undo.status = Status::Running;
+                undo.ended = None;
+                undo.failure = None;
+                // A redrive tries once more.
+                if self.status == Status::RollbackFailed {
+                    self.status = match self.failure {
+                        Some(_) => Status::Failed,
+                        None => Status::Succeeded,
+                    };
+                }
+            }
+            EventKind::StepStarted { attempt, .. } => {
+                undo.attempts = *attempt;
+                undo.status = Status::Running;
+                undo.until = None;
+            }
+            EventKind::StepFailed { failure, .. } => undo.failure = Some(failure.clone()),
+            EventKind::RetryScheduled { due, .. } => {
+                undo.status = Status::Retrying;
+                undo.until = Some(*due);
+            }
+            EventKind::RollbackSucceeded => {
+                undo.status = Status::Succeeded;
+                undo.ended = Some(event.time);
+                undo.failure = None;
+                self.status = Status::RolledBack;
+            }
+            EventKind::RollbackFailed { failure, .. } => {
+                undo.status = Status::Failed;
+                undo.ended = Some(event.time);
+                undo.failure = Some(failure.clone());
+                self.status = Status::RollbackFailed;
+            }
+            _ => {}
+        }
+    }
+
+    /// The row as JSON. `queue` says more of a queue that is waited for.
+    pub fn into_value(self, queue: impl Fn(&str) -> Option<String>) -> Value {
+        let waiting_for = self.waiting_for(queue);
+        let (error, cause) = self.failure.map(|failure| (failure.error, failure.cause)).unzip();
+        let text = |text: Option<Text>| text.map(Value::from).unwrap_or_default();
+        let shape = object([
+            ("event", self.event.into()),
+            ("step", self.step.into()),
+            ("path", self.path),
+            ("run", self.run.into()),
+            ("status", self.status.as_str().into()),
+            ("attempts", self.attempts.into()),
+            ("enteredTime", self.entered.to_string().into()),
+            ("endedTime", time(self.ended)),
+            ("waitsUntil", time(self.until)),
+            ("error", text(error)),
+            ("cause", text(cause)),
+        ]);
+        let mut shape = shape.as_object().cloned().unwrap_or_default();
+        if let Some(waiting_for) = waiting_for {
+            shape.insert("waitingFor".into(), waiting_for);
+        }
+        if let Some(undo) = self.undo {
+            shape.insert("rollback".into(), undo.into_value().into());
+        }
+        shape.into()
+    }
+
+    /// What it waits for: a word for programs, words for people, and since when.
+    fn waiting_for(&self, queue: impl Fn(&str) -> Option<String>) -> Option<Value> {
+        let (reason, mut text) = match (self.status, &self.call) {
+            (Status::Running, Some(call)) => call.awaited(),
+            (Status::Waiting, _) => ("time", "a time".to_owned()),
+            (Status::Retrying, _) => ("retry", "the next attempt".to_owned()),
+            (Status::Polling, _) => ("poll", "the next call of `poll`".to_owned()),
+            (Status::Manual, _) => ("operator", "an operator's decision".to_owned()),
+            _ => return None,
+        };
+        if let Some(more) = self.awaited_queue().and_then(queue) {
+            text = format!("{text}: {more}");
+        }
+        let since = self.call.as_ref().map(|call| call.since);
+        let mut shape = Object::new();
+        shape.insert("reason".into(), reason.into());
+        shape.insert("text".into(), text.into());
+        if let Some(since) = since {
+            shape.insert("since".into(), since.to_string().into());
+        }
+        if let Some(child) = self.call.as_ref().and_then(|call| call.child.clone()) {
+            shape.insert("execution".into(), child.into());
+        }
+        Some(shape.into())
+    }
+}
+
+impl Undo {
+    fn into_value(self) -> Object {
+        let mut shape = Object::new();
+        let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));
+        set("status", self.status.as_str().into());
+        set("attempts", self.attempts.into());
+        set("startedTime", self.started.to_string().into());
+        set("endedTime", time(self.ended));
+        set("waitsUntil", time(self.until));
+        if let Some(failure) = self.failure {
+            set("error", failure.error.into());
+            set("cause", failure.cause.into());
+        }
+        shape
+    }
+}
+
+fn time(time: Option<Timestamp>) -> Value {
+    time.map(|time| time.to_string().into()).unwrap_or_default()
+}

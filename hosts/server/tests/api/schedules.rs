@@ -1,0 +1,108 @@
+//! Schedules: changed, paused, run by hand, and what came of their triggers.
+
+use crate::clock::StandingClock;
+use crate::harness::{Running, definition};
+use reqwest::Method;
+use serde_json::{Value, json};
+use starbridge_server::Access;
+use std::time::Duration;
+
+async fn with_schedule() -> Running {
+    let server = Running::start().await;
+    server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
+    server.flow("g", json!([{"type": "pass", "name": "p"}])).await;
+    let schedule = json!({
+        "flow": "f", "cron": "0 3 * * *", "payload": {"all": true}, "overlap": "queue", "catchUp": "last",
+    });
+    assert_eq!(server.put("/v1/schedules/nightly", schedule).await.status, 200);
+    server
+}
+
+#[tokio::test]
+pub async fn only_what_is_named_of_a_schedule_changes() {
+    let server = with_schedule().await;
+    let before = server.get("/v1/schedules/nightly").await.body;
+    let paused = server.post("/v1/schedules/nightly/pause", json!({})).await;
+    assert_eq!((paused.status, &paused.body["paused"]), (200, &json!(true)));
+    assert_eq!(paused.body["nextTime"], Value::Null);
+    for member in ["flow", "cron", "payload", "overlap", "catchUp"] {
+        assert_eq!(paused.body[member], before[member], "{member}");
+    }
+    let resumed = server.post("/v1/schedules/nightly/resume", json!({})).await;
+    assert_eq!((resumed.status, &resumed.body), (200, &before));
+    let change = async |change: Value| server.ask(Method::PATCH, "/v1/schedules/nightly", Some(change)).await;
+    let changed = change(json!({"flow": "g", "cron": "0 4 * * *"})).await;
+    assert_eq!(
+        (changed.status, &changed.body["flow"], &changed.body["cron"]),
+        (200, &json!("g"), &json!("0 4 * * *"))
+    );
+    assert_eq!(changed.body["payload"], json!({"all": true}));
+    assert_eq!(change(json!({"payload": null})).await.body["payload"], Value::Null);
+    assert_eq!(
+        change(json!({"cron": "61 * * * *"})).await.code(),
+        (422, "InvalidSchedule")
+    );
+    assert_eq!(change(json!({"flow": "none"})).await.code(), (422, "NoSuchFlow"));
+    let kept = server.get("/v1/schedules/nightly").await.body;
+    assert_eq!(kept["flow"], "g");
+    let none = server.ask(Method::PATCH, "/v1/schedules/none", Some(json!({}))).await;
+    assert_eq!(none.code(), (404, "NoSuchSchedule"));
+    for verb in ["pause", "resume", "run"] {
+        let none = server.post(&format!("/v1/schedules/none/{verb}"), json!({})).await;
+        assert_eq!(none.code(), (404, "NoSuchSchedule"), "{verb}");
+    }
+}
+
+#[tokio::test]
+pub async fn a_schedule_is_run_by_hand_also_while_it_is_paused() {
+    let server = with_schedule().await;
+    server.post("/v1/schedules/nightly/pause", json!({})).await;
+    let run = server.post("/v1/schedules/nightly/run", json!({})).await;
+    assert_eq!(run.status, 201, "{run:?}");
+    assert_eq!(
+        (
+            &run.body["flow"],
+            &run.body["input"]["payload"],
+            &run.body["input"]["triggerName"]
+        ),
+        (&json!("f"), &json!({"all": true}), &json!("nightly"))
+    );
+    let strict = json!({
+        "version": "v1", "type": "flow", "steps": [{"type": "pass", "name": "p"}],
+        "inputSchema": {"type": "object", "required": ["id"]},
+    });
+    server.put("/v1/flows/f", strict).await;
+    let refused = server.post("/v1/schedules/nightly/run", json!({})).await;
+    assert_eq!(refused.code(), (422, "InvalidInput"));
+}
+
+#[tokio::test]
+async fn a_trigger_that_could_start_nothing_is_seen() {
+    let clock = StandingClock::new();
+    let own = clock.clone();
+    let server = Running::with(Access::default(), |settings| settings.clock = own).await;
+    server.flow("f", json!([{"type": "pass", "name": "p"}])).await;
+    let schedule = json!({"flow": "f", "cron": "@every 1s"});
+    server.put("/v1/schedules/s", schedule).await;
+    let mut strict = definition(json!([{"type": "pass", "name": "p"}]));
+    strict["inputSchema"] = json!({"type": "object", "required": ["id"]});
+    assert_eq!(server.put("/v1/flows/f", strict).await.status, 201);
+    tokio::spawn(server.node.clone().keep_schedules());
+    clock.pass(1_000);
+    let mut shown = json!(null);
+    for _ in 0..500 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        shown = server.get("/v1/schedules/s").await.body;
+        if shown["latestError"].is_string() {
+            break;
+        }
+    }
+    assert!(
+        shown["latestError"].as_str().unwrap().contains("inputSchema"),
+        "{shown}"
+    );
+    assert!(shown["latestTime"].is_string());
+    let metrics = server.get("/metrics").await.body;
+    let metrics = metrics.as_str().unwrap();
+    assert!(metrics.contains("starbridge_schedule_refusals_total 1"), "{metrics}");
+}

@@ -1,0 +1,201 @@
+//! The steps of an execution, as they are shown: what is said of each is true.
+
+use crate::harness::{Running, refusing};
+use serde_json::{Value, json};
+
+async fn steps(server: &Running, id: &str, query: &str) -> Value {
+    let steps = server.get(&format!("/v1/executions/{id}/steps{query}")).await;
+    assert_eq!(steps.status, 200, "{steps:?}");
+    steps.body
+}
+
+fn rows(steps: &Value) -> &Vec<Value> {
+    steps["items"].as_array().unwrap()
+}
+
+/// Name and status of each row.
+fn standing(steps: &Value) -> Vec<(&str, &str)> {
+    rows(steps)
+        .iter()
+        .map(|step| (step["step"].as_str().unwrap(), step["status"].as_str().unwrap()))
+        .collect()
+}
+
+async fn start(server: &Running, flow: &str) -> String {
+    let started = server.post(&format!("/v1/flows/{flow}/executions"), json!({})).await;
+    started.body["id"].as_str().unwrap().to_owned()
+}
+
+fn naps() -> Value {
+    json!([{"type": "parallel", "name": "both", "branches": [
+        {"name": "one", "steps": [{"type": "wait", "name": "nap", "duration": 3600}]},
+        {"name": "two", "steps": [{"type": "task", "name": "call", "resourceArn": "queue:nobody"}]},
+    ]}])
+}
+
+#[tokio::test]
+async fn steps_of_an_ended_execution_never_run() {
+    let server = Running::start().await;
+    server.flow("f", naps()).await;
+    let id = start(&server, "f").await;
+    let running = steps(&server, &id, "").await;
+    assert_eq!(
+        standing(&running),
+        [("both", "running"), ("nap", "waiting"), ("call", "running")]
+    );
+    server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
+    let stopped = steps(&server, &id, "").await;
+    assert_eq!(
+        standing(&stopped),
+        [("both", "cancelled"), ("nap", "cancelled"), ("call", "cancelled")]
+    );
+    for row in rows(&stopped) {
+        assert!(row["endedTime"].is_string() && row["waitsUntil"].is_null(), "{row}");
+        assert!(row.get("waitingFor").is_none(), "{row}");
+    }
+    assert_eq!(
+        server
+            .post(&format!("/v1/executions/{id}/redrive"), json!({}))
+            .await
+            .status,
+        200
+    );
+    let again = steps(&server, &id, "").await;
+    let runs: Vec<u64> = rows(&again).iter().map(|row| row["run"].as_u64().unwrap()).collect();
+    assert_eq!(
+        standing(&again),
+        [
+            ("both", "running"),
+            ("nap", "cancelled"),
+            ("call", "cancelled"),
+            ("nap", "waiting"),
+            ("call", "running"),
+        ]
+    );
+    assert_eq!(runs, [1, 1, 1, 2, 2]);
+}
+
+#[tokio::test]
+async fn what_a_failed_branch_leaves_behind_is_given_up() {
+    let server = Running::start().await;
+    let both = json!([
+        {"type": "parallel", "name": "both", "catch": [{"errors": ["FnF.ALL"], "goto": "after"}], "branches": [
+            {"name": "one", "steps": [{"type": "wait", "name": "nap", "duration": 3600}]},
+            {"name": "two", "steps": [{"type": "fail", "name": "no", "error": "No", "cause": "no"}]},
+        ]},
+        {"type": "wait", "name": "after", "duration": 3600},
+    ]);
+    server.flow("f", both).await;
+    let id = start(&server, "f").await;
+    assert_eq!(
+        standing(&steps(&server, &id, "").await),
+        [
+            ("both", "caught"),
+            ("nap", "cancelled"),
+            ("no", "failed"),
+            ("after", "waiting")
+        ]
+    );
+}
+
+#[tokio::test]
+async fn steps_come_in_pages_and_say_that_there_are_more() {
+    let server = Running::start().await;
+    let pass = |name: &str| json!({"type": "pass", "name": name});
+    server.flow("f", json!([pass("a"), pass("b"), pass("c")])).await;
+    let id = start(&server, "f").await;
+    for status in ["", "&status=succeeded"] {
+        let first = steps(&server, &id, &format!("?limit=2{status}")).await;
+        assert_eq!(standing(&first), [("a", "succeeded"), ("b", "succeeded")]);
+        let next = first["next"].as_u64().unwrap();
+        let second = steps(&server, &id, &format!("?limit=2&cursor={next}{status}")).await;
+        assert_eq!(standing(&second), [("c", "succeeded")]);
+        assert_eq!(second["next"], Value::Null);
+    }
+    assert_eq!(steps(&server, &id, "?limit=3").await["next"], Value::Null);
+}
+
+#[tokio::test]
+async fn steps_say_what_they_wait_for() {
+    let server = Running::start().await;
+    server.flow("f", naps()).await;
+    let id = start(&server, "f").await;
+    let call = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();
+    assert_eq!(call["reason"], "queue");
+    assert!(
+        call["text"].as_str().unwrap().ends_with("1 waiting, 0 held, no worker"),
+        "{call}"
+    );
+    assert!(call["since"].is_string());
+    server.put("/v1/queues/nobody", json!({"paused": true})).await;
+    let paused = rows(&steps(&server, &id, "").await)[2]["waitingFor"].clone();
+    assert_eq!(paused["text"], "a worker of the queue `nobody`: it is paused");
+    let child = json!([{"type": "task", "name": "child", "resourceArn": "flow:f", "pattern": "sync"}]);
+    server.flow("parent", child).await;
+    let parent = start(&server, "parent").await;
+    let mut waiting = Value::Null;
+    for _ in 0..500 {
+        waiting = rows(&steps(&server, &parent, "").await)[0]["waitingFor"].clone();
+        if waiting["reason"] == "child" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(waiting["reason"], "child", "{waiting}");
+    assert!(waiting["execution"].is_string());
+}
+
+#[tokio::test]
+async fn undoing_has_attempts_and_an_error_of_its_own() {
+    let server = Running::start().await;
+    let closed = refusing();
+    let undo = format!("http://{}/undo", closed.local_addr().unwrap());
+    let saga = json!([
+        {"type": "task", "name": "pay", "resourceArn": "queue:pay", "rollback": {"resourceArn": undo}},
+        {"type": "fail", "name": "no", "error": "Not.Today", "cause": "rain"},
+    ]);
+    server.flow("f", saga).await;
+    let id = start(&server, "f").await;
+    let held = server.post("/v1/queues/pay/hold", json!({"worker": "w"})).await;
+    let token = held.body["tasks"][0]["token"].as_str().unwrap().to_owned();
+    server
+        .post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}}))
+        .await;
+    let ended = server.get(&format!("/v1/executions/{id}?wait=20")).await.body;
+    assert_eq!(ended["status"], "RollbackFailed", "{ended}");
+    assert_eq!((&ended["error"], &ended["step"]), (&json!("Not.Today"), &json!("no")));
+    let rollback = &ended["rollback"];
+    assert_eq!(
+        (&rollback["step"], &rollback["left"]),
+        (&json!("pay"), &json!(["pay"])),
+        "{ended}"
+    );
+    assert!(rollback["error"].as_str().unwrap().starts_with("HTTP."), "{ended}");
+    assert!(!rollback["cause"].as_str().unwrap().is_empty());
+    let listed = server.get("/v1/executions?status=RollbackFailed").await.body;
+    assert_eq!(listed["items"][0]["rollback"], *rollback);
+    let steps = steps(&server, &id, "").await;
+    let pay = &rows(&steps)[0];
+    assert_eq!(
+        (&pay["status"], &pay["attempts"]),
+        (&json!("rollbackFailed"), &json!(1))
+    );
+    assert_eq!(pay["error"], Value::Null, "the step itself did not fail: {pay}");
+    assert_eq!(
+        (&pay["rollback"]["status"], &pay["rollback"]["attempts"]),
+        (&json!("failed"), &json!(1))
+    );
+    assert_eq!(pay["rollback"]["error"], rollback["error"]);
+}
+
+#[tokio::test]
+async fn a_stopped_execution_says_where_it_stood() {
+    let server = Running::start().await;
+    server.flow("f", naps()).await;
+    let id = start(&server, "f").await;
+    let stopped = server.post(&format!("/v1/executions/{id}/stop"), json!({})).await;
+    assert_eq!(
+        (&stopped.body["status"], &stopped.body["step"]),
+        (&json!("Stopped"), &json!("nap"))
+    );
+}

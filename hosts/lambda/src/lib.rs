@@ -7,7 +7,7 @@
 //! [`Function::take`]. Without a table, nothing is stored, and a flow must end within its invocation:
 //!
 //! ```
-//! use starbridge_fdl::value::Value;
+//! use starbridge_flow::value::Value;
 //! use starbridge_lambda_host::Function;
 //! use starbridge_node::config::Config;
 //!

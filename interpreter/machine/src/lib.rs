@@ -12,10 +12,10 @@
 //! 4. While [`State::must_continue`] holds, the next signal is [`Signal::Continue`].
 //!
 //! ```
-//! use starbridge_fdl::limits::Limits;
-//! use starbridge_fdl::syntax::Source;
-//! use starbridge_fdl::time::Timestamp;
-//! use starbridge_fdl::value::Object;
+//! use starbridge_flow::limits::Limits;
+//! use starbridge_flow::syntax::Source;
+//! use starbridge_flow::time::Timestamp;
+//! use starbridge_flow::value::Object;
 //! use starbridge_machine::{EventId, Signal, Started, State, Status};
 //! use std::sync::Arc;
 //!

@@ -21,10 +21,10 @@
 //!     }
 //! }
 //!
-//! # use starbridge_fdl::graph::Pattern;
+//! # use starbridge_flow::graph::Pattern;
 //! # use starbridge_ports::{Keys, Via};
 //! # use std::task::{Context, Poll, Waker};
-//! # let input: starbridge_fdl::value::Object = [("n".into(), 1u32.into())].into_iter().collect();
+//! # let input: starbridge_flow::value::Object = [("n".into(), 1u32.into())].into_iter().collect();
 //! # let request = Request {
 //! #     target: "echo:".to_owned(),
 //! #     via: Via::Direct,

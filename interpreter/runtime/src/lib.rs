@@ -7,10 +7,10 @@
 //! A host that drives a shard does what this does; [`Shard`] says it in full:
 //!
 //! ```
-//! use starbridge_fdl::limits::Limits;
-//! use starbridge_fdl::syntax::Source;
-//! use starbridge_fdl::time::Timestamp;
-//! use starbridge_fdl::value::Object;
+//! use starbridge_flow::limits::Limits;
+//! use starbridge_flow::syntax::Source;
+//! use starbridge_flow::time::Timestamp;
+//! use starbridge_flow::value::Object;
 //! use starbridge_machine::{Signal, Status};
 //! use starbridge_runtime::{ExecutionSeed, FlowTable, Outgoing, PumpResult, ResourceMap, Shard, StartRequest};
 //! use std::sync::Arc;

@@ -17,8 +17,8 @@
 //!
 //! # struct Fixed;
 //! # impl starbridge_ports::Clock for Fixed {
-//! #     fn now(&self) -> starbridge_fdl::time::Timestamp {
-//! #         starbridge_fdl::time::Timestamp(0)
+//! #     fn now(&self) -> starbridge_flow::time::Timestamp {
+//! #         starbridge_flow::time::Timestamp(0)
 //! #     }
 //! # }
 //! # let clock = Arc::new(Fixed);

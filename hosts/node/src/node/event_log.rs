@@ -1,6 +1,6 @@
 //! What a node logs about executions: names, ids and names of errors. Never data of a flow.
 
-use starbridge_fdl::value::Text;
+use starbridge_flow::value::Text;
 use starbridge_machine::{EventKind, Status};
 use starbridge_runtime::{Outgoing, Shard};
 

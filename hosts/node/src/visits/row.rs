@@ -1,9 +1,9 @@
 //! One visit of a step, as it is shown.
 
 use crate::described::object;
-use starbridge_fdl::graph::{Flow, Pattern, StepId, StepKind, Wait};
-use starbridge_fdl::time::Timestamp;
-use starbridge_fdl::value::{Object, Text, Value};
+use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{Event, EventKind, Failure, Scheduled};
 

@@ -9,7 +9,7 @@ use crate::shapes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use starbridge_fdl::value::Object;
+use starbridge_flow::value::Object;
 use starbridge_node::node::{RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
 

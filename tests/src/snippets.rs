@@ -34,6 +34,16 @@ pub struct Fence {
     pub diagnostics: Vec<String>,
 }
 
+impl Fence {
+    /// What it is, without the name of the file that it stands for.
+    pub fn kind(&self) -> &str {
+        match self.info.rsplit_once(' ') {
+            Some((kind, name)) if name.contains('.') => kind,
+            _ => &self.info,
+        }
+    }
+}
+
 impl Page {
     /// Reads a page.
     pub fn read(path: &Path) -> std::io::Result<Self> {

@@ -34,7 +34,7 @@ fn every_example_is_what_it_says() {
         let mut history = String::new();
         let mut anew = Vec::new();
         for fence in &page.fences {
-            let found = match fence.info.as_str() {
+            let found = match fence.kind() {
                 "json flow" => check(fence, "page.json", &fence.body),
                 "yaml flow" => check(fence, "page.yaml", &fence.body),
                 "json step" => check(fence, "page.json", &wrapped(&fence.body)),
@@ -51,7 +51,7 @@ fn every_example_is_what_it_says() {
                     anew.push((fence, history.clone()));
                     vec![format!("the history is\n{history}")]
                 }
-                "sh" | "text" => Vec::new(),
+                "console" | "python" | "sh" | "text" => Vec::new(),
                 other => vec![format!("`{other}` is no kind of example")],
             };
             problems.extend(

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const PORTS: [&str; 3] = ["9000", "7879", "7878"];
 const STARBRIDGE: [&str; 3] = ["cargo run -- ", "cargo run --features aws -- ", "starbridge "];
 /// Other programs that pages may use, through a shell.
-const TOOLS: [&str; 16] = [
+const TOOLS: [&str; 17] = [
     "cat",
     "chmod",
     "cp",
@@ -38,6 +38,7 @@ const TOOLS: [&str; 16] = [
     "sha256sum",
     "sqlite3",
     "tail",
+    "wc",
 ];
 const INSTALL: &str = "cargo install ";
 const SERVICES: &str = "cargo xtask services ";
@@ -307,6 +308,8 @@ impl Stage {
     /// Starts a server in the background and waits until it listens.
     fn serve(&mut self, arguments: &str) -> String {
         let mut server = self.starbridge(arguments);
+        // The functions of pages are on this machine.
+        server.env("STARBRIDGE_HTTP_PRIVATE_ADDRESSES", "true");
         let mut server = server.stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
         self.begin(server);

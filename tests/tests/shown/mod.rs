@@ -245,7 +245,7 @@ impl Stage {
         // What is looked at may not have come so far yet.
         let looks = STARBRIDGE.iter().any(|start| {
             let looks = |at: &&str| command.starts_with(&format!("{start}{at} "));
-            ["list", "show", "history", "queue"].iter().any(|at| looks(&at))
+            ["list", "show", "history", "queue"].iter().any(looks)
         });
         let begun = Instant::now();
         while looks && !printed.fits(output) && begun.elapsed() < PATIENCE {

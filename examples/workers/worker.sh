@@ -1,9 +1,11 @@
 #!/bin/sh
 # Takes tasks of a queue, one at a time, and runs a program for each: worker.sh QUEUE PROGRAM [ARGUMENT…]
 server=${STARBRIDGE_SERVER:-http://127.0.0.1:7878}/v1 queue=$1; shift
-post() {
-  printf %s "$2" | curl -sSf --retry 60 --retry-delay 1 --retry-connrefused \
-    -H "Authorization: Bearer $STARBRIDGE_TOKEN" -d @- "$server/$1"
+post() { # tokens go to curl by a file: others on this machine can see its command line
+  printf %s "$2" | curl -sSf --retry 60 --retry-delay 1 --retry-connrefused -d @- -K /dev/fd/3 3<<-END
+	url = "$server/$1"
+	header = "Authorization: Bearer $STARBRIDGE_TOKEN"
+	END
 }
 while :; do
   task=$(post "queues/$queue/hold" "{\"worker\": \"shell-$$\"}" | jq -c '.tasks[0] // empty')

@@ -1,14 +1,26 @@
 //! Files that are made from the code.
 
+use crate::data;
 use starbridge_flow::diagnostics::Code;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::Source;
 
 /// Each generated file: its path from the root, and its text.
 pub fn files() -> Vec<(String, String)> {
     let openapi = serde_json::to_string_pretty(&starbridge_server::openapi()).unwrap_or_default();
     vec![
         ("docs/diagnostics/README.md".to_owned(), index_of_diagnostics()),
+        ("docs/order.svg".to_owned(), picture("examples/order/flow.json")),
         ("schemas/openapi.json".to_owned(), openapi + "\n"),
     ]
+}
+
+/// The picture of a flow, as `starbridge graph` prints it; empty where there is no such flow.
+fn picture(path: &str) -> String {
+    let text = std::fs::read_to_string(data::root().join(path)).unwrap_or_default();
+    let checked = starbridge_fdl::check(&Source::new(path, text), &Limits::default());
+    let drawn = checked.flow.map(|flow| starbridge_diagram::svg(&flow, None));
+    drawn.map_or_else(String::new, |drawn| drawn.trim_end().to_owned() + "\n")
 }
 
 /// What the first two digits of a code tell.

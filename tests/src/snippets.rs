@@ -2,7 +2,7 @@
 //!
 //! An example says in the line that opens it what it is: `json flow` and `yaml flow` are definitions, `json step` is a
 //! step or a list of steps of one, `json test` a test file, `text history` the history of the test before it, `json data`
-//! any JSON. The codes of diagnostics that are meant stand in a comment below: `<!-- diagnostics: FDL0101 -->`.
+//! any JSON. A name with a dot behind that is the file that commands of the page use. The codes of diagnostics that are meant stand in a comment below: `<!-- diagnostics: FDL0101 -->`.
 
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,21 @@ pub struct Fence {
     pub body: String,
     /// The codes a comment below it names, in order.
     pub diagnostics: Vec<String>,
+}
+
+impl Fence {
+    /// What it is, without the name of the file that it stands for.
+    pub fn kind(&self) -> &str {
+        match self.info.rsplit_once(' ') {
+            Some((kind, _)) if self.is_file() => kind,
+            _ => &self.info,
+        }
+    }
+
+    /// Whether it stands for a file: then its name ends the line that opens it.
+    pub fn is_file(&self) -> bool {
+        self.info.rsplit_once(' ').is_some_and(|(_, name)| name.contains('.'))
+    }
 }
 
 impl Page {

@@ -43,6 +43,20 @@ fn every_flow_is_without_fault() {
     }
 }
 
+/// What README calls `examples/order/flow.json` is that, but for the line that is for editors and the description.
+#[test]
+fn the_flow_that_readme_shows_is_the_example() {
+    let readme = std::fs::read_to_string(data::root().join("README.md")).unwrap();
+    let shown = readme.split("```json order.json\n").nth(1).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(shown.split("```").next().unwrap()).unwrap();
+    let example = std::fs::read_to_string(data::root().join("examples/order/flow.json")).unwrap();
+    let mut example: serde_json::Value = serde_json::from_str(&example).unwrap();
+    for member in ["$schema", "description"] {
+        example.as_object_mut().unwrap().remove(member);
+    }
+    assert_eq!(shown, example);
+}
+
 fn is_flow(path: &std::path::Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let data = name.ends_with(".test.json") || name.starts_with("input") || name.starts_with("functions");

@@ -5,7 +5,7 @@ mod shown;
 #[test]
 fn commands_print_what_the_page_shows() {
     assert!(shown::needs_services("parcel"));
-    let (commands, wrong) = shown::differences("parcel");
+    let (commands, wrong) = shown::differences("examples/parcel/README.md");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(commands >= 20, "{commands} commands were run");
 }

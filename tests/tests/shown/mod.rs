@@ -1,7 +1,12 @@
-//! Runs an example from its page: each command in a `console` block, in order. What it prints must be what stands below it; `…`
-//! stands for anything in a line, and spaces for any number of them where there is one.
+//! Runs a page: each command in a `console` block, in order. What it prints, on stdout or on stderr, must be what stands below
+//! it; `…` stands for anything in a line, and spaces for any number of them where there is one.
 //!
-//! An example runs in a copy of the folders its page names, with ports of its own in place of those in files and commands.
+//! A page runs in a folder with copies of the examples it names, and with ports of its own in place of those in files and
+//! commands. `echo $?` may follow a command that fails; every other one must go well.
+
+mod page;
+
+pub use page::{Part, Shown, fits, parts, words};
 
 use starbridge_tests::data;
 use std::io::{BufRead, BufReader};
@@ -14,56 +19,30 @@ use std::time::{Duration, Instant};
 
 /// The ports that pages and files name.
 const PORTS: [&str; 3] = ["9000", "7879", "7878"];
-const STARBRIDGE: [&str; 2] = ["cargo run -- ", "cargo run --features aws -- "];
+const STARBRIDGE: [&str; 3] = ["cargo run -- ", "cargo run --features aws -- ", "starbridge "];
+/// Other programs that pages may use, through a shell.
+const TOOLS: [&str; 17] = [
+    "cat",
+    "chmod",
+    "cp",
+    "curl",
+    "echo",
+    "export",
+    "head",
+    "jq",
+    "ls",
+    "mkdir",
+    "mv",
+    "printf",
+    "rm",
+    "sha256sum",
+    "sqlite3",
+    "tail",
+    "wc",
+];
+const INSTALL: &str = "cargo install ";
 const SERVICES: &str = "cargo xtask services ";
 const FUNCTIONS: &str = "cargo run -p starbridge-tests --bin functions -- ";
-
-/// A command of a page and what it shows below it.
-pub struct Shown {
-    pub command: String,
-    pub output: String,
-}
-
-/// The commands of a page's `console` blocks.
-pub fn shown(page: &str) -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
-    let (mut inside, mut goes_on) = (false, false);
-    for line in page.lines() {
-        if line.starts_with("```") {
-            inside = line == "```console";
-        } else if inside && (goes_on || line.starts_with("$ ")) {
-            let text = line.strip_prefix("$ ").unwrap_or(line).trim();
-            let part = text.strip_suffix('\\').unwrap_or(text);
-            if goes_on {
-                all.last_mut().unwrap().command.push_str(part);
-            } else {
-                all.push(Shown {
-                    command: part.to_owned(),
-                    output: String::new(),
-                });
-            }
-            goes_on = text.ends_with('\\');
-        } else if inside {
-            let last = all.last_mut().expect("output before the first command");
-            last.output.push_str(line);
-            last.output.push('\n');
-        }
-    }
-    all
-}
-
-/// Words as a shell has them; single quotes only.
-pub fn words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (index, part) in line.split('\'').enumerate() {
-        if index % 2 == 1 {
-            words.push(part.to_owned());
-        } else {
-            words.extend(part.split_whitespace().map(str::to_owned));
-        }
-    }
-    words
-}
 
 /// The built command: beside this test, and built if it is not there.
 fn starbridge() -> &'static Path {
@@ -94,6 +73,30 @@ struct Stage {
     environment: Vec<(String, String)>,
     /// What was started in the background, by the numbers that shells give it.
     jobs: Vec<Option<Child>>,
+    /// How the last command ended.
+    status: i32,
+}
+
+/// What a command printed.
+#[derive(Default)]
+struct Printed {
+    stdout: String,
+    stderr: String,
+}
+
+impl Printed {
+    fn fits(&self, shown: &str) -> bool {
+        fits(shown, &self.stdout) || (!shown.is_empty() && fits(shown, &self.stderr))
+    }
+}
+
+impl From<String> for Printed {
+    fn from(stdout: String) -> Self {
+        Self {
+            stdout,
+            stderr: String::new(),
+        }
+    }
 }
 
 impl Drop for Stage {
@@ -118,7 +121,8 @@ fn end(job: Option<Child>, signal: &str) {
 }
 
 impl Stage {
-    fn of(example: &str) -> Self {
+    /// One with the examples that a page names.
+    fn of(page: &str) -> Self {
         // Held together, so that no two are the same.
         let free = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").unwrap()));
         let ports = free
@@ -131,12 +135,15 @@ impl Stage {
             services: Vec::new(),
             environment: Vec::new(),
             jobs: Vec::new(),
+            status: 0,
         };
-        stage.copy(example);
+        for example in examples().filter(|example| page.contains(&format!("examples/{example}/"))) {
+            stage.copy(&example);
+        }
         stage
     }
 
-    /// Copies an example, if there is one of that name.
+    /// Copies an example.
     fn copy(&self, example: &str) {
         let from = data::root().join("examples").join(example);
         for path in data::files(&from, "") {
@@ -157,6 +164,7 @@ impl Stage {
     fn with_own_ports(&self, text: &str) -> String {
         self.ports.iter().fold(text.to_owned(), |text, (port, own)| {
             text.replace(&format!("127.0.0.1:{port}"), &format!("127.0.0.1:{own}"))
+                .replace(&format!("\"127.0.0.1\", {port}"), &format!("\"127.0.0.1\", {own}"))
         })
     }
 
@@ -167,30 +175,96 @@ impl Stage {
     }
 
     /// What a command prints.
-    fn run(&mut self, command: &str) -> String {
+    fn run(&mut self, command: &str) -> Printed {
         let printed = if let Some(arguments) = command.strip_prefix(FUNCTIONS) {
-            self.serve_functions(arguments)
+            self.serve_functions(arguments).into()
         } else if let Some(how) = command.strip_prefix("kill ") {
-            self.end_jobs(how)
+            self.end_jobs(how).into()
         } else if let Some(arguments) = command.strip_prefix(SERVICES) {
-            self.start_services(arguments)
+            self.start_services(arguments).into()
+        } else if let Some(arguments) = command.strip_prefix(INSTALL) {
+            can_be_installed(arguments);
+            Printed::default()
+        } else if command == "echo $?" {
+            format!("{}\n", self.status).into()
         } else if let Some(line) = command.strip_suffix(" &").filter(|line| is_program(line)) {
-            self.work(line)
-        } else if is_program(command) {
-            printed(&mut self.program(command), command)
+            self.work(line).into()
         } else if let Some(arguments) = STARBRIDGE.iter().find_map(|start| command.strip_prefix(start)) {
             if let Some(arguments) = arguments.strip_suffix(" &") {
-                return self.serve(arguments);
+                return self.serve(arguments).into();
             }
             let (arguments, stdin) = match arguments.split_once(" < ") {
                 Some((arguments, file)) => (arguments, self.input(file)),
                 None => (arguments, Stdio::null()),
             };
-            printed(self.starbridge(arguments).stdin(stdin), command)
+            match needs_a_shell(arguments) {
+                true => self.printed(&mut self.shell(command)),
+                false => self.printed(self.starbridge(arguments).stdin(stdin)),
+            }
+        } else if needs_a_shell(command) || TOOLS.contains(&command.split(' ').next().unwrap_or_default()) {
+            self.printed(&mut self.shell(command))
+        } else if is_program(command) {
+            self.printed(&mut self.program(command))
         } else {
             panic!("`{command}` is no command that can be run here");
         };
-        self.with_ports_of_the_page(&printed)
+        Printed {
+            stdout: self.with_ports_of_the_page(&printed.stdout),
+            stderr: self.with_ports_of_the_page(&printed.stderr),
+        }
+    }
+
+    /// What a program prints; how it ends is kept.
+    fn printed(&mut self, command: &mut Command) -> Printed {
+        let output = command.output().unwrap();
+        self.status = output.status.code().unwrap_or(-1);
+        Printed {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// A line for the shell, which finds the built command.
+    fn shell(&self, line: &str) -> Command {
+        let mut folders = vec![starbridge().parent().unwrap().to_path_buf()];
+        folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        let mut shell = self.program("sh -c");
+        shell
+            .arg(self.with_own_ports(line))
+            .env("PATH", std::env::join_paths(folders).unwrap());
+        shell
+    }
+
+    /// How what a command does differs from what its page shows.
+    fn difference(&mut self, Shown { command, output }: &Shown, may_fail: bool) -> Option<String> {
+        self.status = match command.as_str() {
+            "echo $?" => self.status,
+            _ => 0,
+        };
+        let mut printed = self.run(command);
+        // What is looked at may not have come so far yet.
+        let looks = STARBRIDGE.iter().any(|start| {
+            let looks = |at: &&str| command.starts_with(&format!("{start}{at} "));
+            ["list", "show", "history", "queue"].iter().any(looks)
+        });
+        let begun = Instant::now();
+        while looks && !printed.fits(output) && begun.elapsed() < PATIENCE {
+            pause();
+            printed = self.run(command);
+        }
+        if self.status != 0 && !may_fail && command != "echo $?" {
+            return Some(format!("`{command}` ended with {}\n{}", self.status, printed.stderr));
+        }
+        let Printed { stdout, stderr } = &printed;
+        let differs = !printed.fits(output);
+        differs.then(|| format!("`{command}` printed\n{stdout}{stderr}but the page shows\n{output}"))
+    }
+
+    /// Writes a file of a page.
+    fn write(&self, name: &str, text: &str) {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, self.with_own_ports(text)).unwrap();
     }
 
     /// The command, with the server's address where this example has it.
@@ -234,6 +308,8 @@ impl Stage {
     /// Starts a server in the background and waits until it listens.
     fn serve(&mut self, arguments: &str) -> String {
         let mut server = self.starbridge(arguments);
+        // The functions of pages are on this machine.
+        server.env("STARBRIDGE_HTTP_PRIVATE_ADDRESSES", "true");
         let mut server = server.stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
         self.begin(server);
@@ -250,7 +326,22 @@ impl Stage {
         worker.stdout(Stdio::null()).stderr(Stdio::null());
         let worker = worker.process_group(0).spawn().unwrap();
         self.begin(worker);
+        let script = self.folder.path().join(&words(line)[1]);
+        let functions = self.with_own_ports("\"127.0.0.1\", 9000");
+        if std::fs::read_to_string(script).is_ok_and(|text| text.contains(&functions)) {
+            self.wait_for_functions();
+        }
         String::new()
+    }
+
+    /// Functions that a page starts itself do not say when they listen.
+    fn wait_for_functions(&self) {
+        let begun = Instant::now();
+        let address = self.with_own_ports("127.0.0.1:9000");
+        while std::net::TcpStream::connect(&address).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "nobody listens on {address}");
+            pause();
+        }
     }
 
     /// Starts services, and does with the lines they print what they are for.
@@ -321,49 +412,32 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(10));
 }
 
-/// Whether a command printed what the page shows.
-pub fn fits(shown: &str, printed: &str) -> bool {
-    let fits = |(shown, printed): (&str, &str)| {
-        let mut parts = shown.split('…');
-        let spaced = |text: &str| {
-            text.split(' ')
-                .filter(|word| !word.is_empty())
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        if !shown.contains('…') {
-            return shown == printed;
-        }
-        let printed = spaced(printed);
-        let mut rest = match printed.strip_prefix(&spaced(parts.next().unwrap_or_default())) {
-            Some(rest) => rest,
-            None => return false,
-        };
-        for part in parts {
-            let part = spaced(part);
-            match rest.find(&part) {
-                Some(at) => rest = &rest[at + part.len()..],
-                None => return false,
-            }
-        }
-        true
-    };
-    shown.lines().count() == printed.lines().count() && shown.lines().zip(printed.lines()).all(fits)
-}
-
-/// What a program prints; it must go well.
-fn printed(command: &mut Command, line: &str) -> String {
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "`{line}`: {}\n{said}", output.status);
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Whether a line runs a program of an example.
+/// Whether a line runs a program of a page or an example.
 fn is_program(line: &str) -> bool {
-    ["sh examples/", "python3 examples/"]
+    ["sh ", "python3 "].iter().any(|start| line.starts_with(start))
+}
+
+fn needs_a_shell(line: &str) -> bool {
+    ["| ", "> ", "; ", "$("].iter().any(|mark| line.contains(mark))
+}
+
+/// What is installed has a program of that name; the one that is built stands for it.
+fn can_be_installed(arguments: &str) {
+    let words = words(arguments);
+    let at = words
         .iter()
-        .any(|start| line.starts_with(start))
+        .position(|word| word == "--path")
+        .expect("a path is installed");
+    let manifest = data::root().join(&words[at + 1]).join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap_or_else(|error| panic!("{}: {error}", manifest.display()));
+    assert!(text.contains("name = \"starbridge\""), "{}", manifest.display());
+    let features = words.iter().skip_while(|word| *word != "--features").nth(1);
+    for feature in features.iter().flat_map(|features| features.split(',')) {
+        assert!(
+            text.contains(&format!("\n{feature} = [")),
+            "there is no feature `{feature}`"
+        );
+    }
 }
 
 /// Programs that an example's own need, and which are not on every machine.
@@ -372,48 +446,64 @@ fn is_missing(tool: &str) -> bool {
     !std::env::split_paths(&folders).any(|folder| folder.join(tool).is_file())
 }
 
-/// Whether an example needs services, which plain `cargo test` has not.
-pub fn needs_services(example: &str) -> bool {
-    let page = data::root().join("examples").join(example).join("README.md");
-    std::fs::read_to_string(page)
-        .unwrap()
-        .contains(&format!("$ {SERVICES}"))
+/// The names of the examples.
+pub fn examples() -> impl Iterator<Item = String> {
+    let folders = std::fs::read_dir(data::root().join("examples")).unwrap().flatten();
+    folders.map(|folder| folder.file_name().into_string().unwrap())
 }
 
-/// Runs an example from its page: how many commands that are, and what differs.
-pub fn differences(example: &str) -> (usize, Vec<String>) {
-    let page = data::root().join("examples").join(example).join("README.md");
-    let text = std::fs::read_to_string(page).unwrap();
-    let commands = shown(&text);
-    if commands.iter().any(|shown| is_program(&shown.command))
-        && let Some(tool) = ["curl", "jq", "python3"].into_iter().find(|tool| is_missing(tool))
-    {
-        eprintln!("{example}: left out, there is no `{tool}` here");
+/// A page of the project, by its path.
+fn text_of(page: &str) -> String {
+    std::fs::read_to_string(data::root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+/// Whether an example needs services, which plain `cargo test` has not.
+pub fn needs_services(example: &str) -> bool {
+    text_of(&format!("examples/{example}/README.md")).contains(&format!("$ {SERVICES}"))
+}
+
+/// The programs that are not on every machine and that a page needs: the first that is not here.
+fn missing_tool(text: &str, parts: &[Part]) -> Option<&'static str> {
+    let commands = parts.iter().filter_map(|part| match part {
+        Part::Command(shown) => Some(shown.command.as_str()),
+        Part::File { .. } => None,
+    });
+    let commands: Vec<&str> = commands.collect();
+    let uses = |tool: &str| {
+        let scripts = text.contains("examples/workers/worker.sh") && ["curl", "jq"].contains(&tool);
+        scripts
+            || commands
+                .iter()
+                .any(|command| command.split(' ').any(|word| word == tool))
+    };
+    let tools = ["curl", "jq", "python3", "sqlite3"].into_iter();
+    tools.filter(|tool| uses(tool)).find(|tool| is_missing(tool))
+}
+
+/// Runs a page: how many commands that are, and what differs.
+pub fn differences(page: &str) -> (usize, Vec<String>) {
+    let text = text_of(page);
+    let parts = parts(&text);
+    if let Some(tool) = missing_tool(&text, &parts) {
+        eprintln!("{page}: left out, there is no `{tool}` here");
         return (0, Vec::new());
     }
-    let mut stage = Stage::of(example);
-    for other in ["hello", "workers"] {
-        if other != example && text.contains(&format!("examples/{other}/")) {
-            stage.copy(other);
-        }
-    }
+    let mut stage = Stage::of(&text);
     let mut wrong = Vec::new();
-    for Shown { command, output } in &commands {
-        let mut printed = stage.run(command);
-        // What is looked at may not have come so far yet.
-        let looks = STARBRIDGE
-            .iter()
-            .any(|start| command.starts_with(&format!("{start}show ")));
-        let begun = Instant::now();
-        while looks && !fits(output, &printed) && begun.elapsed() < PATIENCE {
-            pause();
-            printed = stage.run(command);
-        }
-        if !fits(output, &printed) {
-            wrong.push(format!(
-                "{example}: `{command}` printed\n{printed}but the page shows\n{output}"
-            ));
+    let mut commands = 0;
+    for (at, part) in parts.iter().enumerate() {
+        match part {
+            Part::File { name, text } => stage.write(name, text),
+            Part::Command(shown) => {
+                commands += 1;
+                let may_fail = matches!(parts.get(at + 1), Some(Part::Command(next)) if next.command == "echo $?");
+                wrong.extend(
+                    stage
+                        .difference(shown, may_fail)
+                        .map(|problem| format!("{page}: {problem}")),
+                );
+            }
         }
     }
-    (commands.len(), wrong)
+    (commands, wrong)
 }

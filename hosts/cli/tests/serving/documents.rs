@@ -101,3 +101,21 @@ fn the_routes_without_tokens_are_those_that_are_named() {
         assert!(server.get(closed).starts_with("HTTP/1.1 401"), "{closed}");
     }
 }
+
+#[test]
+fn every_view_of_the_store_has_a_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let _server = Server::start(folder.path(), &[]);
+    let store = rusqlite::Connection::open(folder.path().join("flows.db")).unwrap();
+    let mut views = store
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'view'")
+        .unwrap();
+    let views = views.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let documented = rows(&page("store.md"));
+    let missing: Vec<String> = views
+        .map(Result::unwrap)
+        .filter(|view| !documented.contains_key(view))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(documented.contains_key("tasks_readable"));
+}

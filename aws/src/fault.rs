@@ -171,7 +171,7 @@ impl Fault {
     /// The outcome of a call to a service: `<service>.<name>`, and a cause that says what the call was about.
     pub fn outcome(self, service: &str, about: &str) -> Outcome {
         Outcome::Failed {
-            error: format!("{service}.{}", self.kind.name()),
+            error: format!("{service}.{}", self.kind.name()).into(),
             cause: format!("{about}: {}", self.cause),
             retry_after: self.retry_after,
         }

@@ -1,6 +1,6 @@
 //! Connectors: how a call reaches what it is for.
 
-use starbridge_flow::graph::{Pattern, Pointer};
+use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
 use std::future::Future;
@@ -120,8 +120,8 @@ pub enum Outcome {
     },
     /// It failed, and the other side may have seen it.
     Failed {
-        /// The error's name.
-        error: String,
+        /// The error: the interpreter's own by its kind, any other by its name. The execution's language names it.
+        error: FaultKind,
         /// Its cause.
         cause: String,
         /// Seconds before which it should not be tried again.
@@ -130,16 +130,16 @@ pub enum Outcome {
     /// It failed, and it is certain that the other side saw nothing of it: the call can't be made what it is for, or nothing
     /// answers to the resource. There is nothing to undo. Where that is not certain, it is `Failed`.
     NotSent {
-        /// The error's name.
-        error: String,
+        /// The error: the interpreter's own by its kind, any other by its name. The execution's language names it.
+        error: FaultKind,
         /// Its cause.
         cause: String,
     },
 }
 
 impl Outcome {
-    /// A failure with this name and cause.
-    pub fn failed(error: impl Into<String>, cause: impl Into<String>) -> Self {
+    /// A failure with this name, or of this kind, and with this cause.
+    pub fn failed(error: impl Into<FaultKind>, cause: impl Into<String>) -> Self {
         Self::Failed {
             error: error.into(),
             cause: cause.into(),
@@ -150,7 +150,7 @@ impl Outcome {
     /// A call that was not sent because nothing answers to what it names, or it can't be made what it is for.
     pub fn not_sent(cause: impl Into<String>) -> Self {
         Self::NotSent {
-            error: "FnF.NoSuchResource".to_owned(),
+            error: FaultKind::Resource,
             cause: cause.into(),
         }
     }

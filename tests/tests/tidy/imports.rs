@@ -109,7 +109,10 @@ const CORE: [(&str, &[&str]); 5] = [
             "serde_json",
         ],
     ),
-    ("starbridge-fdl", &["rustc-hash", "serde_json", "sha2", "starbridge-flow"]),
+    (
+        "starbridge-fdl",
+        &["rustc-hash", "serde_json", "sha2", "starbridge-flow"],
+    ),
     (
         "starbridge-machine",
         &["rustc-hash", "serde", "serde_json", "starbridge-flow"],
@@ -168,7 +171,12 @@ fn nothing_below_the_runtime_waits_or_calls() {
         "tracing",
     ];
     let mut wrong = Vec::new();
-    for name in ["starbridge-flow", "starbridge-fdl", "starbridge-machine", "starbridge-ports"] {
+    for name in [
+        "starbridge-flow",
+        "starbridge-fdl",
+        "starbridge-machine",
+        "starbridge-ports",
+    ] {
         for used in closure(name) {
             if BANNED.contains(&used) || used.starts_with("aws-") {
                 wrong.push(format!("`{used}` ends up in `{name}`"));

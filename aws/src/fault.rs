@@ -171,7 +171,7 @@ impl Fault {
     /// The outcome of the call: the error `<service>.<name>`, with a cause that says what the call was about.
     pub fn outcome(self, service: &str, about: &str) -> Outcome {
         Outcome::Failed {
-            error: format!("{service}.{}", self.kind.name()),
+            error: format!("{service}.{}", self.kind.name()).into(),
             cause: format!("{about}: {}", self.cause),
             retry_after: self.retry_after,
         }

@@ -1,14 +1,19 @@
-//! What is written inside strings: mappings, templates, conditions.
+//! What is written inside strings: paths, mappings, templates, conditions, service parameters.
 
 mod condition;
 #[cfg(test)]
 mod cost;
 mod mapping;
+mod params;
+mod path;
 #[cfg(test)]
+#[allow(dead_code, reason = "shared with what is below the language")]
 #[path = "../../flow/src/sample.rs"]
 mod sample;
 mod template;
 
 pub use condition::{Condition, ConditionError};
 pub use mapping::{Mapping, MappingSource, Mappings};
+pub use params::{ParamError, Params};
+pub use path::{Path, PathRoot, ValueAt};
 pub use template::{Template, TemplateError};

@@ -9,8 +9,10 @@
 
 pub mod check;
 pub mod expression;
+mod fault_names;
 
 // What every language shares keeps its names inside of this one.
-use starbridge_flow::{diagnostics, graph, hex, limits, params, path, quoted, syntax, time, value};
+use starbridge_flow::{diagnostics, graph, hex, limits, path, quoted, syntax, time, value};
 
 pub use check::{Answers, Checked, check, check_where};
+pub use fault_names::FAULT_NAMES;

@@ -1,7 +1,7 @@
 //! The compiled flow: what a front end makes of a text, and all the machine ever sees of it.
 //!
 //! Step and list ids are integers, edges are explicit, paths and conditions are parsed. Nothing here is particular to
-//! FDL: a front end fills in programs ([`Program`], [`Guard`]), how output is passed on ([`Passing`]) and how it names
+//! FDL: a front end fills in programs ([`Program`], [`Guard`], [`Lookup`], [`Parameters`]), how output is passed on ([`Passing`]) and how it names
 //! faults ([`FaultNames`]).
 
 mod budget;
@@ -13,9 +13,9 @@ mod schema;
 mod step;
 
 pub use budget::{Budget, Exhausted};
-pub use fault::{Fault, FaultKind, FaultNames, Matcher};
+pub use fault::{Fault, FaultKind, FaultNames, Matcher, Origin};
 pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List};
-pub use program::{CONTEXT_MEMBERS, Context, Guard, Output, Program, Root, Scope};
+pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, Program, Root, Scope};
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use step::{

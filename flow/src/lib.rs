@@ -13,10 +13,10 @@ pub mod fnv;
 pub mod graph;
 pub mod hex;
 pub mod limits;
-pub mod params;
 pub mod path;
 pub mod quoted;
 #[cfg(test)]
+#[allow(dead_code, reason = "shared with the language")]
 mod sample;
 mod span;
 pub mod syntax;

@@ -1,4 +1,4 @@
-//! Paths: JSONPath (RFC 9535) after a root (section "data").
+//! Paths: JSONPath (RFC 9535) after a root that a language names.
 
 #[cfg(test)]
 mod bounds;
@@ -13,7 +13,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use crate::graph::{Budget, Context, Exhausted, Pointer, Root, Scope};
+use crate::graph::{Budget, Context, Exhausted, Fault, Lookup, Pointer, Root};
 use crate::value::{Object, Text, Value};
 use evaluate::{Node, Search, walk};
 use parse::Parser;
@@ -30,24 +30,6 @@ pub struct Query {
     singular: bool,
     /// Whether a filter refers to the root.
     absolute: bool,
-}
-
-/// What a path starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PathRoot {
-    /// `$input`
-    Input,
-    /// `$local`
-    Local,
-    /// `$context`
-    Context,
-}
-
-/// A query over one of the roots that mappings know.
-#[derive(Clone, Debug)]
-pub struct Path {
-    root: PathRoot,
-    query: Query,
 }
 
 /// What is wrong with a path.
@@ -105,7 +87,7 @@ impl Query {
     }
 
     /// Parses the whole text; the root's name ends before byte `at`.
-    fn after_root(text: &str, at: usize) -> Result<Self, PathError> {
+    pub fn after_root(text: &str, at: usize) -> Result<Self, PathError> {
         if text.len() > LENGTH {
             return Err(too_long(0, text));
         }
@@ -205,7 +187,7 @@ impl Query {
     }
 
     /// What it finds in a context, of which no more is asked than it needs.
-    fn find_in_context(&self, context: &dyn Context, budget: &Budget) -> Result<Option<Value>, Exhausted> {
+    pub fn find_in_context(&self, context: &dyn Context, budget: &Budget) -> Result<Option<Value>, Exhausted> {
         let whole = |names: &[&str]| -> Object {
             names
                 .iter()
@@ -223,83 +205,13 @@ impl Query {
     }
 }
 
-impl PathRoot {
-    const ALL: [Self; 3] = [Self::Input, Self::Local, Self::Context];
-
-    /// The name, with its `$`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Input => "$input",
-            Self::Local => "$local",
-            Self::Context => "$context",
-        }
+impl Lookup for Query {
+    fn find(&self, data: Root<'_>, budget: &Budget) -> Result<Option<Value>, Fault> {
+        budget.within(&self.text, Self::find(self, data, budget))
     }
 
-    /// The root a text begins with, whatever comes after it.
-    pub fn of(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|root| text.starts_with(root.name()))
-    }
-}
-
-impl Path {
-    /// Whether a mapping's source is a path: a root's name alone, or followed by `.` or `[`.
-    pub fn is_path(text: &str) -> bool {
-        PathRoot::of(text)
-            .and_then(|root| text.strip_prefix(root.name()))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    }
-
-    /// Parses a path.
-    pub fn parse(text: &str) -> Result<Self, PathError> {
-        match PathRoot::of(text) {
-            Some(root) if Self::is_path(text) => {
-                let query = Query::after_root(text, root.name().len())?;
-                Ok(Self { root, query })
-            }
-            _ => {
-                let len = text.find(['.', '[']).unwrap_or(text.len());
-                Err(PathError::new(
-                    0,
-                    len,
-                    "a path here starts with `$input`, `$local` or `$context`",
-                ))
-            }
-        }
-    }
-
-    /// Parses as much from byte `start` on as is a path; gives it and where it ends. A root's name must stand there.
-    pub fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), PathError> {
-        let (query, end) = Query::prefix(text, start, start + root.name().len())?;
-        Ok((Self { root, query }, end))
-    }
-
-    /// What it finds, as with [`Query::find`].
-    pub fn find(&self, scope: &Scope<'_>) -> Result<Option<Value>, Exhausted> {
-        match self.root {
-            PathRoot::Input => self.query.find(scope.input, scope.budget),
-            PathRoot::Local => self.query.find(scope.variables, scope.budget),
-            PathRoot::Context => self.query.find_in_context(scope.context, scope.budget),
-        }
-    }
-
-    /// What it starts from.
-    pub fn root(&self) -> PathRoot {
-        self.root
-    }
-
-    /// What comes after the root; its text is that of the whole path.
-    pub fn query(&self) -> &Query {
-        &self.query
-    }
-
-    /// Whether it can find at most one value, by its form: keys and indices only.
-    pub fn is_singular(&self) -> bool {
-        self.query.is_singular()
-    }
-
-    /// The path as written.
-    pub fn text(&self) -> &Text {
-        self.query.text()
+    fn text(&self) -> &Text {
+        &self.text
     }
 }
 

@@ -5,6 +5,20 @@ use crate::limits::Limits;
 use crate::time::Timestamp;
 use crate::value::{Object, Value};
 
+/// What paths are tried on.
+pub(crate) const DATA: &str = r#"{
+    "a": {"b": {"c": 1}, "d e": "x", "": 0, "ключ": "k", "'": "quote", "\"": "double", "é😀": 7, "null": null},
+    "list": [10, 20, [30, 31], {"k": 40}],
+    "books": [
+        {"title": "S", "price": 8.95, "tags": ["r"]},
+        {"title": "W", "price": 12.99, "isbn": "0-1"},
+        {"title": "M", "price": 8.99, "isbn": "0-2", "tags": []},
+        {"title": "L", "price": 22, "tags": ["r", "f"]}
+    ],
+    "big": [9007199254740993, 9007199254740992, 18446744073709551615],
+    "n": 9
+}"#;
+
 /// A value from its JSON text.
 pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))

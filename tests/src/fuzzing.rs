@@ -2,11 +2,11 @@
 //! corpora call the same functions; each panics where a promise is broken.
 
 use crate::outstanding::Outstanding;
-use starbridge_fdl::expression::{Condition, Template};
+use starbridge_fdl::expression::{Condition, Path, Template};
 use starbridge_flow::diagnostics::{Code, Diagnostic, Severity};
 use starbridge_flow::graph::{Budget, Context, Exhausted, Flow, Guard, Root, Scope};
 use starbridge_flow::limits::Limits;
-use starbridge_flow::path::{Path, Query};
+use starbridge_flow::path::Query;
 use starbridge_flow::syntax::{Node, Source, Span, parse};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};

@@ -1,9 +1,9 @@
 //! Turns what a program printed, and how it ended, into an outcome.
 
 use crate::task::End;
-use starbridge_flow::graph::Pattern;
+use starbridge_flow::graph::{FaultKind, Origin, Pattern};
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Origin, Outcome, outside_name};
+use starbridge_ports::Outcome;
 use std::time::Duration;
 
 /// How many characters of stderr a cause has, from the end.
@@ -30,7 +30,7 @@ pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
         End::Code(code) => {
             let (error, cause) = named(ended).unwrap_or_else(|| {
                 (
-                    format!("CMD.{code}"),
+                    FaultKind::from(format!("CMD.{code}")),
                     cause(ended.err, &format!("`{}` ended with {code}", ended.name)),
                 )
             });
@@ -47,7 +47,7 @@ pub(crate) fn of(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
 
 /// The outcome if nobody saw how the program ended.
 pub(crate) fn lost(name: &str, reason: &str) -> Outcome {
-    Outcome::failed("FnF.RuntimeError", format!("`{name}` can't be waited for: {reason}"))
+    Outcome::failed(FaultKind::Runtime, format!("`{name}` can't be waited for: {reason}"))
 }
 
 /// The outcome if the program took longer than [`CommandSettings::timeout`](crate::CommandSettings::timeout).
@@ -56,7 +56,7 @@ pub(crate) fn too_late(name: &str, timeout: Duration) -> Outcome {
     let cause = format!(
         "`{name}` has not ended within {seconds} s: give the step a `timeoutSeconds`, or set `commands.timeout_seconds`"
     );
-    Outcome::failed("FnF.TaskTimeout", cause)
+    Outcome::failed(FaultKind::Timeout, cause)
 }
 
 fn succeeded(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
@@ -66,7 +66,7 @@ fn succeeded(ended: &Ended<'_>, pattern: Pattern) -> Outcome {
     };
     match (pattern, result) {
         (Pattern::RequestResponse, Ok(result)) => Outcome::Result(result),
-        (Pattern::RequestResponse, Err(error)) => Outcome::failed("FnF.InvalidLocal", no_json(ended, &error)),
+        (Pattern::RequestResponse, Err(error)) => Outcome::failed(FaultKind::Result, no_json(ended, &error)),
         // A regular end is the acceptance, whatever was printed before.
         (Pattern::Sync | Pattern::WaitForCallback, result) => Outcome::Accepted { receipt: result.ok() },
     }
@@ -97,14 +97,14 @@ fn cause(err: &[u8], otherwise: &str) -> String {
 }
 
 /// The error that a failed program names in its output.
-fn named(ended: &Ended<'_>) -> Option<(String, String)> {
+fn named(ended: &Ended<'_>) -> Option<(FaultKind, String)> {
     [ended.out, last_line(ended.out), last_line(ended.err)]
         .into_iter()
         .find_map(|text| {
             let object: Object = serde_json::from_slice(text).ok()?;
             let error = object.get("error")?.as_str().filter(|name| !name.trim().is_empty())?;
             let cause = object.get("cause").map(Value::to_plain_text).unwrap_or_default();
-            Some((outside_name(Origin::Program, error).into_owned(), cause))
+            Some((FaultKind::Outside(Origin::Program, error.into()), cause))
         })
 }
 

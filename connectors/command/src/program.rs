@@ -7,6 +7,7 @@ use crate::params;
 use crate::running::Running;
 use crate::streams::{Reading, TooMuch};
 use crate::task::{End, Task};
+use starbridge_flow::graph::FaultKind;
 use starbridge_flow::value::Value;
 use starbridge_ports::{CallMetadata, Outcome, Request};
 use std::collections::BTreeMap;
@@ -88,7 +89,7 @@ impl Program {
             Err(Broken::NotStarted(reason)) => Outcome::not_sent(format!("`{}` can't be run: {reason}", self.name)),
             Err(Broken::TooMuch) => {
                 let cause = format!("`{}` printed more than the {limit} bytes it may", self.name);
-                Outcome::failed("FnF.PayloadTooLarge", cause)
+                Outcome::failed(FaultKind::TooLarge, cause)
             }
             Err(Broken::Lost(reason)) => outcome::lost(&self.name, &reason),
         }

@@ -1,7 +1,8 @@
 //! Programs that every machine has, run and given up.
 
 use starbridge_connector_command::{CommandConnector, CommandSettings, Programs, Supervisor};
-use starbridge_flow::graph::Pattern;
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
 use std::path::Path;
@@ -84,10 +85,10 @@ fn result(text: &str) -> Outcome {
 
 fn failure(outcome: Outcome) -> (String, String) {
     match outcome {
-        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause),
         Outcome::Failed { error, cause, .. } => {
-            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
-            (error, cause)
+            assert_ne!(error, FaultKind::Resource, "who names it so was not called: {cause}");
+            (FAULT_NAMES.name(&error).to_string(), cause)
         }
         other => panic!("expected a failure, not {other:?}"),
     }

@@ -4,6 +4,7 @@ use crate::dialer::NotInTime;
 use crate::lookup::Unreachable;
 use crate::target::shown;
 use hyper_util::client::legacy;
+use starbridge_flow::graph::FaultKind;
 use starbridge_ports::Outcome;
 use std::error::Error;
 use std::io::ErrorKind;
@@ -26,7 +27,7 @@ pub(crate) fn too_late(target: &str, timeout: Duration) -> Outcome {
     let cause = format!(
         "`{url}`: no whole answer within {seconds} s: give the step a `timeoutSeconds`, or set `http.timeout_seconds`"
     );
-    Outcome::failed("FnF.TaskTimeout", cause)
+    Outcome::failed(FaultKind::Timeout, cause)
 }
 
 /// Why a call failed, without the URL.

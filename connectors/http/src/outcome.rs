@@ -7,9 +7,9 @@ use crate::retry_after;
 use crate::target::shown;
 use http::StatusCode;
 use http::header::LOCATION;
-use starbridge_flow::graph::Pattern;
+use starbridge_flow::graph::{FaultKind, Origin, Pattern};
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Clock, Origin, Outcome, Request, Via, outside_name};
+use starbridge_ports::{Clock, Outcome, Request, Via};
 use url::Url;
 
 /// How many bytes of a failure's body are read: enough for a name and a cause.
@@ -40,17 +40,17 @@ async fn result(request: &Request, url: &Url, response: Response) -> Outcome {
     }
     if let Some(coding) = answer::coding(&response) {
         let cause = format!("the answer is compressed (`{coding}`), which was not asked for");
-        return Outcome::failed("FnF.InvalidLocal", cause);
+        return Outcome::failed(FaultKind::Result, cause);
     }
     let limit = request.answer_limit;
     match answer::read(response, limit).await {
         (body, End::Whole) => match answer::parse(&body) {
             Ok(value) => Outcome::Result(value),
-            Err(cause) => Outcome::failed("FnF.InvalidLocal", cause),
+            Err(cause) => Outcome::failed(FaultKind::Result, cause),
         },
         (_, End::TooLong) => {
             let cause = format!("the answer has more than the {limit} bytes it may have");
-            Outcome::failed("FnF.PayloadTooLarge", cause)
+            Outcome::failed(FaultKind::TooLarge, cause)
         }
         (body, End::CutOff(error)) => {
             let (url, read, reason) = (shown(url), body.len(), failure::reason(&error));
@@ -124,7 +124,7 @@ async fn failed(request: &Request, function_error: bool, response: Response, clo
             Via::FunctionCompute if status.is_server_error() => "FC.InternalServerError".to_owned(),
             _ => format!("HTTP.{}", status.as_u16()),
         };
-        (error, described(status, &body))
+        (error.into(), described(status, &body))
     });
     Outcome::Failed {
         error,
@@ -134,7 +134,7 @@ async fn failed(request: &Request, function_error: bool, response: Response, clo
 }
 
 /// The error that a body names: `{"error","cause"}`, or `{"errorType","errorMessage"}` as functions answer.
-fn named(body: &[u8]) -> Option<(String, String)> {
+fn named(body: &[u8]) -> Option<(FaultKind, String)> {
     let Ok(Value::Object(body)) = answer::parse(body) else {
         return None;
     };
@@ -143,7 +143,7 @@ fn named(body: &[u8]) -> Option<(String, String)> {
         .find_map(|(error, cause)| {
             let error = body.get(error)?.as_str().filter(|name| !name.trim().is_empty())?;
             let cause = body.get(cause).map(Value::to_plain_text).unwrap_or_default();
-            Some((outside_name(Origin::Function, error).into_owned(), cause))
+            Some((FaultKind::Outside(Origin::Function, error.into()), cause))
         })
 }
 

@@ -1,9 +1,9 @@
 //! Turns a function's answer into an outcome.
 
 use starbridge_aws::{Fault, FaultKind};
-use starbridge_flow::graph::Pattern;
+use starbridge_flow::graph::{FaultKind as ErrorKind, Origin, Pattern};
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Origin, Outcome, Request, Via, outside_name};
+use starbridge_ports::{Outcome, Request, Via};
 
 /// How many characters of an answer are quoted in a message.
 const QUOTED: usize = 200;
@@ -33,7 +33,7 @@ pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outc
     let limit = request.answer_limit;
     if answer.payload.len() > limit {
         let cause = format!("the answer has more than the {limit} bytes it may have");
-        return Outcome::failed("FnF.PayloadTooLarge", cause);
+        return Outcome::failed(ErrorKind::TooLarge, cause);
     }
     match parse(&answer.payload) {
         // A function that returns nothing answers `null`.
@@ -44,7 +44,7 @@ pub(crate) fn outcome(request: &Request, answer: &Answer, awaited: bool) -> Outc
                 "the answer is no JSON: {error}; begins with `{}`",
                 excerpt(&answer.payload)
             );
-            Outcome::failed("FnF.InvalidLocal", cause)
+            Outcome::failed(ErrorKind::Result, cause)
         }
     }
 }
@@ -80,10 +80,10 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
         None => cause.contains("Task timed out after"),
     };
     let error = match named {
-        _ if timed_out => "Lambda.Timedout".to_owned(),
-        Some(name) => outside_name(Origin::Function, &name).into_owned(),
-        None if request.via == Via::FunctionCompute => "FC.Unknown".to_owned(),
-        None => "Lambda.Unknown".to_owned(),
+        _ if timed_out => "Lambda.Timedout".into(),
+        Some(name) => ErrorKind::Outside(Origin::Function, name.into()),
+        None if request.via == Via::FunctionCompute => "FC.Unknown".into(),
+        None => "Lambda.Unknown".into(),
     };
     Outcome::failed(error, cause)
 }
@@ -98,7 +98,7 @@ pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcom
     };
     if let Some(name) = name {
         return Outcome::Failed {
-            error: name.to_owned(),
+            error: name.into(),
             cause: format!("{shown}: {}", fault.cause),
             retry_after: fault.retry_after,
         };
@@ -120,6 +120,7 @@ fn excerpt(payload: &[u8]) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use starbridge_fdl::FAULT_NAMES;
     use starbridge_ports::Keys;
 
     pub(crate) fn request() -> Request {
@@ -164,7 +165,7 @@ pub(crate) mod tests {
         assert_eq!(of(""), result("{}"));
         assert_eq!(of("[1]"), result("[1]"), "the machine says what is wrong with it");
         let failed = |payload: &str| match of(payload) {
-            Outcome::Failed { error, .. } => error,
+            Outcome::Failed { error, .. } => FAULT_NAMES.name(&error),
             other => panic!("{other:?}"),
         };
         assert_eq!(failed("nonsense"), "FnF.InvalidLocal");
@@ -218,8 +219,11 @@ pub(crate) mod tests {
             ),
             ("boom", "Lambda.Unknown", "boom"),
         ] {
-            let expected = Outcome::failed(error, cause);
-            assert_eq!(outcome(&request(), &answer(payload, true), true), expected, "{payload}");
+            let found = match outcome(&request(), &answer(payload, true), true) {
+                Outcome::Failed { error, cause, .. } => (FAULT_NAMES.name(&error).to_string(), cause),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found, (error.to_owned(), cause.to_owned()), "{payload}");
         }
         let mut compute = request();
         compute.via = Via::FunctionCompute;
@@ -237,7 +241,7 @@ pub(crate) mod tests {
             match failed(&request, fault, "function `f`") {
                 Outcome::Failed { error, cause, .. } => {
                     assert_eq!(cause, "function `f`: why");
-                    error
+                    FAULT_NAMES.name(&error)
                 }
                 other => panic!("{other:?}"),
             }

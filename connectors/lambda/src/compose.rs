@@ -53,7 +53,7 @@ pub(crate) fn invocation(request: &Request) -> Result<Invocation, Outcome> {
             payload.len()
         );
         return Err(Outcome::NotSent {
-            error: "Lambda.RequestTooLargeException".to_owned(),
+            error: "Lambda.RequestTooLargeException".into(),
             cause,
         });
     }
@@ -162,12 +162,13 @@ fn context(mut context: Object, request: &Request, step_key: bool) -> Result<Str
 mod tests {
     use super::*;
     use crate::answer::tests::request;
+    use starbridge_fdl::FAULT_NAMES;
 
     fn composed(params: Option<&str>) -> Result<Invocation, (String, String)> {
         let mut request = request();
         request.params = params.map(|params| serde_json::from_str(params).unwrap());
         invocation(&request).map_err(|outcome| match outcome {
-            Outcome::NotSent { error, cause } => (error, cause),
+            Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause),
             other => panic!("{other:?}"),
         })
     }

@@ -87,7 +87,7 @@ async fn refusals_have_names_and_causes() {
             )
         });
         let expected = Outcome::Failed {
-            error: error.to_owned(),
+            error: error.into(),
             cause: "function `pay`: Why.".to_owned(),
             retry_after: Some(3),
         };

@@ -5,7 +5,8 @@ use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::{FunctionCode, Runtime};
 use starbridge_aws::{Aws, AwsSettings};
 use starbridge_connector_lambda::LambdaConnector;
-use starbridge_flow::graph::Pattern;
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Kind, Service};
@@ -142,10 +143,10 @@ fn result(outcome: Outcome) -> serde_json::Value {
 
 fn failure(outcome: Outcome) -> (String, String) {
     match outcome {
-        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause),
         Outcome::Failed { error, cause, .. } => {
-            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
-            (error, cause)
+            assert_ne!(error, FaultKind::Resource, "who names it so was not called: {cause}");
+            (FAULT_NAMES.name(&error).to_string(), cause)
         }
         other => panic!("{other:?}"),
     }

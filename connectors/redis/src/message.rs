@@ -2,6 +2,7 @@
 
 use crate::params;
 use redis::Cmd;
+use starbridge_flow::graph::FaultKind;
 use starbridge_flow::value::Value;
 use starbridge_ports::{CallMetadata, Outcome, Request};
 
@@ -33,7 +34,7 @@ pub(crate) fn compose(request: &Request, limit: usize) -> Result<Message, Outcom
     if bytes > limit {
         let cause = format!("the message for `{stream}` has {bytes} bytes, more than the {limit} it may have");
         return Err(Outcome::NotSent {
-            error: "FnF.PayloadTooLarge".to_owned(),
+            error: FaultKind::TooLarge,
             cause,
         });
     }

@@ -110,7 +110,7 @@ pub(crate) fn compose(request: &Request, queue: &Queue) -> Result<Message, Outco
 /// The outcome of a call whose message the service would refuse. It is not sent.
 fn refused(name: &str, queue: &Queue, cause: &str) -> Outcome {
     Outcome::NotSent {
-        error: format!("SQS.{name}"),
+        error: format!("SQS.{name}").into(),
         cause: format!("{}: {cause}", queue.shown()),
     }
 }

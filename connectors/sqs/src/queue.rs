@@ -111,6 +111,7 @@ fn told(part: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use starbridge_flow::graph::FaultKind;
 
     fn parsed(target: &str) -> (String, Option<String>, Option<String>, bool) {
         let queue = Queue::parse(target).unwrap();
@@ -157,7 +158,7 @@ mod tests {
             let Err(Outcome::NotSent { error, .. }) = Queue::parse(target) else {
                 panic!("{target}");
             };
-            assert_eq!(error, "FnF.NoSuchResource", "{target}");
+            assert_eq!(error, FaultKind::Resource, "{target}");
         }
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings};
 use starbridge_connector_sqs::SqsConnector;
-use starbridge_flow::graph::Pattern;
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Answering, Heard, Said};
 use std::collections::BTreeSet;
@@ -133,7 +134,7 @@ async fn a_service_that_asks_for_patience_is_given_it() {
         Said::Answer(400, vec![("Retry-After", "7".to_owned())], body.to_string())
     });
     let expected = Outcome::Failed {
-        error: "SQS.Throttled".to_owned(),
+        error: "SQS.Throttled".into(),
         cause: "queue `orders`: Slow down.".to_owned(),
         retry_after: Some(7),
     };
@@ -143,10 +144,10 @@ async fn a_service_that_asks_for_patience_is_given_it() {
 #[tokio::test]
 async fn no_answer_and_no_sense() {
     let fails = |outcome: Outcome| match outcome {
-        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause),
         Outcome::Failed { error, cause, .. } => {
-            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
-            (error, cause)
+            assert_ne!(error, FaultKind::Resource, "who names it so was not called: {cause}");
+            (FAULT_NAMES.name(&error).to_string(), cause)
         }
         other => panic!("{other:?}"),
     };

@@ -1,9 +1,8 @@
 //! The compiled flow out of what was read: lists, loops, the definition and its hash.
 
 use super::Checker;
-use crate::graph::{
-    CatchTarget, ConcurrencyKey, FaultNames, FlowParts, List, Passing, Program, Schema, Step, StepId, StepKind,
-};
+use crate::FAULT_NAMES;
+use crate::graph::{CatchTarget, ConcurrencyKey, FlowParts, List, Passing, Program, Schema, Step, StepId, StepKind};
 use crate::hex;
 use crate::value::{Text, Value};
 use sha2::{Digest, Sha256};
@@ -38,7 +37,7 @@ impl Checker<'_> {
             input_schema: header.input_schema,
             output_schema: header.output_schema,
             concurrency: header.concurrency,
-            fault_names: FaultNames::FDL,
+            fault_names: FAULT_NAMES,
         }
     }
 

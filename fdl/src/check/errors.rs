@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::spot::Cursor;
+use crate::FAULT_NAMES;
 use crate::diagnostics::Code;
 use crate::graph::{FaultKind, FaultNames, Matcher};
 use crate::syntax::Span;
@@ -55,7 +56,7 @@ impl Checker<'_> {
     }
 
     fn check_error(&self, spot: &Cursor<'_>, name: &str, fixed: bool) {
-        let kind = FaultNames::FDL.kind(name);
+        let kind = FAULT_NAMES.kind(name);
         if fixed && matches!(kind, FaultKind::ExecutionTimeout | FaultKind::Stopped) {
             let found = spot.problem(Code::Uncatchable, format!("no step fails with `{name}` here"));
             self.report(found.help("it ends the execution itself; only a task that calls a child flow can see it"));
@@ -65,19 +66,10 @@ impl Checker<'_> {
             return;
         }
         if matches!(kind, FaultKind::Custom(_)) {
-            let known: Vec<Text> = FaultNames::KINDS
-                .iter()
-                .map(|kind| FaultNames::FDL.name(kind))
-                .collect();
-            let names = known
-                .iter()
-                .map(Text::as_str)
-                .chain([ALL, "fnf.ExecutionAlreadyExists"]);
-            if name == "fnf.ExecutionAlreadyExists" {
-                return;
-            }
+            let known: Vec<Text> = FaultNames::KINDS.iter().map(|kind| FAULT_NAMES.name(kind)).collect();
+            let names = known.iter().map(Text::as_str).chain([ALL]);
             let found = spot.problem(Code::UnknownEngineError, format!("the engine has no error `{name}`"));
-            self.report(match self.near(name, known.len() + 2, || names) {
+            self.report(match self.near(name, known.len() + 1, || names) {
                 Some(near) => self.did_you_mean(found, spot, near),
                 None => found.help("names of your own are better without `FnF.`"),
             });

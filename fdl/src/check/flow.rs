@@ -5,11 +5,13 @@ use super::compile::Header;
 use super::fields;
 use super::local::MappingContext;
 use super::outline::number;
+use super::paths::looked_up;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
+use crate::expression::Path;
 use crate::graph::{ConcurrencyKey, FlowParts, Source, StepId};
 use crate::limits::EXECUTION_SECONDS;
-use crate::path::{Path, Query};
+use crate::path::Query;
 use crate::syntax::NodeKind;
 
 /// Reads a whole definition. The parts are complete if nothing but warnings was reported.
@@ -122,7 +124,7 @@ impl Checker<'_> {
         };
         if let Some(rest) = text.strip_prefix("$input").filter(|_| Path::is_path(&text)) {
             self.path(spot, &text)?;
-            return Query::parse(&format!("${rest}")).ok().map(Source::Query);
+            return Query::parse(&format!("${rest}")).ok().map(looked_up);
         }
         if Path::is_path(&text) {
             let message = format!("`key` must be a constant or a path on the input, not `{text}`");
@@ -131,7 +133,7 @@ impl Checker<'_> {
             return None;
         }
         if text.starts_with('$') {
-            return self.query(spot, &text).map(Source::Query);
+            return self.query(spot, &text).map(looked_up);
         }
         Some(Source::Constant(spot.node.to_value()))
     }

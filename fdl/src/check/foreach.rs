@@ -5,12 +5,13 @@ use super::fields;
 use super::outline::Slot;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::graph::{Foreach, StepId, StepKind, Tolerance};
+use crate::graph::{Amount, Foreach, StepId, StepKind, Tolerance};
 use crate::path::Query;
 use crate::value::Text;
+use std::sync::Arc;
 
 /// How many iterations run at once where the flow does not say.
-const CONCURRENCY: u32 = 100;
+const CONCURRENCY: u64 = 100;
 
 impl Checker<'_> {
     /// A foreach's own fields.
@@ -21,11 +22,11 @@ impl Checker<'_> {
         let list = self.steps(spot, id, Slot::Steps);
         let (collection, item, index) = mapping?;
         Some(StepKind::Foreach(Foreach {
-            collection,
+            collection: Arc::new(collection),
             item,
             index,
             list: list?,
-            concurrency: concurrency.unwrap_or(CONCURRENCY),
+            concurrency: Amount::Fixed(concurrency.unwrap_or(CONCURRENCY)),
             tolerance,
         }))
     }

@@ -6,7 +6,7 @@ use super::outline::{Slot, number};
 use super::spot::Cursor;
 use super::task::PRIORITY;
 use crate::diagnostics::Code;
-use crate::graph::{Branch, ListId, Parallel, StepId, StepKind, WaitFor};
+use crate::graph::{Amount, Branch, ListId, Parallel, StepId, StepKind, WaitFor};
 use crate::syntax::NodeKind;
 
 impl Checker<'_> {
@@ -38,14 +38,13 @@ impl Checker<'_> {
         Some(StepKind::Parallel(Parallel {
             branches: list,
             wait_for: wait_for.unwrap_or(WaitFor::All),
-            concurrency,
+            concurrency: concurrency.map(Amount::Fixed),
         }))
     }
 
     /// How many may run at once.
-    pub(super) fn concurrency(&self, spot: &Cursor<'_>) -> Option<u32> {
+    pub(super) fn concurrency(&self, spot: &Cursor<'_>) -> Option<u64> {
         self.whole(spot, 1..=u32::MAX.into())
-            .and_then(|count| u32::try_from(count).ok())
     }
 
     fn check_branch_count(&self, branches: &Cursor<'_>, count: usize) {

@@ -3,8 +3,10 @@
 use super::Checker;
 use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::graph::CONTEXT_MEMBERS;
-use crate::path::{Path, Query};
+use crate::expression::Path;
+use crate::graph::{CONTEXT_MEMBERS, Source};
+use crate::path::Query;
+use std::sync::Arc;
 
 /// What a path of a mapping starts with.
 const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
@@ -107,6 +109,11 @@ impl Checker<'_> {
             None => found.help("a path starts with `$input`, `$local` or `$context`"),
         });
     }
+}
+
+/// What a path finds in the step's own input.
+pub(super) fn looked_up(query: Query) -> Source {
+    Source::Lookup(Arc::new(query))
 }
 
 /// Adds help where there is some.

@@ -3,11 +3,12 @@
 use super::Checker;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::graph::{Call, Pattern};
+use crate::expression::Params;
+use crate::graph::{Call, Parameters, Pattern};
 use crate::limits::is_name;
-use crate::params::Params;
 use crate::syntax::NodeKind;
 use crate::value::Text;
+use std::sync::Arc;
 
 /// What is known of a resource without the resource map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Checker<'_> {
         Some(Call {
             resource: self.resource(spot, whose)?,
             pattern: pattern.unwrap_or(Pattern::RequestResponse),
-            params,
+            params: params.map(|params| Arc::new(params) as Arc<dyn Parameters>),
         })
     }
 

@@ -5,9 +5,10 @@ use super::errors::Taken;
 use super::fields;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
+use crate::expression::{Path, ValueAt};
 use crate::graph::{Backoff, Retry, Values};
-use crate::path::Path;
 use crate::syntax::{NodeKind, Span};
+use std::sync::Arc;
 
 /// Whose policies they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +113,10 @@ impl Checker<'_> {
                 self.check_data(spot)?;
                 Some(Values::List(items.iter().map(crate::syntax::Node::to_value).collect()))
             }
-            NodeKind::String(text) if Path::is_path(text) => self.path(spot, text).map(Values::Path),
+            NodeKind::String(text) if Path::is_path(text) => {
+                let program = self.path(spot, text).map(ValueAt)?;
+                Some(Values::Program(Arc::new(program)))
+            }
             _ => {
                 self.wrong_type(spot, "a list of values, or a path");
                 None

@@ -73,7 +73,7 @@ fn composites_lead_to_their_lists() {
     let StepKind::Foreach(foreach) = &named(&flow, "f").kind else {
         panic!()
     };
-    assert_eq!((foreach.concurrency, foreach.tolerance), (100, None));
+    assert!(matches!(foreach.concurrency, Amount::Fixed(100)) && foreach.tolerance.is_none());
     assert!(matches!(named(&flow, "p").leave, Leave::Nothing));
     assert!(matches!(named(&flow, "f").leave, Leave::Nothing));
     assert!(matches!(named(&flow, "c").leave, Leave::Local));
@@ -160,7 +160,7 @@ fn what_is_written_is_compiled() {
     assert!(matches!(child.rollback.as_ref().unwrap().undo, Undo::Child));
     assert!(matches!(
         &named(&flow, "c").kind,
-        StepKind::Wait(Wait::Duration(Given::Query(_)))
+        StepKind::Wait(Wait::Duration(Given::Lookup(_)))
     ));
     let constant = |given: &Given, value: Value| matches!(given, Given::Constant(there) if *there == value);
     assert!(matches!(&named(&flow, "d").kind, StepKind::Wait(Wait::Duration(given)) if constant(given, "7".into())));
@@ -171,7 +171,7 @@ fn what_is_written_is_compiled() {
     let StepKind::Fail(fail) = &named(&flow, "g").kind else {
         panic!()
     };
-    assert!(matches!(&fail.error, Some(Given::Query(query)) if &**query.text() == "$.name"));
+    assert!(matches!(&fail.error, Some(Given::Lookup(found)) if &**found.text() == "$.name"));
     assert!(constant(fail.cause.as_ref().unwrap(), "$inputs".into()));
 }
 

@@ -1,11 +1,13 @@
 //! `wait` and `fail` steps.
 
 use super::Checker;
+use super::paths::looked_up;
 use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::expression::Path;
 use crate::graph::{Fail, Source, StepKind, Wait};
 use crate::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
-use crate::path::{Path, Query};
+use crate::path::Query;
 use crate::syntax::NodeKind;
 use crate::time::Timestamp;
 
@@ -26,7 +28,7 @@ impl Checker<'_> {
         let seconds = match &spot.node.kind {
             NodeKind::Number(number) => number.as_f64(),
             NodeKind::String(text) if text.starts_with('$') => {
-                return self.query(spot, text).map(Source::Query);
+                return self.query(spot, text).map(looked_up);
             }
             NodeKind::String(text) => {
                 let seconds = text.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite());
@@ -53,7 +55,7 @@ impl Checker<'_> {
     fn timestamp(&self, spot: &Cursor<'_>) -> Option<Source> {
         let text = self.text(spot)?;
         if text.starts_with('$') {
-            return self.query(spot, &text).map(Source::Query);
+            return self.query(spot, &text).map(looked_up);
         }
         if Timestamp::parse(&text).is_none() {
             let found = spot.problem(Code::BadTimestamp, format!("`{text}` is not a point in time"));
@@ -80,7 +82,7 @@ impl Checker<'_> {
         let text = self.text(spot)?;
         if let Some(rest) = text.strip_prefix("$input").filter(|_| Path::is_path(&text)) {
             self.path(spot, &text)?;
-            return Query::parse(&format!("${rest}")).ok().map(Source::Query);
+            return Query::parse(&format!("${rest}")).ok().map(looked_up);
         }
         self.check_constant(spot, &text, "only the step's own input can be seen here: `$input`");
         let chars = text.chars().count();

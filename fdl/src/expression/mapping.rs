@@ -1,8 +1,8 @@
 //! Mappings: what goes where (section "data").
 
-use super::Template;
+use super::path::{Path, PathRoot};
+use super::template::Template;
 use crate::graph::{Carried, Fault, FaultKind, Output, Pointer, Program, Scope};
-use crate::path::{Path, PathRoot};
 use crate::value::{Text, Value};
 
 /// One mapping.

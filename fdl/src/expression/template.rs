@@ -1,7 +1,8 @@
 //! Templates: text with `{$input.a}` parts (section "data").
 
+use super::path::{Path, PathRoot};
 use crate::graph::{Fault, Scope};
-use crate::path::{Path, PathError, PathRoot};
+use crate::path::PathError;
 use crate::value::{Text, Value};
 
 /// Text with parts that are filled in.

@@ -1,6 +1,7 @@
 //! Errors of a flow: a kind the machine knows, a name the front end gives it, a cause for people.
 
 use crate::value::Text;
+use std::borrow::Cow;
 
 /// What went wrong, apart from what a language calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +36,52 @@ pub enum FaultKind {
     Stopped,
     /// A `fail` that gives no name.
     Failed,
+    /// An execution of that name is there already.
+    Exists,
     /// Named by the flow, a function or a worker.
     Custom(Text),
+    /// Named by somebody outside, who may not speak as the interpreter does.
+    Outside(Origin, Text),
+}
+
+/// Who names an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A function, in its answer.
+    Function,
+    /// A local program, in what it printed.
+    Program,
+    /// A worker, in its report on a task of a queue.
+    Worker,
+    /// Whoever reports a call by its token.
+    Callback,
+    /// Somebody who stops an execution.
+    Operator,
+}
+
+impl Origin {
+    /// What stands before a name that may not be used as it is.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Function => "Function",
+            Self::Program => "Program",
+            Self::Worker => "Worker",
+            Self::Callback => "Callback",
+            Self::Operator => "Operator",
+        }
+    }
+}
+
+impl From<&str> for FaultKind {
+    fn from(name: &str) -> Self {
+        Self::Custom(Text::from(name))
+    }
+}
+
+impl From<String> for FaultKind {
+    fn from(name: String) -> Self {
+        Self::Custom(Text::from(name))
+    }
 }
 
 /// An error before it has a name: kind and cause.
@@ -61,13 +106,15 @@ impl Fault {
 /// What a language calls each kind of fault.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultNames {
+    /// What the names begin with that only the interpreter may use.
+    own: &'static str,
     /// Name of each kind that is not custom, in the order of [`FaultNames::KINDS`].
-    names: [&'static str; 15],
+    names: [&'static str; 16],
 }
 
 impl FaultNames {
     /// The kinds which have a name.
-    pub const KINDS: [FaultKind; 15] = [
+    pub const KINDS: [FaultKind; 16] = [
         FaultKind::Timeout,
         FaultKind::Heartbeat,
         FaultKind::Result,
@@ -83,44 +130,37 @@ impl FaultNames {
         FaultKind::ExecutionTimeout,
         FaultKind::Stopped,
         FaultKind::Failed,
+        FaultKind::Exists,
     ];
 
-    /// The names of the Flow Definition Language.
-    pub const FDL: Self = Self {
-        names: [
-            "FnF.TaskTimeout",
-            "FnF.HeartbeatTimeout",
-            "FnF.InvalidLocal",
-            "FnF.InvalidInput",
-            "FnF.InvalidOutput",
-            "FnF.PayloadTooLarge",
-            "FnF.LimitExceeded",
-            "FnF.NoSuchResource",
-            "FnF.RuntimeError",
-            "FnF.BranchFailed",
-            "FnF.PollFailed",
-            "FnF.DependencyFailed",
-            "FnF.ExecutionTimeout",
-            "FnF.Stopped",
-            "FnF.Failed",
-        ],
-    };
-
-    /// Names in the order of [`FaultNames::KINDS`].
-    pub const fn new(names: [&'static str; 15]) -> Self {
-        Self { names }
+    /// Names in the order of [`FaultNames::KINDS`]; those that begin with `own` are the interpreter's, and nobody else can say them.
+    pub const fn new(own: &'static str, names: [&'static str; 16]) -> Self {
+        Self { own, names }
     }
 
     /// The name of a kind.
     pub fn name(&self, kind: &FaultKind) -> Text {
-        if let FaultKind::Custom(name) = kind {
-            return name.clone();
+        match kind {
+            FaultKind::Custom(name) => return name.clone(),
+            FaultKind::Outside(origin, name) => return Text::from(self.outside(*origin, name).as_ref()),
+            _ => {}
         }
         Self::KINDS
             .iter()
             .zip(self.names)
             .find(|(known, _)| *known == kind)
             .map_or_else(Text::default, |(_, name)| Text::from(name))
+    }
+
+    /// The name an error from outside is kept under: as it was given, without white space around it, but
+    /// `Function.FnF.LimitExceeded` for one of the interpreter's (here FDL's), and `Function.Unnamed` for none.
+    pub fn outside<'n>(&self, origin: Origin, name: &'n str) -> Cow<'n, str> {
+        let prefix = origin.prefix();
+        match name.trim() {
+            "" => Cow::Owned(format!("{prefix}.Unnamed")),
+            own if own.starts_with(self.own) => Cow::Owned(format!("{prefix}.{own}")),
+            other => Cow::Borrowed(other),
+        }
     }
 
     /// The kind a name stands for.

@@ -1,6 +1,6 @@
 //! Programs: the parts of a step that compute, behind traits so that a second front end can bring its own.
 
-use crate::graph::{Budget, Carried, Fault, Pointer};
+use crate::graph::{Budget, Carried, Fault, Pointer, SecretReference};
 use crate::time::Timestamp;
 use crate::value::{Array, Object, Overlay, Text, Value};
 use std::fmt::Debug;
@@ -116,11 +116,37 @@ pub trait Program: Debug + Send + Sync {
     /// Runs it. A fault fails the step.
     fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault>;
 
+    /// Whether running it may fail. What can't fail is not tried before its result is wanted.
+    fn may_fail(&self) -> bool {
+        true
+    }
+
     /// The places in what it makes at which this stands unchanged, whatever the data. A program that can't tell names none:
     /// what is a reference in its input is data then.
     fn carries(&self, _what: Carried<'_>) -> Vec<Pointer> {
         Vec::new()
     }
+}
+
+/// Finds one value: a collection, a time to wait for, the name of an error.
+pub trait Lookup: Debug + Send + Sync {
+    /// What it finds in this data; nothing where there is nothing.
+    fn find(&self, data: Root<'_>, budget: &Budget) -> Result<Option<Value>, Fault>;
+
+    /// How it is written in the definition, for messages and pictures.
+    fn text(&self) -> &Text;
+}
+
+/// Makes the parameters of a call.
+pub trait Parameters: Debug + Send + Sync {
+    /// The parameters for this input.
+    fn resolve(&self, input: Root<'_>, budget: &Budget) -> Result<Value, Fault>;
+
+    /// The secrets that the definition names in them, each at the place where it names it.
+    fn secrets(&self) -> &[SecretReference];
+
+    /// The places in what is made at which what stands at `place` of the input stands unchanged, whatever the data.
+    fn carries(&self, place: &Pointer) -> Vec<Pointer>;
 }
 
 /// Decides: the condition of a choice's arm or of a poll.

@@ -1,8 +1,6 @@
 //! The steps of a compiled flow. Times are milliseconds throughout.
 
-use super::{Guard, ListId, Matcher, Program, StepId};
-use crate::params::Params;
-use crate::path::{Path, Query};
+use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, StepId};
 use crate::value::{Text, Value};
 use std::sync::Arc;
 
@@ -89,19 +87,19 @@ pub enum Passing {
 /// A number fixed in the text, or made at run time from the step's own input.
 #[derive(Clone, Debug)]
 pub enum Amount {
-    /// Milliseconds.
+    /// The number; a time is in milliseconds.
     Fixed(u64),
-    /// The member `value` of what the program makes, in milliseconds.
+    /// The member `value` of what the program makes, in the same unit.
     Program(Arc<dyn Program>),
 }
 
-/// A value: fixed, or a path into the step's own input.
+/// A value: fixed, or looked up in the step's own input.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Fixed in the text.
     Constant(Value),
     /// Found in the step's own input.
-    Query(Query),
+    Lookup(Arc<dyn Lookup>),
 }
 
 /// A call of a resource.
@@ -128,8 +126,8 @@ pub struct Call {
     pub resource: Text,
     /// When the task counts as done.
     pub pattern: Pattern,
-    /// `serviceParams`.
-    pub params: Option<Params>,
+    /// Its parameters; FDL's `serviceParams`.
+    pub params: Option<Arc<dyn Parameters>>,
 }
 
 /// When a task counts as done.
@@ -237,8 +235,9 @@ pub enum Backoff {
 pub enum Values {
     /// Written out.
     List(Vec<Value>),
-    /// Found by a path as in `inputMappings` when the step is entered.
-    Path(Path),
+    /// The member `value` of what the program makes of the parent's input and variables when the step is entered, if that is an
+    /// array.
+    Program(Arc<dyn Program>),
 }
 
 /// A catch clause.
@@ -298,7 +297,7 @@ pub struct Parallel {
     /// How many must succeed.
     pub wait_for: WaitFor,
     /// How many run at once; all where none is given.
-    pub concurrency: Option<u32>,
+    pub concurrency: Option<Amount>,
 }
 
 /// A branch of a parallel.
@@ -327,7 +326,7 @@ pub enum WaitFor {
 #[derive(Clone, Debug)]
 pub struct Foreach {
     /// Where the collection is in the step's own input.
-    pub collection: Query,
+    pub collection: Arc<dyn Lookup>,
     /// The key under which an iteration sees its item.
     pub item: Text,
     /// The key under which an iteration sees its number.
@@ -335,7 +334,7 @@ pub struct Foreach {
     /// The steps.
     pub list: ListId,
     /// How many iterations run at once.
-    pub concurrency: u32,
+    pub concurrency: Amount,
     /// How many iterations may fail.
     pub tolerance: Option<Tolerance>,
 }

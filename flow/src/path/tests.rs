@@ -1,21 +1,8 @@
 //! Tables of paths with what they find or what is wrong with them.
 
 use super::*;
-use crate::sample::{budget, context, json, object, root, scope};
+use crate::sample::{DATA, budget, json, object, root};
 use crate::value::Overlay;
-
-pub(super) const DATA: &str = r#"{
-    "a": {"b": {"c": 1}, "d e": "x", "": 0, "ключ": "k", "'": "quote", "\"": "double", "é😀": 7, "null": null},
-    "list": [10, 20, [30, 31], {"k": 40}],
-    "books": [
-        {"title": "S", "price": 8.95, "tags": ["r"]},
-        {"title": "W", "price": 12.99, "isbn": "0-1"},
-        {"title": "M", "price": 8.99, "isbn": "0-2", "tags": []},
-        {"title": "L", "price": 22, "tags": ["r", "f"]}
-    ],
-    "big": [9007199254740993, 9007199254740992, 18446744073709551615],
-    "n": 9
-}"#;
 
 /// Query, and what it finds in `DATA`; `-` is nothing.
 const FINDS: &[(&str, &str)] = &[
@@ -394,66 +381,6 @@ fn what_is_found_is_shared_and_not_copied() {
         };
         assert!(same, "{text}");
     }
-}
-
-#[test]
-fn paths_start_at_a_root() {
-    for (text, is_path) in [
-        ("$input", true),
-        ("$local", true),
-        ("$context", true),
-        ("$input.a", true),
-        ("$local[0]", true),
-        ("$input.", true),
-        ("$inputs", false),
-        ("$input a", false),
-        ("$input-a", false),
-        (" $input", false),
-        ("$", false),
-        ("$.a", false),
-        ("$locals.a", false),
-        ("input.a", false),
-        ("", false),
-    ] {
-        assert_eq!(Path::is_path(text), is_path, "{text}");
-    }
-    let (input, local) = (json(DATA), json("[{\"p\": [1, 2]}, {\"p\": [3]}, {}]"));
-    let context = context();
-    let scope = scope(root(&input), root(&local), &context);
-    for (text, expected) in [
-        ("$input.a.b.c", "1"),
-        ("$input.books[?@.price > $.n].title", r#"["W","L"]"#),
-        ("$input.nothing", "-"),
-        ("$local[1].p", "[3]"),
-        ("$local[*].p[*]", "[1,2,3]"),
-        ("$local", r#"[{"p":[1,2]},{"p":[3]},{}]"#),
-        ("$local.a", "-"),
-        ("$context.flow.name", r#""order""#),
-        ("$context['step']['visit']", "2"),
-        ("$context.execution.events[-1].id", "2"),
-        ("$context.execution.events[*].id", "[1,2]"),
-        ("$context.execution.events[?@.id == $.step.visit].id", "[2]"),
-        ("$context.nothing", "-"),
-        ("$context.nothing.*", "[]"),
-        ("$context.error", "-"),
-        ("$context..visit", "[2]"),
-        (
-            "$context",
-            r#"{"flow":{"name":"order"},"execution":{"id":"e1","events":[{"id":1},{"id":2}]},"step":{"visit":2}}"#,
-        ),
-    ] {
-        let path = Path::parse(text).unwrap();
-        let found = path
-            .find(&scope)
-            .unwrap()
-            .map_or_else(|| "-".to_owned(), |value| value.to_json());
-        assert_eq!(found, expected, "{text}");
-        assert_eq!(path.text(), text);
-    }
-    let error = Path::parse("$input.a..").unwrap_err();
-    assert_eq!((error.offset, error.len), (10, 0));
-    let error = Path::parse("$inputs.a").unwrap_err();
-    assert_eq!((error.offset, error.len), (0, 7));
 }
 
 /// The public compliance suite has four cases that are refused on purpose: their regular expressions come from data. These are

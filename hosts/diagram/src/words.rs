@@ -9,7 +9,7 @@ use starbridge_flow::graph::{
 /// The priority if a branch has none.
 const PRIORITY: u8 = 5;
 /// The concurrency if a foreach has none.
-const CONCURRENCY: u32 = 100;
+const CONCURRENCY: u64 = 100;
 /// How many characters of a resource are shown.
 const RESOURCE: usize = 60;
 
@@ -59,8 +59,8 @@ fn waited(wait: &Wait) -> Detail {
             plain(seconds.map_or(text, |seconds| duration((seconds * 1000.0) as u64)))
         }
         Wait::Timestamp(Source::Constant(value)) => plain(format!("until {}", value.to_plain_text())),
-        Wait::Duration(Source::Query(query)) => code(format!("{} seconds", query.text())),
-        Wait::Timestamp(Source::Query(query)) => code(format!("until {}", query.text())),
+        Wait::Duration(Source::Lookup(lookup)) => code(format!("{} seconds", lookup.text())),
+        Wait::Timestamp(Source::Lookup(lookup)) => code(format!("until {}", lookup.text())),
     }
 }
 
@@ -70,7 +70,7 @@ fn failed(fail: &Fail) -> Vec<Detail> {
         .flatten()
         .map(|source| match source {
             Source::Constant(value) => plain(value.to_plain_text()),
-            Source::Query(query) => code(query.text()),
+            Source::Lookup(lookup) => code(lookup.text()),
         })
         .filter(|detail| !detail.text.is_empty())
         .collect()
@@ -95,7 +95,7 @@ pub(super) fn badges(step: &Step) -> Vec<String> {
         StepKind::Parallel(Parallel {
             concurrency: Some(most),
             ..
-        }) => badges.push(format!("{most} at once")),
+        }) => badges.push(at_once(most)),
         StepKind::Foreach(foreach) => badges.extend(foreach_badges(foreach)),
         _ => {}
     }
@@ -141,8 +141,16 @@ fn task_badges(task: &Task) -> Vec<String> {
     badges
 }
 
+fn at_once(concurrency: &Amount) -> String {
+    match concurrency {
+        Amount::Fixed(most) => format!("{most} at once"),
+        Amount::Program(_) => "computed number at once".to_owned(),
+    }
+}
+
 fn foreach_badges(foreach: &Foreach) -> Vec<String> {
-    let at_once = (foreach.concurrency != CONCURRENCY).then(|| format!("{} at once", foreach.concurrency));
+    let usual = matches!(foreach.concurrency, Amount::Fixed(CONCURRENCY));
+    let at_once = (!usual).then(|| at_once(&foreach.concurrency));
     let tolerance = foreach.tolerance.map(|tolerance| match tolerance {
         Tolerance::Count(count) => format!("{count} may fail"),
         Tolerance::Percent(percent) => format!("{percent} % may fail"),

@@ -1,6 +1,7 @@
 //! Test files: cases, the answers of their resources, and what is expected (docs/language/testing.md).
 
 use serde::Deserialize;
+use starbridge_flow::graph::{FaultKind, FaultNames};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::{EventId, Signal};
@@ -106,8 +107,8 @@ pub struct Mock {
 }
 
 impl Mock {
-    /// The signal that this answer gives to the machine.
-    pub fn into_signal(self, call: EventId) -> Signal {
+    /// What this answer is to the call it answers, in a language with these names.
+    pub fn into_signal(self, call: EventId, names: &FaultNames) -> Signal {
         match (self.result, self.error) {
             (Some(result), _) => Signal::Succeeded {
                 call,
@@ -120,7 +121,7 @@ impl Mock {
                 Signal::Failed {
                     call,
                     // A mock may speak for the interpreter too: with this name it says that nothing was sent.
-                    not_sent: error == "FnF.NoSuchResource",
+                    not_sent: names.kind(&error) == FaultKind::Resource,
                     error,
                     cause: self.cause,
                     retry_after: self.retry_after_seconds,

@@ -479,7 +479,8 @@ impl Rehearsal {
         if answer == Some(next) {
             if let Some(((_, execution, call), mock)) = self.answers.pop_first() {
                 self.silences.retain(|(due, _)| !(due.1 == execution && due.2 == call));
-                self.give(&execution, mock.into_signal(call))?;
+                let signal = mock.into_signal(call, &self.flows.flow.fault_names);
+                self.give(&execution, signal)?;
             }
         } else if stop == Some(next) {
             self.stopped = true;

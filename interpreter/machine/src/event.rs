@@ -275,6 +275,15 @@ impl Decision {
     }
 }
 
+/// What programs said about an attempt that began. What is fixed in the definition stands there only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// How many lists of a composite may run at once.
+    pub concurrency: Option<u32>,
+    /// How long the attempt may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
+}
+
 /// The kind of an event. An event marked † begins a turn and records its signal in full.
 #[expect(
     missing_docs,
@@ -291,6 +300,7 @@ pub enum EventKind {
         attempt: u32,
         input: Option<Object>,
         missing: Vec<Text>,
+        bounds: Option<Box<Bounds>>,
     },
     /// An attempt succeeded.
     StepSucceeded { output: Option<Object>, missing: Vec<Text> },

@@ -83,8 +83,8 @@ mod undo;
 
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
-    CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent, Path,
-    PathItem, Resolution, ResolutionAction, Scheduled, Started,
+    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent,
+    Path, PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedRollback, OpenStep, StepState};

@@ -6,8 +6,7 @@
 use crate::effect::{CallPart, CallReference, Reference};
 use crate::event::{EventId, Grant};
 use crate::state::{Frame, FrameId, State, Visit};
-use starbridge_flow::graph::{Call, Carried, Enter, Flow, Pattern, Pointer, Program, Step, StepKind};
-use starbridge_flow::params::Params;
+use starbridge_flow::graph::{Call, Carried, Enter, Flow, Parameters, Pattern, Pointer, Program, Step, StepKind};
 use starbridge_flow::value::Text;
 
 impl State {
@@ -27,7 +26,7 @@ impl State {
             // The input is made just before the attempt's first call.
             tokens.extend(self.own_token(program.as_ref(), &task.call, visit.started.next()));
         }
-        references(task.call.params.as_ref(), tokens)
+        references(task.call.params.as_deref(), tokens)
     }
 
     /// The references in a call that undoes a task.
@@ -38,7 +37,7 @@ impl State {
         call: EventId,
     ) -> Vec<CallReference> {
         let own = program.map(|program| self.own_token(program, undo, call));
-        references(undo.params.as_ref(), own.into_iter().flatten().collect())
+        references(undo.params.as_deref(), own.into_iter().flatten().collect())
     }
 
     /// The token of a call, where a program puts it into the call's input.
@@ -110,9 +109,9 @@ fn carried(grants: &[Grant], program: Option<&dyn Program>) -> Vec<Grant> {
 
 /// The references of a call: secrets where the parameters name them, tokens where they stand in the input and where
 /// the parameters take them from it.
-fn references(params: Option<&Params>, tokens: Vec<Grant>) -> Vec<CallReference> {
+fn references(params: Option<&dyn Parameters>, tokens: Vec<Grant>) -> Vec<CallReference> {
     let secrets = params
-        .map_or(&[][..], Params::secrets)
+        .map_or(&[][..], |params| params.secrets())
         .iter()
         .map(|secret| CallReference {
             part: CallPart::Params,

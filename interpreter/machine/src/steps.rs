@@ -9,6 +9,7 @@
 //! | retrying | waits for its timer |
 
 mod attempt;
+mod bounds;
 mod choice;
 mod failing;
 mod flow;
@@ -28,8 +29,8 @@ use starbridge_flow::graph::{Step, StepKind};
 /// redrive resumed.
 pub(crate) fn has_room(kind: &StepKind, children: &Children) -> bool {
     let max = match kind {
-        StepKind::Foreach(foreach) => foreach::max_running(foreach),
-        StepKind::Parallel(parallel) => parallel::max_running(parallel),
+        StepKind::Foreach(foreach) => foreach::max_running(foreach, children),
+        StepKind::Parallel(parallel) => parallel::max_running(parallel, children),
         _ => 0,
     };
     children.live.len() < max

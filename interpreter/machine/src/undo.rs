@@ -107,6 +107,7 @@ impl State {
                     attempt,
                     input,
                     missing,
+                    bounds: None,
                 };
                 self.emit(turn, place, detail);
                 // The call follows at once, because the input may show its number.
@@ -238,6 +239,6 @@ impl State {
 fn listed(values: &Values) -> Option<Vec<Value>> {
     match values {
         Values::List(values) => Some(values.clone()),
-        Values::Path(_) => None,
+        Values::Program(_) => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The port for calls of resources.
 
-use starbridge_flow::graph::{Pattern, Pointer};
+use starbridge_flow::graph::{FaultKind, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
 use std::future::Future;
@@ -122,8 +122,8 @@ pub enum Outcome {
     },
     /// The call failed, and the receiver may have seen it.
     Failed {
-        /// The name of the error.
-        error: String,
+        /// The error: the interpreter's own by its kind, any other by its name. The execution's language names it.
+        error: FaultKind,
         /// What happened, for people.
         cause: String,
         /// Seconds before which the call should not be tried again.
@@ -133,16 +133,16 @@ pub enum Outcome {
     /// request, or nothing answers to the resource. There is nothing to undo. If this is not certain, the outcome is
     /// `Failed`.
     NotSent {
-        /// The name of the error.
-        error: String,
+        /// The error: the interpreter's own by its kind, any other by its name. The execution's language names it.
+        error: FaultKind,
         /// What happened, for people.
         cause: String,
     },
 }
 
 impl Outcome {
-    /// A failure with this error and cause, which the receiver may have seen.
-    pub fn failed(error: impl Into<String>, cause: impl Into<String>) -> Self {
+    /// A failure with this name, or of this kind, and with this cause.
+    pub fn failed(error: impl Into<FaultKind>, cause: impl Into<String>) -> Self {
         Self::Failed {
             error: error.into(),
             cause: cause.into(),
@@ -154,7 +154,7 @@ impl Outcome {
     /// into a request.
     pub fn not_sent(cause: impl Into<String>) -> Self {
         Self::NotSent {
-            error: "FnF.NoSuchResource".to_owned(),
+            error: FaultKind::Resource,
             cause: cause.into(),
         }
     }

@@ -79,7 +79,7 @@ pub use leases::{Beat, ExecutionLeases};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};
-pub use outside::{Origin, outside_name, outside_wait, outside_wait_of};
+pub use outside::{outside_wait, outside_wait_of};
 pub use params::{ParamsTable, ReadParam, param_names, step_key};
 pub use queueing::{DeadTask, Depth, QueuedTask, Queueing, TaskLease, TaskLeaseChange};
 pub use replies::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};

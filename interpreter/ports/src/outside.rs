@@ -1,52 +1,7 @@
-//! Errors from outside (section "errors"): their names, and how long they ask to wait.
-//!
-//! Names that begin with `FnF.` belong to the interpreter: retries, rollbacks and operators rely on them, so nothing
-//! from outside may use one. And nothing from outside may make an execution wait for an unlimited time.
+//! How long somebody outside may ask to be left alone (section "errors"): nobody can put an execution to sleep for as long as they
+//! like.
 
 use starbridge_flow::limits::RETRY_AFTER_SECONDS;
-use std::borrow::Cow;
-
-/// The prefix of the interpreter's own error names.
-const OWN: &str = "FnF.";
-
-/// Where an error name comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// The answer of a function.
-    Function,
-    /// The output of a local program.
-    Program,
-    /// A worker's report on a task of a queue.
-    Worker,
-    /// A report with a task token.
-    Callback,
-    /// The operator who stops an execution.
-    Operator,
-}
-
-impl Origin {
-    /// The prefix of a name that can't be used unchanged.
-    pub fn prefix(self) -> &'static str {
-        match self {
-            Self::Function => "Function",
-            Self::Program => "Program",
-            Self::Worker => "Worker",
-            Self::Callback => "Callback",
-            Self::Operator => "Operator",
-        }
-    }
-}
-
-/// The name under which an error from outside is stored. It is unchanged except for white space around it, but a name
-/// of the interpreter's gets a prefix (`Function.FnF.LimitExceeded`), and an empty name becomes `Function.Unnamed`.
-pub fn outside_name(origin: Origin, name: &str) -> Cow<'_, str> {
-    let prefix = origin.prefix();
-    match name.trim() {
-        "" => Cow::Owned(format!("{prefix}.Unnamed")),
-        own if own.starts_with(OWN) => Cow::Owned(format!("{prefix}.{own}")),
-        other => Cow::Borrowed(other),
-    }
-}
 
 /// How many of the requested seconds are really waited.
 pub fn outside_wait(seconds: u64) -> u64 {
@@ -66,20 +21,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_else_speaks_as_the_interpreter() {
-        for (origin, given, kept) in [
-            (Origin::Function, "FnF.LimitExceeded", "Function.FnF.LimitExceeded"),
-            (Origin::Worker, " \tFnF.Stopped\n", "Worker.FnF.Stopped"),
-            (Origin::Program, "FnF.", "Program.FnF."),
-            (Origin::Operator, "FnF.ALL", "Operator.FnF.ALL"),
-            (Origin::Callback, "", "Callback.Unnamed"),
-            (Origin::Callback, "  ", "Callback.Unnamed"),
-        ] {
-            assert_eq!(outside_name(origin, given), kept, "{given:?}");
-        }
-    }
-
-    #[test]
     fn a_wait_is_a_day_at_most() {
         for (text, seconds) in [
             ("0", Some(0)),
@@ -96,24 +37,5 @@ mod tests {
         ] {
             assert_eq!(outside_wait_of(text), seconds, "{text}");
         }
-    }
-
-    #[test]
-    fn other_names_stay() {
-        for name in [
-            "Payment.Refused",
-            "HTTP.503",
-            "fnf.ExecutionAlreadyExists",
-            "FnF",
-            "My.FnF.Name",
-        ] {
-            assert_eq!(outside_name(Origin::Function, name), name);
-        }
-        let once = outside_name(Origin::Program, "FnF.X").into_owned();
-        assert_eq!(
-            outside_name(Origin::Worker, &once),
-            "Program.FnF.X",
-            "said once, by whoever said it first"
-        );
     }
 }

@@ -2,8 +2,7 @@
 //! "tasks").
 
 use crate::tokens::TokenKeys;
-use starbridge_flow::graph::{Flow, Rollback, SecretReference, StepKind, Undo};
-use starbridge_flow::params::Params;
+use starbridge_flow::graph::{FaultKind, Flow, Parameters, Rollback, SecretReference, StepKind, Undo};
 use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::Reference;
 use starbridge_ports::{Outcome, Secret, Secrets};
@@ -231,6 +230,13 @@ impl Vault {
     /// This outcome with secrets redacted.
     pub(crate) fn redacted_outcome(&self, outcome: Outcome) -> Outcome {
         let text = |text: String| self.redacted_text(&text).unwrap_or(text);
+        let name = |error: FaultKind| match error {
+            FaultKind::Custom(name) => FaultKind::Custom(self.redacted_text(&name).map_or(name, Text::from)),
+            FaultKind::Outside(origin, name) => {
+                FaultKind::Outside(origin, self.redacted_text(&name).map_or(name, Text::from))
+            }
+            own => own,
+        };
         let value = |value: Value| self.redacted(&value).unwrap_or(value);
         match outcome {
             Outcome::Result(result) => Outcome::Result(value(result)),
@@ -242,12 +248,12 @@ impl Vault {
                 cause,
                 retry_after,
             } => Outcome::Failed {
-                error: text(error),
+                error: name(error),
                 cause: text(cause),
                 retry_after,
             },
             Outcome::NotSent { error, cause } => Outcome::NotSent {
-                error: text(error),
+                error: name(error),
                 cause: text(cause),
             },
         }
@@ -284,8 +290,8 @@ fn secrets_of(flow: &Flow) -> impl Iterator<Item = &SecretReference> {
         };
         [Some(&task.call), undo]
     });
-    let params = calls.flatten().filter_map(|call| call.params.as_ref());
-    params.flat_map(Params::secrets)
+    let params = calls.flatten().filter_map(|call| call.params.as_deref());
+    params.flat_map(|params: &dyn Parameters| params.secrets())
 }
 
 /// The least length of the beginning of a value, in bytes, that is redacted where a text was cut.

@@ -27,7 +27,7 @@ use crate::resources::ResourceMap;
 use children::Post;
 use execution_ids::IdSource;
 use loaded::LoadedExecution;
-use starbridge_flow::graph::{Flow, SchemaViolation};
+use starbridge_flow::graph::{FaultKind, Flow, SchemaViolation};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
@@ -450,6 +450,13 @@ impl Shard {
     /// The flow that a loaded execution runs.
     pub fn flow(&self, execution: &str) -> Option<&Arc<Flow>> {
         self.executions.get(execution).map(|live| &live.flow)
+    }
+
+    /// What an execution's language calls an error; nothing for an execution that is not here, which takes no signal either.
+    pub fn error_name(&self, execution: &str, error: &FaultKind) -> String {
+        let flow = self.flow(execution);
+        flow.map(|flow| flow.fault_names.name(error).to_string())
+            .unwrap_or_default()
     }
 
     /// The execution and its ancestors, the nearest first, as far as executions may wait for one another.

@@ -9,6 +9,7 @@ mod documents;
 mod files;
 mod generated;
 mod imports;
+mod language;
 mod metadata;
 mod modules;
 mod purity;

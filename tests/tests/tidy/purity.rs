@@ -34,9 +34,10 @@ const IMPURE: [&str; 18] = [
 ];
 
 /// The code without a module of tests at its end.
-fn without_tests(code: &str) -> &str {
-    let modules = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub mod tests {"];
-    let end = modules.iter().filter_map(|module| code.find(module)).min();
+pub fn without_tests(code: &str) -> &str {
+    let modules =
+        ["mod tests {", "pub mod tests {", "pub(crate) mod tests {"].map(|module| format!("#[cfg(test)]\n{module}"));
+    let end = modules.iter().filter_map(|module| code.find(module.as_str())).min();
     &code[..end.unwrap_or(code.len())]
 }
 
@@ -69,21 +70,24 @@ fn test_modules(sources: &[File]) -> BTreeSet<String> {
     found
 }
 
+/// The sources below these folders, but those of tests.
+pub fn sources_below(folders: &[&str]) -> Vec<File> {
+    let mut sources = files::rust();
+    sources.retain(|file| folders.iter().any(|folder| file.path.starts_with(folder)));
+    assert!(sources.len() > 50, "the sources are not where they are expected");
+    let tests = test_modules(&sources);
+    sources.retain(|file| {
+        let module = file.path.trim_end_matches(".rs");
+        let is_below = |test: &String| module == test || module.starts_with(&format!("{test}/"));
+        !tests.iter().any(is_below)
+    });
+    sources
+}
+
 #[test]
 fn the_core_is_pure() {
-    let mut sources = files::rust();
-    sources.retain(|file| PURE.iter().any(|folder| file.path.starts_with(folder)));
-    assert!(sources.len() > 50, "the core's sources are not where they are expected");
-    let tests = test_modules(&sources);
     let mut wrong = Vec::new();
-    for file in &sources {
-        let module = file.path.trim_end_matches(".rs");
-        if tests
-            .iter()
-            .any(|test| module == test || module.starts_with(&format!("{test}/")))
-        {
-            continue;
-        }
+    for file in &sources_below(&PURE) {
         let code = rust::code(file.text());
         for (number, line) in (1..).zip(without_tests(&code).lines()) {
             for word in IMPURE.iter().filter(|word| says(line, word)) {

@@ -1,7 +1,8 @@
 //! Calls and connectors for tests.
 
 use starbridge_connector_http::{HttpConnector, HttpSettings};
-use starbridge_flow::graph::Pattern;
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
 
@@ -53,10 +54,10 @@ pub fn failure(outcome: Outcome) -> (String, String, Option<u64>) {
             cause,
             retry_after,
         } => {
-            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
-            (error, cause, retry_after)
+            assert_ne!(error, FaultKind::Resource, "who names it so was not called: {cause}");
+            (FAULT_NAMES.name(&error).to_string(), cause, retry_after)
         }
-        Outcome::NotSent { error, cause } => (error, cause, None),
+        Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause, None),
         other => panic!("expected a failure, not {other:?}"),
     }
 }

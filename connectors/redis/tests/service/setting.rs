@@ -3,6 +3,7 @@
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue};
 use starbridge_connector_redis::{Address, RedisConnector, RedisReplies, RedisSettings, ReplyStream};
+use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Object;
@@ -110,7 +111,7 @@ pub async fn failed(connector: &RedisConnector, request: Request) -> (String, St
     match connector.call(request).await {
         Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => {
             assert!(!cause.contains(PASSWORD), "{cause}");
-            (error, cause)
+            (FAULT_NAMES.name(&error).to_string(), cause)
         }
         other => panic!("{other:?}"),
     }

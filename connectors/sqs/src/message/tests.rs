@@ -1,4 +1,5 @@
 use super::*;
+use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::Pattern;
 use starbridge_ports::{Keys, Via};
 
@@ -30,7 +31,7 @@ fn request(input: &str, params: Option<&str>) -> Request {
 fn composed(queue: &str, request: &Request) -> Result<Message, (String, String)> {
     let queue = Queue::parse(queue).unwrap();
     compose(request, &queue).map_err(|outcome| match outcome {
-        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause),
         other => panic!("{other:?}"),
     })
 }

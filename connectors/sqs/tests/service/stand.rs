@@ -4,7 +4,8 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, QueueAttributeName};
 use starbridge_aws::{Aws, AwsSettings};
 use starbridge_connector_sqs::SqsConnector;
-use starbridge_flow::graph::Pattern;
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
 use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
 use starbridge_services::{Kind, Service};
@@ -172,10 +173,10 @@ pub fn result(outcome: Outcome) -> serde_json::Value {
 /// Error and cause of a call that must fail.
 pub fn failure(outcome: Outcome) -> (String, String) {
     match outcome {
-        Outcome::NotSent { error, cause } => (error, cause),
+        Outcome::NotSent { error, cause } => (FAULT_NAMES.name(&error).to_string(), cause),
         Outcome::Failed { error, cause, .. } => {
-            assert_ne!(error, "FnF.NoSuchResource", "who names it so was not called: {cause}");
-            (error, cause)
+            assert_ne!(error, FaultKind::Resource, "who names it so was not called: {cause}");
+            (FAULT_NAMES.name(&error).to_string(), cause)
         }
         other => panic!("{other:?}"),
     }

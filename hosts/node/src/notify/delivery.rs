@@ -1,7 +1,8 @@
 //! Delivering a notice: as a call of the target's connector.
 
 use super::{Notice, NotifierDeps, Target, signature};
-use starbridge_flow::graph::Pattern;
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::{Object, Value};
 use starbridge_ports::{Keys, Outcome, Request, Via};
 use std::time::Duration;
@@ -28,16 +29,16 @@ pub(super) async fn carry(
     failures: u32,
     time: Duration,
 ) -> Result<(), Untold> {
-    let untold = |error: &str, cause: String| Untold {
-        error: error.to_owned(),
+    let untold = |error: &FaultKind, cause: String| Untold {
+        error: FAULT_NAMES.name(error).to_string(),
         cause,
         retry_after: None,
     };
     let scheme = target.scheme();
-    let no_connector = || untold("FnF.NoSuchResource", format!("there is no connector for `{scheme}:`"));
+    let no_connector = || untold(&FaultKind::Resource, format!("there is no connector for `{scheme}:`"));
     let connector = world.connectors.get(scheme).ok_or_else(no_connector)?;
     let request = request(world, target, notice, failures, time)
-        .map_err(|name| untold("FnF.NoSuchResource", format!("there is no secret `{name}`")))?;
+        .map_err(|name| untold(&FaultKind::Resource, format!("there is no secret `{name}`")))?;
     match tokio::time::timeout(time, connector.call(request)).await {
         Ok(Outcome::Result(_) | Outcome::Accepted { .. }) => Ok(()),
         Ok(Outcome::Failed {
@@ -45,13 +46,12 @@ pub(super) async fn carry(
             cause,
             retry_after,
         }) => Err(Untold {
-            error,
-            cause,
             retry_after,
+            ..untold(&error, cause)
         }),
         Ok(Outcome::NotSent { error, cause }) => Err(untold(&error, cause)),
         Err(_) => Err(untold(
-            "FnF.TaskTimeout",
+            &FaultKind::Timeout,
             format!("no answer within {} s", time.as_secs()),
         )),
     }

@@ -2,6 +2,8 @@
 
 use super::delivery::{Untold, carry};
 use super::{Due, Notice, NotifierDeps, NotifierSettings, Pending, Target, backoff};
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::FaultKind;
 use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 use std::collections::BTreeMap;
@@ -162,7 +164,7 @@ impl TargetWorker {
             Some(Ok(ended)) => ended,
             Some(Err(error)) => {
                 let panicked = Untold {
-                    error: "FnF.RuntimeError".to_owned(),
+                    error: FAULT_NAMES.name(&FaultKind::Runtime).to_string(),
                     cause: "the connector panicked".to_owned(),
                     retry_after: None,
                 };

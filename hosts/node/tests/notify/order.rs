@@ -149,7 +149,7 @@ async fn a_target_that_asks_for_time_gets_it() {
         1 => Some((
             Duration::ZERO,
             Outcome::Failed {
-                error: "HTTP.429".to_owned(),
+                error: "HTTP.429".into(),
                 cause: String::new(),
                 retry_after: Some(90),
             },

@@ -14,7 +14,7 @@ use crate::state::{
     Status, TaskPhase, TimerFor, Visit, WaitRun,
 };
 use crate::steps::has_room;
-use starbridge_flow::graph::{Amount, Flow, StepId};
+use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Timestamp;
 use std::collections::BTreeSet;
 
@@ -318,10 +318,10 @@ impl State {
         {
             return Some(());
         }
-        let bound = match &resuming.flow.step(visit.step)?.timeout {
-            Some(Amount::Fixed(millis)) => resuming.now.plus_millis(*millis),
-            _ => return Some(()),
+        let Some(bound) = visit.bound_ms(resuming.flow.step(visit.step)?) else {
+            return Some(());
         };
+        let bound = resuming.now.plus_millis(bound);
         let visit = self.frames.get_mut(id)?.active()?;
         visit.deadline = Some(bound);
         let started = visit.started;

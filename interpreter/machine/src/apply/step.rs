@@ -1,7 +1,7 @@
 //! Folding of steps: entered, started, ended, exited.
 
 use crate::effect::is_queue;
-use crate::event::{Child, Event, EventId, EventKind, Failure};
+use crate::event::{Bounds, Child, Event, EventId, EventKind, Failure};
 use crate::state::{
     ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit,
     WaitRun,
@@ -15,8 +15,11 @@ impl State {
         let step = event.step?;
         match &event.detail {
             EventKind::StepEntered => self.fold_entered(flow, event, id, step)?,
-            EventKind::StepStarted { attempt, input, .. } => {
-                self.fold_step_started(flow, event, id, *attempt, input.clone())?;
+            EventKind::StepStarted {
+                attempt, input, bounds, ..
+            } => {
+                let bounds = bounds.as_deref().copied().unwrap_or_default();
+                self.fold_step_started(flow, event, id, *attempt, input.clone(), bounds)?;
             }
             EventKind::StepSucceeded { output, .. } => self.fold_succeeded(flow, event, id, output.clone())?,
             EventKind::StepFailed { failure, attempt } => self.fold_failed(flow, id, step, failure, *attempt)?,
@@ -64,6 +67,7 @@ impl State {
             redeliver: 0,
             retried: 0,
             deadline: None,
+            timeout_ms: None,
             phase: Phase::Entered,
         }));
         Some(())
@@ -76,6 +80,7 @@ impl State {
         id: FrameId,
         attempt: u32,
         mapped: Option<Object>,
+        bounds: Bounds,
     ) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
         let step = flow.step(frame.visit()?.step)?;
@@ -92,11 +97,15 @@ impl State {
         visit.started = event.id;
         visit.input = input;
         visit.mapped = mapped;
+        visit.timeout_ms = bounds.timeout_ms;
         visit.phase = Phase::Started(begin(step, &visit.input, event));
+        if let Phase::Started(Inside::Children(children)) = &mut visit.phase {
+            children.concurrency = bounds.concurrency;
+        }
         // A task's timeout is that of its calls, in `TaskScheduled`. Only while it sleeps between polls it has a
         // timer of its own.
-        if let (Some(Amount::Fixed(millis)), false) = (&step.timeout, matches!(step.kind, StepKind::Task(_))) {
-            let deadline = event.time.plus_millis(*millis);
+        if let (Some(millis), false) = (visit.bound_ms(step), matches!(step.kind, StepKind::Task(_))) {
+            let deadline = event.time.plus_millis(millis);
             visit.deadline = Some(deadline);
             self.timers.set(deadline, event.id, TimerFor::Frame(id));
         }

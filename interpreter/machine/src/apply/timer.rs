@@ -2,18 +2,14 @@
 
 use crate::event::{EventId, Failure};
 use crate::state::{ArmRun, Closing, FrameId, Inside, Phase, State, TaskPhase, WaitRun};
-use starbridge_flow::graph::{Amount, FaultKind, Flow};
+use starbridge_flow::graph::{FaultKind, Flow};
 
 impl State {
     pub(super) fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {
-        let seconds = |millis: Option<&Amount>| match millis {
-            Some(Amount::Fixed(millis)) => millis / 1000,
-            _ => 0,
-        };
         let visit = self.frames.get_mut(id)?.active()?;
         if visit.deadline.is_some() && visit.started == of {
             let deadline = visit.take_deadline();
-            let bound = seconds(flow.step(visit.step)?.timeout.as_ref());
+            let bound = visit.bound_ms(flow.step(visit.step)?).unwrap_or_default() / 1000;
             let failure = crate::turn::failure(
                 &flow.fault_names.name(&FaultKind::Timeout),
                 &format!("the step took longer than {bound} seconds"),

@@ -2,8 +2,8 @@
 
 use super::names::short_key;
 use crate::event::{
-    CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent, Path,
-    PathItem, Resolution, ResolutionAction, Scheduled, Started,
+    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent,
+    Path, PathItem, Resolution, ResolutionAction, Scheduled, Started,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
 use starbridge_flow::time::Timestamp;
@@ -206,6 +206,14 @@ impl<'a> Members<'a> {
         })
     }
 
+    fn bounds(&self) -> Result<Option<Box<Bounds>>, HistoryError> {
+        let bounds = Bounds {
+            concurrency: self.maybe("concurrency", Self::small)?,
+            timeout_ms: self.maybe("timeoutMs", Self::number)?,
+        };
+        Ok((bounds != Bounds::default()).then(|| Box::new(bounds)))
+    }
+
     fn missing(&self) -> Result<Vec<Text>, HistoryError> {
         let Some(value) = self.get("missing") else {
             return Ok(Vec::new());
@@ -274,6 +282,7 @@ impl<'a> Members<'a> {
                 attempt: self.small("attempt")?,
                 input: self.maybe("input", Self::owned_object)?,
                 missing: self.missing()?,
+                bounds: self.bounds()?,
             },
             "StepSucceeded" => EventKind::StepSucceeded {
                 output: self.maybe("output", Self::owned_object)?,

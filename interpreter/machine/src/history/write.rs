@@ -137,10 +137,15 @@ pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             attempt,
             input,
             missing,
+            bounds,
         } => {
             set(o, "attempt", *attempt);
             set_some(o, "input", input.clone());
             set_missing(o, missing);
+            if let Some(bounds) = bounds {
+                set_some(o, "concurrency", bounds.concurrency);
+                set_some(o, "timeoutMs", bounds.timeout_ms);
+            }
         }
         EventKind::StepSucceeded { output, missing } => {
             set_some(o, "output", output.clone());

@@ -3,7 +3,7 @@
 use super::{Done, FrameId};
 use crate::event::Failure;
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Budget, Foreach, Root, StepId};
+use starbridge_flow::graph::{Amount, Budget, Foreach, Root, StepId};
 use starbridge_flow::value::{Array, Object, Overlay, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +17,9 @@ pub(crate) struct Children {
     /// The items of a foreach, found once. Not part of a checkpoint, since they follow from the input.
     #[serde(skip)]
     pub(crate) collection: Option<Array>,
+    /// How many may run at once, where a program said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) concurrency: Option<u32>,
     /// How many children began.
     pub(crate) entered: u32,
     /// Children that began and have not exited, by number.
@@ -76,6 +79,7 @@ impl Children {
             total,
             invalid: false,
             collection: None,
+            concurrency: None,
             entered: 0,
             live: BTreeMap::new(),
             retained: BTreeMap::new(),
@@ -107,6 +111,16 @@ impl Children {
             Ok(Some(Value::Array(items))) => Some(items),
             _ => None,
         }
+    }
+
+    /// How many may run at once, by what the step says; all where it says nothing.
+    pub(crate) fn most_of(&self, concurrency: Option<&Amount>) -> usize {
+        let most = match concurrency {
+            None => return usize::MAX,
+            Some(Amount::Fixed(most)) => *most,
+            Some(Amount::Program(_)) => self.concurrency.map_or(1, u64::from),
+        };
+        usize::try_from(most).unwrap_or(usize::MAX)
     }
 
     /// The size of the items of a foreach, in bytes.

@@ -35,19 +35,21 @@ impl State {
             let collection = self.collection_len(turn, step, &input)?;
             self.check_size(&input, collection, 0, 0)?;
             self.check_retry_values(turn, frame, visit, step)?;
-            Ok(made)
+            let bounds = self.bounds_of_attempt(turn, (frame, visit), step, attempt, &input)?;
+            Ok((made, bounds))
         });
         match made {
             Err(fault) => {
                 let failure = turn.failure(&fault);
                 self.fail_attempt(turn, id, failure, attempt);
             }
-            Ok(made) => {
+            Ok((made, bounds)) => {
                 let (input, missing) = made.map_or((None, Vec::new()), |made| (Some(made.value), made.missing));
                 let detail = EventKind::StepStarted {
                     attempt,
                     input,
                     missing,
+                    bounds,
                 };
                 self.emit(turn, self.place(id), detail);
                 if is_task {
@@ -172,7 +174,7 @@ impl State {
     ) -> Result<Option<Vec<Value>>, Fault> {
         match values {
             Values::List(values) => Ok(Some(values.clone())),
-            Values::Path(path) => {
+            Values::Program(program) => {
                 let view = View {
                     state: self,
                     step: turn.flow.step(visit.step).map(|step| StepView {
@@ -189,7 +191,7 @@ impl State {
                 };
                 let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
                 let budget = self.budget(&[input, variables]);
-                let found = path.find(&Scope {
+                let made = program.run(&Scope {
                     input,
                     variables,
                     context: &view,
@@ -198,7 +200,7 @@ impl State {
                     budget: &budget,
                 });
                 turn.spend(&budget);
-                Ok(match budget.within(path.text(), found)? {
+                Ok(match made?.value.get("value") {
                     Some(Value::Array(values)) => Some(values.values().to_vec()),
                     _ => None,
                 })
@@ -209,7 +211,7 @@ impl State {
     /// Checks that the values of the step's policies can be found. Later uses treat a fault as no values.
     fn check_retry_values(&self, turn: &Turn<'_>, frame: &Frame, visit: &Visit, step: &Step) -> Result<(), Fault> {
         match step.retry.iter().find_map(|policy| policy.values.as_ref()) {
-            Some(values @ Values::Path(path)) if !path.is_singular() => {
+            Some(values @ Values::Program(program)) if program.may_fail() => {
                 self.retry_values(turn, frame, visit, values).map(drop)
             }
             _ => Ok(()),
@@ -225,8 +227,7 @@ impl State {
         let budget = self.budget(&[input]);
         let found = foreach.collection.find(input, &budget);
         turn.spend(&budget);
-        let found = budget.within(foreach.collection.text(), found)?;
-        Ok(found.map_or(0, |items| items.json_len()))
+        Ok(found?.map_or(0, |items| items.json_len()))
     }
 
     /// Checks the limits on a step's data: the size of input, local and output together, and their depth.

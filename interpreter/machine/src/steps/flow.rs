@@ -37,6 +37,7 @@ impl State {
                     attempt: 1,
                     input: Some(made.value),
                     missing: made.missing,
+                    bounds: None,
                 };
                 self.emit(turn, place, detail);
             }

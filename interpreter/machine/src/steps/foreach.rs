@@ -59,13 +59,13 @@ impl State {
 }
 
 /// How many iterations may run at once.
-pub(super) fn max_running(foreach: &Foreach) -> usize {
-    foreach.concurrency as usize
+pub(super) fn max_running(foreach: &Foreach, children: &Children) -> usize {
+    children.most_of(Some(&foreach.concurrency))
 }
 
 /// The number of the iteration to begin next. Iterations begin in their order, as far as the concurrency allows.
 pub(super) fn next_iteration(foreach: &Foreach, children: &Children) -> Option<u32> {
-    let begins = children.entered < children.total && children.live.len() < max_running(foreach);
+    let begins = children.entered < children.total && children.live.len() < max_running(foreach, children);
     begins.then_some(children.entered)
 }
 

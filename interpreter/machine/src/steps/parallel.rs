@@ -44,14 +44,14 @@ impl State {
 }
 
 /// How many branches may run at once.
-pub(super) fn max_running(parallel: &Parallel) -> usize {
-    parallel.concurrency.map_or(usize::MAX, |max| max as usize)
+pub(super) fn max_running(parallel: &Parallel, children: &Children) -> usize {
+    children.most_of(parallel.concurrency.as_ref())
 }
 
 /// The branch to begin next: everything it depends on has succeeded. Of several, the one with the highest priority,
 /// then the first.
 pub(super) fn next_branch(parallel: &Parallel, children: &Children) -> Option<u32> {
-    if children.live.len() >= max_running(parallel) {
+    if children.live.len() >= max_running(parallel, children) {
         return None;
     }
     let mut best: Option<(u8, u32)> = None;

@@ -21,7 +21,7 @@ impl State {
             let value = match source {
                 None => None,
                 Some(Source::Constant(value)) => Some(value.clone()),
-                Some(Source::Query(query)) => budget.within(query.text(), query.find(input, &budget))?,
+                Some(Source::Lookup(lookup)) => lookup.find(input, &budget)?,
             };
             budget.check_made(value.as_ref().map_or(0, Value::json_len))?;
             Ok(value.map(|value| value.to_plain_text()))

@@ -14,7 +14,7 @@ use crate::event::{EventKind, Scheduled};
 use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Amount, Call, Fault, FaultKind, Guard, Poll, Root, Scope, Step, Task};
+use starbridge_flow::graph::{Amount, Call, Fault, FaultKind, Guard, Poll, Root, Step, Task};
 use starbridge_flow::value::Value;
 use std::sync::Arc;
 
@@ -111,13 +111,16 @@ impl State {
         };
         let resource = run.location.clone().unwrap_or_else(|| task.call.resource.clone());
         let bound = |millis| turn.now.plus_millis(millis);
-        let (timeout_at, timeout_ms) = match run.timeout_at {
-            Some(timeout_at) => (Some(timeout_at), None),
-            None if is_queue(&resource) => (None, self.queue_timeout(turn, id, step)),
-            None => (self.computed_timeout(turn, id, step).map(bound), None),
+        let made = match run.timeout_at {
+            Some(timeout_at) => Ok((Some(timeout_at), None)),
+            None if is_queue(&resource) => self.queue_timeout(turn, id, step).map(|millis| (None, millis)),
+            None => self
+                .timeout_of_task(turn, id, step)
+                .map(|millis| (millis.map(bound), None)),
         };
-        let params = match self.params(turn, &task.call, Root::Overlay(&visit.input)) {
-            Ok(params) => params,
+        let made = made.and_then(|times| Ok((times, self.params(turn, &task.call, Root::Overlay(&visit.input))?)));
+        let ((timeout_at, timeout_ms), params) = match made {
+            Ok(made) => made,
             Err(fault) => {
                 let failure = turn.failure(&fault);
                 return self.fail_current(turn, id, failure);
@@ -136,32 +139,11 @@ impl State {
     }
 
     /// How long a worker may hold the task, in milliseconds. This time begins when the worker takes it.
-    fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<u64> {
+    fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
         match &step.timeout {
-            Some(Amount::Fixed(millis)) => Some(*millis),
-            _ => self.computed_timeout(turn, id, step),
+            Some(Amount::Fixed(millis)) => Ok(Some(*millis)),
+            _ => self.timeout_of_task(turn, id, step),
         }
-    }
-
-    /// The timeout of an attempt in milliseconds, if a program computes it.
-    fn computed_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Option<u64> {
-        let Some(Amount::Program(program)) = &step.timeout else {
-            return None;
-        };
-        let (visit, _) = self.visit_and_step(turn, id)?;
-        let view = self.view(turn, self.frame(id)?, visit, step, None, None);
-        let input = Root::Overlay(&visit.input);
-        let budget = self.budget(&[input]);
-        let made = program.run(&Scope {
-            input,
-            variables: Root::Nothing,
-            context: &view,
-            now: turn.now,
-            seed: self.seed(),
-            budget: &budget,
-        });
-        turn.spend(&budget);
-        made.ok()?.value.get("value")?.as_number()?.as_u64()
     }
 
     fn poll_again(&mut self, turn: &mut Turn<'_>, id: FrameId, poll: &Poll, retry_after: u64) {

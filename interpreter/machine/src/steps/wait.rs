@@ -47,7 +47,7 @@ impl State {
 fn until(wait: &Wait, input: &Overlay, now: Timestamp, budget: &Budget) -> Result<Timestamp, Fault> {
     let resolve = |source: &Source| match source {
         Source::Constant(value) => Ok(Some(value.clone())),
-        Source::Query(query) => budget.within(query.text(), query.find(Root::Overlay(input), budget)),
+        Source::Lookup(lookup) => lookup.find(Root::Overlay(input), budget),
     };
     let found = |value: Option<Value>| match value {
         None => "nothing".to_owned(),

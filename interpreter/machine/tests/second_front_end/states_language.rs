@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 /// The names of this language for faults, in the order of [`FaultNames::KINDS`].
 #[rustfmt::skip]
-const NAMES: FaultNames = FaultNames::new([
+const NAMES: FaultNames = FaultNames::new("States.", [
     "States.Timeout", "States.HeartbeatTimeout", "States.ResultInvalid", "States.ParameterPathFailure",
     "States.OutputPathFailure", "States.DataLimitExceeded", "States.LimitExceeded", "States.ResourceNotFound",
     "States.Runtime", "States.BranchFailed", "States.PollFailed", "States.DependencyFailed",
-    "States.ExecutionTimeout", "States.Aborted", "States.Failed",
+    "States.ExecutionTimeout", "States.Aborted", "States.Failed", "States.ExecutionAlreadyExists",
 ]);
 
 /// Data made from a state's input: a member `x.$` is a path, every other one a constant. Without members, the input

@@ -5,7 +5,7 @@
 use super::Engine;
 use super::commands::Reply;
 use crate::shard::{Outgoing, TRIES, stored_turn};
-use starbridge_flow::graph::FaultKind;
+use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind, Failure, Path, Rejection, Signal, Status, history};
@@ -155,7 +155,8 @@ impl Engine {
             return Ok(Reply::NoSuchExecution);
         };
         let last = stored.turns.last().map_or(EventId(0), starbridge_ports::Turn::last);
-        let error = stop.error.map(Text::from);
+        let said = stop.error.as_deref();
+        let error = said.map(|said| Text::from(flow.fault_names.outside(Origin::Operator, said).as_ref()));
         let error = error.unwrap_or_else(|| flow.fault_names.name(&FaultKind::Stopped));
         let failure = Failure {
             error: error.clone(),

@@ -4,10 +4,11 @@ use super::Engine;
 use super::resting::{Rest, SuspendedExecution};
 use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, StartError, StartRequest};
+use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
-use starbridge_ports::{Message, MessageBody, MessageId, Origin, Record, StoreError, outside_name};
+use starbridge_ports::{Message, MessageBody, MessageId, Record, StoreError};
 use tokio::sync::oneshot;
 
 /// What the outside asks of a running engine.
@@ -227,7 +228,7 @@ impl Engine {
                 signal,
                 reply,
             } => {
-                let answer = self.take_signal(&execution, named_outside(*signal), now)?;
+                let answer = self.take_signal(&execution, *signal, now)?;
                 if let Some(reply) = reply {
                     self.answer_when_durable(reply, answer);
                 }
@@ -299,11 +300,16 @@ impl Engine {
             Err(StoreError::Held(_)) => self.leave_signal(execution, signal)?,
             Err(error) => return Err(error),
             Ok(false) => Reply::NoSuchExecution,
-            Ok(true) => match self.shard.signal(execution, signal.clone(), now) {
-                Ok(()) => Reply::Taken,
-                Err(_) if self.shard.is_aside(execution) => self.signal_aside(&Text::from(execution), signal, now)?,
-                Err(rejection) => Reply::Rejected(rejection),
-            },
+            Ok(true) => {
+                let named = self.named_outside(execution, signal.clone());
+                match self.shard.signal(execution, named, now) {
+                    Ok(()) => Reply::Taken,
+                    Err(_) if self.shard.is_aside(execution) => {
+                        self.signal_aside(&Text::from(execution), signal, now)?
+                    }
+                    Err(rejection) => Reply::Rejected(rejection),
+                }
+            }
         })
     }
 
@@ -429,19 +435,22 @@ impl Engine {
             Err(_) => Reply::AlreadyCompleted,
         }
     }
-}
 
 /// This signal with its error, if it has one, under the name that an operator may use.
-fn named_outside(mut signal: Signal) -> Signal {
-    let name = |error: &str| outside_name(Origin::Operator, error).into_owned();
-    match &mut signal {
-        Signal::Stop { error: Some(error), .. } => *error = name(error),
-        Signal::Resolve { resolution, .. } => {
-            if let Decision::Fail { failure: Some(failure) } = &mut resolution.decision {
-                failure.error = name(&failure.error).into();
+    fn named_outside(&self, execution: &str, mut signal: Signal) -> Signal {
+        let name = |error: &str| {
+            let error = FaultKind::Outside(Origin::Operator, Text::from(error));
+            self.shard.error_name(execution, &error)
+        };
+        match &mut signal {
+            Signal::Stop { error: Some(error), .. } => *error = name(error),
+            Signal::Resolve { resolution, .. } => {
+                if let Decision::Fail { failure: Some(failure) } = &mut resolution.decision {
+                    failure.error = name(&failure.error).into();
+                }
             }
+            _ => {}
         }
-        _ => {}
+        signal
     }
-    signal
 }

@@ -247,6 +247,7 @@ impl Engine {
             true => outcome.sent_before(),
             false => outcome,
         };
+        let name = |error| self.shard.error_name(execution, &error);
         match outcome {
             Outcome::Result(receipt) if waits => Signal::Submitted {
                 call,
@@ -268,13 +269,13 @@ impl Engine {
             },
             Outcome::Failed { error, cause, .. } if waits => Signal::SubmitFailed {
                 call,
-                error,
+                error: name(error),
                 cause,
                 not_sent: false,
             },
             Outcome::NotSent { error, cause } if waits => Signal::SubmitFailed {
                 call,
-                error,
+                error: name(error),
                 cause,
                 not_sent: true,
             },
@@ -284,14 +285,14 @@ impl Engine {
                 retry_after,
             } => Signal::Failed {
                 call,
-                error,
+                error: name(error),
                 cause,
                 retry_after,
                 not_sent: false,
             },
             Outcome::NotSent { error, cause } => Signal::Failed {
                 call,
-                error,
+                error: name(error),
                 cause,
                 retry_after: None,
                 not_sent: true,

@@ -5,7 +5,7 @@ use super::execution_ids::parent_of;
 use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
 use crate::references::references_in;
-use starbridge_flow::graph::{Pattern, Pointer};
+use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Grant, Parent, Reference, Signal, Status};
@@ -15,6 +15,8 @@ use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 pub(super) enum Post {
     /// A signal.
     Signal(Box<Signal>),
+    /// What its call was to start can't be started.
+    Refused(EventId, Refused),
     /// Start the execution for this call, unless it has begun.
     Start {
         /// The id of the execution that the call belongs to.
@@ -28,15 +30,15 @@ pub(super) enum Post {
     Message(Message),
 }
 
-/// Why a child can't be started: the name and cause of the error, and whether the task counts as called.
-struct Refused {
-    error: &'static str,
+/// Why a child can't be started: an error and its cause, and whether the task counts as called.
+pub(super) struct Refused {
+    error: FaultKind,
     cause: String,
     not_sent: bool,
 }
 
 impl Refused {
-    fn new(error: &'static str, cause: String) -> Self {
+    fn new(error: FaultKind, cause: String) -> Self {
         Self {
             error,
             cause,
@@ -47,7 +49,7 @@ impl Refused {
     /// There is no such flow, so nothing was called.
     fn no_such_flow(cause: String) -> Self {
         Self {
-            error: "FnF.NoSuchResource",
+            error: FaultKind::Resource,
             cause,
             not_sent: true,
         }
@@ -73,6 +75,7 @@ impl Shard {
             match post {
                 // A signal for a call that is over changes nothing: the receiver's state decides.
                 Post::Signal(signal) => drop(self.signal(&to, *signal, now)),
+                Post::Refused(call, refused) => self.take_refusal(&to, call, refused, now),
                 Post::Start { parent, call } => self.take_child_start(&to, here, &parent, &call, now),
                 Post::Undo(parent) => self.take_undo(&to, parent, now),
                 Post::Message(message) if here => self.take_message(message, now),
@@ -91,6 +94,21 @@ impl Shard {
     /// messages there.
     pub fn elsewhere(&mut self, execution: &str) {
         self.inbox.retain(|(to, _)| to != execution);
+    }
+
+    fn refuse_call(&mut self, parent: Text, call: EventId, refused: Refused) {
+        self.inbox.push_back((parent, Post::Refused(call, refused)));
+    }
+
+    fn take_refusal(&mut self, parent: &Text, call: EventId, refused: Refused, now: Timestamp) {
+        let failed = Signal::Failed {
+            call,
+            error: self.error_name(parent, &refused.error),
+            cause: refused.cause,
+            retry_after: None,
+            not_sent: refused.not_sent,
+        };
+        let _ = self.signal(parent, failed, now);
     }
 
     fn post(&mut self, to: Text, signal: Signal) {
@@ -167,14 +185,7 @@ impl Shard {
             .and_then(|request| self.start_child(request, now));
         if let Err(refused) = started {
             // If the child had begun, it would be loaded. So this holds for an earlier sending too.
-            let failed = Signal::Failed {
-                call: call.call,
-                error: refused.error.to_owned(),
-                cause: refused.cause,
-                retry_after: None,
-                not_sent: refused.not_sent,
-            };
-            self.post(parent.clone(), failed);
+            self.refuse_call(parent.clone(), call.call, refused);
         }
     }
 
@@ -183,9 +194,9 @@ impl Shard {
         let started = self.start(request, now).map(drop);
         started.map_err(|error| match error {
             StartError::NoSuchFlow => Refused::no_such_flow(format!("there is no flow `{flow}`")),
-            StartError::InvalidInput(_) => Refused::new("FnF.InvalidInput", error.to_string()),
-            StartError::Refused(_) => Refused::new("FnF.PayloadTooLarge", error.to_string()),
-            StartError::Panicked(_) => Refused::new("FnF.RuntimeError", error.to_string()),
+            StartError::InvalidInput(_) => Refused::new(FaultKind::Input, error.to_string()),
+            StartError::Refused(_) => Refused::new(FaultKind::TooLarge, error.to_string()),
+            StartError::Panicked(_) => Refused::new(FaultKind::Runtime, error.to_string()),
         })
     }
 
@@ -220,7 +231,7 @@ impl Shard {
                 Some((name, version)) => (Text::from(name), Some(version.parse().unwrap_or(0))),
             }
         };
-        let invalid = |cause: String| Refused::new("FnF.InvalidInput", cause);
+        let invalid = |cause: String| Refused::new(FaultKind::Input, cause);
         let (input, tokens) = match param("Input") {
             None => (
                 call.input.clone(),
@@ -267,7 +278,7 @@ impl Shard {
         match outer.checked_add(1).filter(|depth| *depth <= most) {
             Some(depth) => Ok(depth),
             None => Err(Refused::new(
-                "FnF.LimitExceeded",
+                FaultKind::Limit,
                 format!("{most} child flows wait for one another already, each started by the one before"),
             )),
         }
@@ -346,17 +357,11 @@ impl Shard {
         let (Some(parent), Refusal::Exists { .. }) = (started.parent.clone(), refusal) else {
             return;
         };
-        let failed = Signal::Failed {
-            call: parent.event,
-            error: "fnf.ExecutionAlreadyExists".to_owned(),
-            cause: format!(
-                "the flow `{}` has an execution named `{}` already",
-                started.flow, started.name
-            ),
-            retry_after: None,
-            not_sent: false,
-        };
-        self.post(parent.execution, failed);
+        let cause = format!(
+            "the flow `{}` has an execution named `{}` already",
+            started.flow, started.name
+        );
+        self.refuse_call(parent.execution, parent.event, Refused::new(FaultKind::Exists, cause));
     }
 
     /// Rolls the child back.
@@ -464,7 +469,7 @@ impl Shard {
                 by,
                 rollback,
             } => Signal::Stop {
-                error: error.map(|error| error.to_string()),
+                error: error.map(|error| self.error_name(&to, &FaultKind::Outside(ErrorOrigin::Operator, error))),
                 cause: cause.to_string(),
                 by: by.map(|by| by.to_string()),
                 rollback,

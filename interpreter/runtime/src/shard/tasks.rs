@@ -4,13 +4,13 @@
 use super::{Outgoing, Shard};
 use crate::queues::FairQueue;
 use crate::references::{references_in, write_references};
-use starbridge_flow::graph::Flow;
+use starbridge_flow::graph::{FaultKind, Flow, Origin};
 use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, call_type};
-use starbridge_ports::{Append, DeadTask, DeadTasksCleared, Origin, QueuedTask, outside_name};
+use starbridge_ports::{Append, DeadTask, DeadTasksCleared, QueuedTask};
 use std::sync::Arc;
 
 impl Shard {
@@ -73,7 +73,7 @@ impl Shard {
         };
         Signal::Failed {
             call,
-            error: outside_name(origin, error).into_owned(),
+            error: self.error_name(execution, &FaultKind::Outside(origin, Text::from(error))),
             cause,
             retry_after: None,
             not_sent: false,

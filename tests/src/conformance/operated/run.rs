@@ -242,7 +242,10 @@ impl Run {
         };
         self.now = self.now.max(next);
         let signal = if answer == Some(next) {
-            self.answers.pop_first().map(|((_, call), mock)| mock.into_signal(call))
+            let names = &self.flow.fault_names;
+            self.answers
+                .pop_first()
+                .map(|((_, call), mock)| mock.into_signal(call, names))
         } else if stop == Some(next) {
             self.stop.take().map(|(_, stop)| Signal::Stop {
                 error: stop.error,

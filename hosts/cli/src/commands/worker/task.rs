@@ -1,11 +1,12 @@
 //! A task as a server hands it out, and what its program makes of it.
 
-use starbridge_flow::graph::Pattern;
+use starbridge_fdl::FAULT_NAMES;
+use starbridge_flow::graph::{FaultKind, Origin, Pattern};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
 use starbridge_node::programs::CommandConnector;
-use starbridge_ports::{Keys, Origin, Outcome, Request, Via, outside_name};
+use starbridge_ports::{Keys, Outcome, Request, Via};
 use std::time::Duration;
 
 /// A lease where a server says nothing.
@@ -88,7 +89,7 @@ impl Task {
             Outcome::Result(Value::Object(output)) => TaskResult::Done(output),
             Outcome::Result(other) => {
                 let cause = format!("what the program printed must be an object, not {}", other.kind());
-                TaskResult::failed("FnF.InvalidLocal", cause)
+                TaskResult::failed(&FaultKind::Result, cause)
             }
             Outcome::Failed { error, cause, .. } | Outcome::NotSent { error, cause } => {
                 TaskResult::failed(&error, cause)
@@ -115,8 +116,10 @@ pub enum TaskResult {
 
 impl TaskResult {
     /// A failure under the name the server keeps it by.
-    pub fn failed(error: &str, cause: String) -> Self {
-        let error = outside_name(Origin::Worker, error).into_owned();
+    pub fn failed(error: &FaultKind, cause: String) -> Self {
+        let error = FAULT_NAMES
+            .outside(Origin::Worker, &FAULT_NAMES.name(error))
+            .into_owned();
         Self::Failed { error, cause }
     }
 

@@ -8,6 +8,7 @@ use super::signals::Signals;
 use super::task::{Task, TaskResult};
 use crate::client::{Answer, Client, Problem, Remote};
 use crate::exit::Exit;
+use starbridge_flow::graph::FaultKind;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::programs::CommandConnector;
 use std::sync::Arc;
@@ -483,7 +484,7 @@ impl<'a> WorkerLoop<'a> {
         }
         for mut report in reports {
             let cause = "what the program printed is more than the server takes";
-            let verdict = TaskResult::failed("FnF.PayloadTooLarge", cause.to_owned());
+            let verdict = TaskResult::failed(&FaultKind::TooLarge, cause.to_owned());
             report.body = verdict.report(&report.token);
             self.outbox.put(report);
         }

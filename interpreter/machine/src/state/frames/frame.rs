@@ -3,7 +3,7 @@
 use crate::event::{Child, EventId, Failure, Path};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Enter, Flow, ListId, Step, StepId, StepKind};
+use starbridge_flow::graph::{Amount, Enter, Flow, ListId, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
@@ -136,6 +136,9 @@ pub(crate) struct Visit {
     pub(crate) calls: u32,
     /// When the attempt of a composite or of a polling task times out.
     pub(crate) deadline: Option<Timestamp>,
+    /// How long a composite's attempt may take, where a program said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout_ms: Option<u64>,
     pub(crate) phase: Phase,
 }
 
@@ -407,6 +410,15 @@ impl Visit {
         match &self.phase {
             Phase::Started(Inside::Task(run)) => Some(run),
             _ => None,
+        }
+    }
+
+    /// How long an attempt may take, in milliseconds. Of a task's only what is fixed in the definition.
+    pub(crate) fn bound_ms(&self, step: &Step) -> Option<u64> {
+        match &step.timeout {
+            None => None,
+            Some(Amount::Fixed(millis)) => Some(*millis),
+            Some(Amount::Program(_)) => self.timeout_ms,
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{budget, json, object, root};
+use crate::expression::sample::{budget, json, object, root};
 use crate::value::Overlay;
 
 fn resolve(params: &str, input: &str) -> String {

@@ -1,6 +1,6 @@
 //! `serviceParams`: values with paths into the mapped input inside (section "tasks").
 
-use crate::graph::{Budget, Fault, Pointer, Root, SecretReference};
+use crate::graph::{Budget, Fault, Parameters, Pointer, Root, SecretReference};
 use crate::path::{PathError, Query};
 use crate::value::{Text, Value};
 use std::cell::OnceCell;
@@ -71,10 +71,12 @@ impl Params {
             Err(errors)
         }
     }
+}
 
+impl Parameters for Params {
     /// The value with its paths replaced by what they find in `input`. A member whose path finds nothing is left out, an
     /// item and a whole become `null`.
-    pub fn resolve(&self, input: Root<'_>, budget: &Budget) -> Result<Value, Fault> {
+    fn resolve(&self, input: Root<'_>, budget: &Budget) -> Result<Value, Fault> {
         let input = Input {
             root: input,
             budget,
@@ -84,16 +86,12 @@ impl Params {
         budget.check_made(resolved.json_len())?;
         Ok(resolved)
     }
-}
 
-impl Params {
-    /// The secrets that the text names, each at the place where it names it.
-    pub fn secrets(&self) -> &[SecretReference] {
+    fn secrets(&self) -> &[SecretReference] {
         &self.secrets
     }
 
-    /// The places in what is resolved at which what stands at `place` of the mapped input stands unchanged.
-    pub fn carries(&self, place: &Pointer) -> Vec<Pointer> {
+    fn carries(&self, place: &Pointer) -> Vec<Pointer> {
         let mut carried = Vec::new();
         find_carried(&self.param, place, &mut Vec::new(), &mut carried);
         carried

@@ -1,0 +1,125 @@
+//! The paths of mappings and templates: a root's name, and JSONPath after it (section "data").
+
+use crate::graph::{Exhausted, Fault, Output, Program, Scope};
+use crate::path::{PathError, Query};
+use crate::value::{Text, Value};
+
+/// What a path starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathRoot {
+    /// `$input`
+    Input,
+    /// `$local`
+    Local,
+    /// `$context`
+    Context,
+}
+
+/// A query over one of the roots that mappings know.
+#[derive(Clone, Debug)]
+pub struct Path {
+    root: PathRoot,
+    query: Query,
+}
+
+impl PathRoot {
+    const ALL: [Self; 3] = [Self::Input, Self::Local, Self::Context];
+
+    /// The name, with its `$`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "$input",
+            Self::Local => "$local",
+            Self::Context => "$context",
+        }
+    }
+
+    /// The root a text begins with, whatever comes after it.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|root| text.starts_with(root.name()))
+    }
+}
+
+impl Path {
+    /// Whether a mapping's source is a path: a root's name alone, or followed by `.` or `[`.
+    pub fn is_path(text: &str) -> bool {
+        PathRoot::of(text)
+            .and_then(|root| text.strip_prefix(root.name()))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    }
+
+    /// Parses a path.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        match PathRoot::of(text) {
+            Some(root) if Self::is_path(text) => {
+                let query = Query::after_root(text, root.name().len())?;
+                Ok(Self { root, query })
+            }
+            _ => {
+                let len = text.find(['.', '[']).unwrap_or(text.len());
+                Err(PathError::new(
+                    0,
+                    len,
+                    "a path here starts with `$input`, `$local` or `$context`",
+                ))
+            }
+        }
+    }
+
+    /// Parses as much from byte `start` on as is a path; gives it and where it ends. A root's name must stand there.
+    pub(super) fn prefix(text: &str, start: usize, root: PathRoot) -> Result<(Self, usize), PathError> {
+        let (query, end) = Query::prefix(text, start, start + root.name().len())?;
+        Ok((Self { root, query }, end))
+    }
+
+    /// What it finds, as with [`Query::find`].
+    pub fn find(&self, scope: &Scope<'_>) -> Result<Option<Value>, Exhausted> {
+        match self.root {
+            PathRoot::Input => self.query.find(scope.input, scope.budget),
+            PathRoot::Local => self.query.find(scope.variables, scope.budget),
+            PathRoot::Context => self.query.find_in_context(scope.context, scope.budget),
+        }
+    }
+
+    /// What it starts from.
+    pub fn root(&self) -> PathRoot {
+        self.root
+    }
+
+    /// What comes after the root; its text is that of the whole path.
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Whether it can find at most one value, by its form: keys and indices only.
+    pub fn is_singular(&self) -> bool {
+        self.query.is_singular()
+    }
+
+    /// The path as written.
+    pub fn text(&self) -> &Text {
+        self.query.text()
+    }
+}
+
+/// What a path finds, as the member `value`.
+#[derive(Debug)]
+pub struct ValueAt(pub Path);
+
+impl Program for ValueAt {
+    fn run(&self, scope: &Scope<'_>) -> Result<Output, Fault> {
+        let found = scope.budget.within(self.0.text(), self.0.find(scope))?;
+        let member = found.map(|found| (Text::from("value"), found));
+        Ok(Output {
+            value: member.into_iter().collect(),
+            missing: Vec::new(),
+        })
+    }
+
+    fn may_fail(&self) -> bool {
+        !self.0.is_singular()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! What programs say about a step's bounds: how long an attempt may take, and how many lists of a composite may run at once.
+//!
+//! What holds for a whole attempt is asked once, when it begins, and stands in its `StepStarted`: folding runs no program.
+
+use crate::event::Bounds;
+use crate::state::{Frame, FrameId, State, Visit};
+use crate::turn::Turn;
+use starbridge_flow::graph::{Amount, Fault, FaultKind, Program, Root, Scope, Step, StepKind};
+use starbridge_flow::value::{Overlay, Value};
+
+/// Where a program is run: the attempt, and the step's own input in it.
+struct Attempt<'a> {
+    frame: &'a Frame,
+    visit: &'a Visit,
+    step: &'a Step,
+    number: u32,
+    input: Root<'a>,
+}
+
+impl State {
+    /// The bounds that programs give an attempt that is about to begin; nothing where all are fixed. A task's time belongs to its
+    /// calls.
+    pub(super) fn bounds_of_attempt(
+        &self,
+        turn: &Turn<'_>,
+        (frame, visit): (&Frame, &Visit),
+        step: &Step,
+        number: u32,
+        input: &Overlay,
+    ) -> Result<Option<Box<Bounds>>, Fault> {
+        let concurrency = match &step.kind {
+            StepKind::Foreach(foreach) => Some(&foreach.concurrency),
+            StepKind::Parallel(parallel) => parallel.concurrency.as_ref(),
+            _ => None,
+        };
+        let concurrency = concurrency.and_then(program_of);
+        let is_task = matches!(step.kind, StepKind::Task(_));
+        let timeout = step.timeout.as_ref().and_then(program_of).filter(|_| !is_task);
+        if concurrency.is_none() && timeout.is_none() {
+            return Ok(None);
+        }
+        let attempt = Attempt {
+            frame,
+            visit,
+            step,
+            number,
+            input: Root::Overlay(input),
+        };
+        let number = |program: Option<&dyn Program>, what| {
+            program
+                .map(|program| self.number_of(turn, &attempt, program, what))
+                .transpose()
+        };
+        let concurrency = number(concurrency, "concurrency")?;
+        if concurrency == Some(0) {
+            return Err(Fault::new(FaultKind::Input, "the concurrency is 0: nothing could run"));
+        }
+        Ok(Some(Box::new(Bounds {
+            concurrency: concurrency.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            timeout_ms: number(timeout, "time-out")?,
+        })))
+    }
+
+    /// How long an attempt of a task may take, where a program says it, in milliseconds.
+    pub(super) fn timeout_of_task(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
+        let Some(program) = step.timeout.as_ref().and_then(program_of) else {
+            return Ok(None);
+        };
+        let (Some(frame), Some((visit, _))) = (self.frame(id), self.visit_and_step(turn, id)) else {
+            return Ok(None);
+        };
+        let attempt = Attempt {
+            frame,
+            visit,
+            step,
+            number: visit.attempt,
+            input: Root::Overlay(&visit.input),
+        };
+        self.number_of(turn, &attempt, program, "time-out").map(Some)
+    }
+
+    fn number_of(
+        &self,
+        turn: &Turn<'_>,
+        attempt: &Attempt<'_>,
+        program: &dyn Program,
+        what: &str,
+    ) -> Result<u64, Fault> {
+        let view = self.view(
+            turn,
+            attempt.frame,
+            attempt.visit,
+            attempt.step,
+            Some(attempt.number),
+            None,
+        );
+        let budget = self.budget(&[attempt.input]);
+        let made = program.run(&Scope {
+            input: attempt.input,
+            variables: Root::Nothing,
+            context: &view,
+            now: turn.now,
+            seed: self.seed(),
+            budget: &budget,
+        });
+        turn.spend(&budget);
+        let made = made?;
+        let made = made.value.get("value");
+        let number = made.and_then(Value::as_number).and_then(|number| number.as_u64());
+        number.ok_or_else(|| {
+            let made = made.map_or("nothing", Value::kind);
+            Fault::new(FaultKind::Input, format!("the {what} is {made}, not a whole number"))
+        })
+    }
+}
+
+fn program_of(amount: &Amount) -> Option<&dyn Program> {
+    match amount {
+        Amount::Fixed(_) => None,
+        Amount::Program(program) => Some(program.as_ref()),
+    }
+}

@@ -1,0 +1,272 @@
+//! A second language on the same machine, shard, engine and stores, none of which knows a line of it: other paths, other names
+//! of errors, steps that assign variables, a step whose concurrency and time-out are programs. The language is in `lanes`.
+
+#[path = "second_language/lanes.rs"]
+mod lanes;
+
+use serde_json::json;
+use starbridge_flow::graph::{FaultKind, Flow, Origin};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Object;
+use starbridge_machine::Status;
+use starbridge_memory::MemoryStore;
+use starbridge_node::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
+use starbridge_ports::{Connector, OutcomeFuture, Record, Request, Store};
+use starbridge_runtime::{
+    Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, ResourceMap, SecretUse, Shard, StartRequest,
+    TokenKeys, Vault, Writer,
+};
+use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Outcome, Rehearsal};
+use starbridge_sqlite::SqliteStore;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+const PACKING: &str = r#"
+    greet set who = /customer/name, kind = "order"
+    pack each /items as item at once /lanes within /patience into parts do fetch
+    fetch call http://shop/fetch id = /item/id, for = /who
+    close set who = /customer/name, last = /parts
+"#;
+
+/// A case in which each call takes a second.
+fn packing(lanes: &serde_json::Value, patience: &serde_json::Value) -> Case {
+    let items: Vec<_> = (0..6).map(|id| json!({"id": id})).collect();
+    let case = json!({
+        "name": "packing",
+        "input": {"customer": {"name": "Ada"}, "items": items, "lanes": lanes, "patience": patience},
+        "mocks": {"fetch": [{"result": {"fetched": true}, "delaySeconds": 1}]}
+    });
+    serde_json::from_value(case).unwrap()
+}
+
+fn rehearsal(text: &str, case: Case) -> Rehearsal {
+    let flows = Flows {
+        name: "lanes".to_owned(),
+        flow: Arc::new(lanes::compile(text)),
+        children: BTreeMap::new(),
+    };
+    Rehearsal::new(flows, case, Limits::default())
+}
+
+fn run(text: &str, case: Case) -> Outcome {
+    rehearsal(text, case).run().unwrap()
+}
+
+fn error(outcome: &Outcome) -> (&str, &str) {
+    let failure = outcome.failure.as_ref().unwrap();
+    (&failure.error, &failure.cause)
+}
+
+#[test]
+fn steps_assign_variables() {
+    let outcome = run(PACKING, packing(&json!(6), &json!(60_000)));
+    assert_eq!(outcome.status, "Succeeded", "{:?}", outcome.failure);
+    let output = serde_json::to_value(outcome.output.unwrap()).unwrap();
+    assert_eq!(
+        (&output["who"], &output["kind"], &output["last"]),
+        (&json!("Ada"), &json!("order"), &output["parts"])
+    );
+    assert_eq!(output["parts"], json!(vec![json!({"fetched": true}); 6]));
+}
+
+#[test]
+fn a_program_says_how_many_run_at_once() {
+    for (lanes, seconds) in [(1, 6), (2, 3), (4, 2), (6, 1), (100, 1)] {
+        let outcome = run(PACKING, packing(&json!(lanes), &json!(60_000)));
+        assert_eq!(
+            (outcome.status.as_str(), outcome.elapsed_ms),
+            ("Succeeded", seconds * 1000),
+            "{lanes}"
+        );
+    }
+}
+
+#[test]
+fn a_program_says_how_long_all_may_take() {
+    let outcome = run(PACKING, packing(&json!(2), &json!(2_500)));
+    assert_eq!(error(&outcome), ("Lanes.Late", "the step took longer than 2 seconds"));
+    assert_eq!(outcome.elapsed_ms, 2_500);
+}
+
+#[test]
+fn a_program_says_how_long_a_call_may_take() {
+    const HURRY: &str = "fetch hurry /millis http://shop/fetch millis = /patience";
+    let outcome = run(HURRY, packing(&json!(1), &json!(1_500)));
+    assert_eq!((outcome.status.as_str(), outcome.elapsed_ms), ("Succeeded", 1_000));
+    let outcome = run(HURRY, packing(&json!(1), &json!(500)));
+    assert_eq!((error(&outcome).0, outcome.elapsed_ms), ("Lanes.Late", 500));
+    let outcome = run(HURRY, packing(&json!(1), &json!("soon")));
+    assert_eq!(
+        error(&outcome),
+        ("Lanes.Missing", "the time-out is a string, not a whole number")
+    );
+}
+
+#[test]
+fn programs_and_lookups_may_fail() {
+    for (lanes, patience, cause) in [
+        (
+            json!("two"),
+            json!(1),
+            "the concurrency is a string, not a whole number",
+        ),
+        (json!(0), json!(1), "the concurrency is 0: nothing could run"),
+        (json!(1), json!(-1), "the time-out is a number, not a whole number"),
+        (json!(1), json!(null), "the time-out is null, not a whole number"),
+    ] {
+        let outcome = run(PACKING, packing(&lanes, &patience));
+        assert_eq!(error(&outcome), ("Lanes.Missing", cause));
+    }
+    let mut case = packing(&json!(1), &json!(1));
+    case.input = Object::new();
+    assert_eq!(
+        error(&run(PACKING, case.clone())),
+        ("Lanes.Missing", "nothing at `/customer/name`")
+    );
+    let limits = Limits {
+        evaluation_steps: 0,
+        ..Limits::default()
+    };
+    let flows = Flows {
+        name: "lanes".to_owned(),
+        flow: Arc::new(lanes::compile("stop fail /a/b/c/d/e/f")),
+        children: BTreeMap::new(),
+    };
+    let outcome = Rehearsal::new(flows, case, limits).run().unwrap();
+    assert_eq!(error(&outcome).0, "Lanes.TooMuch");
+}
+
+#[test]
+fn a_lookup_names_an_error() {
+    let outcome = run("stop fail /customer/name", packing(&json!(1), &json!(1)));
+    assert_eq!(error(&outcome), ("Ada", ""));
+}
+
+#[test]
+fn what_programs_said_outlives_crashes_in_each_store() {
+    for patience in [60_000, 2_500] {
+        let case = || packing(&json!(2), &json!(patience));
+        let mut straight = rehearsal(PACKING, case());
+        let expected = straight.run().unwrap();
+        let (appends, _) = straight.operations();
+        let folder = tempfile::tempdir().unwrap();
+        for at in 1..=appends {
+            let moment = Moment::ALL[at % 3];
+            let stores: [Arc<dyn Store>; 2] = [
+                Arc::new(MemoryStore::new()),
+                Arc::new(SqliteStore::open(folder.path().join(format!("{at}.db"))).unwrap()),
+            ];
+            for store in stores {
+                let interruption = Interruption {
+                    crash: Some(Crash { at, moment }),
+                    ..Interruption::default()
+                };
+                let mut again = rehearsal(PACKING, case()).over(store).interrupted(interruption);
+                assert_eq!(again.run().unwrap(), expected, "{moment:?} of append {at}");
+                assert!(again.has_crashed(), "{moment:?} of append {at}");
+            }
+        }
+    }
+}
+
+/// Answers each call with the outcome that its target names.
+struct Answering;
+
+impl Connector for Answering {
+    fn call(&self, request: Request) -> OutcomeFuture<'_> {
+        use starbridge_ports::Outcome;
+        let outcome = match request.target.rsplit('/').next().unwrap_or_default() {
+            "large" => Outcome::failed(FaultKind::TooLarge, "it is large"),
+            "nowhere" => Outcome::not_sent("nobody is there"),
+            "speaks" => Outcome::failed(FaultKind::Outside(Origin::Function, "Lanes.Late".into()), "it says so"),
+            "named" => Outcome::failed("Shop.Closed", "come back tomorrow"),
+            _ => Outcome::Result(Object::new().into()),
+        };
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+/// Runs a flow in real time over a store, to its end.
+fn engine_runs(store: &Arc<dyn Store>, flow: Flow) -> Record {
+    let mut flows = FlowTable::default();
+    flows.put("lanes", Arc::new(flow));
+    let shard = Shard::new(
+        flows,
+        ResourceMap::default(),
+        Arc::new(Limits::default()),
+        |request: &StartRequest, _: Timestamp| birth(request),
+    );
+    let history: Arc<dyn starbridge_ports::History> = store.clone();
+    let deps = EngineDeps {
+        queues: None,
+        leases: None,
+        history: history.clone(),
+        connectors: Connectors::from([("http", Arc::new(Answering) as Arc<dyn Connector>)]),
+        clock: Arc::new(SystemClock),
+        vault: Arc::new(Vault::new(
+            Arc::new(EnvironmentSecrets),
+            SecretUse::default(),
+            TokenKeys::new(vec![[1; 32]]),
+        )),
+        tokens: fresh_token_keys().unwrap(),
+    };
+    let (commands, inbox) = mpsc::channel(64);
+    let writer = Writer::start(history).unwrap();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let engine = Engine::new(shard, deps, EngineSettings::default(), inbox, |_, _| {});
+        runtime
+            .unwrap()
+            .block_on(engine.writing_through(&writer).serve())
+            .unwrap();
+    });
+    let (reply, answer) = oneshot::channel();
+    let request = StartRequest {
+        flow: "lanes".into(),
+        ..StartRequest::default()
+    };
+    let start = Command::Start {
+        request: Box::new(request),
+        wait: false,
+        reply,
+    };
+    commands.blocking_send(start).unwrap();
+    let id = answer.blocking_recv().unwrap().unwrap().begun.execution;
+    let begun = Instant::now();
+    loop {
+        let record = store.record(&id).unwrap().unwrap();
+        if record.status.is_ended() {
+            return record;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{record:?}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn errors_of_connectors_have_the_names_of_the_language() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores: [Arc<dyn Store>; 2] = [
+        Arc::new(MemoryStore::new()),
+        Arc::new(SqliteStore::open(folder.path().join("store.db")).unwrap()),
+    ];
+    for store in stores {
+        for (target, error) in [
+            ("http://shop/large", "Lanes.TooLarge"),
+            ("http://shop/nowhere", "Lanes.Nowhere"),
+            ("http://shop/speaks", "Function.Lanes.Late"),
+            ("http://shop/named", "Shop.Closed"),
+            ("ftp://shop/", "Lanes.Nowhere"),
+            ("flow:nobody", "Lanes.Nowhere"),
+        ] {
+            let record = engine_runs(&store, lanes::compile(&format!("fetch call {target} a = 1")));
+            assert_eq!(record.status, Status::Failed, "{target}");
+            assert_eq!(record.failure.unwrap().error, error, "{target}");
+        }
+        let record = engine_runs(&store, lanes::compile("fetch call http://shop/ a = 1"));
+        assert_eq!(record.status, Status::Succeeded);
+    }
+}

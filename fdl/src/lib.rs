@@ -14,6 +14,7 @@ pub mod fnv;
 pub mod graph;
 pub mod hex;
 pub mod limits;
+pub mod mend;
 mod span;
 pub mod syntax;
 pub mod time;

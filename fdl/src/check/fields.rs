@@ -213,10 +213,11 @@ impl Checker<'_> {
         self.report(match near {
             Some(near) => {
                 let key = member.key_span();
-                found.help(format!("did you mean `{near}`?")).fix(
-                    format!("rename it to `{near}`"),
+                found.help(format!("did you mean `{}`?", near.word)).mended_by(
+                    format!("rename it to `{}`", near.word),
                     key,
-                    self.quoted_like(key, near),
+                    self.quoted_like(key, near.word),
+                    near.alone,
                 )
             }
             None => {
@@ -224,7 +225,7 @@ impl Checker<'_> {
                 found.help(format!("its fields are {}", in_words(&fields)))
             }
         });
-        near
+        near.map(|near| near.word)
     }
 
     /// Which of several fields that exclude each other is there. More than one, or (where `needed`) none, is reported.

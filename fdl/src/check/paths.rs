@@ -79,7 +79,7 @@ impl Checker<'_> {
         let message = format!("`$context` has no member `{member}`");
         let found = self.inside(spot, Code::UnknownContext, offset, path.len(), message);
         self.report(match self.near_word(member, &CONTEXT_MEMBERS) {
-            Some(near) => found.help(format!("did you mean `$context.{near}`?")),
+            Some(near) => found.help(format!("did you mean `$context.{}`?", near.word)),
             None => found.help(format!("its members are {}", super::read::in_words(&CONTEXT_MEMBERS))),
         });
     }
@@ -103,7 +103,7 @@ impl Checker<'_> {
         self.report(match self.near_word(root, &ROOTS) {
             _ if Path::is_path(text) => found.help(known),
             _ if root == "$" => found.help("a path starts with `$input`, `$local` or `$context`"),
-            Some(near) => found.help(format!("did you mean `{near}`?")),
+            Some(near) => found.help(format!("did you mean `{}`?", near.word)),
             None => found.help("a path starts with `$input`, `$local` or `$context`"),
         });
     }

@@ -165,11 +165,13 @@ fn mend(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnosti
         _ => (false, false),
     };
     if let Some((span, indented)) = tabs.then(|| without_tabs(text, at)).flatten() {
-        return wrong.fix("write two blanks for each tab", span, indented);
+        // Where some lines are indented with blanks and some with tabs, nobody knows how wide a tab was.
+        let sure = !text.lines().any(|line| line.starts_with(' '));
+        return wrong.mended_by("write two blanks for each tab".to_owned(), span, indented, sure);
     }
     let value = value.then(|| value_of_line(text, at)).flatten();
     match value.and_then(|(span, value)| Some((span, quoted(value)?))) {
-        Some((span, quoted)) => wrong.fix("put the value in quotes", span, quoted),
+        Some((span, quoted)) => wrong.guess("put the value in quotes", span, quoted),
         None => wrong,
     }
 }

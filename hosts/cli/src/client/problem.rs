@@ -203,6 +203,7 @@ impl Found {
                 title: fix.title,
                 span: places.span(&fix.region),
                 replacement: fix.replacement,
+                sure: false,
             }),
         })
     }

@@ -9,6 +9,7 @@
 
 pub mod check;
 pub mod diagnostics;
+mod duration;
 pub mod expression;
 pub mod fnv;
 pub mod graph;

@@ -5,6 +5,7 @@ use super::super::problems::{Problems, excerpt, is_invisible, problem, shown};
 use super::super::{NodeKind, Span};
 use super::words::Words;
 use crate::diagnostics::Code;
+use crate::duration;
 use crate::value::{Number, Text};
 
 /// Reads words off a text; what is wrong with a word is added to the problems, and the word is mended.
@@ -196,7 +197,9 @@ impl<'a> Scanner<'a> {
         if !text.contains(|letter: char| letter.is_ascii_digit()) {
             return self.not_json(span, text);
         }
-        let mended = number::as_json(text).or_else(|| number::other_radix(text));
+        let mended = number::as_json(text)
+            .or_else(|| number::other_radix(text))
+            .or_else(|| duration::seconds(text).map(|seconds| seconds.to_string()));
         let wrong = problem(
             Code::Syntax,
             span,

@@ -92,9 +92,15 @@ mod tests {
             ("P2W", "1209600"),
             ("PT0.5S", "0.5"),
         ] {
-            assert_eq!(seconds(text).map(|seconds| seconds.to_string()).as_deref(), Some(expected), "{text}");
+            assert_eq!(
+                seconds(text).map(|seconds| seconds.to_string()).as_deref(),
+                Some(expected),
+                "{text}"
+            );
         }
-        for text in ["", "5", "s", "P", "PT", "P5", "5 apples", "h1", "1h,2m", "P1M", "1..5s", "é1s"] {
+        for text in [
+            "", "5", "s", "P", "PT", "P5", "5 apples", "h1", "1h,2m", "P1M", "1..5s", "é1s",
+        ] {
             assert_eq!(seconds(text).map(|seconds| seconds.to_string()), None, "{text}");
         }
     }

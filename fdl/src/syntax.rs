@@ -102,7 +102,9 @@ pub fn parse_within(source: &Source, bytes: usize) -> Parse {
 
 /// What a text is that is no JSON at all, although it should be: YAML, or something around it.
 fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
-    let text = source.text().trim_start_matches(|letter: char| letter == source::BYTE_ORDER_MARK || letter.is_whitespace());
+    let text = source
+        .text()
+        .trim_start_matches(|letter: char| letter == source::BYTE_ORDER_MARK || letter.is_whitespace());
     if text.starts_with("```") {
         let help = "leave out the lines with the three backquotes, and what stands around them";
         return Some(("the definition stands in a fence of Markdown", help));
@@ -110,9 +112,14 @@ fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
     if source.format() == Format::Yaml {
         return None;
     }
-    let line = text.lines().map(str::trim_end).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let line = text
+        .lines()
+        .map(str::trim_end)
+        .find(|line| !line.is_empty() && !line.starts_with('#'))?;
     let key = line.split_once(':').filter(|(key, value)| {
-        let plain = key.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
+        let plain = key
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
         plain && !key.is_empty() && (value.is_empty() || value.starts_with(' ')) && !line.ends_with([',', '}', ']'])
     });
     (line == "---" || key.is_some()).then_some((

@@ -74,7 +74,7 @@ impl Checker<'_> {
         let found = spot.problem(Code::UnknownTarget, format!("there is no step named `{name}`"));
         let near = self.near(&name, siblings.len(), || siblings.iter().map(|&id| outline.name(id)));
         self.report(match near {
-            Some(near) => self.did_you_mean(found, spot, near),
+            Some(near) => self.did_you_mean(found, spot, Self::perhaps(near)),
             None => found,
         });
         None

@@ -92,7 +92,7 @@ impl Checker<'_> {
             known
         });
         self.report(match near {
-            Some(near) => self.did_you_mean(found, spot, near),
+            Some(near) => self.did_you_mean(found, spot, Self::perhaps(near)),
             None => found.help("it must be the `name` of a branch of the same parallel"),
         });
     }

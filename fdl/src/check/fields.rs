@@ -220,7 +220,14 @@ impl Checker<'_> {
         if found.code == Code::UnknownField
             && let Some(field) = open().find(|field| field.eq_ignore_ascii_case(name))
         {
-            self.report(self.rename(member, found, Nearest { word: field, alone: true }));
+            self.report(self.rename(
+                member,
+                found,
+                Nearest {
+                    word: field,
+                    alone: true,
+                },
+            ));
             return Some(field);
         }
         let found = match self.habit(member, owner, shape, found) {

@@ -107,11 +107,11 @@ impl Checker<'_> {
         let Some(spot) = root.member("concurrency") else {
             return Vec::new();
         };
-        let found = spot.problem_of_key(Code::NotRunYet, "`concurrency` of a flow is not run by this version");
-        self.report(found.help("`exec` and the server refuse the flow; leave it out"));
         if !self.is_listed(&spot, "limits, each with `key` and `limit`") {
             return Vec::new();
         }
+        let found = spot.problem_of_key(Code::NotRunYet, "`concurrency` of a flow is not run by this version");
+        self.report(found.help("`exec` and the server refuse the flow; leave it out"));
         spot.entries()
             .filter_map(|item| {
                 if !self.shaped(&item, &fields::CONCURRENCY, &[]) {

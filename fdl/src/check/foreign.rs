@@ -21,8 +21,13 @@ fn language_of(root: &Node) -> Option<(&'static str, &'static str, &'static str)
     let word = |key: &str| root.get(key).and_then(Node::as_str);
     let here = "a flow has `version`, `type` and `steps`, which run in the order they stand";
     if word("Type") == Some("StateMachine") || (root.get("SpecVersion").is_some() && root.get("States").is_some()) {
-        let key = if root.get("SpecVersion").is_some() { "SpecVersion" } else { "Type" };
-        let help = "version 1 of CloudFlow (`version: v1`, `steps`) runs as it is; of version 2 each state is a step here";
+        let key = if root.get("SpecVersion").is_some() {
+            "SpecVersion"
+        } else {
+            "Type"
+        };
+        let help =
+            "version 1 of CloudFlow (`version: v1`, `steps`) runs as it is; of version 2 each state is a step here";
         return Some(("version 2 of CloudFlow", key, help));
     }
     if root.get("States").is_some() && root.get("StartAt").is_some() {

@@ -4,7 +4,7 @@ use super::Checker;
 use super::fields::Shape;
 use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::syntax::{Format, NodeKind, Span};
+use crate::syntax::{Format, Node, NodeKind, Span};
 
 /// Fields under other names: the field, what others call it (in lower case), and whether the value is the same.
 const NAMES: &[(&str, &[&str], bool)] = &[
@@ -30,20 +30,46 @@ const NAMES: &[(&str, &[&str], bool)] = &[
     ("concurrency", &["maxconcurrency"], true),
     ("dependsOn", &["needs", "after", "depends_on", "depends"], true),
     ("default", &["else", "otherwise"], true),
-    ("steps", &["body", "do", "then", "states", "tasks", "jobs", "stages", "iterator", "itemprocessor"], false),
+    (
+        "steps",
+        &[
+            "body",
+            "do",
+            "then",
+            "states",
+            "tasks",
+            "jobs",
+            "stages",
+            "iterator",
+            "itemprocessor",
+        ],
+        false,
+    ),
     ("goto", &["next", "transition", "gotostep"], true),
-    ("timeoutSeconds", &["timeout", "timeoutms", "deadline", "executiontimeout"], false),
+    (
+        "timeoutSeconds",
+        &["timeout", "timeoutms", "deadline", "executiontimeout"],
+        false,
+    ),
     ("heartbeatSeconds", &["heartbeat"], false),
     ("intervalSeconds", &["interval", "delay", "backoff_seconds"], false),
     ("duration", &["delay", "seconds", "sleep", "for"], false),
     ("timestamp", &["until", "time", "at"], false),
     ("retry", &["retries", "retrypolicy", "retrypolicies"], false),
     ("catch", &["onerror", "on_error", "catchers", "onfailure"], false),
-    ("rollback", &["undo", "compensate", "compensation", "compensatedby"], false),
+    (
+        "rollback",
+        &["undo", "compensate", "compensation", "compensatedby"],
+        false,
+    ),
     ("serviceParams", &["params", "args", "arguments", "with"], false),
     ("choices", &["cases", "rules", "conditions", "decisioncases"], false),
     ("branches", &["forktasks"], false),
-    ("iterationMapping", &["items", "itemspath", "collection", "in", "iterate"], false),
+    (
+        "iterationMapping",
+        &["items", "itemspath", "collection", "in", "iterate"],
+        false,
+    ),
     ("inputMappings", &["input", "inputs", "inputparameters"], false),
     ("outputMappings", &["output", "outputs", "outputparameters"], false),
 ];
@@ -67,8 +93,18 @@ const WAYS: &[(&[&str], &str)] = &[
         "what a step leaves behind is made by its `outputMappings`",
     ),
     (
-        &["variable", "stringequals", "numericequals", "numericgreaterthan", "numericlessthan", "booleanequals",
-          "ispresent", "and", "or", "not"],
+        &[
+            "variable",
+            "stringequals",
+            "numericequals",
+            "numericgreaterthan",
+            "numericlessthan",
+            "booleanequals",
+            "ispresent",
+            "and",
+            "or",
+            "not",
+        ],
         "a comparison is a text: `\"condition\": \"$.total > 100 && $.paid\"`",
     ),
     (
@@ -76,6 +112,16 @@ const WAYS: &[(&[&str], &str)] = &[
         "to run steps again, lead back with the `goto` of a `choice`",
     ),
 ];
+
+/// Whether an object has a field under a name that others give it.
+pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
+    let words = NAMES
+        .iter()
+        .find(|(name, ..)| *name == field)
+        .map_or(&[][..], |(_, words, _)| words);
+    let mut keys = node.members().iter().map(|member| member.key.to_lowercase());
+    keys.any(|key| words.contains(&key.as_str()))
+}
 
 impl Checker<'_> {
     /// Says how a field that others know is called or done here, and the name it has here if that is not given yet.
@@ -145,7 +191,10 @@ impl Checker<'_> {
         let members = owner.node.members();
         let own = members.iter().position(|other| other.key_span == member.key_span());
         let Some(own) = own else { return found };
-        let span = match (members.get(own + 1), own.checked_sub(1).and_then(|before| members.get(before))) {
+        let span = match (
+            members.get(own + 1),
+            own.checked_sub(1).and_then(|before| members.get(before)),
+        ) {
             (Some(next), _) => Span {
                 start: member.key_span().start,
                 end: next.key_span.start,

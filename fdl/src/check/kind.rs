@@ -64,7 +64,12 @@ impl Kind {
 
 /// What other languages call them.
 const ELSEWHERE: [(Kind, &[&str]); 8] = [
-    (Kind::Task, &["http", "call", "function", "action", "activity", "lambda", "simple", "run"]),
+    (
+        Kind::Task,
+        &[
+            "http", "call", "function", "action", "activity", "lambda", "simple", "run",
+        ],
+    ),
     (Kind::Pass, &["set", "assign", "noop", "set_variable"]),
     (Kind::Wait, &["sleep", "delay", "timer", "pause"]),
     (Kind::Choice, &["if", "switch", "decision", "condition", "branch"]),

@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::fields;
+use super::habits::has_otherwise;
 use super::local::MappingContext;
 use super::paths::helped;
 use super::spot::Cursor;
@@ -39,12 +40,17 @@ impl Checker<'_> {
     /// Whether it is, instead of a list, an object of targets with their sources, which is reported.
     fn is_map_of_sources(&self, spot: &Cursor<'_>, whose: MappingContext) -> bool {
         let object = matches!(spot.node.kind, NodeKind::Object(_));
-        if !object || ["target", "source", "template"].iter().any(|field| spot.node.get(field).is_some()) {
+        if !object
+            || ["target", "source", "template"]
+                .iter()
+                .any(|field| spot.node.get(field).is_some())
+        {
             return false;
         }
         let message = format!("{} must be a list of mappings, not an object", spot.called());
         let found = spot.problem(Code::WrongType, message);
-        let found = found.help("each is an object with `target` and `source`: `[{\"target\": \"a\", \"source\": \"$input.a\"}]`");
+        let found = found
+            .help("each is an object with `target` and `source`: `[{\"target\": \"a\", \"source\": \"$input.a\"}]`");
         let json = self.source.format() == Format::Json;
         let mapping = |member: &Member| {
             let (key, value) = (self.written(member.key_span), self.written(member.value.span));
@@ -76,6 +82,7 @@ impl Checker<'_> {
         let target = spot.member("target").and_then(|target| self.target(&target, targets));
         let required = spot.member("required").and_then(|required| self.flag(&required));
         let source = match self.one_of(spot, &["source", "template"], false) {
+            None if has_otherwise(spot.node, "source") => return None,
             None => {
                 let found = spot.problem_of_whole(Code::NoSource, "the mapping has no `source`");
                 self.report(found.help("give it a `source` (a path or a constant) or a `template`"));
@@ -155,11 +162,26 @@ impl Checker<'_> {
                 if !dollar {
                     continue;
                 }
-                (at - 1, "the `$` before `{` is text, and stays".to_owned(), "a part is `{$input.a}`")
+                (
+                    at - 1,
+                    "the `$` before `{` is text, and stays".to_owned(),
+                    "a part is `{$input.a}`",
+                )
             } else if rest.starts_with("$.") || rest.starts_with("$[") {
-                (at, format!("`{{{whole}` is text, and stays"), "a path in a template starts with `$input`, `$local` or `$context`")
-            } else if ["input.", "local.", "context."].iter().any(|root| rest.starts_with(root)) {
-                (at, format!("`{{{whole}` is text, and stays"), "a part begins with `{$`: `{$input.a}`")
+                (
+                    at,
+                    format!("`{{{whole}` is text, and stays"),
+                    "a path in a template starts with `$input`, `$local` or `$context`",
+                )
+            } else if ["input.", "local.", "context."]
+                .iter()
+                .any(|root| rest.starts_with(root))
+            {
+                (
+                    at,
+                    format!("`{{{whole}` is text, and stays"),
+                    "a part begins with `{$`: `{$input.a}`",
+                )
             } else {
                 continue;
             };

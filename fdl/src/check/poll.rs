@@ -65,7 +65,13 @@ impl Checker<'_> {
     /// Warns of a question whether a list is empty that asks for its `length`.
     fn check_length(&self, spot: &Cursor<'_>, text: &str) {
         let Some(at) = length_compared(text) else { return };
-        let found = self.inside(spot, Code::NoLength, at, ".length".len(), "a list has no `length`".to_owned());
+        let found = self.inside(
+            spot,
+            Code::NoLength,
+            at,
+            ".length".len(),
+            "a list has no `length`".to_owned(),
+        );
         let path = text
             .get(..at)
             .and_then(|before| before.rfind('$').and_then(|start| before.get(start..)))
@@ -106,9 +112,13 @@ fn seconds(millis: u64) -> f64 {
 /// Where `.length` is compared with 0 or 1.
 fn length_compared(text: &str) -> Option<usize> {
     let compared = |(at, word): (usize, &str)| {
-        let member = text.get(..at)?.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ']'));
+        let member = text
+            .get(..at)?
+            .ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ']'));
         let rest = text.get(at + word.len()..)?.trim_start();
-        let operand = ["==", "!=", ">=", "<=", ">", "<"].iter().find_map(|sign| rest.strip_prefix(sign))?;
+        let operand = ["==", "!=", ">=", "<=", ">", "<"]
+            .iter()
+            .find_map(|sign| rest.strip_prefix(sign))?;
         let number = operand.trim_start();
         let end = number.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let number = number.get(..end.unwrap_or(number.len()))?;

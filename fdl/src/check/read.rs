@@ -9,9 +9,6 @@ use crate::syntax::{Format, Node, NodeKind, Span};
 use crate::value::{Number, Text};
 use std::ops::RangeInclusive;
 
-/// The fix that makes a list of an object.
-const MAKE_LIST: &str = "make it a list";
-
 impl Checker<'_> {
     /// Says that a value has the wrong type; offers to mend it where what is meant is plain.
     pub(super) fn wrong_type(&self, spot: &Cursor<'_>, expected: &str) {
@@ -36,14 +33,14 @@ impl Checker<'_> {
             NodeKind::String(_) if expected.ends_with("names") && !written.contains('\n') => {
                 Some(("make it a list", format!("[{written}]")))
             }
-            NodeKind::Object(_) if list => Some((MAKE_LIST, self.wrapped(spot.node, "[", "]"))),
+            NodeKind::Object(_) if list => Some(("make it a list", self.as_item(spot.node))),
             _ => None,
         };
         self.report(match fix {
             Some((title, replacement)) => {
-                let help = match title == MAKE_LIST {
-                    true => "a list stands in `[` and `]`, also one of a single object".to_owned(),
-                    false => format!("write `{replacement}`"),
+                let help = match &spot.node.kind {
+                    NodeKind::Object(_) => "a list stands in `[` and `]`, also one of a single object".to_owned(),
+                    _ => format!("write `{replacement}`"),
                 };
                 found.help(help).fix(title, spot.node.span, replacement)
             }
@@ -56,13 +53,13 @@ impl Checker<'_> {
         self.source.text().get(span.start..span.end).unwrap_or("")
     }
 
-    /// The text of a value between brackets; a block of YAML as the only item of a list, or under `key:`.
-    pub(super) fn wrapped(&self, node: &Node, before: &str, after: &str) -> String {
+    /// The text of an object as the only item of a list.
+    fn as_item(&self, node: &Node) -> String {
         let written = self.written(node.span);
-        let block = self.source.format() == Format::Yaml && !written.starts_with(['{', '[', '"', '\'']);
-        match block && before == "[" && matches!(node.kind, NodeKind::Object(_)) {
+        match self.source.format() == Format::Yaml && !written.starts_with('{') {
+            // What follows the key in its line goes on in the next ones.
             true => format!("- {}", written.trim_end().replace('\n', "\n  ")),
-            false => format!("{before}{written}{after}"),
+            false => format!("[{written}]"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a task calls: the forms of `resourceArn` and `action` (section "tasks").
 
 use super::Checker;
+use super::habits::has_otherwise;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::{Params, Path};
@@ -64,6 +65,9 @@ impl Checker<'_> {
 
     fn resource(&self, spot: &Cursor<'_>, whose: &str) -> Option<Text> {
         let Some((_, field)) = self.one_of(spot, &["resourceArn", "resource", "action"], false) else {
+            if has_otherwise(spot.node, "resourceArn") {
+                return None;
+            }
             let found = spot.problem_of_whole(Code::NoResource, format!("the {whose} does not say what it calls"));
             self.report(found.help("give it a `resourceArn`, such as `http://…` or `queue:NAME`, or an `action`"));
             return None;
@@ -103,7 +107,7 @@ impl Checker<'_> {
             return;
         }
         let found = spot.problem(Code::NotAnswered, why);
-        let help = "an entry of `[resources]` leads it somewhere; until then the call fails with FnF.NoSuchResource";
+        let help = "an entry of `[resources]` can lead it elsewhere; until then the call fails with FnF.NoSuchResource";
         all.insert(group.to_owned(), (found.help(help), 0));
     }
 
@@ -121,7 +125,10 @@ impl Checker<'_> {
     /// Warns of a token that a child flow would be given.
     fn check_child_token(&self, spot: &Cursor<'_>, resource: &str) {
         const TOKEN: &str = "CallbackFnFTaskToken";
-        let Some(token) = spot.member("serviceParams").filter(|_| Reach::of(resource) == Reach::Child) else {
+        let Some(token) = spot
+            .member("serviceParams")
+            .filter(|_| Reach::of(resource) == Reach::Child)
+        else {
             return;
         };
         if let Some(token) = token.member(TOKEN) {

@@ -29,13 +29,15 @@ impl Checker<'_> {
         self.near(word, words.len(), || words.iter().copied())
     }
 
+    /// The same for a name that refers to another place: nobody knows which of both is misspelt.
+    pub(super) fn perhaps(near: Nearest<'_>) -> Nearest<'_> {
+        Nearest { alone: false, ..near }
+    }
+
     /// Offers to write `near` in place of the text at `spot`.
     pub(super) fn did_you_mean(&self, found: Diagnostic, spot: &Cursor<'_>, near: Nearest<'_>) -> Diagnostic {
         let Nearest { word, alone } = near;
-        let (title, replacement) = (
-            format!("change it to `{word}`"),
-            self.quoted_like(spot.node.span, word),
-        );
+        let (title, replacement) = (format!("change it to `{word}`"), self.quoted_like(spot.node.span, word));
         found
             .help(format!("did you mean `{word}`?"))
             .mended_by(title, spot.node.span, replacement, alone)

@@ -104,11 +104,9 @@ fn bad_duration(spot: &Cursor<'_>, text: &str) -> Diagnostic {
     }
     if let Some(seconds) = duration::seconds(text) {
         let help = format!("write `{seconds}`");
-        return found.help(help).fix(
-            "write the number of seconds",
-            spot.node.span,
-            seconds.to_string(),
-        );
+        return found
+            .help(help)
+            .fix("write the number of seconds", spot.node.span, seconds.to_string());
     }
     found.help("write seconds, such as `90`, or a path into the step's own input, such as `$.seconds`")
 }

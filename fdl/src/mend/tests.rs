@@ -35,10 +35,7 @@ const LEFT: &[(&str, &str)] = &[
         r#"{"version":"v1","type":"flow","steps":[{"type":"choice","name":"step1","choices":[{"condition":"$.a","goto":"step3"}]},{"type":"pass","name":"step2"}]}"#,
     ),
     // The tab may be as wide as the blanks.
-    (
-        "a.yaml",
-        "version: v1\ntype: flow\nsteps:\n  - type: pass\n\tname: a\n",
-    ),
+    ("a.yaml", "version: v1\ntype: flow\nsteps:\n  - type: pass\n\tname: a\n"),
 ];
 
 #[test]
@@ -84,7 +81,9 @@ fn a_sound_text_stays_as_it_is() {
 
 #[test]
 fn a_change_that_reaches_further_than_its_place_is_seen() {
-    let before = parse_within(&Source::new("a.json", r#"{"a": [1, 2], "b": 3}"#), 1000).root.unwrap();
+    let before = parse_within(&Source::new("a.json", r#"{"a": [1, 2], "b": 3}"#), 1000)
+        .root
+        .unwrap();
     let place = Span { start: 7, end: 8 };
     for (text, same) in [
         (r#"{"a": [9, 2], "b": 3}"#, true),

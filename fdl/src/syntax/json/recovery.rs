@@ -30,7 +30,9 @@ impl Parser<'_> {
     /// blank or a quote stands that should not.
     fn is_between_values(&self, span: Span) -> bool {
         let text = self.scan.text;
-        let quoted = text.get(span.start..).is_some_and(|next| next.starts_with(['"', '{', '[']));
+        let quoted = text
+            .get(span.start..)
+            .is_some_and(|next| next.starts_with(['"', '{', '[']));
         quoted && !self.last_mended
     }
 
@@ -40,8 +42,10 @@ impl Parser<'_> {
         let before = self.scan.text.get(..self.last_end).unwrap_or_default();
         let after = self.scan.text.get(span.start..).unwrap_or_default();
         let inner = |text: &str, quote: Option<&str>| quote.is_some_and(|text| text.contains(mark)) && !text.is_empty();
-        inner(before, before.strip_suffix('"').and_then(|text| text.rsplit('"').next()))
-            || inner(after, after.strip_prefix('"').and_then(|text| text.split('"').next()))
+        inner(
+            before,
+            before.strip_suffix('"').and_then(|text| text.rsplit('"').next()),
+        ) || inner(after, after.strip_prefix('"').and_then(|text| text.split('"').next()))
     }
 
     /// A value or key follows another at once: goes on as after a comma.

@@ -108,14 +108,13 @@ impl Scanner<'_> {
                 .split_inclusive(|letter: char| letter < ' ')
                 .map(control_escaped)
                 .collect();
-            self.problems
-                .add(problem(Code::Syntax, place, message).mended_by(
-                    "escape it".to_owned(),
-                    span,
-                    format!("\"{inner}\""),
-                    // A line break may well stand where a quote was forgotten.
-                    !matches!(control, '\n' | '\r'),
-                ));
+            self.problems.add(problem(Code::Syntax, place, message).mended_by(
+                "escape it".to_owned(),
+                span,
+                format!("\"{inner}\""),
+                // A line break may well stand where a quote was forgotten.
+                !matches!(control, '\n' | '\r'),
+            ));
         } else if let Some(at) = reading.quote {
             let place = Span { start: at, end: at + 1 };
             let mut inner = String::with_capacity(reading.value.len());

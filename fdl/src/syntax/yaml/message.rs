@@ -154,8 +154,14 @@ fn plain(words: &str) -> String {
 
 /// Says of a key that stands one blank off the keys before it which blank that is; any other problem comes back.
 fn out_of_line(mut wrong: Diagnostic, text: &str, at: usize) -> Result<Diagnostic, Diagnostic> {
-    let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
-    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let start = text
+        .get(..at)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |end| end + 1);
+    let line = text
+        .get(start..)
+        .and_then(|rest| rest.lines().next())
+        .unwrap_or_default();
     let before = text.get(..start).unwrap_or_default().lines().rev();
     let Some((own, key)) = column_of_key(line) else {
         return Err(wrong);
@@ -170,10 +176,7 @@ fn out_of_line(mut wrong: Diagnostic, text: &str, at: usize) -> Result<Diagnosti
         Ok(wrong.guess("insert the blank", place, " "))
     } else {
         wrong.help = Some(format!("there is one blank too many before `{key}`"));
-        let blank = Span {
-            start,
-            end: start + 1,
-        };
+        let blank = Span { start, end: start + 1 };
         Ok(wrong.guess("remove the blank", blank, ""))
     }
 }
@@ -186,7 +189,9 @@ fn column_of_key(line: &str) -> Option<(usize, &str)> {
     let key = line.trim_start_matches([' ', '-']);
     let column = line.len() - key.len();
     let name = key.split(':').next().filter(|name| name.len() < key.len())?;
-    let plain = name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '$'));
+    let plain = name
+        .chars()
+        .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '$'));
     (plain && !name.is_empty()).then_some((column, name))
 }
 

@@ -1,6 +1,7 @@
 //! Which fields each object of a definition has.
 
 use super::Checker;
+use super::habits::Habit;
 use super::kind::Kind;
 use super::read::in_words;
 use super::spot::Cursor;
@@ -230,10 +231,11 @@ impl Checker<'_> {
             ));
             return Some(field);
         }
-        let found = match self.habit(member, owner, shape, found) {
-            Ok(field) => return field,
-            Err(found) => found,
-        };
+        match self.habit(member, owner, shape, &found) {
+            Habit::None => {}
+            Habit::Done => return None,
+            Habit::Named(field) => return Some(field),
+        }
         if found.code == Code::MisplacedField {
             let places: Vec<&str> = SHAPES
                 .iter()

@@ -113,6 +113,16 @@ const WAYS: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// What a word is to those who know other languages.
+pub(super) enum Habit {
+    /// Nothing.
+    None,
+    /// Something that is done otherwise here, or is there already; that was told.
+    Done,
+    /// The name of this field elsewhere; that was told.
+    Named(&'static str),
+}
+
 /// Whether an object has a field under a name that others give it.
 pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
     let words = NAMES
@@ -124,37 +134,29 @@ pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
 }
 
 impl Checker<'_> {
-    /// Says how a field that others know is called or done here, and the name it has here if that is not given yet.
-    pub(super) fn habit(
-        &self,
-        member: &Cursor<'_>,
-        owner: &Cursor<'_>,
-        shape: &Shape,
-        found: Diagnostic,
-    ) -> Result<Option<&'static str>, Diagnostic> {
-        let Some(name) = member.name() else {
-            return Err(found);
-        };
-        let word = name.to_lowercase();
+    /// Says how a field that others know is called or done here; `found` is what is said of it anyway.
+    pub(super) fn habit(&self, member: &Cursor<'_>, owner: &Cursor<'_>, shape: &Shape, found: &Diagnostic) -> Habit {
+        let word = member.name().unwrap_or_default().to_lowercase();
         let knows = |words: &[&str]| words.contains(&word.as_str());
         let here = NAMES.iter().find(|(field, words, _)| shape.has(field) && knows(words));
         if let Some((field, _, same)) = here {
             if owner.node.get(field).is_some() {
-                self.report(found.help(format!("it is called `{field}` here, and is there already")));
-                return Ok(None);
+                let help = format!("it is called `{field}` here, and is there already");
+                self.report(found.clone().help(help));
+                return Habit::Done;
             }
-            self.report(self.renamed(member, found, field, *same));
-            return Ok(Some(field));
+            self.report(self.renamed(member, found.clone(), field, *same));
+            return Habit::Named(field);
         }
         let Some((_, way)) = WAYS.iter().find(|(words, _)| knows(words)) else {
-            return Err(found);
+            return Habit::None;
         };
-        let found = found.help(*way);
+        let found = found.clone().help(*way);
         self.report(match self.names_the_next(member, owner) {
             true => self.removed(found, member, owner),
             false => found,
         });
-        Ok(None)
+        Habit::Done
     }
 
     fn renamed(&self, member: &Cursor<'_>, found: Diagnostic, field: &str, same: bool) -> Diagnostic {
@@ -224,7 +226,9 @@ impl Checker<'_> {
         let start = root.node.span.start;
         let brace = self.written(root.node.span).starts_with('{');
         let at = start + usize::from(brace);
-        let found = Diagnostic::new(Code::MissingField, Span { start, end: start + 1 }, "", message);
+        let first = self.written(root.node.span).chars().next();
+        let end = start + first.map_or(0, char::len_utf8);
+        let found = Diagnostic::new(Code::MissingField, Span { start, end }, "", message);
         let (line, place) = match (self.source.format(), brace) {
             (Format::Json, _) => (format!("\"{field}\": \"{word}\""), "json"),
             (Format::Yaml, true) => (format!("{field}: {word}"), "json"),

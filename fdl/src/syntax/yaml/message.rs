@@ -29,7 +29,7 @@ pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic {
             let (message, help) = words(kind);
             let mut wrong = problem(Code::Yaml, span, message);
             wrong.help = help.map(str::to_owned);
-            out_of_line(wrong, text, at).unwrap_or_else(|wrong| mend(wrong, kind, text, at))
+            out_of_line(&wrong, text, at).unwrap_or_else(|| mend(wrong, kind, text, at))
         }
     }
 }
@@ -152,33 +152,28 @@ fn plain(words: &str) -> String {
     }
 }
 
-/// Says of a key that stands one blank off the keys before it which blank that is; any other problem comes back.
-fn out_of_line(mut wrong: Diagnostic, text: &str, at: usize) -> Result<Diagnostic, Diagnostic> {
-    let start = text
-        .get(..at)
-        .and_then(|before| before.rfind('\n'))
-        .map_or(0, |end| end + 1);
-    let line = text
-        .get(start..)
-        .and_then(|rest| rest.lines().next())
-        .unwrap_or_default();
-    let before = text.get(..start).unwrap_or_default().lines().rev();
-    let Some((own, key)) = column_of_key(line) else {
-        return Err(wrong);
-    };
-    let above = before.take(LINES_ABOVE).find_map(column_of_key);
-    let Some((column, _)) = above.filter(|(column, _)| column.abs_diff(own) == 1) else {
-        return Err(wrong);
-    };
-    let place = Span { start, end: start };
+/// Says of a key that stands one blank off the keys before it which blank that is.
+fn out_of_line(wrong: &Diagnostic, text: &str, at: usize) -> Option<Diagnostic> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(start..)?.lines().next()?;
+    let (own, key) = column_of_key(line)?;
+    let above = text
+        .get(..start)?
+        .lines()
+        .rev()
+        .take(LINES_ABOVE)
+        .find_map(column_of_key);
+    let (column, _) = above.filter(|(column, _)| column.abs_diff(own) == 1)?;
+    let wrong = wrong.clone();
     if own < column {
-        wrong.help = Some(format!("one blank is missing before `{key}`"));
-        Ok(wrong.guess("insert the blank", place, " "))
-    } else {
-        wrong.help = Some(format!("there is one blank too many before `{key}`"));
-        let blank = Span { start, end: start + 1 };
-        Ok(wrong.guess("remove the blank", blank, ""))
+        let place = Span { start, end: start };
+        let found = wrong.help(format!("one blank is missing before `{key}`"));
+        return Some(found.guess("insert the blank", place, " "));
     }
+    let blank = Span { start, end: start + 1 };
+    let found = wrong.help(format!("there is one blank too many before `{key}`"));
+    line.starts_with(' ')
+        .then(|| found.guess("remove the blank", blank, ""))
 }
 
 /// Lines that are looked back for the key a line should stand under.

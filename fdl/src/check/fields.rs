@@ -231,7 +231,7 @@ impl Checker<'_> {
             ));
             return Some(field);
         }
-        match self.habit(member, owner, shape, &found) {
+        match self.habit(member, owner, |field| shape.has(field), &found) {
             Habit::None => {}
             Habit::Done => return None,
             Habit::Named(field) => return Some(field),

@@ -1,7 +1,6 @@
 //! Words that people bring from other languages: what is called otherwise here, and what is done otherwise.
 
 use super::Checker;
-use super::fields::Shape;
 use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::syntax::{Format, Node, NodeKind, Span};
@@ -134,11 +133,12 @@ pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
 }
 
 impl Checker<'_> {
-    /// Says how a field that others know is called or done here; `found` is what is said of it anyway.
+    /// Says how a field that others know is called or done here; `found` is what is
+    /// said of it anyway, `has` tells the fields there are.
     pub(super) fn habit(&self, member: &Cursor<'_>, owner: &Cursor<'_>, shape: &Shape, found: &Diagnostic) -> Habit {
         let word = member.name().unwrap_or_default().to_lowercase();
         let knows = |words: &[&str]| words.contains(&word.as_str());
-        let here = NAMES.iter().find(|(field, words, _)| shape.has(field) && knows(words));
+        let here = NAMES.iter().find(|(field, words, _)| has(field) && knows(words));
         if let Some((field, _, same)) = here {
             if owner.node.get(field).is_some() {
                 let help = format!("it is called `{field}` here, and is there already");

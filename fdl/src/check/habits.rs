@@ -133,9 +133,15 @@ pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
 }
 
 impl Checker<'_> {
-    /// Says how a field that others know is called or done here; `found` is what is
-    /// said of it anyway, `has` tells the fields there are.
-    pub(super) fn habit(&self, member: &Cursor<'_>, owner: &Cursor<'_>, shape: &Shape, found: &Diagnostic) -> Habit {
+    /// Says how a field that others know is called or done here. `has` tells which fields there are, `found` is what is
+    /// said of this one anyway.
+    pub(super) fn habit(
+        &self,
+        member: &Cursor<'_>,
+        owner: &Cursor<'_>,
+        has: impl Fn(&str) -> bool,
+        found: &Diagnostic,
+    ) -> Habit {
         let word = member.name().unwrap_or_default().to_lowercase();
         let knows = |words: &[&str]| words.contains(&word.as_str());
         let here = NAMES.iter().find(|(field, words, _)| has(field) && knows(words));

@@ -134,7 +134,7 @@ pub fn fix_keeps_meaning(data: &[u8]) {
         return;
     };
     let mistake = Mistake {
-        at: usize::from(high) << 8 | usize::from(low),
+        at: (usize::from(high) << 8) | usize::from(low),
         kind: kind.into(),
         piece: piece.into(),
     };

@@ -122,7 +122,7 @@ impl Scanner<'_> {
                 inner.push_str(&escaped(letter));
             }
             // Quotes around a word come in pairs; one alone may be the end of another string.
-            let pairs = reading.value.matches('"').count() % 2 == 0;
+            let pairs = reading.value.matches('"').count().is_multiple_of(2);
             self.problems.add(
                 problem(Code::Syntax, place, "a `\"` inside a string must be written `\\\"`").mended_by(
                     "escape the quotes".to_owned(),

@@ -12,6 +12,8 @@ mod errors;
 mod fields;
 mod flow;
 mod foreach;
+mod foreign;
+mod habits;
 mod kind;
 mod local;
 mod mappings;
@@ -37,6 +39,7 @@ use crate::limits::Limits;
 use crate::syntax::{Node, Seeker, Source, Span, parse_within};
 use outline::Outline;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What checking makes of a source.
@@ -56,6 +59,8 @@ struct Checker<'t> {
     answers: Option<Answers<'t>>,
     seeker: Seeker<'t>,
     found: RefCell<Found>,
+    /// The first resource of each kind that nothing answers to, and how many more there are.
+    unanswered: RefCell<BTreeMap<String, (Diagnostic, usize)>>,
     /// Words that may still be compared to find what was meant.
     comparisons: Cell<usize>,
 }
@@ -176,6 +181,7 @@ impl<'t> Checker<'t> {
             answers: None,
             seeker: Seeker::new(source),
             found: RefCell::default(),
+            unanswered: RefCell::default(),
             comparisons: Cell::new(suggest::COMPARISONS),
         }
     }

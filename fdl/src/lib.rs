@@ -8,8 +8,10 @@
 )]
 
 pub mod check;
+mod duration;
 pub mod expression;
 mod fault_names;
+pub mod mend;
 
 // What every language shares keeps its names inside of this one.
 use starbridge_flow::{diagnostics, graph, hex, limits, path, quoted, syntax, time, value};

@@ -6,7 +6,7 @@ mod suggest;
 
 pub use code::Code;
 pub use quote::{QUOTED_CHARS, shortened};
-pub use suggest::nearest;
+pub use suggest::{Nearest, nearest, nearest_alone};
 
 use crate::span::Span;
 use std::borrow::Cow;
@@ -69,6 +69,8 @@ pub struct Fix {
     pub span: Span,
     /// By what.
     pub replacement: String,
+    /// Whether nothing else can be meant, so that it may be made without asking.
+    pub sure: bool,
 }
 
 impl Diagnostic {
@@ -118,13 +120,26 @@ impl Diagnostic {
         self
     }
 
-    /// The same with a fix.
+    /// The same with a fix that may be made without asking.
     #[must_use]
-    pub fn fix(mut self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
+    pub fn fix(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
+        self.mended_by(title.into(), span, replacement.into(), true)
+    }
+
+    /// The same with a fix that is only likely: it is shown, and left to people.
+    #[must_use]
+    pub fn guess(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
+        self.mended_by(title.into(), span, replacement.into(), false)
+    }
+
+    /// The same with a fix that is made without asking only if it is `sure`.
+    #[must_use]
+    pub fn mended_by(mut self, title: String, span: Span, replacement: String, sure: bool) -> Self {
         self.fix = Some(Fix {
-            title: title.into(),
+            title,
             span,
-            replacement: replacement.into(),
+            replacement,
+            sure,
         });
         self
     }

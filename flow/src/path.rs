@@ -100,9 +100,13 @@ impl Query {
         Err(*if blank {
             PathError::boxed(end, text.len() - end, "blank space after the path").help("remove it")
         } else {
-            parser.unexpected("`.`, `[` or the end of the path").help(
-                "a name with other characters than letters, digits and `_` stands in brackets and quotes: `['a-b']`",
-            )
+            let help = match text.get(end..).is_some_and(|rest| rest.starts_with('(')) {
+                true => "functions such as `length()` stand in filters only: `$.list[?length(@.name) > 1]`",
+                false => {
+                    "a name with other characters than letters, digits and `_` stands in brackets and quotes: `['a-b']`"
+                }
+            };
+            parser.unexpected("`.`, `[` or the end of the path").help(help)
         })
     }
 

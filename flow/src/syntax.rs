@@ -91,10 +91,41 @@ pub fn parse_within(source: &Source, bytes: usize) -> Parse {
         let message = "the text has NUL characters: it may be UTF-16";
         return refused(Code::Encoding, message, "save the file as UTF-8");
     }
+    if let Some((message, help)) = other_text(source) {
+        return refused(Code::Syntax, message, help);
+    }
     match source.format() {
         Format::Json => json::parse(source),
         Format::Yaml => yaml::parse(source),
     }
+}
+
+/// What a text is that is no JSON at all, although it should be: YAML, or something around it.
+fn other_text(source: &Source) -> Option<(&'static str, &'static str)> {
+    let text = source
+        .text()
+        .trim_start_matches(|letter: char| letter == source::BYTE_ORDER_MARK || letter.is_whitespace());
+    if text.starts_with("```") {
+        let help = "leave out the lines with the three backquotes, and what stands around them";
+        return Some(("the definition stands in a fence of Markdown", help));
+    }
+    if source.format() == Format::Yaml {
+        return None;
+    }
+    let line = text
+        .lines()
+        .map(str::trim_end)
+        .find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let key = line.split_once(':').filter(|(key, value)| {
+        let plain = key
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
+        plain && !key.is_empty() && (value.is_empty() || value.starts_with(' ')) && !line.ends_with([',', '}', ']'])
+    });
+    (line == "---" || key.is_some()).then_some((
+        "this is YAML, and JSON was expected",
+        "name the file `.yaml`; an object of JSON begins with `{`",
+    ))
 }
 
 /// What comes of a text that is not even looked at.

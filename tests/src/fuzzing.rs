@@ -1,6 +1,7 @@
 //! What fuzzing asks of the parts that meet foreign bytes. The fuzz targets under `fuzz/` and the replay of their
 //! corpora call the same functions; each panics where a promise is broken.
 
+use crate::damage::{self, Mistake, damaged, mending_keeps_meaning};
 use crate::outstanding::Outstanding;
 use starbridge_fdl::expression::{Condition, Path, Template};
 use starbridge_flow::diagnostics::{Code, Diagnostic, Severity};
@@ -22,6 +23,7 @@ pub const TARGETS: &[Target] = &[
     ("check", check),
     ("checkpoint", checkpoint),
     ("condition", condition),
+    ("fix_keeps_meaning", fix_keeps_meaning),
     ("history", history),
     ("parse_json", parse_json),
     ("parse_yaml", parse_yaml),
@@ -123,6 +125,29 @@ pub fn check(data: &[u8]) {
         {
             same_when_folded(flow, &state, &events);
         }
+    }
+}
+
+/// Typing mistakes in a good definition are mended to what it meant, or an error is left. The first bytes are the
+/// mistake; the rest is the definition, or [`FLOW`]'s where it is none.
+pub fn fix_keeps_meaning(data: &[u8]) {
+    let Some((&[high, low, kind, piece], rest)) = data.split_first_chunk() else {
+        return;
+    };
+    let mistake = Mistake {
+        at: (usize::from(high) << 8) | usize::from(low),
+        kind: kind.into(),
+        piece: piece.into(),
+    };
+    let text = std::str::from_utf8(rest).unwrap_or_default();
+    let own = Source::new("", text);
+    let source = match damage::meaning(&own) {
+        Some(_) => own,
+        None => Source::new("flow.json", include_str!("../../fuzz/flow.json")),
+    };
+    let Some(meant) = damage::meaning(&source) else { return };
+    if let Some(text) = damaged(source.text(), mistake) {
+        mending_keeps_meaning(source.name(), source.format(), &meant, &text);
     }
 }
 

@@ -4,6 +4,7 @@ pub mod campaigns;
 #[path = "random/chance.rs"]
 mod chance;
 pub mod conformance;
+pub mod damage;
 pub mod data;
 pub mod faulty;
 pub mod functions;

@@ -2,11 +2,11 @@
 
 use super::Checker;
 use super::fields;
-use super::outline::Slot;
+use super::outline::{Slot, entries, steps_in};
 use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Arm, Choice, Guard, ListId, StepId, StepKind};
-use crate::syntax::Span;
+use crate::syntax::{Format, NodeKind, Span};
 use crate::value::Text;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -16,19 +16,20 @@ impl Checker<'_> {
     pub(super) fn choice(&self, spot: &Cursor<'_>, id: StepId, list: ListId) -> Option<StepKind> {
         let default = spot
             .member("default")
-            .filter(|default| self.shaped(default, &fields::DEFAULT, &[]))
+            .filter(|default| !self.is_default_in_short(default, list) && self.shaped(default, &fields::DEFAULT, &[]))
             .map(|default| self.arm(&default, id, Slot::Default, list));
         let choices = spot.member("choices")?;
-        if !self.is_list(&choices, "choices") {
+        if !self.is_listed(&choices, "choices") {
             return None;
         }
-        if choices.node.items().is_empty() {
+        let count = entries(choices.node).len();
+        if count == 0 {
             let found = choices.problem(Code::NoBranches, "`choices` is empty");
             self.report(found.help("a choice needs at least one `{condition, steps or goto}`"));
         }
         let mut seen = FxHashMap::default();
-        let mut arms = Vec::with_capacity(choices.node.items().len());
-        for (index, item) in choices.items().enumerate() {
+        let mut arms = Vec::with_capacity(count);
+        for (index, item) in choices.entries().enumerate() {
             if self.is_hopeless() {
                 break;
             }
@@ -37,12 +38,45 @@ impl Checker<'_> {
             }
             let mut arm = self.arm(&item, id, Slot::Arm(index), list);
             if let Some(condition) = item.member("condition") {
-                let last = index + 1 == choices.node.items().len() && default.is_none();
+                let last = index + 1 == count && default.is_none();
                 self.arm_condition(&condition, &mut arm, &mut seen, last);
             }
             arms.push(arm);
         }
         Some(StepKind::Choice(Choice { arms, default }))
+    }
+
+    /// Whether a default is no object but the name of a step or a list of steps, which is reported.
+    fn is_default_in_short(&self, spot: &Cursor<'_>, list: ListId) -> bool {
+        let (field, sure) = match &spot.node.kind {
+            NodeKind::String(_) => ("goto", self.goto(spot, list).is_some()),
+            NodeKind::Array(_) => ("steps", true),
+            _ => return false,
+        };
+        self.in_short(spot, field, sure);
+        true
+    }
+
+    /// Reports what stands where an object with that field belongs, whose value it is.
+    pub(super) fn in_short(&self, spot: &Cursor<'_>, field: &str, sure: bool) {
+        let message = format!("{} must be an object, not {}", spot.called(), spot.node.kind_name());
+        let found = spot.problem(Code::WrongType, message);
+        let written = self.written(spot.node.span);
+        let key = match self.source.format() {
+            Format::Json => format!("{{\"{field}\": "),
+            Format::Yaml => format!("{{{field}: "),
+        };
+        let in_brackets = written.starts_with(['[', '{', '"', '\'']) || !written.contains(['\n', ',', ':', ' ']);
+        let found = found.help(format!("write an object with `{field}`"));
+        self.report(match in_brackets {
+            true => found.mended_by(
+                format!("make it an object with `{field}`"),
+                spot.node.span,
+                format!("{key}{written}}}"),
+                sure,
+            ),
+            false => found,
+        });
     }
 
     fn arm(&self, spot: &Cursor<'_>, id: StepId, slot: Slot, list: ListId) -> Arm {
@@ -87,10 +121,10 @@ impl Checker<'_> {
     /// The list under `steps`, if there is one.
     pub(super) fn steps(&self, owner: &Cursor<'_>, id: StepId, slot: Slot) -> Option<ListId> {
         let spot = owner.member("steps")?;
-        if !self.is_list(&spot, "steps") {
+        if !self.is_list(&spot, "steps") && steps_in(spot.node).is_none() {
             return None;
         }
-        if spot.node.items().is_empty() {
+        if entries(spot.node).is_empty() {
             let found = spot.problem(Code::NoSteps, "`steps` is empty");
             self.report(found.help("put at least one step in; a `pass` step does nothing"));
         }

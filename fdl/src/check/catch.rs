@@ -13,11 +13,11 @@ impl Checker<'_> {
         let Some(spot) = owner.member("catch") else {
             return Vec::new();
         };
-        if !self.is_list(&spot, "catches") {
+        if !self.is_listed(&spot, "catches") {
             return Vec::new();
         }
         let mut taken = Taken::default();
-        spot.items()
+        spot.entries()
             .take_while(|_| !self.is_hopeless())
             .filter_map(|item| self.catch(&item, list, &mut taken, fixed))
             .collect()
@@ -39,6 +39,9 @@ impl Checker<'_> {
                 if self.flag(&manual) == Some(false) {
                     let found = manual.problem(Code::OutOfRange, "`manual` can only be true");
                     self.report(found.help("leave it out and say where to go with `goto`"));
+                } else {
+                    let found = manual.problem_of_key(Code::NotRunYet, "`manual` is not run by this version");
+                    self.report(found.help("`exec` and the server refuse the flow; go to a step with `goto`"));
                 }
                 CatchTarget::Manual
             }
@@ -71,7 +74,7 @@ impl Checker<'_> {
         let found = spot.problem(Code::UnknownTarget, format!("there is no step named `{name}`"));
         let near = self.near(&name, siblings.len(), || siblings.iter().map(|&id| outline.name(id)));
         self.report(match near {
-            Some(near) => self.did_you_mean(found, spot, near),
+            Some(near) => self.did_you_mean(found, spot, Self::perhaps(near)),
             None => found,
         });
         None

@@ -15,13 +15,13 @@ impl Checker<'_> {
     pub(super) fn depends(&self, branches: &Cursor<'_>) -> Vec<Dependencies> {
         let mut names: FxHashMap<Text, usize> = FxHashMap::default();
         let mut all: Vec<Dependencies> = Vec::new();
-        for (index, branch) in branches.items().enumerate() {
+        for (index, branch) in branches.entries().enumerate() {
             let name = branch
                 .member("name")
                 .and_then(|spot| self.branch_name(&spot, index, &mut names, branches));
             all.push((name, Vec::new()));
         }
-        for (index, branch) in branches.items().enumerate() {
+        for (index, branch) in branches.entries().enumerate() {
             let on = branch
                 .member("dependsOn")
                 .map(|spot| self.depends_on(&spot, index, &names));
@@ -44,7 +44,7 @@ impl Checker<'_> {
         self.check_identifier(spot, &name);
         if let Some(&first) = names.get(&name) {
             let found = spot.problem(Code::DuplicateBranch, format!("there is another branch named `{name}`"));
-            self.report(match branches.items().nth(first) {
+            self.report(match branches.entries().nth(first) {
                 Some(first) => found.label(first.head(), "the first one is here"),
                 None => found,
             });
@@ -92,7 +92,7 @@ impl Checker<'_> {
             known
         });
         self.report(match near {
-            Some(near) => self.did_you_mean(found, spot, near),
+            Some(near) => self.did_you_mean(found, spot, Self::perhaps(near)),
             None => found.help("it must be the `name` of a branch of the same parallel"),
         });
     }
@@ -107,7 +107,7 @@ impl Checker<'_> {
             let first = cycle
                 .iter()
                 .min()
-                .and_then(|&first| branches.items().nth(first).map(|spot| (first, spot.head())));
+                .and_then(|&first| branches.entries().nth(first).map(|spot| (first, spot.head())));
             let Some((index, span)) = first else { continue };
             let message = format!("these branches wait for each other: `{}`", names.join("` → `"));
             let mut found = branches.problem(Code::DependencyCycle, message);

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::kind::Kind;
-use super::outline::{Entry, Listing, Slot};
+use super::outline::{Entry, Listing, Slot, entries};
 use super::step::{arms, is_end, named};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::graph::{ListId, StepId};
@@ -72,7 +72,7 @@ impl Checker<'_> {
             }
             Some(Kind::Choice) => self.choice_ways(entry, &completes, &mut ways),
             Some(Kind::Parallel) => {
-                let branches = entry.node.get("branches").map_or(0, |branches| branches.items().len());
+                let branches = entry.node.get("branches").map_or(0, |branches| entries(branches).len());
                 entry.node.get("waitFor").is_some()
                     || (0..branches).all(|index| completes(entry.list_in(Slot::Branch(index))))
             }
@@ -83,7 +83,7 @@ impl Checker<'_> {
         } else {
             ways.falls = goes_on;
         }
-        for catch in entry.node.get("catch").map_or(&[][..], Node::items) {
+        for catch in entry.node.get("catch").map_or(&[][..], entries) {
             if let Some(goto) = catch.get("goto") {
                 self.lead(entry, goto, &mut ways.catches, &mut ways.broken);
             }
@@ -103,7 +103,8 @@ impl Checker<'_> {
         for (slot, arm) in arms(entry) {
             sure |= slot == Slot::Default || named(arm, "condition").is_some_and(|text| text.trim() == "true");
             let through = completes(entry.list_in(slot));
-            match arm.get("goto") {
+            // A default may be, by mistake, the name alone.
+            match arm.get("goto").or_else(|| arm.as_str().map(|_| arm)) {
                 Some(goto) if through => self.lead(entry, goto, &mut ways.gotos, &mut ways.broken),
                 Some(_) => {}
                 None => goes_on |= through,
@@ -123,19 +124,32 @@ impl Checker<'_> {
         }
     }
 
+    /// Warns of steps that nothing leads to, once of those that follow each other.
     fn check_reached(&self, list: &Listing, reached: &[bool]) {
-        for (position, &id) in list.steps.iter().enumerate() {
-            if reached.get(position) != Some(&false) {
-                continue;
-            }
-            let outline = &self.outline;
-            let message = format!("`{}` can never run: nothing leads to it", outline.name(id));
+        let outline = &self.outline;
+        let named = |position: usize| list.steps.get(position).map_or("", |&id| outline.name(id));
+        let mut position = 0;
+        while let Some(&id) = list.steps.get(position) {
+            let run = reached.iter().skip(position).take_while(|reached| !**reached).count();
+            let message = match run {
+                0 => {
+                    position += 1;
+                    continue;
+                }
+                1 => format!("`{}` can never run: nothing leads to it", named(position)),
+                _ => format!(
+                    "`{}` and what follows up to `{}` can never run: nothing leads there",
+                    named(position),
+                    named(position + run - 1)
+                ),
+            };
             let found = Diagnostic::new(Code::Unreachable, outline.name_span(id), outline.pointer(id), message);
             let before = position.checked_sub(1).and_then(|before| list.steps.get(before));
             self.report(match before {
                 Some(&before) => found.label(outline.name_span(before), "this step does not go on to it"),
                 None => found,
             });
+            position += run;
         }
     }
 

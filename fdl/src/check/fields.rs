@@ -1,10 +1,11 @@
 //! Which fields each object of a definition has.
 
 use super::Checker;
+use super::habits::Habit;
 use super::kind::Kind;
 use super::read::in_words;
 use super::spot::Cursor;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic, Nearest};
 
 /// The fields of one kind of object.
 pub(super) struct Shape {
@@ -59,8 +60,8 @@ shape!(fallible PARALLEL, "a `parallel` step", ["branches"], ["waitFor", "concur
 shape!(fallible FOREACH, "a `foreach` step", ["iterationMapping", "steps"], ["concurrency", "tolerance"]);
 shape!(step SUCCEED, "a `succeed` step", [], []);
 shape!(step FAIL, "a `fail` step", [], ["error", "cause"]);
-shape!(ARM, "a choice", ["condition"], ["steps", "goto"]);
-shape!(DEFAULT, "a default", [], ["steps", "goto"]);
+shape!(ARM, "an entry of `choices`", ["condition"], ["steps", "goto"]);
+shape!(DEFAULT, "the `default` of a choice", [], ["steps", "goto"]);
 shape!(BRANCH, "a branch", ["steps"], ["name", "dependsOn"]);
 shape!(ITERATION, "an iteration mapping", ["collection", "item"], ["index"]);
 shape!(TOLERANCE, "a tolerance", [], ["count", "percent"]);
@@ -175,56 +176,95 @@ impl Checker<'_> {
             .collect();
         // A field that is only misspelt is not missing, too.
         let mut misspelt = Vec::new();
+        let mut listed = false;
         for (name, member) in spot.members() {
             if self.is_hopeless() {
                 break;
             }
             if !shape.has(name) && !told.contains(&name) {
-                misspelt.extend(self.unknown_field(&member, name, shape, &there));
+                misspelt.extend(self.unknown_field(&member, spot, shape, &there, &mut listed));
             }
         }
         for &field in shape.required {
             if !there.contains(&field) && !misspelt.contains(&field) {
                 let message = format!("{} needs `{field}`", shape.what);
-                self.report(spot.problem_of_whole(Code::MissingField, message));
+                if std::ptr::eq(shape, &FLOW) {
+                    self.missing_at_top(spot, field, message);
+                } else {
+                    self.report(spot.problem_of_whole(Code::MissingField, message));
+                }
             }
         }
         true
     }
 
-    /// Reports it, and says which field was probably meant.
-    fn unknown_field(&self, member: &Cursor<'_>, name: &str, shape: &Shape, there: &[&str]) -> Option<&'static str> {
-        let places: Vec<&str> = SHAPES
-            .iter()
-            .filter(|other| other.has(name))
-            .map(|other| other.what)
-            .collect();
-        if !places.is_empty() {
+    /// Reports it, and says which field was probably meant. The fields there are get `listed` once for an object.
+    fn unknown_field(
+        &self,
+        member: &Cursor<'_>,
+        owner: &Cursor<'_>,
+        shape: &Shape,
+        there: &[&str],
+        listed: &mut bool,
+    ) -> Option<&'static str> {
+        let name = member.name()?;
+        let message = format!("{} has no field `{name}`", shape.what);
+        let found = member.problem_of_key(Code::UnknownField, message);
+        let found = if SHAPES.iter().any(|other| other.has(name)) {
             let message = format!("`{name}` is not allowed on {}", shape.what);
-            let found = member.problem_of_key(Code::MisplacedField, message);
+            member.problem_of_key(Code::MisplacedField, message)
+        } else {
+            found
+        };
+        // One that is there already was not meant.
+        let open = || shape.fields().filter(|field| !there.contains(field));
+        if found.code == Code::UnknownField
+            && let Some(field) = open().find(|field| field.eq_ignore_ascii_case(name))
+        {
+            self.report(self.rename(
+                member,
+                found,
+                Nearest {
+                    word: field,
+                    alone: true,
+                },
+            ));
+            return Some(field);
+        }
+        match self.habit(member, owner, |field| shape.has(field), &found) {
+            Habit::None => {}
+            Habit::Done => return None,
+            Habit::Named(field) => return Some(field),
+        }
+        if found.code == Code::MisplacedField {
+            let places: Vec<&str> = SHAPES
+                .iter()
+                .filter(|other| other.has(name))
+                .map(|other| other.what)
+                .collect();
             self.report(found.help(format!("it belongs on {}", in_order(&places))));
             return None;
         }
-        let message = format!("{} has no field `{name}`", shape.what);
-        let found = member.problem_of_key(Code::UnknownField, message);
-        // One that is there already was not meant.
-        let open = || shape.fields().filter(|field| !there.contains(field));
         let near = self.near(name, shape.fields().count(), open);
         self.report(match near {
-            Some(near) => {
-                let key = member.key_span();
-                found.help(format!("did you mean `{near}`?")).fix(
-                    format!("rename it to `{near}`"),
-                    key,
-                    self.quoted_like(key, near),
-                )
-            }
+            Some(near) => self.rename(member, found, near),
+            None if std::mem::replace(listed, true) => found,
             None => {
                 let fields: Vec<&str> = shape.fields().filter(|field| *field != "$schema").collect();
                 found.help(format!("its fields are {}", in_words(&fields)))
             }
         });
-        near
+        near.map(|near| near.word)
+    }
+
+    fn rename(&self, member: &Cursor<'_>, found: Diagnostic, near: Nearest<'_>) -> Diagnostic {
+        let key = member.key_span();
+        found.help(format!("did you mean `{}`?", near.word)).mended_by(
+            format!("rename it to `{}`", near.word),
+            key,
+            self.quoted_like(key, near.word),
+            near.alone,
+        )
     }
 
     /// Which of several fields that exclude each other is there. More than one, or (where `needed`) none, is reported.

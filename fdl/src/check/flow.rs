@@ -3,6 +3,7 @@
 use super::Checker;
 use super::compile::Header;
 use super::fields;
+use super::foreign;
 use super::local::MappingContext;
 use super::outline::number;
 use super::paths::looked_up;
@@ -12,11 +13,15 @@ use crate::expression::Path;
 use crate::graph::{ConcurrencyKey, FlowParts, Source, StepId};
 use crate::limits::EXECUTION_SECONDS;
 use crate::path::Query;
-use crate::syntax::NodeKind;
+use crate::syntax::{Format, NodeKind};
 
 /// Reads a whole definition. The parts are complete if nothing but warnings was reported.
 pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
     let root = Cursor::root(checker.outline.root);
+    if let Some(found) = foreign::recognised(&root) {
+        checker.report(found);
+        return None;
+    }
     if !checker.shaped(&root, &fields::FLOW, &[]) {
         return None;
     }
@@ -29,6 +34,7 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
         .take_while(|_| !checker.is_hopeless())
         .map(|id| checker.step(StepId(id)))
         .collect();
+    checker.report_unanswered();
     if !checker.is_hopeless() {
         checker.check_edges();
     }
@@ -61,41 +67,54 @@ impl Checker<'_> {
     }
 
     fn check_version(&self, root: &Cursor<'_>) {
-        if let Some(field) = root.member("version")
-            && let Some(version) = self.text(&field)
-            && !matches!(&*version, "v1" | "v1beta1")
-        {
-            let found = field.problem(Code::UnknownVersion, format!("there is no version `{version}`"));
-            self.report(found.help("write `v1`").fix(
-                "change it to `v1`",
-                field.node.span,
-                self.quoted_like(field.node.span, "v1"),
-            ));
+        if let Some(field) = root.member("version") {
+            self.check_word(&field, Code::UnknownVersion, &["v1", "v1beta1"], "there is no version");
         }
-        if let Some(field) = root.member("type")
-            && let Some(kind) = self.text(&field)
-            && kind != "flow"
-        {
-            let found = field.problem(
-                Code::NotAFlow,
-                format!("a definition has the type `flow`, not `{kind}`"),
-            );
-            self.report(found.help("write `flow`").fix(
-                "change it to `flow`",
-                field.node.span,
-                self.quoted_like(field.node.span, "flow"),
-            ));
+        if let Some(field) = root.member("type") {
+            let message = "a definition has the type `flow`, not";
+            self.check_word(&field, Code::NotAFlow, &["flow"], message);
         }
+    }
+
+    /// Whether a field has one of the words it can have; the first is offered in place of any other value but a
+    /// misspelt one.
+    fn check_word(&self, field: &Cursor<'_>, code: Code, words: &[&str], message: &str) {
+        let span = field.node.span;
+        let (written, quoted) = match &field.node.kind {
+            NodeKind::String(word) if words.contains(&word.as_str()) => return,
+            NodeKind::String(word) => (word.as_str(), true),
+            NodeKind::Number(_) => (self.written(span), false),
+            _ => {
+                self.text(field);
+                return;
+            }
+        };
+        let near = self.near_word(written, words).map(|near| near.word);
+        let Some(word) = near.or(words.first().copied()) else {
+            return;
+        };
+        let replacement = match self.source.format() {
+            Format::Json if !quoted => format!("\"{word}\""),
+            _ => self.quoted_like(span, word),
+        };
+        let found = field.problem(code, format!("{message} `{written}`"));
+        self.report(found.help(format!("write `{replacement}`")).fix(
+            format!("change it to `{word}`"),
+            span,
+            replacement,
+        ));
     }
 
     fn concurrency_keys(&self, root: &Cursor<'_>) -> Vec<ConcurrencyKey> {
         let Some(spot) = root.member("concurrency") else {
             return Vec::new();
         };
-        if !self.is_list(&spot, "limits, each with `key` and `limit`") {
+        if !self.is_listed(&spot, "limits, each with `key` and `limit`") {
             return Vec::new();
         }
-        spot.items()
+        let found = spot.problem_of_key(Code::NotRunYet, "`concurrency` of a flow is not run by this version");
+        self.report(found.help("`exec` and the server refuse the flow; leave it out"));
+        spot.entries()
             .filter_map(|item| {
                 if !self.shaped(&item, &fields::CONCURRENCY, &[]) {
                     return None;

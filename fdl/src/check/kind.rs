@@ -1,5 +1,7 @@
 //! The types of steps.
 
+use crate::diagnostics::nearest_alone;
+
 /// A type of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -43,4 +45,36 @@ impl Kind {
     pub(super) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
+
+    /// The type that somebody means who writes this word, which is none; and whether nothing else can be meant.
+    pub(super) fn meant(word: &str) -> Option<(Self, bool)> {
+        // A loop is not one other type.
+        if word == "loop" {
+            return None;
+        }
+        if let Some(near) = nearest_alone(word, Self::ALL.iter().map(|kind| kind.as_str())) {
+            return Self::parse(near.word).map(|kind| (kind, near.alone));
+        }
+        let word = word.to_lowercase();
+        let called = |names: &[&str]| names.contains(&word.as_str());
+        let (kind, _) = ELSEWHERE.iter().find(|(_, names)| called(names))?;
+        Some((*kind, true))
+    }
 }
+
+/// What other languages call them.
+const ELSEWHERE: [(Kind, &[&str]); 8] = [
+    (
+        Kind::Task,
+        &[
+            "http", "call", "function", "action", "activity", "lambda", "simple", "run",
+        ],
+    ),
+    (Kind::Pass, &["set", "assign", "noop", "set_variable"]),
+    (Kind::Wait, &["sleep", "delay", "timer", "pause"]),
+    (Kind::Choice, &["if", "switch", "decision", "condition", "branch"]),
+    (Kind::Parallel, &["fork", "fork_join"]),
+    (Kind::Foreach, &["map", "for", "each", "for_each", "iterate"]),
+    (Kind::Succeed, &["end", "success", "done", "stop"]),
+    (Kind::Fail, &["error", "throw", "raise", "terminate"]),
+];

@@ -2,27 +2,31 @@
 
 use super::Checker;
 use super::fields;
+use super::habits::has_otherwise;
 use super::local::MappingContext;
 use super::paths::helped;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::expression::{Mapping, MappingSource, Mappings, Path, Template};
+use crate::expression::{Mapping, MappingSource, Mappings, Path, PathRoot, Template};
 use crate::graph::{FaultKind, Program};
-use crate::syntax::{Node, NodeKind, Span};
+use crate::syntax::{Format, Member, Node, NodeKind, Span};
 use crate::value::Text;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// Mappings that a fix writes at most.
+const MOST_WRITTEN: usize = 100;
 
 impl Checker<'_> {
     /// The mappings in a member of `owner`; `None` where it has none, which is not the same as an empty list.
     pub(super) fn mappings(&self, owner: &Cursor<'_>, field: &str, whose: MappingContext) -> Option<Arc<dyn Program>> {
         let spot = owner.member(field)?;
-        if !self.is_list(&spot, "mappings") {
+        if self.is_map_of_sources(&spot, whose) || !self.is_listed(&spot, "mappings") {
             return None;
         }
         let mut targets = FxHashMap::default();
         let mut list = Vec::with_capacity(spot.node.items().len());
-        for item in spot.items().take_while(|_| !self.is_hopeless()) {
+        for item in spot.entries().take_while(|_| !self.is_hopeless()) {
             list.extend(self.mapping(&item, whose, &mut targets));
         }
         let fault = if whose.is_output() {
@@ -31,6 +35,39 @@ impl Checker<'_> {
             FaultKind::Input
         };
         Some(Arc::new(Mappings { list, fault }))
+    }
+
+    /// Whether it is, instead of a list, an object of targets with their sources, which is reported.
+    fn is_map_of_sources(&self, spot: &Cursor<'_>, whose: MappingContext) -> bool {
+        let object = matches!(spot.node.kind, NodeKind::Object(_));
+        if !object
+            || ["target", "source", "template"]
+                .iter()
+                .any(|field| spot.node.get(field).is_some())
+        {
+            return false;
+        }
+        let message = format!("{} must be a list of mappings, not an object", spot.called());
+        let found = spot.problem(Code::WrongType, message);
+        let found = found
+            .help("each is an object with `target` and `source`: `[{\"target\": \"a\", \"source\": \"$input.a\"}]`");
+        let json = self.source.format() == Format::Json;
+        let mapping = |member: &Member| {
+            let (key, value) = (self.written(member.key_span), self.written(member.value.span));
+            format!("{{\"target\": {key}, \"source\": {value}}}")
+        };
+        let mappings: Vec<String> = spot.node.members().iter().map(mapping).collect();
+        self.report(match json && mappings.len() < MOST_WRITTEN {
+            true => {
+                let list = format!("[{}]", mappings.join(", "));
+                found.fix("make it a list of mappings", spot.node.span, list)
+            }
+            false => found,
+        });
+        for (_, member) in spot.members() {
+            self.source(&member, whose);
+        }
+        true
     }
 
     fn mapping(
@@ -45,6 +82,7 @@ impl Checker<'_> {
         let target = spot.member("target").and_then(|target| self.target(&target, targets));
         let required = spot.member("required").and_then(|required| self.flag(&required));
         let source = match self.one_of(spot, &["source", "template"], false) {
+            None if has_otherwise(spot.node, "source") => return None,
             None => {
                 let found = spot.problem_of_whole(Code::NoSource, "the mapping has no `source`");
                 self.report(found.help("give it a `source` (a path or a constant) or a `template`"));
@@ -102,6 +140,7 @@ impl Checker<'_> {
                     let found = spot.problem(Code::PlainTemplate, "the template has no part in `{$…}`");
                     self.report(found.help("write `{$input.a}` for a value, or use `source` for a constant"));
                 }
+                self.check_template_text(spot, &text);
                 Some(template)
             }
             Err(error) => {
@@ -109,6 +148,47 @@ impl Checker<'_> {
                 self.report(helped(found, error.help));
                 None
             }
+        }
+    }
+
+    /// Warns of braces in a template that look like a part and are text.
+    fn check_template_text(&self, spot: &Cursor<'_>, text: &str) {
+        for (at, _) in text.match_indices('{') {
+            let Some(rest) = text.get(at + 1..) else { continue };
+            let end = rest.find('}').map_or(rest.len(), |end| end + 1);
+            let whole = rest.get(..end).unwrap_or(rest);
+            let dollar = text.get(..at).is_some_and(|before| before.ends_with('$'));
+            let (at, message, help) = if PathRoot::of(rest).is_some() {
+                if !dollar {
+                    continue;
+                }
+                (
+                    at - 1,
+                    "the `$` before `{` is text, and stays".to_owned(),
+                    "a part is `{$input.a}`",
+                )
+            } else if rest.starts_with("$.") || rest.starts_with("$[") {
+                (
+                    at,
+                    format!("`{{{whole}` is text, and stays"),
+                    "a path in a template starts with `$input`, `$local` or `$context`",
+                )
+            } else if ["input.", "local.", "context."]
+                .iter()
+                .any(|root| rest.starts_with(root))
+            {
+                (
+                    at,
+                    format!("`{{{whole}` is text, and stays"),
+                    "a part begins with `{$`: `{$input.a}`",
+                )
+            } else {
+                continue;
+            };
+            if self.leaves_off(Code::LooksLikePath) {
+                return;
+            }
+            self.report(self.inside(spot, Code::LooksLikePath, at, 1, message).help(help));
         }
     }
 

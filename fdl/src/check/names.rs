@@ -80,7 +80,7 @@ impl Checker<'_> {
             self.report(
                 spot.problem(Code::BadName, format!("`{name}` is not a name"))
                     .help(format!(
-                        "a name is 1 to {NAME_CHARS} letters, digits, `_` and `-`, and starts with a letter or `_`"
+                        "such a name is made of A-Z, a-z, 0-9, `_` and `-`, begins with a letter or `_`, and has {NAME_CHARS} of them at most"
                     )),
             );
         }

@@ -67,15 +67,13 @@ impl<'t> Outline<'t> {
 
     // The recursion list → step → list is bounded by `nesting`.
     fn list(&mut self, node: &'t Node, parent: Option<(StepId, Slot)>, nesting: usize) -> Option<ListId> {
-        if !matches!(node.kind, NodeKind::Array(_)) {
-            return None;
-        }
+        let items = steps_in(node)?;
         let id = ListId(number(self.lists.len()));
         self.lists.push(Listing {
             parent,
-            steps: Vec::with_capacity(node.items().len()),
+            steps: Vec::with_capacity(items.len()),
         });
-        for (position, item) in node.items().iter().enumerate() {
+        for (position, item) in items.iter().enumerate() {
             let step = self.step(item, id, position, nesting);
             if let Some(list) = self.lists.get_mut(id.0 as usize) {
                 list.steps.push(step);
@@ -90,7 +88,8 @@ impl<'t> Outline<'t> {
             Some(NodeKind::String(name)) => Some(name),
             _ => None,
         };
-        let kind = node.get("type").and_then(Node::as_str).and_then(Kind::parse);
+        let word = node.get("type").and_then(Node::as_str);
+        let kind = word.and_then(|word| Kind::parse(word).or_else(|| Some(Kind::meant(word)?.0)));
         self.steps.push(Entry {
             node,
             name,
@@ -112,20 +111,20 @@ impl<'t> Outline<'t> {
     }
 
     fn inside(&mut self, node: &'t Node, id: StepId, kind: Option<Kind>, nesting: usize) {
-        let items = |key: &str| node.get(key).map_or(&[][..], Node::items);
+        let items = |key: &str| node.get(key).map_or(&[][..], entries);
         let mut slots: Vec<(Slot, &'t Node)> = Vec::new();
         match kind {
             Some(Kind::Foreach) => slots.extend(node.get("steps").map(|steps| (Slot::Steps, steps))),
             Some(Kind::Parallel) => {
                 for (index, branch) in items("branches").iter().enumerate() {
-                    slots.extend(branch.get("steps").map(|steps| (Slot::Branch(index), steps)));
+                    slots.extend(own_steps(branch).map(|steps| (Slot::Branch(index), steps)));
                 }
             }
             Some(Kind::Choice) => {
                 for (index, arm) in items("choices").iter().enumerate() {
                     slots.extend(arm.get("steps").map(|steps| (Slot::Arm(index), steps)));
                 }
-                let default = node.get("default").and_then(|arm| arm.get("steps"));
+                let default = node.get("default").and_then(own_steps);
                 slots.extend(default.map(|steps| (Slot::Default, steps)));
             }
             _ => {}
@@ -212,6 +211,32 @@ impl Slot {
             Self::Arm(index) => format!("/choices/{index}/steps"),
             Self::Default => "/default/steps".to_owned(),
         }
+    }
+}
+
+/// The items of a list, or the one object that stands where a list of them belongs.
+pub(super) fn entries(node: &Node) -> &[Node] {
+    match &node.kind {
+        NodeKind::Array(items) => items,
+        NodeKind::Object(_) => std::slice::from_ref(node),
+        _ => &[],
+    }
+}
+
+/// The steps of a list, or the one step that stands in place of a list.
+pub(super) fn steps_in(node: &Node) -> Option<&[Node]> {
+    match &node.kind {
+        NodeKind::Array(items) => Some(items),
+        NodeKind::Object(_) => node.get("type").is_some().then(|| std::slice::from_ref(node)),
+        _ => None,
+    }
+}
+
+/// The `steps` of a branch or a default, or the list of steps that stands in its place.
+pub(super) fn own_steps(node: &Node) -> Option<&Node> {
+    match &node.kind {
+        NodeKind::Array(_) => Some(node),
+        _ => node.get("steps"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields;
-use super::outline::{Slot, number};
+use super::outline::{Slot, entries, number};
 use super::spot::Cursor;
 use super::task::PRIORITY;
 use crate::diagnostics::Code;
@@ -14,14 +14,18 @@ impl Checker<'_> {
     pub(super) fn parallel(&self, spot: &Cursor<'_>, id: StepId) -> Option<StepKind> {
         let concurrency = spot.member("concurrency").and_then(|field| self.concurrency(&field));
         let branches = spot.member("branches")?;
-        if !self.is_list(&branches, "branches") {
+        if !self.is_listed(&branches, "branches") {
             return None;
         }
-        let count = branches.node.items().len();
+        let count = entries(branches.node).len();
         self.check_branch_count(&branches, count);
         let depends = self.depends(&branches);
         let mut list = Vec::with_capacity(count);
-        for (index, (item, (name, depends_on))) in branches.items().zip(depends).enumerate() {
+        for (index, (item, (name, depends_on))) in branches.entries().zip(depends).enumerate() {
+            if let NodeKind::Array(_) = item.node.kind {
+                self.in_short(&item, "steps", true);
+                continue;
+            }
             if !self.shaped(&item, &fields::BRANCH, &[]) {
                 continue;
             }

@@ -81,13 +81,19 @@ impl Checker<'_> {
         let message = format!("`$context` has no member `{member}`");
         let found = self.inside(spot, Code::UnknownContext, offset, path.len(), message);
         self.report(match self.near_word(member, &CONTEXT_MEMBERS) {
-            Some(near) => found.help(format!("did you mean `$context.{near}`?")),
+            Some(near) => found.help(format!("did you mean `$context.{}`?", near.word)),
             None => found.help(format!("its members are {}", super::read::in_words(&CONTEXT_MEMBERS))),
         });
     }
 
     /// Warns of a constant that looks as if it were meant as a path. `known` is the help for what is one elsewhere.
     pub(super) fn check_constant(&self, spot: &Cursor<'_>, text: &str, known: &str) {
+        if let Some(path) = braced(text) {
+            let found = spot.problem(Code::LooksLikePath, taken_as_it_stands(text));
+            let help = format!("a path stands without braces: `{path}`");
+            self.report(self.meant_as(found.help(help), spot, &path));
+            return;
+        }
         let mut after = text.chars();
         let dollar = after.next() == Some('$');
         if !dollar
@@ -97,18 +103,48 @@ impl Checker<'_> {
         {
             return;
         }
-        let found = spot.problem(
-            Code::LooksLikePath,
-            format!("`{text}` is taken as it stands, it is no path here"),
-        );
+        let found = spot.problem(Code::LooksLikePath, taken_as_it_stands(text));
         let root = text.split(['.', '[']).next().unwrap_or("");
+        let rest = text.get(root.len()..).unwrap_or("");
         self.report(match self.near_word(root, &ROOTS) {
             _ if Path::is_path(text) => found.help(known),
-            _ if root == "$" => found.help("a path starts with `$input`, `$local` or `$context`"),
-            Some(near) => found.help(format!("did you mean `{near}`?")),
+            _ if root == "$" => {
+                let help = format!("a path here starts with its root: `$input{rest}` or `$local{rest}`");
+                self.meant_as(found.help(help), spot, &format!("$input{rest}"))
+            }
+            Some(near) => {
+                let help = format!("did you mean `{}`?", near.word);
+                self.meant_as(found.help(help), spot, &format!("{}{rest}", near.word))
+            }
             None => found.help("a path starts with `$input`, `$local` or `$context`"),
         });
     }
+
+    /// Offers a path in place of the constant at `spot`, where it is one by itself.
+    fn meant_as(&self, found: Diagnostic, spot: &Cursor<'_>, path: &str) -> Diagnostic {
+        let whole = matches!(spot.name(), Some("source" | "error" | "cause"));
+        let quoted = self.written(spot.node.span).starts_with(['"', '\'']);
+        if !whole || !(quoted || Path::parse(path).is_ok()) || path.contains(['"', '\'', '\\']) {
+            return found;
+        }
+        let span = spot.node.span;
+        found.guess(format!("change it to `{path}`"), span, self.quoted_like(span, path))
+    }
+}
+
+fn taken_as_it_stands(text: &str) -> String {
+    format!("`{text}` is taken as it stands, it is no path here")
+}
+
+/// The path of a text such as `${input.a}` or `{{ $local.b }}`, as other languages have it.
+fn braced(text: &str) -> Option<String> {
+    let inner = [("${", "}"), ("{{", "}}"), ("#{", "}"), ("{", "}")]
+        .into_iter()
+        .find_map(|(open, close)| text.trim().strip_prefix(open)?.strip_suffix(close))?;
+    let inner = inner.trim().trim_start_matches('$');
+    let root = inner.split(['.', '[']).next().unwrap_or("");
+    let plain = !inner.contains(['{', '}', '"', '\'', ':', ',']);
+    (plain && matches!(root, "input" | "local" | "context")).then(|| format!("${inner}"))
 }
 
 /// What a path finds in the step's own input.

@@ -50,13 +50,33 @@ impl Checker<'_> {
     /// A condition over the value at `$`.
     pub(super) fn condition(&self, spot: &Cursor<'_>, text: &str) -> Option<Condition> {
         match Condition::parse(text) {
-            Ok(condition) => Some(condition),
+            Ok(condition) => {
+                self.check_length(spot, text);
+                Some(condition)
+            }
             Err(error) => {
                 let found = self.inside(spot, Code::BadCondition, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
         }
+    }
+
+    /// Warns of a question whether a list is empty that asks for its `length`.
+    fn check_length(&self, spot: &Cursor<'_>, text: &str) {
+        let Some(at) = length_compared(text) else { return };
+        let found = self.inside(
+            spot,
+            Code::NoLength,
+            at,
+            ".length".len(),
+            "a list has no `length`".to_owned(),
+        );
+        let path = text
+            .get(..at)
+            .and_then(|before| before.rfind('$').and_then(|start| before.get(start..)))
+            .unwrap_or("$");
+        self.report(found.help(format!("`{path}[0] == {path}[0]` holds where the list has an item")));
     }
 
     /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, with defaults.
@@ -87,4 +107,22 @@ impl Checker<'_> {
 
 fn seconds(millis: u64) -> f64 {
     millis as f64 / 1000.0
+}
+
+/// Where `.length` is compared with 0 or 1.
+fn length_compared(text: &str) -> Option<usize> {
+    let compared = |(at, word): (usize, &str)| {
+        let member = text
+            .get(..at)?
+            .ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ']'));
+        let rest = text.get(at + word.len()..)?.trim_start();
+        let operand = ["==", "!=", ">=", "<=", ">", "<"]
+            .iter()
+            .find_map(|sign| rest.strip_prefix(sign))?;
+        let number = operand.trim_start();
+        let end = number.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let number = number.get(..end.unwrap_or(number.len()))?;
+        (member && matches!(number, "0" | "1")).then_some(at)
+    };
+    text.match_indices(".length").find_map(compared)
 }

@@ -3,22 +3,26 @@
 use super::Checker;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
+use crate::duration;
 use crate::limits::EXECUTION_SECONDS;
-use crate::syntax::NodeKind;
+use crate::syntax::{Format, Node, NodeKind, Span};
 use crate::value::{Number, Text};
 use std::ops::RangeInclusive;
 
 impl Checker<'_> {
-    /// Says that a value has the wrong type; offers to mend quotes where that is all.
+    /// Says that a value has the wrong type; offers to mend it where what is meant is plain.
     pub(super) fn wrong_type(&self, spot: &Cursor<'_>, expected: &str) {
         let message = format!("{} must be {expected}, not {}", spot.called(), spot.node.kind_name());
         let found = spot.problem(Code::WrongType, message);
-        let text = self.source.text();
-        let written = text.get(spot.node.span.start..spot.node.span.end).unwrap_or("");
+        let written = self.written(spot.node.span);
         let numeric = expected.contains("number");
+        let list = expected.starts_with("a list of");
         let fix = match &spot.node.kind {
             NodeKind::String(value) if numeric && serde_json::from_str::<Number>(value).is_ok() => {
                 Some(("take the quotes off", value.to_string()))
+            }
+            NodeKind::String(value) if numeric => {
+                duration::seconds(value).map(|seconds| ("write the number of seconds", seconds.to_string()))
             }
             NodeKind::String(value) if expected.contains("true") && matches!(&**value, "true" | "false") => {
                 Some(("take the quotes off", value.to_string()))
@@ -29,16 +33,34 @@ impl Checker<'_> {
             NodeKind::String(_) if expected.ends_with("names") && !written.contains('\n') => {
                 Some(("make it a list", format!("[{written}]")))
             }
+            NodeKind::Object(_) if list => Some(("make it a list", self.as_item(spot.node))),
             _ => None,
         };
         self.report(match fix {
             Some((title, replacement)) => {
-                found
-                    .help(format!("write `{replacement}`"))
-                    .fix(title, spot.node.span, replacement)
+                let help = match &spot.node.kind {
+                    NodeKind::Object(_) => "a list stands in `[` and `]`, also one of a single object".to_owned(),
+                    _ => format!("write `{replacement}`"),
+                };
+                found.help(help).fix(title, spot.node.span, replacement)
             }
             None => found,
         });
+    }
+
+    /// The text at a place.
+    pub(super) fn written(&self, span: Span) -> &str {
+        self.source.text().get(span.start..span.end).unwrap_or("")
+    }
+
+    /// The text of an object as the only item of a list.
+    fn as_item(&self, node: &Node) -> String {
+        let written = self.written(node.span);
+        match self.source.format() == Format::Yaml && !written.starts_with('{') {
+            // What follows the key in its line goes on in the next ones.
+            true => format!("- {}", written.trim_end().replace('\n', "\n  ")),
+            false => format!("[{written}]"),
+        }
     }
 
     /// Whether it is an object.
@@ -57,6 +79,11 @@ impl Checker<'_> {
             self.wrong_type(spot, &format!("a list of {of}"));
         }
         good
+    }
+
+    /// Whether it is a list of objects, or can be read as one: a single object is reported, and read as the only item.
+    pub(super) fn is_listed(&self, spot: &Cursor<'_>, of: &str) -> bool {
+        self.is_list(spot, of) || matches!(spot.node.kind, NodeKind::Object(_))
     }
 
     /// A string.

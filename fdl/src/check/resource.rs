@@ -1,10 +1,11 @@
 //! What a task calls: the forms of `resourceArn` and `action` (section "tasks").
 
 use super::Checker;
+use super::habits::has_otherwise;
 use super::spot::Cursor;
 use crate::diagnostics::Code;
-use crate::expression::Params;
 use crate::graph::{Call, Parameters, Pattern};
+use crate::expression::{Params, Path};
 use crate::limits::is_name;
 use crate::syntax::NodeKind;
 use crate::value::Text;
@@ -54,8 +55,10 @@ impl Checker<'_> {
             Pattern::parse(&word)
         });
         let params = spot.member("serviceParams").and_then(|params| self.params(&params));
+        let resource = self.resource(spot, whose)?;
+        self.check_child_token(spot, &resource);
         Some(Call {
-            resource: self.resource(spot, whose)?,
+            resource,
             pattern: pattern.unwrap_or(Pattern::RequestResponse),
             params: params.map(|params| Arc::new(params) as Arc<dyn Parameters>),
         })
@@ -63,6 +66,9 @@ impl Checker<'_> {
 
     fn resource(&self, spot: &Cursor<'_>, whose: &str) -> Option<Text> {
         let Some((_, field)) = self.one_of(spot, &["resourceArn", "resource", "action"], false) else {
+            if has_otherwise(spot.node, "resourceArn") {
+                return None;
+            }
             let found = spot.problem_of_whole(Code::NoResource, format!("the {whose} does not say what it calls"));
             self.report(found.help("give it a `resourceArn`, such as `http://…` or `queue:NAME`, or an `action`"));
             return None;
@@ -73,17 +79,64 @@ impl Checker<'_> {
             let message = format!("the placeholder `{placeholder}` was not filled in");
             let found = self.inside(&field, Code::Placeholder, offset, placeholder.len(), message);
             self.report(found.help("running the flow fails here until it is replaced"));
+        } else if Path::is_path(&resource) || resource.starts_with("$.") || resource.starts_with("$[") {
+            let message = format!("`{resource}` is taken as it stands, it is no path here");
+            let found = field.problem(Code::LooksLikePath, message);
+            self.report(found.help("write the resource itself; a `choice` leads to one of several tasks"));
         } else if let Some((message, help)) = fault_of(&resource) {
             self.report(
                 field
                     .problem(Code::BadResource, format!("`{resource}` {message}"))
                     .help(help),
             );
+        } else if let Some(program) = resource.strip_prefix("cmd:").filter(|name| name.trim().contains(' ')) {
+            let message = format!("`{program}` is taken as the name of one program");
+            let found = field.problem(Code::CommandWithBlank, message);
+            self.report(found.help("there is no shell: arguments go to `args` in `serviceParams`"));
         } else if let Some(why) = self.answers.and_then(|answers| answers(&resource)) {
-            let found = field.problem(Code::NotAnswered, why);
-            self.report(found.help("the call fails with FnF.NoSuchResource until something answers to it"));
+            self.unanswered(&field, &resource, why);
         }
         Some(resource)
+    }
+
+    /// Notes a resource that nothing answers to; of those that begin alike one is told, with the number of others.
+    fn unanswered(&self, spot: &Cursor<'_>, resource: &str, why: String) {
+        let group = group_of(resource);
+        let mut all = self.unanswered.borrow_mut();
+        if let Some(known) = all.get_mut(group) {
+            known.1 += 1;
+            return;
+        }
+        let found = spot.problem(Code::NotAnswered, why);
+        let help = "an entry of `[resources]` can lead it elsewhere; until then the call fails with FnF.NoSuchResource";
+        all.insert(group.to_owned(), (found.help(help), 0));
+    }
+
+    /// Reports the resources that nothing answers to.
+    pub(super) fn report_unanswered(&self) {
+        let all = std::mem::take(&mut *self.unanswered.borrow_mut());
+        for (group, (mut found, others)) in all {
+            if others > 0 {
+                found.message += &format!("; {others} more that begin with `{group}` likewise");
+            }
+            self.report(found);
+        }
+    }
+
+    /// Warns of a token that a child flow would be given.
+    fn check_child_token(&self, spot: &Cursor<'_>, resource: &str) {
+        const TOKEN: &str = "CallbackFnFTaskToken";
+        let Some(token) = spot
+            .member("serviceParams")
+            .filter(|_| Reach::of(resource) == Reach::Child)
+        else {
+            return;
+        };
+        if let Some(token) = token.member(TOKEN) {
+            let message = format!("`{TOKEN}` of a child flow is not run by this version");
+            let found = token.problem_of_key(Code::NotRunYet, message);
+            self.report(found.help("it is ignored, and the task waits until its timeout; use `pattern: sync`"));
+        }
     }
 
     fn params(&self, spot: &Cursor<'_>) -> Option<Params> {
@@ -144,6 +197,16 @@ fn placeholder(resource: &str) -> Option<&str> {
         rest.get(..=end).filter(|found| found.len() > open.len() + 1)
     };
     between("${", '}').or_else(|| between("<", '>'))
+}
+
+/// What a resource has in common with others of the same service: `acs:mns:`, `redis:`.
+fn group_of(resource: &str) -> &str {
+    let colons = match resource.starts_with("acs:") || resource.starts_with("arn:") {
+        true => 2,
+        false => 1,
+    };
+    let end = resource.match_indices(':').nth(colons - 1).map(|(at, _)| at + 1);
+    resource.get(..end.unwrap_or(resource.len())).unwrap_or(resource)
 }
 
 /// What is wrong with a resource of a known form.

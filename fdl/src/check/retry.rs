@@ -27,12 +27,12 @@ impl Checker<'_> {
         let Some(spot) = owner.member("retry") else {
             return Vec::new();
         };
-        if !self.is_list(&spot, "retry policies") {
+        if !self.is_listed(&spot, "retry policies") {
             return Vec::new();
         }
         let mut taken = Taken::default();
         let mut values = None;
-        spot.items()
+        spot.entries()
             .take_while(|_| !self.is_hopeless())
             .filter_map(|item| self.policy(&item, whose, &mut taken, &mut values))
             .collect()

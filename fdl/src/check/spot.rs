@@ -3,7 +3,7 @@
 use super::outline::Outline;
 use crate::diagnostics::{Code, Diagnostic, shortened};
 use crate::graph::StepId;
-use crate::syntax::{Node, Span, pointer_of};
+use crate::syntax::{Node, NodeKind, Span, pointer_of};
 
 /// A value of the definition and how to get there.
 #[derive(Clone, Copy)]
@@ -74,6 +74,29 @@ impl<'a> Cursor<'a> {
             key_span: None,
             parent: Some(self),
         })
+    }
+
+    /// The same, or the object itself where one stands in place of a list of them.
+    pub(super) fn entries<'b>(&'b self) -> impl Iterator<Item = Cursor<'b>> {
+        let own: Cursor<'b> = *self;
+        let alone = matches!(self.node.kind, NodeKind::Object(_)).then_some(own);
+        self.items().chain(alone)
+    }
+
+    /// The number of the step, if it is one.
+    pub(super) fn step_id(&self) -> Option<StepId> {
+        match self.key {
+            Key::Step(_, id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The key it stands under, if it is a member.
+    pub(super) fn name(&self) -> Option<&'a str> {
+        match self.key {
+            Key::Name(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// The string here, if it is one.

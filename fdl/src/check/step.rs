@@ -4,11 +4,11 @@ use super::Checker;
 use super::fields;
 use super::kind::Kind;
 use super::local::MappingContext;
-use super::outline::{Entry, Slot};
+use super::outline::{Entry, Slot, entries};
 use super::resource::Reach;
 use super::retry::Policies;
 use super::spot::Cursor;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Nearest};
 use crate::graph::{Amount, Enter, Leave, Step, StepId, StepKind};
 
 impl Checker<'_> {
@@ -23,6 +23,7 @@ impl Checker<'_> {
             self.unknown_kind(&spot);
             return None;
         };
+        self.check_kind(&spot, kind);
         let ends = matches!(kind, Kind::Succeed | Kind::Fail);
         let told: &[&str] = if ends { &["end"] } else { &[] };
         self.shaped(&spot, fields::of_step(kind), told);
@@ -121,16 +122,30 @@ impl Checker<'_> {
             self.report(found.help("use `foreach` for a list of items, or a `choice` whose `goto` leads back"));
             return;
         }
-        let words = Kind::ALL.map(Kind::as_str);
         let found = field.problem(Code::UnknownStepType, format!("there is no step of type `{word}`"));
-        self.report(match self.near_word(&word, &words) {
-            Some(near) => self.did_you_mean(found, &field, near),
-            None => found.help(format!("the types are {}", super::read::in_words(&words))),
-        });
+        let words = Kind::ALL.map(Kind::as_str);
+        self.report(found.help(format!("the types are {}", super::read::in_words(&words))));
+    }
+
+    /// Whether the type is written as it is read.
+    fn check_kind(&self, spot: &Cursor<'_>, kind: Kind) {
+        let Some(field) = spot.member("type") else {
+            return;
+        };
+        let Some(word) = field.str().filter(|word| *word != kind.as_str()) else {
+            return;
+        };
+        let alone = Kind::meant(word).is_some_and(|(_, alone)| alone);
+        let found = field.problem(Code::UnknownStepType, format!("there is no step of type `{word}`"));
+        let near = Nearest {
+            word: kind.as_str(),
+            alone,
+        };
+        self.report(self.did_you_mean(found, &field, near));
     }
 
     /// The step after one in its list.
-    fn after(&self, entry: &Entry<'_>) -> Option<StepId> {
+    pub(super) fn after(&self, entry: &Entry<'_>) -> Option<StepId> {
         let list = self.outline.listing(entry.list)?;
         list.steps.get(entry.position as usize + 1).copied()
     }
@@ -140,7 +155,7 @@ impl Checker<'_> {
         let Some(steps) = root.member("steps") else {
             return;
         };
-        if self.is_list(&steps, "steps") && steps.node.items().is_empty() {
+        if self.is_list(&steps, "steps") && entries(steps.node).is_empty() {
             let found = steps.problem(Code::NoSteps, "`steps` is empty");
             self.report(found.help("put at least one step in; a `pass` step does nothing"));
         }
@@ -164,7 +179,7 @@ fn default_leave(kind: Kind) -> Leave {
 
 /// The slots of a choice's arms with their nodes, the default last.
 pub(super) fn arms<'t>(entry: &Entry<'t>) -> impl Iterator<Item = (Slot, &'t crate::syntax::Node)> {
-    let choices = entry.node.get("choices").map_or(&[][..], crate::syntax::Node::items);
+    let choices = entry.node.get("choices").map_or(&[][..], entries);
     choices
         .iter()
         .enumerate()

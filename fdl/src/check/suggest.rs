@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::spot::Cursor;
-use crate::diagnostics::{Diagnostic, nearest};
+use crate::diagnostics::{Diagnostic, Nearest, nearest_alone};
 
 /// How many words are compared in one check before suggestions end.
 pub(super) const COMPARISONS: usize = 30_000;
@@ -13,7 +13,7 @@ const WEIGHT: usize = 4;
 
 impl Checker<'_> {
     /// The candidate nearest to a word. `count` says how many `candidates` there are at most.
-    pub(super) fn near<'c, C>(&self, word: &str, count: usize, candidates: impl FnOnce() -> C) -> Option<&'c str>
+    pub(super) fn near<'c, C>(&self, word: &str, count: usize, candidates: impl FnOnce() -> C) -> Option<Nearest<'c>>
     where
         C: IntoIterator<Item = &'c str>,
     {
@@ -21,20 +21,25 @@ impl Checker<'_> {
         let weight = (word.len() / LETTERS).clamp(1, WEIGHT).pow(2);
         let left = self.comparisons.get().checked_sub(count.saturating_mul(weight))?;
         self.comparisons.set(left);
-        nearest(word, candidates())
+        nearest_alone(word, candidates())
     }
 
     /// The same among a few words.
-    pub(super) fn near_word<'c>(&self, word: &str, words: &[&'c str]) -> Option<&'c str> {
+    pub(super) fn near_word<'c>(&self, word: &str, words: &[&'c str]) -> Option<Nearest<'c>> {
         self.near(word, words.len(), || words.iter().copied())
     }
 
+    /// The same for a name that refers to another place: nobody knows which of both is misspelt.
+    pub(super) fn perhaps(near: Nearest<'_>) -> Nearest<'_> {
+        Nearest { alone: false, ..near }
+    }
+
     /// Offers to write `near` in place of the text at `spot`.
-    pub(super) fn did_you_mean(&self, found: Diagnostic, spot: &Cursor<'_>, near: &str) -> Diagnostic {
-        found.help(format!("did you mean `{near}`?")).fix(
-            format!("change it to `{near}`"),
-            spot.node.span,
-            self.quoted_like(spot.node.span, near),
-        )
+    pub(super) fn did_you_mean(&self, found: Diagnostic, spot: &Cursor<'_>, near: Nearest<'_>) -> Diagnostic {
+        let Nearest { word, alone } = near;
+        let (title, replacement) = (format!("change it to `{word}`"), self.quoted_like(spot.node.span, word));
+        found
+            .help(format!("did you mean `{word}`?"))
+            .mended_by(title, spot.node.span, replacement, alone)
     }
 }

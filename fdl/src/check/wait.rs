@@ -5,6 +5,7 @@ use super::paths::looked_up;
 use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::expression::Path;
+use crate::duration;
 use crate::graph::{Fail, Source, StepKind, Wait};
 use crate::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
 use crate::path::Query;
@@ -48,6 +49,10 @@ impl Checker<'_> {
             let days = if most == 1 { "day" } else { "days" };
             let found = spot.problem(Code::WaitTooLong, format!("a wait may take {most} {days} at most"));
             self.report(found.help("longer ones fail with `FnF.LimitExceeded`"));
+        }
+        if seconds.is_some_and(|seconds| seconds < 0.0) {
+            let found = spot.problem(Code::NegativeWait, "a wait of less than no time ends at once");
+            self.report(found.help("write how many seconds to wait"));
         }
         Some(Source::Constant(spot.node.to_value()))
     }
@@ -98,6 +103,12 @@ fn bad_duration(spot: &Cursor<'_>, text: &str) -> Diagnostic {
     let found = spot.problem(Code::BadDuration, format!("`{text}` is not a number of seconds"));
     if Timestamp::parse(text).is_some() {
         return found.help("a point in time goes into `timestamp`");
+    }
+    if let Some(seconds) = duration::seconds(text) {
+        let help = format!("write `{seconds}`");
+        return found
+            .help(help)
+            .fix("write the number of seconds", spot.node.span, seconds.to_string());
     }
     found.help("write seconds, such as `90`, or a path into the step's own input, such as `$.seconds`")
 }

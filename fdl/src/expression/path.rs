@@ -35,7 +35,7 @@ impl PathRoot {
     }
 
     /// The root a text begins with, whatever comes after it.
-    pub(super) fn of(text: &str) -> Option<Self> {
+    pub(crate) fn of(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|root| text.starts_with(root.name()))
     }
 }

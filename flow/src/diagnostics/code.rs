@@ -57,6 +57,7 @@ codes! {
     YamlDocuments "FDL0012" Error "more than one YAML document";
     YamlKey "FDL0013" Error "key that is no string";
     Empty "FDL0014" Error "nothing in the file";
+    ForeignLanguage "FDL0015" Error "definition in another language";
     MissingField "FDL0101" Error "missing field";
     UnknownField "FDL0102" Error "unknown field";
     MisplacedField "FDL0103" Error "field in the wrong place";
@@ -109,6 +110,7 @@ codes! {
     AlwaysTrue "FDL0402" Warning "condition always holds";
     AlwaysFalse "FDL0403" Warning "condition never holds";
     RepeatedCondition "FDL0404" Warning "condition repeated";
+    NoLength "FDL0405" Warning "condition on a length";
     NoResource "FDL0501" Error "task without resource";
     HeartbeatMisplaced "FDL0502" Error "`heartbeatSeconds` without heartbeats";
     WaitSecondsMisplaced "FDL0503" Error "`waitSeconds` without a queue";
@@ -128,6 +130,7 @@ codes! {
     UnknownEngineError "FDL0517" Warning "unknown `FnF.` error";
     ErrorMappingsUnused "FDL0518" Warning "`errorMappings` without a catch";
     BackoffIgnored "FDL0519" Warning "field without effect under this backoff";
+    NotRunYet "FDL0520" Warning "not run by this version";
     TooManySteps "FDL0601" Error "too many steps";
     TooManyLevels "FDL0602" Error "steps nested too deep";
     TooManyBranches "FDL0603" Error "too many branches";
@@ -136,10 +139,12 @@ codes! {
     TextCut "FDL0606" Warning "text will be cut";
     TimeoutTooLong "FDL0607" Error "time over the limit";
     SchemaTooCostly "FDL0608" Error "schema takes too many steps";
+    NegativeWait "FDL0609" Warning "wait of less than no time";
     Placeholder "FDL0701" Warning "placeholder left in a resource";
     BadResource "FDL0702" Error "incomplete resource";
     SecretNotResolved "FDL0703" Warning "secret where none is resolved";
     NotAnswered "FDL0704" Warning "resource that nothing answers to";
+    CommandWithBlank "FDL0705" Warning "arguments in the name of a program";
 }
 
 impl Code {

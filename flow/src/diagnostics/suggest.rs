@@ -3,27 +3,52 @@
 /// Words longer than this are no typing mistakes worth the comparison.
 const LONGEST: usize = 64;
 
+/// The candidate nearest to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nearest<'a> {
+    /// The candidate.
+    pub word: &'a str,
+    /// Whether it is so near, and no other one as near, that nothing else can be meant.
+    pub alone: bool,
+}
+
+/// Changes up to which a candidate can be taken without asking.
+const FEW: usize = 2;
+
 /// The candidate nearest to a word, if one is near enough to be what was meant: one change (a letter too many, too few,
 /// wrong, or two swapped) for every three letters, whatever the case. Among equals the first one.
 pub fn nearest<'a, C>(word: &str, candidates: C) -> Option<&'a str>
 where
     C: IntoIterator<Item = &'a str>,
 {
+    nearest_alone(word, candidates).map(|nearest| nearest.word)
+}
+
+/// The same, with whether there is no other like it.
+pub fn nearest_alone<'a, C>(word: &str, candidates: C) -> Option<Nearest<'a>>
+where
+    C: IntoIterator<Item = &'a str>,
+{
     let word = letters(word)?;
-    let mut best: Option<(usize, &'a str)> = None;
+    let mut best: Option<(usize, Nearest<'a>)> = None;
     for candidate in candidates {
         let Some(other) = letters(candidate) else { continue };
         let allowed = word.len().max(other.len()) / 3;
-        let bound = best.map_or(allowed, |(changes, _)| allowed.min(changes.saturating_sub(1)));
-        if word.len().abs_diff(other.len()) > bound || best.is_some_and(|(changes, _)| changes == 0) {
+        let bound = best.map_or(allowed, |(changes, _)| allowed.min(changes));
+        if word.len().abs_diff(other.len()) > bound {
             continue;
         }
         let changes = distance(&word, &other);
-        if changes <= bound {
-            best = Some((changes, candidate));
+        match &mut best {
+            Some((least, nearest)) if *least == changes => nearest.alone &= nearest.word == candidate,
+            _ if changes <= bound => {
+                let alone = changes <= FEW;
+                best = Some((changes, Nearest { word: candidate, alone }));
+            }
+            _ => {}
         }
     }
-    best.map(|(_, candidate)| candidate)
+    best.map(|(_, nearest)| nearest)
 }
 
 /// The letters without case, unless there are too many of them.
@@ -88,6 +113,16 @@ mod tests {
         assert_eq!(nearest("step3", ["step1", "step2", "step33"]), Some("step1"));
         assert_eq!(nearest("step3", ["step12", "step33", "step3x"]), Some("step33"));
         assert_eq!(nearest("end", ["END", "end"]), Some("END"));
+    }
+
+    #[test]
+    fn a_word_is_alone_only_where_no_other_is_as_near() {
+        let alone = |word, candidates: &[&'static str]| nearest_alone(word, candidates.iter().copied()).unwrap().alone;
+        assert!(alone("nmae", &FIELDS));
+        assert!(alone("step11", &["step1", "elsewhere"]));
+        assert!(!alone("step3", &["step1", "step2"]));
+        assert!(!alone("a", &["A", "a"]), "letters are compared without case");
+        assert!(!alone("timeSeconds", &["timeoutSeconds"]), "three changes are many");
     }
 
     #[test]

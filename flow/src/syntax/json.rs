@@ -31,6 +31,7 @@ pub(super) fn parse(source: &Source) -> Parse {
         lists: 0,
         expect: Expect::Root,
         last_end: start,
+        last_mended: false,
         root: None,
         truncated: false,
     };
@@ -51,6 +52,8 @@ struct Parser<'a> {
     expect: Expect,
     /// Where the last word ended.
     last_end: usize,
+    /// Whether something was wrong with the last word itself.
+    last_mended: bool,
     root: Option<Node>,
     /// Whether the text ends too early, or the document before the text does.
     truncated: bool,
@@ -120,6 +123,7 @@ impl Parser<'_> {
                 continue;
             }
             let token = self.scan.token();
+            let mended = self.scan.problems.is_unplaced();
             self.place_problems();
             match token.kind {
                 TokenKind::Scalar(kind) => self.scalar(Node { span: token.span, kind }),
@@ -131,6 +135,7 @@ impl Parser<'_> {
             }
             self.place_problems();
             self.last_end = token.span.end.max(self.last_end);
+            self.last_mended = mended;
         }
     }
 

@@ -99,7 +99,7 @@ pub enum LocalError {
 impl std::fmt::Display for LocalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NeedsServer(what) => write!(f, "the flow has {what}, which only a server can honour"),
+            Self::NeedsServer(what) => write!(f, "the flow has {what}, which this version does not run"),
             Self::Start(error) => error.fmt(f),
             Self::Name(name) => write!(
                 f,

@@ -308,8 +308,6 @@ impl Stage {
     /// Starts a server in the background and waits until it listens.
     fn serve(&mut self, arguments: &str) -> String {
         let mut server = self.starbridge(arguments);
-        // The functions of pages are on this machine.
-        server.env("STARBRIDGE_HTTP_PRIVATE_ADDRESSES", "true");
         let mut server = server.stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
         self.begin(server);

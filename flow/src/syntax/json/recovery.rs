@@ -26,6 +26,28 @@ impl Parser<'_> {
         }
     }
 
+    /// Whether what ends before `span` and what begins there are two values for sure, and no word or number in which a
+    /// blank or a quote stands that should not.
+    fn is_between_values(&self, span: Span) -> bool {
+        let text = self.scan.text;
+        let quoted = text
+            .get(span.start..)
+            .is_some_and(|next| next.starts_with(['"', '{', '[']));
+        quoted && !self.last_mended
+    }
+
+    /// Whether the texts around a place where a `mark` is missing have it inside: then it may only stand on the wrong
+    /// side of a quote.
+    fn is_mark_swapped(&self, span: Span, mark: char) -> bool {
+        let before = self.scan.text.get(..self.last_end).unwrap_or_default();
+        let after = self.scan.text.get(span.start..).unwrap_or_default();
+        let inner = |text: &str, quote: Option<&str>| quote.is_some_and(|text| text.contains(mark)) && !text.is_empty();
+        inner(
+            before,
+            before.strip_suffix('"').and_then(|text| text.rsplit('"').next()),
+        ) || inner(after, after.strip_prefix('"').and_then(|text| text.split('"').next()))
+    }
+
     /// A value or key follows another at once: goes on as after a comma.
     pub(super) fn missing_comma(&mut self, span: Span) {
         let place = self.after_last();
@@ -33,14 +55,12 @@ impl Parser<'_> {
             start: span.start,
             end: span.start,
         };
+        let at = if place.start <= at.start { place } else { at };
+        let sure = self.is_between_values(span) && !self.is_mark_swapped(span, ',');
         self.scan.problems.add(
             problem(Code::Syntax, place, "a `,` is missing here")
                 .label(span, "before this")
-                .fix(
-                    "insert the comma",
-                    if place.start <= at.start { place } else { at },
-                    ",",
-                ),
+                .mended_by("insert the comma".to_owned(), at, ",".to_owned(), sure),
         );
         self.expect = match self.frames.last().map(Frame::bracket) {
             Some(Bracket::List) => Expect::Item { comma: Some(place) },
@@ -53,13 +73,12 @@ impl Parser<'_> {
     pub(super) fn missing_colon(&mut self, span: Span) {
         let place = self.after_last();
         let message = format!("a `:` is missing after the key `{}`", self.pending_key());
-        self.scan
-            .problems
-            .add(
-                problem(Code::Syntax, place, message)
-                    .label(span, "before this")
-                    .fix("insert the colon", place, ":"),
-            );
+        let sure = !self.is_mark_swapped(span, ':');
+        self.scan.problems.add(
+            problem(Code::Syntax, place, message)
+                .label(span, "before this")
+                .mended_by("insert the colon".to_owned(), place, ":".to_owned(), sure),
+        );
         self.expect = Expect::Value;
     }
 
@@ -128,7 +147,7 @@ impl Parser<'_> {
             self.scan.problems.add(
                 problem(Code::Syntax, place, "a `}` is missing here")
                     .label(opener, "opened here")
-                    .fix("close the object", place, inserted),
+                    .guess("close the object", place, inserted),
             );
             self.pop(place.start);
             self.expect = Expect::Item { comma: None };
@@ -191,7 +210,7 @@ impl Parser<'_> {
             );
             self.scan
                 .problems
-                .add(problem(Code::Syntax, span, message).label(opener, "opened here").fix(
+                .add(problem(Code::Syntax, span, message).label(opener, "opened here").guess(
                     format!("write `{}`", innermost.closer()),
                     span,
                     innermost.closer(),
@@ -206,7 +225,7 @@ impl Parser<'_> {
         let message = format!("a `{}` that closes nothing", bracket.closer());
         self.scan
             .problems
-            .add(problem(Code::Syntax, span, message).fix("remove it", span, ""));
+            .add(problem(Code::Syntax, span, message).guess("remove it", span, ""));
     }
 
     /// Closes containers whose closing bracket was forgotten, up to the one that this bracket closes.
@@ -224,7 +243,7 @@ impl Parser<'_> {
             self.scan.problems.add(
                 problem(Code::Syntax, at, format!("a `{closer}` is missing here"))
                     .label(opener, "opened here")
-                    .fix(format!("insert `{closer}`"), place, closer),
+                    .guess(format!("insert `{closer}`"), place, closer),
             );
             self.pop(end);
         }
@@ -264,7 +283,7 @@ impl Parser<'_> {
         };
         if let Some(replaced) = replaced {
             let title = format!("close with `{closers}`");
-            wrong = wrong.fix(
+            wrong = wrong.guess(
                 if closers.len() > 20 {
                     "close them".to_owned()
                 } else {

@@ -5,6 +5,7 @@ use super::super::problems::{Problems, excerpt, is_invisible, problem, shown};
 use super::super::{NodeKind, Span};
 use super::words::Words;
 use crate::diagnostics::Code;
+use crate::duration;
 use crate::value::{Number, Text};
 
 /// Reads words off a text; what is wrong with a word is added to the problems, and the word is mended.
@@ -173,7 +174,7 @@ impl<'a> Scanner<'a> {
         self.problems.add(
             problem(Code::Comment, span, "JSON has no comments")
                 .help("use the field `description`, or write YAML")
-                .fix("remove the comment", span, replacement),
+                .guess("remove the comment", span, replacement),
         );
     }
 
@@ -196,7 +197,9 @@ impl<'a> Scanner<'a> {
         if !text.contains(|letter: char| letter.is_ascii_digit()) {
             return self.not_json(span, text);
         }
-        let mended = number::as_json(text).or_else(|| number::other_radix(text));
+        let mended = number::as_json(text)
+            .or_else(|| number::other_radix(text))
+            .or_else(|| duration::seconds(text).map(|seconds| seconds.to_string()));
         let wrong = problem(
             Code::Syntax,
             span,
@@ -204,7 +207,7 @@ impl<'a> Scanner<'a> {
         );
         let value = mended.as_deref().and_then(number::value);
         self.problems.add(match mended {
-            Some(mended) => wrong.fix(format!("write `{mended}`"), span, mended),
+            Some(mended) => wrong.guess(format!("write `{mended}`"), span, mended),
             None => wrong.help("a text goes in double quotes"),
         });
         Some(TokenKind::Scalar(match value {
@@ -264,12 +267,27 @@ impl<'a> Scanner<'a> {
                     .add(problem(Code::NumberRange, span, format!("JSON has no `{word}`")));
                 return NodeKind::Null;
             }
+            _ if self.rest().starts_with('"') && !self.has_odd_quotes(self.rest().get(1..).unwrap_or_default()) => {
+                // The quote that ends the string is there, the one that begins it is not.
+                self.at += 1;
+                let at = Span {
+                    start: span.start,
+                    end: span.start,
+                };
+                let message = format!("a `\"` is missing before `{}`", excerpt(word));
+                self.problems
+                    .add(problem(Code::Syntax, span, message).guess("insert the quote", at, "\""));
+                return NodeKind::String(Text::from(word));
+            }
             _ => {
                 let message = format!("`{}` must stand in double quotes", excerpt(word));
-                self.problems.add(problem(Code::Syntax, span, message).fix(
-                    "put it in double quotes",
+                // A key can be nothing else; a value may be a misspelt `true` or number.
+                let key = self.rest().trim_start().starts_with(':');
+                self.problems.add(problem(Code::Syntax, span, message).mended_by(
+                    "put it in double quotes".to_owned(),
                     span,
                     format!("\"{word}\""),
+                    key,
                 ));
                 return NodeKind::String(Text::from(word));
             }

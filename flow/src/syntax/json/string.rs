@@ -51,10 +51,14 @@ impl Scanner<'_> {
             reading.value.push_str(rest.get(..plain).unwrap_or_default());
             self.at += plain;
             match rest.get(plain..).and_then(|rest| rest.chars().next()) {
-                Some('"') if self.is_inner_quote(reading.quote.is_some()) => {
+                Some('"') if !self.ends_too_late(start) && self.is_inner_quote(reading.quote.is_some()) => {
                     reading.quote.get_or_insert(self.at);
                     reading.value.push('"');
                     self.at += 1;
+                }
+                Some('"') if self.ends_too_late(start) => {
+                    self.unclosed(start, &mut reading.value);
+                    return reading.value;
                 }
                 Some('"') => {
                     self.at += 1;
@@ -104,19 +108,27 @@ impl Scanner<'_> {
                 .split_inclusive(|letter: char| letter < ' ')
                 .map(control_escaped)
                 .collect();
-            self.problems
-                .add(problem(Code::Syntax, place, message).fix("escape it", span, format!("\"{inner}\"")));
+            self.problems.add(problem(Code::Syntax, place, message).mended_by(
+                "escape it".to_owned(),
+                span,
+                format!("\"{inner}\""),
+                // A line break may well stand where a quote was forgotten.
+                !matches!(control, '\n' | '\r'),
+            ));
         } else if let Some(at) = reading.quote {
             let place = Span { start: at, end: at + 1 };
             let mut inner = String::with_capacity(reading.value.len());
             for letter in reading.value.chars() {
                 inner.push_str(&escaped(letter));
             }
+            // Quotes around a word come in pairs; one alone may be the end of another string.
+            let pairs = reading.value.matches('"').count().is_multiple_of(2);
             self.problems.add(
-                problem(Code::Syntax, place, "a `\"` inside a string must be written `\\\"`").fix(
-                    "escape the quotes",
+                problem(Code::Syntax, place, "a `\"` inside a string must be written `\\\"`").mended_by(
+                    "escape the quotes".to_owned(),
                     span,
                     format!("\"{inner}\""),
+                    pairs,
                 ),
             );
         }
@@ -148,21 +160,48 @@ impl Scanner<'_> {
         after.is_empty() || after.starts_with([',', '}', ']'])
     }
 
-    /// Ends a string at the end of its line, before a comma that stands there.
+    /// Whether the quote at the next byte begins another string, because the one that is read has no end: a word follows
+    /// at once, a `,` or `:` stands before it, and the quotes of the line are odd.
+    fn ends_too_late(&self, start: usize) -> bool {
+        let after = self.rest().get(1..).unwrap_or_default();
+        let long = self.at - start > LOOK_AHEAD;
+        if long || !after.starts_with(|letter: char| letter.is_alphanumeric() || letter == '$') {
+            return false;
+        }
+        let written = self.text.get(start + 1..self.at).unwrap_or_default();
+        let marks = written.get(likely_end(written)..).unwrap_or_default();
+        marks.contains([',', ':']) && self.has_odd_quotes(after)
+    }
+
+    /// Whether a quote of the line that goes on with `after` has no fellow.
+    pub(super) fn has_odd_quotes(&self, after: &str) -> bool {
+        let near = after.get(..after.floor_char_boundary(LOOK_AHEAD)).unwrap_or_default();
+        let line = near.split(['\n', '\r']).next().unwrap_or_default();
+        line.matches('"').count() % 2 == 1
+    }
+
+    /// Ends a string that has no end, where its text most likely ends.
     fn unclosed(&mut self, start: usize, value: &mut String) {
-        let line_end = self.at;
-        let written = self.text.get(start + 1..line_end).unwrap_or_default();
-        let trimmed = written.trim_end_matches([' ', '\t']);
-        let trimmed = trimmed.strip_suffix(',').unwrap_or(trimmed);
-        let cut = written.len() - trimmed.len();
+        let read = self.at;
+        let written = self.text.get(start + 1..read).unwrap_or_default();
+        let cut = written.len() - likely_end(written);
         value.truncate(value.floor_char_boundary(value.len().saturating_sub(cut)));
-        self.at = line_end - cut;
+        self.at = read - cut;
         let end = Span {
             start: self.at,
             end: self.at,
         };
+        let behind = self.rest().split(['\n', '\r']).next().unwrap_or_default();
+        // What stands behind the missing quote is told up to the end of the next word in quotes.
+        let quote = behind.get(cut + 1..).and_then(|behind| behind.find('"'));
+        let behind = quote.map_or(Some(behind), |quote| behind.get(..cut + quote + 2));
+        let place = match behind.unwrap_or_default().trim() {
+            "" => "at the end of the line".to_owned(),
+            behind => format!("before `{}`", excerpt(behind)),
+        };
+        let message = format!("the string that begins here has no end: a `\"` is missing {place}");
         self.problems
-            .add(problem(Code::Syntax, self.since(start), "a string that is not closed").fix("close it", end, "\""));
+            .add(problem(Code::Syntax, self.since(start), message).guess("close it", end, "\""));
     }
 
     /// The character an escape stands for; the next byte is its backslash.
@@ -174,7 +213,7 @@ impl Scanner<'_> {
             let span = self.since(start);
             let message = "a `\\` alone: a backslash is written `\\\\`";
             self.problems
-                .add(problem(Code::Syntax, span, message).fix("double the backslash", span, "\\\\"));
+                .add(problem(Code::Syntax, span, message).guess("double the backslash", span, "\\\\"));
             return '\\';
         };
         self.at += letter.len_utf8();
@@ -194,7 +233,7 @@ impl Scanner<'_> {
                 };
                 let message = format!("JSON has no escape `\\{}`", shown(other));
                 self.problems
-                    .add(problem(Code::Syntax, span, message).fix(title, span, replacement));
+                    .add(problem(Code::Syntax, span, message).guess(title, span, replacement));
                 other
             }
         }
@@ -268,13 +307,27 @@ impl Scanner<'_> {
         let span = self.since(start);
         let json: String = value.chars().map(escaped).collect();
         let message = format!("`{}` must stand in double quotes", excerpt(&value));
-        self.problems.add(problem(Code::Syntax, span, message).fix(
-            "put it in double quotes",
+        self.problems.add(problem(Code::Syntax, span, message).mended_by(
+            "put it in double quotes".to_owned(),
             span,
             format!("\"{json}\""),
+            !value.contains('"'),
         ));
         Some(Text::from(value))
     }
+}
+
+/// Where a text without a closing quote most likely ends: before the signs of JSON that stand last in it. Brackets that
+/// close what the text itself opens belong to it.
+fn likely_end(written: &str) -> usize {
+    let blank = |letter: char| letter == ' ' || letter == '\t';
+    let text = written.trim_end_matches(|letter| blank(letter) || "{}[],:".contains(letter));
+    let end = text.len();
+    if !text.contains(['{', '[']) {
+        return end;
+    }
+    let marks = written.get(end..).unwrap_or_default();
+    marks.find([',', ':']).map_or(written.len(), |mark| end + mark)
 }
 
 /// A text whose last character may be a raw control, with that one escaped.

@@ -29,7 +29,7 @@ pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic {
             let (message, help) = words(kind);
             let mut wrong = problem(Code::Yaml, span, message);
             wrong.help = help.map(str::to_owned);
-            mend(wrong, kind, text, at)
+            out_of_line(&wrong, text, at).unwrap_or_else(|| mend(wrong, kind, text, at))
         }
     }
 }
@@ -152,6 +152,44 @@ fn plain(words: &str) -> String {
     }
 }
 
+/// Says of a key that stands one blank off the keys before it which blank that is.
+fn out_of_line(wrong: &Diagnostic, text: &str, at: usize) -> Option<Diagnostic> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(start..)?.lines().next()?;
+    let (own, key) = column_of_key(line)?;
+    let above = text
+        .get(..start)?
+        .lines()
+        .rev()
+        .take(LINES_ABOVE)
+        .find_map(column_of_key);
+    let (column, _) = above.filter(|(column, _)| column.abs_diff(own) == 1)?;
+    let wrong = wrong.clone();
+    if own < column {
+        let place = Span { start, end: start };
+        let found = wrong.help(format!("one blank is missing before `{key}`"));
+        return Some(found.guess("insert the blank", place, " "));
+    }
+    let blank = Span { start, end: start + 1 };
+    let found = wrong.help(format!("there is one blank too many before `{key}`"));
+    line.starts_with(' ')
+        .then(|| found.guess("remove the blank", blank, ""))
+}
+
+/// Lines that are looked back for the key a line should stand under.
+const LINES_ABOVE: usize = 50;
+
+/// The column in which a line's key begins, behind the `- ` of a list, and the key.
+fn column_of_key(line: &str) -> Option<(usize, &str)> {
+    let key = line.trim_start_matches([' ', '-']);
+    let column = line.len() - key.len();
+    let name = key.split(':').next().filter(|name| name.len() < key.len())?;
+    let plain = name
+        .chars()
+        .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '$'));
+    (plain && !name.is_empty()).then_some((column, name))
+}
+
 /// Adds the fix, where there is one.
 fn mend(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic {
     let (tabs, value) = match kind {
@@ -165,11 +203,13 @@ fn mend(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnosti
         _ => (false, false),
     };
     if let Some((span, indented)) = tabs.then(|| without_tabs(text, at)).flatten() {
-        return wrong.fix("write two blanks for each tab", span, indented);
+        // Where some lines are indented with blanks and some with tabs, nobody knows how wide a tab was.
+        let sure = !text.lines().any(|line| line.starts_with(' '));
+        return wrong.mended_by("write two blanks for each tab".to_owned(), span, indented, sure);
     }
     let value = value.then(|| value_of_line(text, at)).flatten();
     match value.and_then(|(span, value)| Some((span, quoted(value)?))) {
-        Some((span, quoted)) => wrong.fix("put the value in quotes", span, quoted),
+        Some((span, quoted)) => wrong.guess("put the value in quotes", span, quoted),
         None => wrong,
     }
 }

@@ -220,7 +220,7 @@ const ONE_PROBLEM: &[(&str, &str, Code, &str, &str, &str)] = &[
     ("a: [1}", r#"{"a":[]}"#, Code::Yaml, "/a/0", "[", ""),
     ("}", "", Code::Yaml, "", "}", ""),
     ("a:\n  - 1\n - 2", r#"{"a":[1]}"#, Code::Yaml, "", "-", ""),
-    ("a: 1\n b: 2", r#"{"a":"1 b"}"#, Code::Yaml, "", ":", ""),
+    ("a: 1\n b: 2", r#"{"a":"1 b"}"#, Code::Yaml, "", ":", "a: 1\nb: 2"),
     ("a: - b", "{}", Code::Yaml, "/a", "-", ""),
     ("a: x\nb\nc: d", r#"{"a":"x"}"#, Code::Yaml, "", "b", ""),
     ("a: 1\nb: \u{FEFF}2", r#"{"a":1}"#, Code::Encoding, "/b", "\u{FEFF}", ""),

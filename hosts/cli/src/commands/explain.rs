@@ -76,6 +76,9 @@ fn code_of(word: &str) -> Option<Code> {
     Code::parse(&normalized(word))
 }
 
+/// A number so far from every code was not mistyped.
+const FAR: u16 = 100;
+
 /// The code nearest to one that is none: by its number, else by its letters.
 fn near(word: &str) -> Option<Code> {
     let number = |text: &str| text.strip_prefix("FDL").and_then(|digits| digits.parse::<u16>().ok());
@@ -83,7 +86,8 @@ fn near(word: &str) -> Option<Code> {
     match number(&word) {
         Some(wanted) => {
             let distance = |code: &&Code| number(code.as_str()).unwrap_or(0).abs_diff(wanted);
-            Code::ALL.iter().min_by_key(distance).copied()
+            let near = |code: &&Code| distance(code) < FAR;
+            Code::ALL.iter().min_by_key(distance).filter(near).copied()
         }
         None => nearest(&word, Code::ALL.iter().map(|code| code.as_str())).and_then(Code::parse),
     }

@@ -121,7 +121,7 @@ fn files(options: &Options, output: Output) -> (Vec<PathBuf>, Result<(), Exit>) 
 fn check(file: &Path, fix: bool, reach: Option<&Reach>, output: Output) -> Result<Report, Exit> {
     let source = definitions::read(file, output)?;
     let source = match fix {
-        true => fixes::mend(file, source, output)?,
+        true => fixes::mend_file(file, source, output)?,
         false => source,
     };
     let diagnostics = definitions::checked(&source, reach).diagnostics;

@@ -21,7 +21,7 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     if let Some(what) = prepared.main.flow.needs_server() {
         return Err(bad(
             output,
-            &format!("the flow has {what}, which only a server can honour"),
+            &format!("the flow has {what}, which this version does not run"),
             "nothing was started: take it out of the flow to run it here",
         ));
     }

@@ -1,0 +1,260 @@
+//! Words that people bring from other languages: what is called otherwise here, and what is done otherwise.
+
+use super::Checker;
+use super::spot::Cursor;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::syntax::{Format, Node, NodeKind, Span};
+
+/// Fields under other names: the field, what others call it (in lower case), and whether the value is the same.
+const NAMES: &[(&str, &[&str], bool)] = &[
+    ("name", &["id", "label", "title", "taskreferencename", "stepname"], true),
+    (
+        "description",
+        &["comment", "note", "notes", "doc", "docs", "documentation"],
+        true,
+    ),
+    (
+        "resourceArn",
+        &["url", "uri", "endpoint", "function", "arn", "functionname"],
+        true,
+    ),
+    ("source", &["value", "from", "path", "valuefrom"], true),
+    ("target", &["to", "key", "as", "into"], true),
+    ("condition", &["if", "when", "expression", "expr", "test"], true),
+    ("error", &["code", "errorcode", "errorname"], true),
+    ("cause", &["message", "reason", "errormessage"], true),
+    ("errors", &["errorequals", "on", "errornames"], true),
+    ("multiplier", &["backoffrate", "factor"], true),
+    ("maxAttempts", &["attempts", "maxretries", "limit"], true),
+    ("concurrency", &["maxconcurrency"], true),
+    ("dependsOn", &["needs", "after", "depends_on", "depends"], true),
+    ("default", &["else", "otherwise"], true),
+    (
+        "steps",
+        &[
+            "body",
+            "do",
+            "then",
+            "states",
+            "tasks",
+            "jobs",
+            "stages",
+            "iterator",
+            "itemprocessor",
+        ],
+        false,
+    ),
+    ("goto", &["next", "transition", "gotostep"], true),
+    (
+        "timeoutSeconds",
+        &["timeout", "timeoutms", "deadline", "executiontimeout"],
+        false,
+    ),
+    ("heartbeatSeconds", &["heartbeat"], false),
+    ("intervalSeconds", &["interval", "delay", "backoff_seconds"], false),
+    ("duration", &["delay", "seconds", "sleep", "for"], false),
+    ("timestamp", &["until", "time", "at"], false),
+    ("retry", &["retries", "retrypolicy", "retrypolicies"], false),
+    ("catch", &["onerror", "on_error", "catchers", "onfailure"], false),
+    (
+        "rollback",
+        &["undo", "compensate", "compensation", "compensatedby"],
+        false,
+    ),
+    ("serviceParams", &["params", "args", "arguments", "with"], false),
+    ("choices", &["cases", "rules", "conditions", "decisioncases"], false),
+    ("branches", &["forktasks"], false),
+    (
+        "iterationMapping",
+        &["items", "itemspath", "collection", "in", "iterate"],
+        false,
+    ),
+    ("inputMappings", &["input", "inputs", "inputparameters"], false),
+    ("outputMappings", &["output", "outputs", "outputparameters"], false),
+];
+
+/// What is done otherwise: what others call it (in lower case), and how it is done here.
+const WAYS: &[(&[&str], &str)] = &[
+    (
+        &["next", "transition", "startat"],
+        "steps run in the order they stand; `end: true` stops, a `choice` with `goto` jumps",
+    ),
+    (
+        &["states"],
+        "the states are the list `steps`, each with its `name`, in the order they run",
+    ),
+    (
+        &["parameters", "inputpath", "arguments"],
+        "what a step gets is made by its `inputMappings`; how it is called stands in `serviceParams`",
+    ),
+    (
+        &["resultpath", "outputpath", "resultselector", "result", "assign"],
+        "what a step leaves behind is made by its `outputMappings`",
+    ),
+    (
+        &[
+            "variable",
+            "stringequals",
+            "numericequals",
+            "numericgreaterthan",
+            "numericlessthan",
+            "booleanequals",
+            "ispresent",
+            "and",
+            "or",
+            "not",
+        ],
+        "a comparison is a text: `\"condition\": \"$.total > 100 && $.paid\"`",
+    ),
+    (
+        &["loopover", "loopcondition"],
+        "to run steps again, lead back with the `goto` of a `choice`",
+    ),
+];
+
+/// What a word is to those who know other languages.
+pub(super) enum Habit {
+    /// Nothing.
+    None,
+    /// Something that is done otherwise here, or is there already; that was told.
+    Done,
+    /// The name of this field elsewhere; that was told.
+    Named(&'static str),
+}
+
+/// Whether an object has a field under a name that others give it.
+pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
+    let words = NAMES
+        .iter()
+        .find(|(name, ..)| *name == field)
+        .map_or(&[][..], |(_, words, _)| words);
+    let mut keys = node.members().iter().map(|member| member.key.to_lowercase());
+    keys.any(|key| words.contains(&key.as_str()))
+}
+
+impl Checker<'_> {
+    /// Says how a field that others know is called or done here. `has` tells which fields there are, `found` is what is
+    /// said of this one anyway.
+    pub(super) fn habit(
+        &self,
+        member: &Cursor<'_>,
+        owner: &Cursor<'_>,
+        has: impl Fn(&str) -> bool,
+        found: &Diagnostic,
+    ) -> Habit {
+        let word = member.name().unwrap_or_default().to_lowercase();
+        let knows = |words: &[&str]| words.contains(&word.as_str());
+        let here = NAMES.iter().find(|(field, words, _)| has(field) && knows(words));
+        if let Some((field, _, same)) = here {
+            if owner.node.get(field).is_some() {
+                let help = format!("it is called `{field}` here, and is there already");
+                self.report(found.clone().help(help));
+                return Habit::Done;
+            }
+            self.report(self.renamed(member, found.clone(), field, *same));
+            return Habit::Named(field);
+        }
+        let Some((_, way)) = WAYS.iter().find(|(words, _)| knows(words)) else {
+            return Habit::None;
+        };
+        let found = found.clone().help(*way);
+        self.report(match self.names_the_next(member, owner) {
+            true => self.removed(found, member, owner),
+            false => found,
+        });
+        Habit::Done
+    }
+
+    fn renamed(&self, member: &Cursor<'_>, found: Diagnostic, field: &str, same: bool) -> Diagnostic {
+        let key = member.key_span();
+        let found = found.help(format!("it is called `{field}` here"));
+        let json = self.source.format() == Format::Json;
+        if let (true, "retry", NodeKind::Number(times)) = (json, field, &member.node.kind) {
+            let span = Span {
+                start: key.start,
+                end: member.node.span.end,
+            };
+            let policy = format!("\"retry\": [{{\"errors\": [\"FnF.ALL\"], \"maxAttempts\": {times}}}]");
+            return found.guess("write a policy", span, policy);
+        }
+        found.mended_by(
+            format!("rename it to `{field}`"),
+            key,
+            self.quoted_like(key, field),
+            same,
+        )
+    }
+
+    /// Whether it names the step that comes next anyway.
+    fn names_the_next(&self, member: &Cursor<'_>, owner: &Cursor<'_>) -> bool {
+        let next = owner
+            .step_id()
+            .and_then(|id| self.outline.entry(id))
+            .and_then(|entry| self.after(entry));
+        next.is_some_and(|next| member.str() == Some(self.outline.name(next)))
+    }
+
+    /// Offers to remove a member together with the comma, or the line, it takes.
+    fn removed(&self, found: Diagnostic, member: &Cursor<'_>, owner: &Cursor<'_>) -> Diagnostic {
+        let members = owner.node.members();
+        let own = members.iter().position(|other| other.key_span == member.key_span());
+        let Some(own) = own else { return found };
+        let span = match (
+            members.get(own + 1),
+            own.checked_sub(1).and_then(|before| members.get(before)),
+        ) {
+            (Some(next), _) => Span {
+                start: member.key_span().start,
+                end: next.key_span.start,
+            },
+            (None, Some(before)) => Span {
+                start: before.value.span.end,
+                end: member.node.span.end,
+            },
+            (None, None) => return found,
+        };
+        // A comment that goes with it is more than people asked for.
+        let written = self.written(span);
+        let sure = !written.contains(['#', '/']) && span.start < span.end;
+        found.mended_by("remove it".to_owned(), span, String::new(), sure)
+    }
+
+    /// Says that a field is missing from the definition itself, and offers to write it.
+    pub(super) fn missing_at_top(&self, root: &Cursor<'_>, field: &str, message: String) {
+        let word = match field {
+            "version" => "v1",
+            "type" => "flow",
+            _ => {
+                self.report(root.problem_of_whole(Code::MissingField, message));
+                return;
+            }
+        };
+        let start = root.node.span.start;
+        let brace = self.written(root.node.span).starts_with('{');
+        let at = start + usize::from(brace);
+        let first = self.written(root.node.span).chars().next();
+        let end = start + first.map_or(0, char::len_utf8);
+        let found = Diagnostic::new(Code::MissingField, Span { start, end }, "", message);
+        let (line, place) = match (self.source.format(), brace) {
+            (Format::Json, _) => (format!("\"{field}\": \"{word}\""), "json"),
+            (Format::Yaml, true) => (format!("{field}: {word}"), "json"),
+            (Format::Yaml, false) => (format!("{field}: {word}"), "yaml"),
+        };
+        let found = found.help(format!("write `{line}`"));
+        let Some(first) = root.node.members().first() else {
+            self.report(found);
+            return;
+        };
+        // As the first member is set off from the brace, so is the new one.
+        let blank = self.written(Span {
+            start: at,
+            end: first.key_span.start,
+        });
+        let blank = if blank.trim().is_empty() { blank } else { " " };
+        let inserted = match place {
+            "json" => format!("{blank}{line},"),
+            _ => format!("{line}\n"),
+        };
+        self.report(found.fix(format!("write `{field}`"), Span { start: at, end: at }, inserted));
+    }
+}

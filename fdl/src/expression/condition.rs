@@ -5,6 +5,7 @@ mod lexer;
 mod parser;
 #[cfg(test)]
 mod tests;
+mod unfound;
 
 use super::path::PathError;
 use super::quoted::Fault;

@@ -6,7 +6,7 @@ use crate::definitions::read_json;
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::table::{NOTHING, listing, time};
-use crate::views::{plain, text};
+use crate::views::{name_of, plain, text};
 use clap::{Args, Subcommand, ValueEnum};
 use starbridge_fdl::value::{Object, Value};
 
@@ -87,7 +87,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
         Action::Put(put_options) => put(&client, put_options),
-        Action::Get { name } => show(&client.get(&["schedules", name], &[])?, output),
+        Action::Get { name } => show(&client, &client.get(&["schedules", name], &[])?),
         Action::List => list(&client),
         Action::Delete { name } => {
             client.delete(&["schedules", name])?;
@@ -116,10 +116,11 @@ fn put(client: &Client, options: &PutOptions) -> Result<(), Exit> {
     if options.paused {
         body.insert("paused".into(), true.into());
     }
-    show(&client.put(&["schedules", &options.name], &body)?, output)
+    show(client, &client.put(&["schedules", &options.name], &body)?)
 }
 
-fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
+fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
+    let output = client.output();
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
@@ -128,7 +129,10 @@ fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
     for (key, value) in &schedule {
         match key.as_str() {
             "nextTime" => entries.push(("next", time(value.as_str()))),
-            "latestExecution" => entries.push(("latest", value.to_plain_text())),
+            "latestExecution" => {
+                let id = value.to_plain_text();
+                entries.push(("latest", name_of(client, &id).unwrap_or(id)));
+            }
             "catchUp" => entries.push(("catch-up", value.to_plain_text())),
             _ => entries.push((key.as_str(), value.to_plain_text())),
         }

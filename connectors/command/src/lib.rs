@@ -61,7 +61,7 @@ mod streams;
 mod supervisor;
 mod task;
 
-pub use settings::{CommandSettings, Programs, Supervisor};
+pub use settings::{CommandSettings, Heard, Programs, Supervisor};
 #[cfg(target_os = "linux")]
 pub use supervisor::supervise;
 

@@ -78,6 +78,9 @@ impl Program {
         let limit = request.answer_limit;
         match self.printed(settings, limit).await {
             Ok(Printed { end, out, err }) => {
+                if let (End::Code(0), Some(heard)) = (&end, &settings.heard) {
+                    heard.tell(&self.name, &err);
+                }
                 let ended = Ended {
                     name: &self.name,
                     end: &end,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of a [`CommandConnector`](crate::CommandConnector).
@@ -21,6 +22,33 @@ pub struct CommandSettings {
     /// The supervisor for each program. Without one, a process that leaves its process group outlives the call, and
     /// every program outlives this process if that is killed.
     pub supervisor: Option<Supervisor>,
+    /// Who is told what programs that succeed print on stderr; what the others print is their cause.
+    pub heard: Option<Heard>,
+}
+
+/// Somebody who is told what programs print on stderr: the program's name and the end of it.
+#[derive(Clone)]
+pub struct Heard(Arc<Told>);
+
+type Told = dyn Fn(&str, &str) + Send + Sync;
+
+impl Heard {
+    /// Calls this.
+    pub fn by(told: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+
+    pub(crate) fn tell(&self, program: &str, printed: &[u8]) {
+        if !printed.is_empty() {
+            (self.0)(program, &String::from_utf8_lossy(printed));
+        }
+    }
+}
+
+impl std::fmt::Debug for Heard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Heard")
+    }
 }
 
 /// Which programs may be run.
@@ -71,6 +99,7 @@ impl CommandSettings {
             inherited: inherited.into_iter().map(str::to_owned).collect(),
             timeout: None,
             supervisor: None,
+            heard: None,
         }
     }
 }

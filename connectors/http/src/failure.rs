@@ -16,8 +16,20 @@ pub(crate) fn outcome(url: &Url, error: &(dyn Error + 'static)) -> Outcome {
     let cause = format!("`{}`: {}", shown(url), reason(error));
     match found::<Unreachable>(error) {
         Some(Unreachable::Forbidden { .. }) => Outcome::not_sent(cause),
+        // Nobody listens there, so nobody was called.
+        _ if is_refused(error) => Outcome::NotSent {
+            error: "HTTP.ConnectionFailed".to_owned(),
+            cause,
+        },
         _ => Outcome::failed("HTTP.ConnectionFailed", cause),
     }
+}
+
+/// Whether there was no connection because it was refused.
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    let connecting = found::<legacy::Error>(error).is_some_and(legacy::Error::is_connect);
+    let kind = found::<std::io::Error>(error).map(std::io::Error::kind);
+    connecting && kind == Some(ErrorKind::ConnectionRefused)
 }
 
 /// The outcome of a call that took longer than the settings allow.

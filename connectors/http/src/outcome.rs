@@ -112,6 +112,7 @@ fn same_origin(url: &Url, location: &[u8]) -> Result<Url, String> {
 async fn failed(request: &Request, function_error: bool, response: Response, clock: Option<&dyn Clock>) -> Outcome {
     let status = response.status();
     let retry_after = retry_after::seconds(response.headers(), clock);
+    let redirect = redirect(&response);
     // A body that was cut off may still name an error; the status is known.
     let body = match answer::coding(&response) {
         Some(_) => Vec::new(),
@@ -124,7 +125,8 @@ async fn failed(request: &Request, function_error: bool, response: Response, clo
             Via::FunctionCompute if status.is_server_error() => "FC.InternalServerError".to_owned(),
             _ => format!("HTTP.{}", status.as_u16()),
         };
-        (error.into(), described(status, &body))
+        let cause = redirect.unwrap_or_else(|| described(status, &body));
+        (error.into(), cause)
     });
     Outcome::Failed {
         error,
@@ -145,6 +147,20 @@ fn named(body: &[u8]) -> Option<(FaultKind, String)> {
             let cause = body.get(cause).map(Value::to_plain_text).unwrap_or_default();
             Some((FaultKind::Outside(Origin::Function, error.into()), cause))
         })
+}
+
+/// Where an answer leads that is not gone after; nothing where it leads nowhere.
+fn redirect(response: &Response) -> Option<String> {
+    let status = response.status();
+    let location = response.headers().get(LOCATION).filter(|_| status.is_redirection())?;
+    let location: String = String::from_utf8_lossy(location.as_bytes())
+        .chars()
+        .take(QUOTED)
+        .collect();
+    let reason = status.canonical_reason().unwrap_or("a redirection");
+    let bare = location.split(['?', '#']).next().unwrap_or_default();
+    let place = Url::parse(&location).map_or(bare.to_owned(), |url| shown(&url));
+    Some(format!("{reason}: redirects are not followed; `Location` is `{place}`"))
 }
 
 fn described(status: StatusCode, body: &[u8]) -> String {

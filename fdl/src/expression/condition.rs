@@ -5,6 +5,7 @@ mod lexer;
 mod parser;
 #[cfg(test)]
 mod tests;
+mod unfound;
 
 use crate::graph::{self, Budget, Guard, Root};
 use crate::path::PathError;

@@ -15,7 +15,8 @@ Example:
 
 Results go to stdout, all else to stderr. Exit codes: 0 well; 1 the flow ended
 unsuccessfully, or a check found something; 2 bad usage, unreadable file, bad
-definition or input; 3 operational fault; 130 interrupted.")]
+definition or input; 3 operational fault; 130 interrupted. With --json an error is
+`{\"error\":{\"code\":…,\"message\":…}}` on stderr: the code tells what exit codes don't.")]
 pub struct Arguments {
     /// Give results as JSON
     #[arg(long, global = true, display_order = 900)]

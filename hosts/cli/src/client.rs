@@ -1,6 +1,7 @@
 //! A server, as the commands that ask one see it: requests out, answers in, problems said.
 
 pub mod lists;
+mod near;
 mod problem;
 mod remote;
 mod stream;
@@ -28,6 +29,8 @@ const USUAL: &str = "http://127.0.0.1:7878";
 const CONNECT: Duration = Duration::from_secs(10);
 /// An answer that takes longer is given up; the server answers who waits after a minute at most.
 const ANSWER: Duration = Duration::from_secs(90);
+/// What is only asked to help is waited for no longer.
+const ASIDE: Duration = Duration::from_secs(5);
 /// A stream that is silent for longer is broken: the server says something every quarter of a minute.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -159,15 +162,38 @@ impl Client {
 
     /// Asks; a problem is said.
     fn well(&self, method: Method, path: &[&str], query: &[(&str, String)], body: Body<'_>) -> Result<Answer, Exit> {
+        let flow = match &body {
+            Body::Json(body) => body.get("flow").and_then(Value::as_str).map(str::to_owned),
+            _ => None,
+        };
         match self.ask(method, path, query, body)? {
             Ok(answer) => Ok(answer),
-            Err(problem) => Err(self.say(&problem)),
+            Err(problem) => {
+                let near = self.near(&problem, path, flow.as_deref());
+                Err(self.say_with(&problem, near.as_deref()))
+            }
         }
     }
 
     /// Says a problem.
     pub fn say(&self, problem: &Problem) -> Exit {
-        problem.say(self.output, self.remote.token.is_some())
+        self.say_with(problem, None)
+    }
+
+    fn say_with(&self, problem: &Problem, near: Option<&str>) -> Exit {
+        problem.say(self.output, self.remote.token.is_some(), near)
+    }
+
+    /// What a server answers about something else than what was asked for; nothing where it does not.
+    fn aside(&self, path: &[&str], query: &[(&str, String)]) -> Option<Answer> {
+        let request = self.remote.request(Method::GET, path, query).ok()?;
+        let answer = self.runtime.block_on(remote::exchange(request, Body::Nothing, ASIDE));
+        answer.ok()?.ok()
+    }
+
+    /// The same for commands that do well without it.
+    pub fn look(&self, path: &[&str], query: &[(&str, String)]) -> Option<Object> {
+        self.aside(path, query).map(|answer| answer.object())
     }
 
     /// Asks, and answers what came or the problem that came in its place.
@@ -179,9 +205,13 @@ impl Client {
         body: Body<'_>,
     ) -> Result<Result<Answer, Problem>, Exit> {
         let does = method != Method::GET;
+        let named = match (&body, path) {
+            (Body::Json(body), ["flows", _, "executions"]) => body.contains_key("name"),
+            _ => false,
+        };
         let request = self.request(method, path, query)?;
         let answer = self.until_interrupted(remote::exchange(request, body, ANSWER))?;
-        answer.map_err(|error| self.unreachable(&error, does))
+        answer.map_err(|error| self.unreachable(&error, does, named))
     }
 
     fn request(
@@ -204,18 +234,27 @@ impl Client {
         })
     }
 
-    fn unreachable(&self, error: &reqwest::Error, does: bool) -> Exit {
+    /// `does`: more than looking was asked; `named`: a start that can be repeated.
+    fn unreachable(&self, error: &reqwest::Error, does: bool, named: bool) -> Exit {
         let server = self.remote.address();
         let why = root(error);
         if error.is_connect() || !does {
             let message = format!("can't reach {server}: {why}");
             let help = "`starbridge serve` starts a server; `--server` or STARBRIDGE_SERVER names another one";
-            return fault(self.output, &message, help);
+            return unreached(self.output, &message, help);
         }
         let message = format!("{server} went away before it answered: {why}");
-        let help = "it may have done what was asked: look before you ask again";
-        fault(self.output, &message, help)
+        let help = match named {
+            true => "ask the same again: with `--name` nothing is started twice",
+            false => "it may have done what was asked: look before you ask again",
+        };
+        unreached(self.output, &message, help)
     }
+}
+
+/// Says that there is no answer.
+fn unreached(output: Output, message: &str, help: &str) -> Exit {
+    output.fail_as(Exit::Fault, "Unreachable", message, Some(help))
 }
 
 /// A variable of the environment that is not empty.

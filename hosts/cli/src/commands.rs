@@ -7,6 +7,7 @@ mod explain;
 mod flow;
 mod fork;
 mod graph;
+mod help;
 mod history;
 mod init;
 mod list;
@@ -85,6 +86,7 @@ commands! {
         openapi Openapi
     }
     "Set up" {
+        help Help
         completions Completions
         man Man
     }

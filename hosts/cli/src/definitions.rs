@@ -23,9 +23,26 @@ pub const STDIN: &str = "-";
 /// Files longer than this are not read, whatever they hold.
 const LONGEST: u64 = 64 * 1024 * 1024;
 
-/// Reads a definition and checks it. What is found is said; with errors the exit is [`Exit::Bad`].
+/// Reads a definition and checks it; of a folder the flow in it. What is found is said; with errors the exit is
+/// [`Exit::Bad`].
 pub fn load_flow(path: &Path, output: Output) -> Result<(Source, Arc<Flow>), Exit> {
-    check_flow(read(path, output)?, output)
+    let file = flow_file(path);
+    if file.is_dir() {
+        let message = format!("`{}` is a folder without a `flow.json`", path.display());
+        return Err(bad(output, &message, "name the flow's file"));
+    }
+    check_flow(read(&file, output)?, output)
+}
+
+/// The file that is meant: of a folder the `flow.json`, `flow.yaml` or `flow.yml` in it.
+pub fn flow_file(path: &Path) -> PathBuf {
+    let names = ["flow.json", "flow.yaml", "flow.yml"];
+    let files = names.into_iter().map(|name| path.join(name));
+    match path.is_dir() {
+        true => files.into_iter().find(|file| file.is_file()),
+        false => None,
+    }
+    .unwrap_or_else(|| path.to_path_buf())
 }
 
 /// The name a flow goes by where nobody gives it one: its own if that is a name of flows, else its file's.
@@ -148,6 +165,7 @@ pub fn read_object(text: &str, place: &str, what: &str, output: Output) -> Resul
 
 /// A value that was given as JSON, `place` says where.
 pub fn read_json(text: &str, place: &str, output: Output) -> Result<Value, Exit> {
+    let text = without_mark(text);
     serde_json::from_str(text).map_err(|error| {
         let message = match text.trim() {
             "" => format!("{place} is empty, but should be JSON"),
@@ -160,6 +178,11 @@ pub fn read_json(text: &str, place: &str, output: Output) -> Result<Value, Exit>
         };
         bad(output, &message, help)
     })
+}
+
+/// A text without the byte order mark that some editors and shells put before it.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{FEFF}').unwrap_or(text)
 }
 
 /// The name people know a file by.

@@ -16,6 +16,16 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The word for it where an error has none of its own.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Found => "Unsuccessful",
+            Self::Bad => "BadUsage",
+            Self::Fault => "Fault",
+            Self::Interrupted => "Interrupted",
+        }
+    }
+
     /// The exit code of an outcome.
     pub fn code(outcome: Result<(), Self>) -> ExitCode {
         ExitCode::from(match outcome {

@@ -8,9 +8,11 @@ mod commands;
 pub mod definitions;
 pub mod exit;
 pub mod output;
+mod progress;
 pub mod render;
 mod supervising;
 mod table;
+mod usage;
 mod views;
 
 use arguments::Arguments;
@@ -27,17 +29,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return code;
     }
     let parsed = arguments::command()
-        .try_get_matches_from(arguments)
+        .try_get_matches_from(&arguments)
         .and_then(|matches| Arguments::from_arg_matches(&matches));
     match parsed {
         Ok(arguments) => {
             let output = Output::new(arguments.json, arguments.quiet);
             Exit::code(arguments.command.run(&output))
         }
-        Err(stopped) => {
-            // A reader that went away has read all it wanted.
-            let _ = stopped.print();
-            Exit::code(if stopped.use_stderr() { Err(Exit::Bad) } else { Ok(()) })
-        }
+        Err(stopped) => Exit::code(usage::say(&stopped, &arguments)),
     }
 }

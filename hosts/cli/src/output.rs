@@ -2,6 +2,8 @@
 
 use crate::exit::Exit;
 use anstream::AutoStream;
+use serde::Serialize;
+use starbridge_flow::value::Value;
 use starbridge_node::escaping::{escaped_but_colours, escaped_json, escaped_lines};
 use starbridge_node::system::reason;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -69,6 +71,17 @@ impl Output {
 
     /// Says what went wrong, and maybe what to do, and gives back the exit it is to lead to.
     pub fn fail(self, exit: Exit, message: &str, help: Option<&str>) -> Exit {
+        self.fail_as(exit, exit.word(), message, help)
+    }
+
+    /// The same of something that has a word of its own, which programs can tell it by.
+    pub fn fail_as(self, exit: Exit, code: &str, message: &str, help: Option<&str>) -> Exit {
+        if self.json {
+            let error = JsonError { code, message, help };
+            let line = serde_json::to_string(&Wrapped { error }).unwrap_or_default();
+            self.say(&format!("{}\n", escaped_json(&line)));
+            return exit;
+        }
         const RED: &str = "\x1b[1m\x1b[91m";
         const CYAN: &str = "\x1b[1m\x1b[96m";
         let mut text = format!("{RED}error\x1b[0m: {}\n", escaped_lines(message));
@@ -90,6 +103,31 @@ impl Output {
         let told = terminal_size::terminal_size_of(std::io::stderr());
         told.map_or(LOG, |(width, _)| usize::from(width.0).clamp(40, 200))
     }
+}
+
+/// What went wrong, for programs.
+#[derive(Serialize)]
+struct JsonError<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Wrapped<'a> {
+    error: JsonError<'a>,
+}
+
+/// Writes a value as a result: on one line for programs, indented on a terminal.
+pub fn finish_value(output: Output, value: &Value, outcome: Result<(), Exit>) -> Result<(), Exit> {
+    if !std::io::stdout().is_terminal() {
+        return finish(output, &value.to_json(), outcome);
+    }
+    let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
+    let lines: Vec<String> = pretty.lines().map(|line| escaped_json(line).to_string()).collect();
+    output.result(&format!("{}\n", lines.join("\n")))?;
+    outcome
 }
 
 /// Writes a result as a line of its own and passes the outcome on. On a terminal nothing in it is obeyed.

@@ -1,6 +1,7 @@
 //! Programs that this command runs for flows: each has this very program as its supervisor, and none reads what this process
 //! was given.
 
+use starbridge_node::escaping::escaped;
 use starbridge_node::programs::Supervisor;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -23,6 +24,12 @@ pub fn own_supervisor() -> Option<Supervisor> {
         true => Supervisor::this_program(SUPERVISE),
         false => None,
     }
+}
+
+/// What a program printed on stderr, a line each, with its name.
+pub fn told<'a>(program: &'a str, text: &'a str) -> impl Iterator<Item = String> + 'a {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.map(move |line| escaped(&format!("| {program}: {line}")).into_owned())
 }
 
 /// From now on memory and environment of this process, with all secrets, are read by root alone, not by every program of

@@ -91,17 +91,22 @@ fn distance(time: Timestamp, now: Timestamp) -> String {
         0 => (now.millis_since(time), false),
         ahead => (ahead, true),
     };
-    let seconds = millis / 1000;
-    let far = match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    };
+    let far = distance_words(millis);
     if ahead {
         format!("in {far}")
     } else {
         format!("{far} ago")
+    }
+}
+
+/// So many milliseconds in their largest unit.
+pub fn distance_words(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
     }
 }
 

@@ -6,9 +6,12 @@ use crate::output::finish;
 use crate::table::{NOTHING, listing, time, took};
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
+use std::io::IsTerminal;
 
 /// Of an event's detail so many characters are shown.
 const DETAIL: usize = 120;
+/// Of inputs and outputs so many characters are shown on a terminal.
+const DATA: usize = 2_000;
 
 /// A member that is a text.
 pub fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
@@ -51,14 +54,53 @@ pub fn outcome(execution: &Object) -> Option<Result<(), Exit>> {
 
 /// Prints an execution, as it came or for people.
 pub fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
+    show_with(client, answer, |_| None)
+}
+
+/// The same, and for people the children that are told of it.
+pub fn show_with(
+    client: &Client,
+    answer: &Answer,
+    children: impl FnOnce(&Object) -> Option<String>,
+) -> Result<(), Exit> {
     let output = client.output();
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
-    output.print(&summary(&answer.object()))
+    let execution = answer.object();
+    let family = [
+        ("parent", parent(client, &execution)),
+        ("children", children(&execution)),
+    ];
+    let family = family.into_iter().filter_map(|(key, told)| Some((key, told?)));
+    output.print(&summary(&execution, family.collect()))
 }
 
-fn summary(execution: &Object) -> String {
+/// The execution that started this one, as FLOW/NAME, and for which step.
+fn parent(client: &Client, execution: &Object) -> Option<String> {
+    let parent = execution.get("parent")?.as_object()?;
+    let id = plain(parent, "execution");
+    let name = name_of(client, &id).unwrap_or_else(|| id.clone());
+    let query = [("from", plain(parent, "event")), ("limit", "1".to_owned())];
+    let page = client.look(&["executions", &id, "history"], &query);
+    let step = page.and_then(|page| {
+        let events = page.get("items")?.as_array()?;
+        Some(plain(events.values().first()?.as_object()?, "step"))
+    });
+    Some(match step {
+        Some(step) => format!("{name}, step `{step}`"),
+        None => name,
+    })
+}
+
+/// An execution as FLOW/NAME, where the server tells.
+pub fn name_of(client: &Client, id: &str) -> Option<String> {
+    let execution = client.look(&["executions", id], &[])?;
+    let flow = text(&execution, "flow")?;
+    Some(format!("{flow}/{}", text(&execution, "name")?))
+}
+
+fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
     let mut entries = vec![
         ("id", plain(execution, "id")),
         (
@@ -92,9 +134,10 @@ fn summary(execution: &Object) -> String {
         let (of, event) = (plain(from, "execution"), plain(from, "event"));
         entries.push(("forked from", format!("{of} at event {event}")));
     }
-    for key in ["labels", "parent", "input", "output"] {
+    entries.extend(family);
+    for key in ["labels", "input", "output"] {
         if let Some(value) = execution.get(key) {
-            entries.push((key, value.to_json()));
+            entries.push((key, shown(value)));
         }
     }
     listing(&entries)
@@ -112,6 +155,18 @@ pub fn error_of(execution: &Object) -> Option<String> {
     match execution.get("rollback").and_then(Value::as_object) {
         None => Some(error),
         Some(undo) => Some(format!("could not undo {} after {error}", not_undone(undo))),
+    }
+}
+
+/// Data as JSON; on a terminal not more than somebody reads.
+fn shown(value: &Value) -> String {
+    let text = value.to_json();
+    match text.char_indices().nth(DATA) {
+        Some((at, _)) if std::io::stdout().is_terminal() => {
+            let (beginning, bytes) = (text.get(..at).unwrap_or_default(), text.len());
+            format!("{beginning}… ({bytes} bytes, all of them with `--json`)")
+        }
+        _ => text,
     }
 }
 
@@ -140,7 +195,7 @@ pub fn event_line(event: &Object) -> String {
     let detail = match event.get("detail") {
         None => String::new(),
         Some(detail) if *detail == Value::Object(Object::new()) => String::new(),
-        Some(detail) => cut(&detail.to_json()),
+        Some(detail) => cut(&foremost(detail).to_json()),
     };
     let line = format!(
         "{:>5}  {}  {:<18}  {step}{place}{}  {detail}",
@@ -150,6 +205,22 @@ pub fn event_line(event: &Object) -> String {
         if undoing { " (undoing)" } else { "" },
     );
     escaped(line.trim_end()).into_owned()
+}
+
+/// The detail with what people look for first.
+fn foremost(detail: &Value) -> Value {
+    match detail {
+        Value::Object(object) if object.contains_key("definitionHash") => {
+            let last = |key: &str| matches!(key, "definitionHash" | "machine" | "seed");
+            let (back, front): (Vec<_>, Vec<_>) = object.iter().partition(|(key, _)| last(key));
+            let members = front.into_iter().chain(back);
+            members
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect::<Object>()
+                .into()
+        }
+        other => other.clone(),
+    }
 }
 
 fn cut(text: &str) -> String {

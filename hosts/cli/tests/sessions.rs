@@ -1,6 +1,8 @@
 //! What the command says to its users: sessions under `tests/cli/`, replayed. `UPDATE=1` writes down what it says now,
 //! `SESSION=word` picks the sessions whose names have that word.
 
+#[path = "sessions/away.rs"]
+mod away;
 #[path = "sessions/live.rs"]
 mod live;
 #[path = "sessions/session.rs"]

@@ -54,6 +54,10 @@ pub struct Marks {
     pub waits: Option<&'static str>,
     /// In how many places (iterations) it has each status.
     pub places: BTreeMap<Status, u64>,
+    /// How often it was undone.
+    pub undone: u64,
+    /// How long its visits took together, in milliseconds.
+    pub took: u64,
 }
 
 /// A way from one step to another.
@@ -78,6 +82,7 @@ pub enum Way {
 pub struct Coloring {
     steps: Vec<Marks>,
     ways: BTreeMap<Way, u64>,
+    ending: Option<String>,
 }
 
 impl Status {
@@ -128,6 +133,12 @@ impl Coloring {
         self.steps.get(step.0 as usize).cloned().unwrap_or_default()
     }
 
+    /// How the execution ended, in words: its status, how long it took, and the error with its cause. Nothing where it has
+    /// not ended.
+    pub fn ending(&self) -> Option<&str> {
+        self.ending.as_deref()
+    }
+
     /// How often a way was taken.
     pub fn taken(&self, way: Way) -> u64 {
         self.ways.get(&way).copied().unwrap_or(0)
@@ -144,31 +155,60 @@ impl Coloring {
 }
 
 impl Marks {
-    /// The status in a few words: `done 3×`, `failed: Payment.Refused`, `97 done, 3 failed`.
+    /// What is told before all else: what failed.
+    const FIRST: [Status; 10] = [
+        Status::Failed,
+        Status::UndoFailed,
+        Status::Running,
+        Status::Waiting,
+        Status::Undoing,
+        Status::Caught,
+        Status::RolledBack,
+        Status::Succeeded,
+        Status::Cancelled,
+        Status::NotReached,
+    ];
+
+    /// The state in a few words, what failed first: `done 3×`, `failed: Payment.Refused`, `3 failed, 97 done`.
     pub fn words(&self) -> String {
-        let mut words = if self.places.len() > 1 {
-            let each: Vec<String> = Status::ALL
-                .iter()
-                .filter_map(|status| {
-                    self.places
-                        .get(status)
-                        .map(|count| format!("{count} {}", status.as_str()))
-                })
-                .collect();
-            each.join(", ")
+        let mut words = vec![if self.places.len() > 1 {
+            let each = Self::FIRST.iter().filter_map(|status| {
+                let count = self.places.get(status)?;
+                Some(format!("{count} {}", status.as_str()))
+            });
+            each.collect::<Vec<_>>().join(", ")
         } else {
             self.words_of_one_state()
-        };
-        if self.children_done + self.children_failed > 0 {
-            words.push_str(&format!(" · {} {} done", self.children_done, self.children));
-            if self.children_failed > 0 {
-                words.push_str(&format!(", {} failed", self.children_failed));
-            }
-        }
+        }];
+        words.extend(self.words_of_children());
         if self.attempts > self.visits.max(1) {
-            words.push_str(&format!(" · {} attempts", self.attempts));
+            words.push(format!("{} attempts", self.attempts));
+        }
+        if self.undone > 0 && self.status != Status::RolledBack {
+            words.push(match self.undone {
+                1 => "undone before".to_owned(),
+                times => format!("undone {times}× before"),
+            });
+        }
+        if self.took > 0 {
+            words.push(super::words::took(self.took));
+        }
+        let mut words = words.join(" · ");
+        // The error may be long, and what is too long is cut.
+        if let (true, Some(error)) = (self.places.len() <= 1, &self.error) {
+            words.push_str(": ");
+            words.push_str(&super::text::clean(error));
         }
         words
+    }
+
+    fn words_of_children(&self) -> Option<String> {
+        let (done, failed, children) = (self.children_done, self.children_failed, self.children);
+        match (done, failed) {
+            (0, 0) => None,
+            (done, 0) => Some(format!("{done} {children} done")),
+            (done, failed) => Some(format!("{children}: {failed} failed, {done} done")),
+        }
     }
 
     fn words_of_one_state(&self) -> String {
@@ -178,10 +218,6 @@ impl Marks {
         };
         if self.visits > 1 {
             words.push_str(&format!(" {}×", self.visits));
-        }
-        if let Some(error) = &self.error {
-            words.push_str(": ");
-            words.push_str(&super::text::clean(error));
         }
         words
     }

@@ -4,9 +4,12 @@ use super::coloring::{Coloring, Status};
 use super::icon::Icon;
 use super::outline::{BEGIN, Edge, EdgeKind, FINISH, Node, Outline};
 use super::state_colors;
-use super::text::steady;
+use super::text::{shorten, steady};
 use starbridge_flow::graph::Flow;
 use std::fmt::Write;
+
+/// Characters of how an execution ended.
+const ENDING: usize = 200;
 
 /// Draws a flow in the language of Graphviz; with a coloring, also what happened to its steps.
 ///
@@ -19,7 +22,7 @@ pub fn dot(flow: &Flow, coloring: Option<&Coloring>) -> String {
          node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", color=\"#5f6f7e\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=11];\n  \
          edge [color=\"#44525f\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=10];\n",
     );
-    let _ = writeln!(out, "  label={};", quoted(&outline.title));
+    let _ = writeln!(out, "  label={};", quoted(&title(&outline, coloring)));
     // Writing to a string can't fail.
     let mut depth = 1;
     for node in &outline.nodes {
@@ -107,6 +110,14 @@ fn line(out: &mut String, edge: &Edge) {
         [] => writeln!(out, "  {from} -> {to};"),
         attributes => writeln!(out, "  {from} -> {to} [{}];", attributes.join(", ")),
     };
+}
+
+/// The flow's name and how the execution ended.
+fn title(outline: &Outline, coloring: Option<&Coloring>) -> String {
+    let ending = coloring.and_then(Coloring::ending);
+    let ending = ending.map(|ending| shorten(ending, ENDING));
+    let lines: Vec<String> = [outline.title.clone()].into_iter().chain(ending).collect();
+    lines.join("\n")
 }
 
 fn look(icon: Icon, status: Option<Status>) -> String {

@@ -4,10 +4,13 @@ use super::coloring::{Coloring, Status};
 use super::icon::Icon;
 use super::outline::{BEGIN, Edge, EdgeKind, End, FINISH, Node, Outline};
 use super::state_colors;
-use super::text::steady;
+use super::text::{shorten, steady};
 use starbridge_flow::graph::Flow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// Characters of how an execution ended.
+const ENDING: usize = 200;
 
 /// Draws a flow as a Mermaid flowchart; with a coloring, also what happened to its steps.
 ///
@@ -16,6 +19,10 @@ use std::fmt::Write;
 pub fn mermaid(flow: &Flow, coloring: Option<&Coloring>) -> String {
     let outline = Outline::new(flow, coloring);
     let mut out = String::from("flowchart TD\n");
+    if let Some(ending) = coloring.and_then(Coloring::ending) {
+        let lines = [shorten(ending, ENDING)];
+        let _ = writeln!(out, "  outcome[{}]", quoted(&lines));
+    }
     let mut classes: BTreeMap<Status, Vec<String>> = BTreeMap::new();
     let mut depth = 1;
     // Writing to a string can't fail.
@@ -120,8 +127,15 @@ fn quoted(lines: &[String]) -> String {
         if number > 0 {
             quoted.push_str("<br/>");
         }
-        for c in steady(line).chars() {
-            if c.is_ascii_alphanumeric() || c == ' ' || !c.is_ascii() {
+        let line: Vec<char> = steady(line).chars().collect();
+        let plain = |at: Option<usize>| {
+            let letter = at.and_then(|at| line.get(at));
+            letter.is_some_and(char::is_ascii_alphanumeric)
+        };
+        for (at, &c) in line.iter().enumerate() {
+            // Between letters they are signs of nothing.
+            let inside = matches!(c, '-' | '.' | '/') && plain(at.checked_sub(1)) && plain(Some(at + 1));
+            if inside || c.is_ascii_alphanumeric() || c == ' ' || !c.is_ascii() {
                 quoted.push(c);
             } else {
                 let _ = write!(quoted, "#{};", u32::from(c));

@@ -6,7 +6,7 @@ mod style;
 use super::coloring::Coloring;
 use super::icon::Icon;
 use super::layout::{Anchor, BADGE, Face, Layout, Line, LineKind, Mark, Placed, Rect, Shape, Tone, What, layout};
-use super::text::{Font, clean, cut, width, xml};
+use super::text::{Font, clean, cut, width, wrap, xml};
 use legend::Legend;
 use starbridge_flow::graph::Flow;
 use std::fmt::Write;
@@ -21,6 +21,9 @@ const BEND: i32 = 5;
 const HEAD: (i32, i32) = (8, 4);
 /// The height of the title.
 const TITLE: i32 = 26;
+/// Lines for how the execution ended, and the height of each.
+const ENDING: usize = 3;
+const ENDING_LINE: i32 = 16;
 
 /// Draws a flow; with a coloring, also what happened to its steps.
 ///
@@ -30,14 +33,22 @@ pub fn svg(flow: &Flow, coloring: Option<&Coloring>) -> String {
     let layout = layout(flow, coloring);
     let room = layout.width.max(NARROW);
     let legend = Legend::new(&layout, coloring, room);
-    let top = MARGIN + TITLE + legend.height();
+    let ending = coloring.and_then(Coloring::ending);
+    let ending = ending.map_or_else(Vec::new, |ending| wrap(ending, Font::State, room, ENDING));
+    let head = MARGIN + TITLE + i32::try_from(ending.len()).unwrap_or(0) * ENDING_LINE;
+    let top = head + legend.height();
     let (w, h) = (room + 2 * MARGIN, top + layout.height + MARGIN);
     let mut drawing = Drawing {
         out: String::with_capacity(4096 + layout.boxes.len() * 700),
     };
     drawing.open(flow, coloring, (w, h));
     drawing.title(flow, room);
-    legend.draw(&mut drawing, (MARGIN, MARGIN + TITLE));
+    for (number, line) in (0..).zip(&ending) {
+        let y = MARGIN + TITLE + number * ENDING_LINE + 4;
+        drawing.text((MARGIN, y), Anchor::Start, Font::State, Tone::State, line);
+        drawing.out.push('\n');
+    }
+    legend.draw(&mut drawing, (MARGIN, head));
     drawing.group((w - layout.width) / 2, top);
     drawing.layout(&layout);
     drawing.out.push_str("</g>\n</svg>\n");
@@ -329,6 +340,9 @@ fn description(flow: &Flow, coloring: Option<&Coloring>) -> String {
             .into_iter()
             .map(|(status, count)| format!("{count} {}", status.as_str()))
             .collect();
+        if let Some(ending) = coloring.ending() {
+            let _ = write!(text, " {ending}.");
+        }
         let _ = write!(text, " Steps: {}.", states.join(", "));
     }
     text

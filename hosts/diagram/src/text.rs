@@ -1,5 +1,5 @@
-//! Text in pictures: cleaned, measured and cut. There are no font files: widths are those of a wide, common sans
-//! font, so that text in a narrower font stays inside its box.
+//! Text in pictures: made harmless, measured and cut. There are no font files: widths are those of the widest common sans
+//! font, DejaVu Sans, plain and bold, so that text set in a narrower one stays inside its box.
 
 /// The font of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,6 +8,8 @@ pub(super) enum Font {
     Title,
     /// A step's name.
     Name,
+    /// A state, as small as everything else and bold.
+    State,
     /// Everything else.
     Small,
     /// Conditions and paths.
@@ -25,7 +27,7 @@ impl Font {
         match self {
             Self::Title => 17,
             Self::Name => 13,
-            Self::Small | Self::Mono => 11,
+            Self::State | Self::Small | Self::Mono => 11,
         }
     }
 
@@ -36,8 +38,7 @@ impl Font {
             (Self::Mono, _) if c.is_ascii() => 603,
             (Self::Mono, width) => width.max(1000),
             (Self::Small, width) => width,
-            // Bold is wider.
-            (Self::Title | Self::Name, width) => width * 23 / 20,
+            (Self::Title | Self::Name | Self::State, width) => bold(c, width),
         }
     }
 }
@@ -53,6 +54,26 @@ const ASCII: [i32; 95] = [
     635, 635, 412, 521, 393, 634, 592, 818, 592, 592, 525, 637, 337, 637, 838,
 ];
 
+/// The same, bold.
+#[rustfmt::skip]
+const BOLD: [i32; 95] = [
+    349, 457, 521, 838, 696, 1002, 873, 307, 458, 458, 523, 838, 380, 416, 380, 366,
+    696, 696, 696, 696, 696, 696, 696, 696, 696, 696, 400, 400, 838, 838, 838, 581,
+    1000, 774, 763, 734, 831, 684, 684, 821, 837, 373, 373, 775, 638, 996, 837, 851,
+    733, 851, 771, 721, 683, 813, 774, 1104, 771, 725, 726, 458, 366, 458, 838, 500,
+    500, 675, 716, 593, 716, 679, 436, 716, 712, 343, 343, 666, 343, 1042, 712, 688,
+    716, 716, 494, 596, 479, 712, 652, 924, 646, 652, 583, 712, 366, 712, 838,
+];
+
+/// The width of a bold character whose plain form has that width.
+fn bold(c: char, plain: i32) -> i32 {
+    let index = (u32::from(c) as usize).checked_sub(0x20);
+    index
+        .and_then(|index| BOLD.get(index))
+        .copied()
+        .unwrap_or(plain * 23 / 20)
+}
+
 fn advance(c: char) -> i32 {
     let code = u32::from(c);
     if let Some(width) = (code as usize).checked_sub(0x20).and_then(|index| ASCII.get(index)) {
@@ -61,9 +82,15 @@ fn advance(c: char) -> i32 {
     match code {
         _ if is_combining(c) => 0,
         0x200E | 0x200F => 0,
-        0x00A0..=0x024F => 720,
+        0x00A9 | 0x00AE | 0x00BC..=0x00BE | 0x00C6 | 0x00E6 | 0x0152 | 0x0153 => 1100,
+        // The sign of multiplication is among them.
+        0x00A0..=0x024F => 838,
+        // The broad letters of Cyrillic.
+        0x0416 | 0x041C | 0x0424 | 0x0428 | 0x0429 | 0x042B | 0x042E => 1180,
+        0x0436 | 0x043C | 0x0444 | 0x0448 | 0x0449 | 0x044B | 0x044E => 950,
         0x0370..=0x052F => 800,
-        0x0530..=0x08FF => 720,
+        0x0530..=0x05FF => 720,
+        0x0600..=0x08FF => 1000,
         0x2010..=0x2025 => 600,
         0x2190..=0x22FF | 0x2500..=0x27BF => 860,
         0x1_F000.. => 1300,
@@ -220,7 +247,7 @@ mod tests {
             "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii",
             "星星星星星星星星星星星",
         ] {
-            for font in [Font::Title, Font::Name, Font::Small, Font::Mono] {
+            for font in [Font::Title, Font::Name, Font::State, Font::Small, Font::Mono] {
                 let short = cut(text, font, 90);
                 assert!(width(&short, font) <= 90, "{short}");
                 assert_eq!(short == text, width(text, font) <= 90);
@@ -230,6 +257,19 @@ mod tests {
                     "{lines:?}"
                 );
             }
+        }
+    }
+
+    /// Measured in DejaVu Sans Bold, the widest of the fonts that pictures name.
+    #[test]
+    fn bold_text_is_measured_as_bold() {
+        for (text, thousandths) in [
+            ("till I fill", 4030),
+            ("1 done, 2 failed, 2 cancelled", 15_900),
+            ("2×", 1534),
+        ] {
+            let measured: i32 = text.chars().map(|c| Font::State.advance(c)).sum();
+            assert!(measured >= thousandths, "{text}: {measured}");
         }
     }
 

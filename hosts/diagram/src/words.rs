@@ -70,7 +70,8 @@ fn failed(fail: &Fail) -> Vec<Detail> {
         .flatten()
         .map(|source| match source {
             Source::Constant(value) => plain(value.to_plain_text()),
-            Source::Lookup(lookup) => code(lookup.text()),
+            // Both are written with the root they begin at.
+            Source::Lookup(lookup) => code(format!("$input{}", lookup.text().trim_start_matches('$'))),
         })
         .filter(|detail| !detail.text.is_empty())
         .collect()
@@ -259,6 +260,20 @@ pub(super) fn whole_resource(written: &str) -> String {
     }
 }
 
+/// How long something took, not more exactly than somebody wants to know: `250 ms`, `1.8 s`, `2 h 5 min`.
+pub(super) fn took(millis: u64) -> String {
+    match millis {
+        0..1_000 => duration(millis),
+        1_000..60_000 => {
+            let tenth = millis % 1_000 / 100;
+            let tenth = if tenth == 0 { String::new() } else { format!(".{tenth}") };
+            format!("{}{tenth} s", millis / 1_000)
+        }
+        60_000..3_600_000 => duration(millis / 1_000 * 1_000),
+        _ => duration(millis / 60_000 * 60_000),
+    }
+}
+
 /// A duration for people: `250 ms`, `1 min 30 s`, `2 d`.
 pub(super) fn duration(millis: u64) -> String {
     const UNITS: [(u64, &str); 5] = [
@@ -288,6 +303,19 @@ pub(super) fn duration(millis: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_took_long_is_told_less_exactly() {
+        for (millis, text) in [
+            (7, "7 ms"),
+            (1_817, "1.8 s"),
+            (10_009, "10 s"),
+            (61_999, "1 min 1 s"),
+            (7_512_345, "2 h 5 min"),
+        ] {
+            assert_eq!(took(millis), text);
+        }
+    }
 
     #[test]
     fn durations_are_short() {

@@ -2,6 +2,7 @@
 //! (`STARBRIDGE_<SECTION>_<SETTING>`).
 
 mod lambda;
+mod mistakes;
 mod notifications;
 mod redis;
 mod secrets;
@@ -296,6 +297,8 @@ impl Config {
     /// Which setting is wrong, and how.
     pub fn read(text: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self, String> {
         let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+        // What is wrong in the text has its place there, which a table has not.
+        toml::from_str::<Self>(text).map_err(|error| mistakes::described(&error))?;
         let usual = toml::Table::try_from(Self::default()).map_err(|error| error.to_string())?;
         for (variable, value) in environment {
             let Some(place) = variable.strip_prefix(PREFIX).map(str::to_lowercase) else {

@@ -4,7 +4,7 @@ use super::server::{Reply, Server, answer};
 use super::setting::{failure, outcome, request};
 use starbridge_connector_http::{HttpConnector, HttpSettings, Lookup, LookupFuture};
 use starbridge_flow::time::Timestamp;
-use starbridge_ports::{Clock, Connector, Via};
+use starbridge_ports::{Clock, Connector, Outcome, Via};
 use std::io;
 use std::sync::Arc;
 
@@ -106,10 +106,27 @@ async fn a_large_or_broken_body_does_not_hide_the_status() {
 }
 
 #[tokio::test]
+async fn where_a_redirect_leads_is_named_without_what_may_be_secret() {
+    for (location, named) in [
+        ("/elsewhere?token=1", "/elsewhere"),
+        ("https://u:p@host.example:8443/a?b=c#d", "https://host.example:8443/a"),
+    ] {
+        let found = answer("302 Found", &format!("Location: {location}\r\n"), "{}");
+        let cause = format!("Found: redirects are not followed; `Location` is `{named}`");
+        assert_eq!(of(found, Via::Direct).await, ("HTTP.302".to_owned(), cause, None));
+    }
+    assert_eq!(of(answer("304 Same", "", ""), Via::Direct).await.1, "Not Modified");
+}
+
+#[tokio::test]
 async fn redirects_are_not_followed() {
     let mut server = Server::start(answer("301 Moved", "Location: /elsewhere\r\n", "")).await;
     let (error, cause, _) = failure(outcome(request(&server.url("/"))).await);
-    assert_eq!((error.as_str(), cause.as_str()), ("HTTP.301", "Moved Permanently"));
+    assert_eq!(error, "HTTP.301");
+    assert!(
+        cause.starts_with("Moved Permanently: redirects are not followed"),
+        "{cause}"
+    );
     server.seen.recv().await.unwrap();
     assert!(server.seen.try_recv().is_err());
     assert_eq!(
@@ -211,6 +228,23 @@ async fn a_refused_connection_says_so_without_secrets() {
     let (error, cause, _) = failure(outcome(request(&format!("http://user:pw@{address}/pay?token=s#f"))).await);
     assert_eq!(error, "HTTP.ConnectionFailed");
     assert_eq!(cause, format!("`http://{address}/pay`: connection refused"));
+}
+
+#[tokio::test]
+async fn whom_nobody_listens_for_was_not_called() {
+    // Bound, so that nobody else gets the port, but not listening.
+    let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = nobody.local_addr().unwrap();
+    let refused = outcome(request(&format!("http://{address}/pay"))).await;
+    assert!(
+        matches!(&refused, Outcome::NotSent { error, .. } if error == "HTTP.ConnectionFailed"),
+        "{refused:?}"
+    );
+    // One that took the connection may have seen something.
+    let server = Server::start(Reply::Then(Vec::new())).await;
+    let broken = outcome(request(&server.url("/pay"))).await;
+    assert!(matches!(&broken, Outcome::Failed { .. }), "{broken:?}");
 }
 
 #[tokio::test]

@@ -50,8 +50,8 @@ impl Problem {
         }
     }
 
-    /// Says it, and what may help.
-    pub(super) fn say(&self, output: Output, with_token: bool) -> Exit {
+    /// Says it, and what may help: before all, what is there of a name that is near.
+    pub(super) fn say(&self, output: Output, with_token: bool, near: Option<&str>) -> Exit {
         let message = match self.detail() {
             // What a server quotes of others has no line breaks of its own.
             Some(detail) => escaped_lines(detail).into_owned(),
@@ -67,10 +67,21 @@ impl Problem {
                 "an execution is given by its id or as FLOW/NAME; `starbridge list` shows them".to_owned()
             }
             "NoSuchSchedule" => "`starbridge schedule list` shows the schedules there are".to_owned(),
+            "NoSuchQueue" => "`starbridge queue list` shows the queues there are".to_owned(),
             "NoSuchRoute" | "" => "is it a starbridge server, and no older than this command?".to_owned(),
             _ => String::new(),
         };
-        output.fail(self.exit(), &message, (!help.is_empty()).then_some(&help))
+        let help = match near {
+            Some(near) if help.is_empty() => near.to_owned(),
+            Some(near) if near.ends_with('?') => format!("{near} {help}"),
+            Some(near) => format!("{near}; {help}"),
+            None => help,
+        };
+        let code = match self.code() {
+            "" => "UnknownAnswer",
+            code => code,
+        };
+        output.fail_as(self.exit(), code, &message, (!help.is_empty()).then_some(&help))
     }
 
     /// Says it as `validate` would, if it is about this text.
@@ -82,7 +93,7 @@ impl Problem {
         let counts = render::counts(&[diagnostics.as_slice()]);
         show(source, diagnostics, output);
         let message = format!("`{}` was not put: {counts}", source.name());
-        Some(output.fail(self.exit(), &message, None))
+        Some(output.fail_as(self.exit(), self.code(), &message, None))
     }
 }
 

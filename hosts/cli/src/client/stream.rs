@@ -1,8 +1,7 @@
 //! Following a history: an event at a time, over restarts of the server.
 
-use super::{Answer, Client, Problem, SILENCE, root};
+use super::{Answer, Client, Problem, SILENCE, root, unreached};
 use crate::exit::Exit;
-use crate::output::fault;
 use reqwest::Method;
 use starbridge_flow::value::Object;
 use starbridge_node::escaping::escaped;
@@ -111,7 +110,7 @@ pub fn follow(client: &Client, execution: &str, from: u64, see: &mut Followed<'_
 fn unreachable(client: &Client, why: &str) -> Exit {
     let server = client.remote.address();
     let help = "`starbridge serve` starts a server; `--server` or STARBRIDGE_SERVER names another one";
-    fault(client.output, &format!("can't reach {server}: {why}"), help)
+    unreached(client.output, &format!("can't reach {server}: {why}"), help)
 }
 
 /// One connection.

@@ -76,6 +76,6 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
     let client = Client::new(&options.server, output)?;
     client.post(&["callbacks", token, verb], &[], &body)?;
-    output.note("it counts");
+    output.note("reported");
     Ok(())
 }

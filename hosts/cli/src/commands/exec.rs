@@ -2,17 +2,16 @@
 
 mod durable;
 mod listening;
-mod progress;
 mod rehearse;
 
 use crate::arguments::read_address;
-use crate::definitions::{self, flow_name, load_flow, read_input};
+use crate::definitions::{self, flow_file, flow_name, load_flow, read_input};
 use crate::exit::Exit;
-use crate::output::{Output, bad, fault, finish};
-use crate::supervising::own_supervisor;
+use crate::output::{Output, bad, fault, finish_value};
+use crate::progress::Progress;
+use crate::supervising::{own_supervisor, told};
 use clap::Args;
 use listening::Listening;
-use progress::Progress;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Signal, State, Status};
@@ -21,7 +20,7 @@ use starbridge_node::config::Config;
 use starbridge_node::export::export_event;
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings};
 use starbridge_node::optional_connectors::OptionalConnectors;
-use starbridge_node::programs::CommandSettings;
+use starbridge_node::programs::{CommandSettings, Heard};
 use starbridge_node::reach::Reach;
 use starbridge_node::stores::open_store;
 use starbridge_node::system::reason;
@@ -42,7 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError};
     after_help = "Example:\n  starbridge exec order.json --db runs.db --name order-7\n  starbridge exec order.json --input '{\"id\": 7}' --resource 'acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}'"
 )]
 pub struct Options {
-    /// The flow's file (JSON or YAML)
+    /// The flow's file (JSON or YAML), or a folder with `flow.json` in it
     pub flow: PathBuf,
     /// The input, a JSON object
     #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
@@ -80,6 +79,9 @@ pub struct Options {
     /// Lets the flow run local programs (`cmd:PROGRAM`), with paths from the flow's folder
     #[arg(long)]
     pub allow_commands: bool,
+    /// Shows inputs and outputs of steps, and what programs print on stderr
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Where to listen for callbacks
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = read_address)]
     pub callback_listen: SocketAddr,
@@ -187,7 +189,7 @@ impl Watch {
                 }
             }
             let is_main = self.main.as_ref() == Some(execution);
-            self.progress.turn(flow, events, is_main);
+            self.progress.turn(execution, flow, events, is_main);
         }
         if let Outgoing::Send { execution, call } = outgoing {
             self.listening.call(execution, call, &self.progress);
@@ -196,33 +198,9 @@ impl Watch {
 }
 
 fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(), Exit> {
-    let mut flows = FlowTable::default();
-    for (name, flow) in &prepared.children {
-        flows.put(name, flow.clone());
-    }
-    flows.put(&prepared.main.name, prepared.main.flow.clone());
-    let folder = options.flow.parent().map(PathBuf::from).unwrap_or_default();
-    let folder = if folder.as_os_str().is_empty() {
-        PathBuf::from(".")
-    } else {
-        folder
-    };
     let store = match &options.db {
         Some(file) => Some(open_store(file).map_err(|error| fault(output, &error, ""))?),
         None => None,
-    };
-    let settings = LocalSettings {
-        flows,
-        resources: prepared.resources,
-        limits: Limits::default(),
-        fast_forward: options.fast_forward,
-        commands: options.allow_commands.then(|| CommandSettings {
-            supervisor: own_supervisor(),
-            ..CommandSettings::in_folder(folder)
-        }),
-        further: prepared.further,
-        store,
-        checkpoint_every: options.checkpoint_every,
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -236,10 +214,25 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
     let watch = Arc::new(Mutex::new(Watch {
         main: None,
         history,
-        progress: Progress::new(output),
+        progress: Progress::new(output, options.verbose),
         listening: Listening::default(),
         failed: None,
     }));
+    let mut flows = FlowTable::default();
+    for (name, flow) in &prepared.children {
+        flows.put(name, flow.clone());
+    }
+    flows.put(&prepared.main.name, prepared.main.flow.clone());
+    let settings = LocalSettings {
+        flows,
+        resources: prepared.resources,
+        limits: Limits::default(),
+        fast_forward: options.fast_forward,
+        commands: options.allow_commands.then(|| commands(options, &watch)),
+        further: prepared.further,
+        store,
+        checkpoint_every: options.checkpoint_every,
+    };
     let seen = watch.clone();
     let run = LocalRun::new(settings, move |shard, outgoing| {
         seen.lock().unwrap_or_else(PoisonError::into_inner).see(shard, outgoing);
@@ -259,6 +252,23 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
     // Calls that are still out when the flow ends are given up, not waited for.
     runtime.shutdown_background();
     exit
+}
+
+/// How local programs are run: in the flow's folder; with `--verbose` what they print on stderr is shown.
+fn commands(options: &Options, watch: &Arc<Mutex<Watch>>) -> CommandSettings {
+    let file = flow_file(&options.flow);
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let watch = watch.clone();
+    let heard = move |program: &str, text: &str| {
+        let watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+        told(program, text).for_each(|line| watch.progress.line(&line));
+    };
+    CommandSettings {
+        supervisor: own_supervisor(),
+        heard: options.verbose.then(|| Heard::by(heard)),
+        ..CommandSettings::in_folder(folder)
+    }
 }
 
 fn open_history(options: &Options, output: Output) -> Result<Option<Box<dyn Write + Send>>, Exit> {
@@ -341,8 +351,9 @@ async fn drive(
         tokio::select! {
             biased;
             _ = interrupts.recv() => {
-                locked().progress.end();
-                return Err(durable::leave(output, &execution));
+                let mut watch = locked();
+                watch.progress.end();
+                return Err(durable::leave(output, &execution, options.db.as_deref(), &watch.progress));
             }
             ended = run.run(&execution) => ended,
         }
@@ -372,7 +383,7 @@ async fn drive(
     };
     let exit = print_result(output, state, flow);
     if was_interrupted {
-        output.note("interrupted: the execution was stopped, calls in flight were given up");
+        durable::stopped(output, &watch.progress);
         return Err(Exit::Interrupted);
     }
     exit
@@ -405,7 +416,7 @@ fn refused(output: Output, error: &LocalError) -> Exit {
 fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Flow) -> Result<(), Exit> {
     if state.status() == Status::Succeeded {
         let result = state.output().cloned().unwrap_or_default();
-        return finish(output, &Value::from(result).to_json(), Ok(()));
+        return finish_value(output, &result.into(), Ok(()));
     }
     let step = state
         .failed_at()
@@ -426,5 +437,5 @@ fn print_result(output: Output, state: &State, flow: &starbridge_flow::graph::Fl
     ]
     .into_iter()
     .collect();
-    finish(output, &Value::from(result).to_json(), Err(Exit::Found))
+    finish_value(output, &result.into(), Err(Exit::Found))
 }

@@ -2,9 +2,11 @@
 
 use crate::exit::Exit;
 use crate::output::Output;
-use clap::Args;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command};
 use serde::Serialize;
 use starbridge_flow::diagnostics::{Code, nearest};
+use std::ffi::OsStr;
 use std::fmt::Write;
 
 /// Explain a diagnostic: what it says, why, an example, and what to write instead
@@ -15,8 +17,25 @@ Examples:
   starbridge explain")]
 pub struct Options {
     /// The diagnostic, such as FDL0102, fdl102 or 102; without one all are listed
-    #[arg(value_name = "CODE")]
+    #[arg(value_name = "CODE", value_parser = Codes, hide_possible_values = true)]
     code: Option<String>,
+}
+
+/// Takes any word, and tells shells the codes there are.
+#[derive(Clone)]
+struct Codes;
+
+impl TypedValueParser for Codes {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |code: &Code| PossibleValue::new(code.as_str()).help(code.title());
+        Some(Box::new(Code::ALL.iter().map(value)))
+    }
 }
 
 #[derive(Serialize)]

@@ -5,13 +5,15 @@ use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::views::{self, event_line, id_of, plain, text};
 use clap::{Args, ValueEnum};
+use starbridge_flow::graph::Flow;
 use starbridge_flow::syntax::{Format, Source};
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::export::export_head;
 use starbridge_node::system::reason;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Most events the server puts on a page.
 const PAGE: u64 = 1_000;
@@ -128,22 +130,59 @@ fn export(client: &Client, meant: &str, file: &Path) -> Result<(), Exit> {
         let opened = std::fs::File::create(file).map_err(|error| failed(&error))?;
         Box::new(std::io::BufWriter::new(opened))
     };
-    writeln!(out, "{head}").map_err(|error| failed(&error))?;
     let mut count = 0;
-    pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
-        count += events.len();
-        let mut lines = events.iter().map(|event| Value::from(event.clone()).to_json());
-        lines
-            .try_for_each(|line| writeln!(out, "{line}"))
-            .map_err(|error| failed(&error))
-    })?;
-    out.flush().map_err(|error| failed(&error))?;
+    let mut gone = false;
+    let mut write = |lines: Vec<String>| {
+        let written = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+        match written.and_then(|()| out.flush()) {
+            // Whoever reads it has read all they wanted.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                gone = true;
+                Err(Exit::Found)
+            }
+            written => written.map_err(|error| failed(&error)),
+        }
+    };
+    let written = write(vec![head]).and_then(|()| {
+        pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
+            count += events.len();
+            write(
+                events
+                    .iter()
+                    .map(|event| Value::from(event.clone()).to_json())
+                    .collect(),
+            )
+        })
+    });
+    if gone {
+        return Ok(());
+    }
+    written?;
     output.note(&format!("{count} events"));
     Ok(())
 }
 
+/// The whole history of an execution, as it is written to a file.
+pub(super) fn exported(client: &Client, meant: &str) -> Result<String, Exit> {
+    let execution = views::execution(client, meant)?.object();
+    let id = plain(&execution, "id");
+    let mut text = head(client, &execution, &id)? + "\n";
+    pages(client, &id, None, u64::MAX, "asc", &mut |_, events| {
+        let lines = events.iter().map(|event| Value::from(event.clone()).to_json() + "\n");
+        text.extend(lines);
+        Ok(())
+    })?;
+    Ok(text)
+}
+
 /// The first line: which execution, and the definition it runs.
 fn head(client: &Client, execution: &Object, id: &str) -> Result<String, Exit> {
+    let flow = definition(client, execution)?;
+    Ok(export_head(id, &flow, &BTreeMap::new()))
+}
+
+/// The flow that an execution runs.
+pub(super) fn definition(client: &Client, execution: &Object) -> Result<Arc<Flow>, Exit> {
     let output = client.output();
     let name = text(execution, "flow").unwrap_or_default();
     let version = plain(execution, "version");
@@ -153,7 +192,7 @@ fn head(client: &Client, execution: &Object, id: &str) -> Result<String, Exit> {
     let limits = starbridge_flow::limits::Limits::default();
     let checked = starbridge_fdl::check(&source, &limits);
     match checked.flow {
-        Some(flow) => Ok(export_head(id, &flow, &BTreeMap::new())),
+        Some(flow) => Ok(flow),
         None => {
             let message = format!("this command can't read version {version} of `{name}`");
             Err(bad(output, &message, "is the server of a later version?"))

@@ -8,7 +8,9 @@ use crate::output::Output;
 use crate::table::{NOTHING, time};
 use crate::views::{error_of, plain, text, waiting};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use starbridge_flow::value::Object;
+use starbridge_machine::Status;
 
 /// Lists the executions of a server, the newest first
 #[derive(Debug, Args)]
@@ -20,7 +22,7 @@ pub struct Options {
     #[arg(long)]
     pub flow: Option<String>,
     /// In this state; may be given several times
-    #[arg(long, value_name = "STATUS")]
+    #[arg(long, value_name = "STATUS", value_parser = statuses(), ignore_case = true)]
     pub status: Vec<String>,
     /// That do not go on for this reason: `broken` are those that were set aside
     #[arg(long, value_name = "REASON")]
@@ -41,6 +43,20 @@ pub struct Options {
     most: Most,
     #[command(flatten)]
     server: ServerOptions,
+}
+
+/// The words for how an execution stands.
+fn statuses() -> PossibleValuesParser {
+    PossibleValuesParser::new(Status::ALL.map(Status::as_str))
+}
+
+/// A status as servers write it, however it was written here.
+fn canonical(word: &str) -> &str {
+    let statuses = Status::ALL.into_iter().map(Status::as_str);
+    statuses
+        .into_iter()
+        .find(|status| status.eq_ignore_ascii_case(word))
+        .unwrap_or(word)
 }
 
 /// Does it.
@@ -70,7 +86,12 @@ fn query(options: &Options, output: Output) -> Result<Vec<(&'static str, String)
         .into_iter()
         .filter_map(|(key, value)| Some((key, value.clone()?)))
         .collect();
-    query.extend(options.status.iter().map(|status| ("status", status.clone())));
+    query.extend(
+        options
+            .status
+            .iter()
+            .map(|status| ("status", canonical(status).to_owned())),
+    );
     for label in &options.labels {
         let (key, value) = split_label(label, output)?;
         query.push(("label", format!("{key}:{value}")));

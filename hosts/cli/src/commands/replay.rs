@@ -2,7 +2,7 @@
 
 use crate::definitions::{STDIN, load_flow, read_text};
 use crate::exit::Exit;
-use crate::output::{Output, bad, fault, finish};
+use crate::output::{Output, bad, fault, finish, finish_value};
 use clap::Args;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
@@ -71,7 +71,9 @@ fn stored(db: &Path, execution: &str, output: Output) -> Result<ExportedHistory,
     if !db.exists() {
         return Err(bad(output, &format!("there is no store `{}`", db.display()), ""));
     }
-    let store = open_store(db).map_err(|error| fault(output, &error, ""))?;
+    let help =
+        "a server that has it open is asked with `starbridge history ID --export FILE`, and `replay` reads that file";
+    let store = open_store(db).map_err(|error| fault(output, &error, help))?;
     let found = ExportedHistory::of_stored(store.as_ref(), execution);
     let found = found.map_err(|error| fault(output, &error.to_string(), ""))?;
     found.ok_or_else(|| {
@@ -94,7 +96,7 @@ fn look(history: &ExportedHistory, until: u64, output: Output) -> Result<(), Exi
             return Err(output.fail(Exit::Found, &message, None));
         }
     };
-    finish(output, &describe_state(&history.flow, &state).to_json(), Ok(()))
+    finish_value(output, &describe_state(&history.flow, &state), Ok(()))
 }
 
 fn report(history: &ExportedHistory, replayed: &Replayed, output: Output, parted: &str) -> Result<(), Exit> {

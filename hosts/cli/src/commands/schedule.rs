@@ -6,7 +6,7 @@ use crate::definitions::read_json;
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::table::{NOTHING, listing, time};
-use crate::views::{plain, text};
+use crate::views::{name_of, plain, text};
 use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
 use starbridge_flow::value::{Object, Value};
@@ -103,14 +103,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
         Action::Put(put_options) => put(&client, put_options),
-        Action::Pause { name } => show(
-            &client.post(&["schedules", name, "pause"], &[], &Object::new())?,
-            output,
-        ),
-        Action::Resume { name } => show(
-            &client.post(&["schedules", name, "resume"], &[], &Object::new())?,
-            output,
-        ),
+        Action::Pause { name } => show(&client, &client.post(&["schedules", name, "pause"], &[], &Object::new())?),
+        Action::Resume { name } => show(&client, &client.post(&["schedules", name, "resume"], &[], &Object::new())?),
         Action::Run { name } => {
             let answer = client.post(&["schedules", name, "run"], &[], &Object::new())?;
             match output.json() {
@@ -118,7 +112,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
                 false => finish(output, &plain(&answer.object(), "id"), Ok(())),
             }
         }
-        Action::Get { name } => show(&client.get(&["schedules", name], &[])?, output),
+        Action::Get { name } => show(&client, &client.get(&["schedules", name], &[])?),
         Action::List => list(&client),
         Action::Delete { name } => {
             client.delete(&["schedules", name])?;
@@ -153,13 +147,14 @@ fn put(client: &Client, options: &PutOptions) -> Result<(), Exit> {
     }
     let path = ["schedules", options.name.as_str()];
     match client.ask(Method::PATCH, &path, &[], Body::Json(&body))? {
-        Ok(answer) => show(&answer, output),
-        Err(problem) if problem.code() == "NoSuchSchedule" => show(&client.put(&path, &body)?, output),
+        Ok(answer) => show(client, &answer),
+        Err(problem) if problem.code() == "NoSuchSchedule" => show(client, &client.put(&path, &body)?),
         Err(problem) => Err(client.say(&problem)),
     }
 }
 
-fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
+fn show(client: &Client, answer: &Answer) -> Result<(), Exit> {
+    let output = client.output();
     if output.json() {
         return finish(output, &answer.text, Ok(()));
     }
@@ -168,7 +163,10 @@ fn show(answer: &Answer, output: Output) -> Result<(), Exit> {
     for (key, value) in &schedule {
         match key.as_str() {
             "nextTime" => entries.push(("next", time(value.as_str()))),
-            "latestExecution" => entries.push(("latest", value.to_plain_text())),
+            "latestExecution" => {
+                let id = value.to_plain_text();
+                entries.push(("latest", name_of(client, &id).unwrap_or(id)));
+            }
             "latestTime" => entries.push(("triggered", time(value.as_str()))),
             "latestError" => entries.push(("error", value.to_plain_text())),
             "catchUp" => entries.push(("catch-up", value.to_plain_text())),

@@ -231,13 +231,22 @@ async fn until_the_end(
         signal = signals.stop() => {
             let seconds = patience.as_secs();
             voice.say(&format!(
-                "{signal}: finishing what is under way, for up to {seconds} s; nothing new begins"
+                "{signal}: waiting for calls under way, for up to {seconds} s; nothing new begins; once more stops at once"
             ));
         }
         _ = ended.wait_for(Option::is_some) => {}
     }
     drain.begin();
-    let drained = tokio::time::timeout(patience + LAST_FLUSH, node.drain(patience)).await;
+    let drained = tokio::select! {
+        biased;
+        drained = tokio::time::timeout(patience + LAST_FLUSH, node.drain(patience)) => drained,
+        signal = signals.stop() => {
+            voice.say(&format!(
+                "{signal} again: stopped at once; what was acknowledged is safe, calls under way are sent again at the next start"
+            ));
+            return Err(Exit::Interrupted);
+        }
+    };
     match drained {
         Err(_) => {
             let why = match node.is_flushing() {

@@ -3,7 +3,7 @@
 use crate::client::{Client, ServerOptions};
 use crate::definitions::read_input;
 use crate::exit::Exit;
-use crate::output::{Output, bad, finish};
+use crate::output::{Output, bad, finish, finish_value};
 use crate::views::{outcome, plain, text};
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
@@ -73,15 +73,14 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         return finish(output, &id, Ok(()));
     }
     match over {
-        Some(Ok(())) => finish(
-            output,
-            &execution.get("output").cloned().unwrap_or_default().to_json(),
-            Ok(()),
-        ),
-        Some(Err(exit)) => finish(output, &failed(&execution).to_json(), Err(exit)),
+        Some(Ok(())) => {
+            let result = execution.get("output").cloned().unwrap_or_default();
+            finish_value(output, &result, Ok(()))
+        }
+        Some(Err(exit)) => finish_value(output, &failed(&execution), Err(exit)),
         None => {
             output.note("it has not ended yet: `starbridge show` shows where it stands");
-            finish(output, &failed(&execution).to_json(), Err(Exit::Found))
+            finish_value(output, &failed(&execution), Err(Exit::Found))
         }
     }
 }

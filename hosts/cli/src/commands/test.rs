@@ -1,10 +1,13 @@
 //! `test`: runs test files in virtual time.
 
-use crate::definitions::{check_flow, flow_name, read_text};
+mod junit;
+
+use crate::definitions::{check_flow, flow_name, read_text, without_mark};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use clap::Args;
 use serde::Serialize;
+use starbridge_flow::diagnostics::nearest;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_node::escaping::escaped;
@@ -18,11 +21,20 @@ use std::sync::Arc;
 ///
 /// A test file (`*.test.json`) says what each task answers and what is expected. No task is called, no time passes.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  starbridge test examples/order")]
+#[command(after_help = "Examples:\n  starbridge test examples/order\n  starbridge test examples --junit report.xml")]
 pub struct Options {
     /// Test files, or folders in which all `*.test.json` are run
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Only the case of this name; may be given several times
+    #[arg(long = "case", value_name = "NAME")]
+    pub cases: Vec<String>,
+    /// Also writes what came of it to a file, in the form of JUnit
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Names the cases, a line each, and runs none
+    #[arg(long, conflicts_with_all = ["cases", "junit"])]
+    pub list: bool,
 }
 
 #[derive(Serialize)]
@@ -37,7 +49,6 @@ struct CaseReport {
     name: String,
     ok: bool,
     problems: Vec<String>,
-    #[serde(skip)]
     file: String,
 }
 
@@ -61,10 +72,35 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
             "test files end in `.test.json`",
         ));
     }
-    let mut cases = Vec::new();
-    for file in &files {
-        cases.extend(run_file(file, output)?);
+    if options.list {
+        return list(&files, output);
     }
+    let mut cases = Vec::new();
+    let mut known = Vec::new();
+    for file in &files {
+        let file = read_file(file, output)?;
+        known.extend(file.file.cases.iter().map(|case| case.name.clone()));
+        cases.extend(run_file(file, &options.cases, output)?);
+    }
+    if let Some(missing) = options.cases.iter().find(|wanted| !known.contains(wanted)) {
+        let near = nearest(missing, known.iter().map(String::as_str));
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`--list` names the cases there are".to_owned(),
+        };
+        return Err(bad(output, &format!("there is no case `{missing}`"), &help));
+    }
+    if let Some(file) = &options.junit {
+        std::fs::write(file, junit::junit(&cases)).map_err(|error| {
+            let message = format!("can't write `{}`: {}", file.display(), reason(&error));
+            bad(output, &message, "")
+        })?;
+    }
+    report(cases, output)
+}
+
+/// Prints what came of the cases.
+fn report(cases: Vec<CaseReport>, output: Output) -> Result<(), Exit> {
     let failed = cases.iter().filter(|case| !case.ok).count();
     let report = Report {
         passed: cases.len() - failed,
@@ -95,6 +131,17 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     finish(output, &text, outcome)
 }
 
+/// Names the cases.
+fn list(files: &[PathBuf], output: Output) -> Result<(), Exit> {
+    let mut names = String::new();
+    for file in files {
+        for case in &read_file(file, output)?.file.cases {
+            names.push_str(&format!("{}\n", escaped(&case.name)));
+        }
+    }
+    output.result(&names)
+}
+
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !path.is_dir() {
         std::fs::metadata(path)?;
@@ -118,20 +165,33 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn run_file(path: &Path, output: Output) -> Result<Vec<CaseReport>, Exit> {
+/// A test file and where it is.
+struct Read<'a> {
+    path: &'a Path,
+    file: TestFile,
+}
+
+fn read_file(path: &Path, output: Output) -> Result<Read<'_>, Exit> {
     let text = read_text(path, output)?;
-    let file = TestFile::parse(&text).map_err(|error| {
+    let file = TestFile::parse(without_mark(&text)).map_err(|error| {
         bad(
             output,
             &format!("{}: {error}", path.display()),
             "`starbridge schema test` prints what a test file looks like",
         )
     })?;
+    Ok(Read { path, file })
+}
+
+/// Runs the cases of those names; all where none is named.
+fn run_file(read: Read<'_>, wanted: &[String], output: Output) -> Result<Vec<CaseReport>, Exit> {
+    let Read { path, file } = read;
     let flows = load(&file, path, output)?;
     let limits = file.limits.over(Limits::default());
     Ok(file
         .cases
         .into_iter()
+        .filter(|case| wanted.is_empty() || wanted.contains(&case.name))
         .map(|case| {
             let name = case.name.clone();
             let expect = case.expect.clone();

@@ -10,9 +10,9 @@ mod worker_loop;
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
-use crate::supervising::{keep_to_itself, own_supervisor};
+use crate::supervising::{keep_to_itself, own_supervisor, told};
 use clap::Args;
-use starbridge_node::programs::{CommandConnector, CommandSettings};
+use starbridge_node::programs::{CommandConnector, CommandSettings, Heard};
 use starbridge_node::system::reason;
 use std::path::Path;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub struct Options {
     /// Ends once there is nothing to take and nothing runs
     #[arg(long)]
     pub until_empty: bool,
-    /// Says of each task when it starts and ends, as is usual on a terminal
+    /// Says of each task when it starts and ends, as is usual on a terminal, and what its program prints on stderr
     #[arg(long, short)]
     pub verbose: bool,
     #[command(flatten)]
@@ -71,6 +71,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let programs = CommandConnector::new(CommandSettings {
         inherited: names.filter(|name| !name.starts_with(OWN)).collect(),
         supervisor: own_supervisor(),
+        heard: options
+            .verbose
+            .then(|| Heard::by(move |program, text| told(program, text).for_each(|line| output.note(&line)))),
         ..CommandSettings::in_folder(folder)
     });
     client.block_on(async { WorkerLoop::new(options, &client, programs)?.work().await })

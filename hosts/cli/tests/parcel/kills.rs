@@ -95,7 +95,7 @@ fn order(world: &mut World, broker: &dyn Broker, number: u64, moment: Moment) {
         broker.reply(&report);
     } else {
         // What the killed server still waited for would be held back from the next one for a minute.
-        assert_eq!(reported(world, &report).trim(), "it counts");
+        assert_eq!(reported(world, &report).trim(), "reported");
         let refusal = reported(world, &report);
         assert!(refusal.contains("another report came first"), "{refusal}");
     }

@@ -219,7 +219,11 @@ fn steady(text: &str, place: &Path) -> String {
         )
         .replace('\x1b', "\\e")
         .split_inclusive('\n')
-        .map(untimed)
+        .map(|line| {
+            ["in ", "after ", "· "]
+                .iter()
+                .fold(line.to_owned(), |line, word| untimed(&line, word))
+        })
         .collect::<String>();
     if !text.is_empty() && !text.ends_with('\n') {
         text += NO_BREAK;
@@ -228,12 +232,12 @@ fn steady(text: &str, place: &Path) -> String {
     text
 }
 
-/// A line in which times such as `in 1.2 s` and `in 34 ms` read `in [TIME]`.
-fn untimed(line: &str) -> String {
+/// A line in which times after a word, such as `in 1.2 s` and `in 34 ms`, read `in [TIME]`.
+fn untimed(line: &str, word: &str) -> String {
     let mut done = String::new();
     let mut rest = line;
-    while let Some(at) = rest.find("in ") {
-        let (before, after) = rest.split_at(at + 3);
+    while let Some(at) = rest.find(word) {
+        let (before, after) = rest.split_at(at + word.len());
         done += before;
         rest = after;
         let number = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();

@@ -1,9 +1,12 @@
 //! Folds a history into what is known about each step.
 
 use super::{Coloring, Marks, Status, Way};
+use crate::text::clean;
+use crate::words;
 use starbridge_flow::graph::{Flow, StepId, StepKind};
+use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{Child, Event, EventKind, Exit, Path};
+use starbridge_machine::{Child, Event, EventKind, Exit, Failure, Path};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -16,6 +19,8 @@ struct Place {
     status: Status,
     error: Option<Text>,
     waits: Option<&'static str>,
+    /// When it was come to.
+    entered: Option<Timestamp>,
     /// The arm that its choice took last.
     arm: Option<Option<u32>>,
 }
@@ -24,6 +29,7 @@ struct Place {
 struct Fold {
     places: BTreeMap<(Around, StepId), Place>,
     coloring: Coloring,
+    started: Option<Timestamp>,
 }
 
 /// Folds the events of a history.
@@ -34,7 +40,7 @@ pub(super) fn fold(flow: &Flow, history: &[Event]) -> Coloring {
         match event.step {
             Some(step) if flow.step(step).is_some() => fold.step(flow, step, event),
             Some(_) => {}
-            None => fold.flow(event),
+            None => fold.flow(flow, event),
         }
     }
     fold.finish()
@@ -45,14 +51,52 @@ fn around(path: &Path) -> Around {
 }
 
 impl Fold {
-    fn flow(&mut self, event: &Event) {
+    fn flow(&mut self, flow: &Flow, event: &Event) {
         match &event.detail {
-            EventKind::ExecutionStarted(_) => self.take(Way::Begin),
-            EventKind::ExecutionStopped { .. } | EventKind::ExecutionTimedOut | EventKind::ExecutionFailed { .. } => {
-                self.cancel_inside(&[], None);
+            EventKind::ExecutionStarted(_) => {
+                self.started = Some(event.time);
+                self.take(Way::Begin);
             }
+            EventKind::ExecutionStopped { failure, .. } => {
+                self.cancel_inside(&[], None);
+                self.ends(event, "Stopped", Some((failure, None)));
+            }
+            EventKind::ExecutionTimedOut => {
+                self.cancel_inside(&[], None);
+                self.ends(event, "TimedOut", None);
+            }
+            EventKind::ExecutionFailed { failure, step } => {
+                self.cancel_inside(&[], None);
+                let step = step.and_then(|step| flow.step(step)).map(|step| clean(&step.name));
+                let undone = self.places.values().any(|place| place.status == Status::UndoFailed);
+                let status = if undone { "RollbackFailed" } else { "Failed" };
+                // What ended it before says so itself.
+                if undone || self.coloring.ending.is_none() {
+                    self.ends(event, status, Some((failure, step)));
+                }
+            }
+            EventKind::ExecutionSucceeded { .. } => self.ends(event, "Succeeded", None),
+            EventKind::ExecutionRedriven { .. } => self.coloring.ending = None,
             _ => {}
         }
+    }
+
+    fn ends(&mut self, event: &Event, status: &str, failure: Option<(&Failure, Option<String>)>) {
+        let mut said = status.to_owned();
+        let millis = self.started.map_or(0, |started| event.time.millis_since(started));
+        if millis > 0 {
+            said.push_str(&format!(" after {}", words::took(millis)));
+        }
+        if let Some((failure, step)) = failure {
+            if let Some(step) = step {
+                said.push_str(&format!(" in {step}"));
+            }
+            said.push_str(&format!(": {}", clean(&failure.error)));
+            if !failure.cause.is_empty() {
+                said.push_str(&format!(": {}", clean(&failure.cause)));
+            }
+        }
+        self.coloring.ending = Some(said);
     }
 
     fn step(&mut self, flow: &Flow, step: StepId, event: &Event) {
@@ -65,6 +109,7 @@ impl Fold {
                 self.marks(step).visits += 1;
                 *self.place(step, path) = Place {
                     status: Status::Running,
+                    entered: Some(event.time),
                     ..Place::default()
                 };
             }
@@ -77,7 +122,11 @@ impl Fold {
                 self.cancel_inside(&path, Some(step));
                 self.becomes(step, path, Status::Failed, Some(&failure.error));
             }
-            EventKind::StepExited { goto, caught, .. } => self.exited(step, path, *goto, caught.is_some()),
+            EventKind::StepExited { goto, caught, .. } => {
+                let entered = self.place(step, path.clone()).entered.take();
+                self.marks(step).took += entered.map_or(0, |entered| event.time.millis_since(entered));
+                self.exited(step, path, *goto, caught.is_some());
+            }
             EventKind::ChoiceTaken { arm } => {
                 self.place(step, path).arm = *arm;
                 if let Some(arm) = arm {
@@ -103,7 +152,10 @@ impl Fold {
     fn rollback(&mut self, step: StepId, path: Around, detail: &EventKind) {
         match detail {
             EventKind::RollbackStarted { .. } => self.becomes(step, path, Status::Undoing, None),
-            EventKind::RollbackSucceeded => self.becomes(step, path, Status::RolledBack, None),
+            EventKind::RollbackSucceeded => {
+                self.marks(step).undone += 1;
+                self.becomes(step, path, Status::RolledBack, None);
+            }
             EventKind::RollbackFailed { failure, .. } => {
                 self.becomes(step, path, Status::UndoFailed, Some(&failure.error))
             }

@@ -18,6 +18,8 @@ const SIDE: i32 = 10;
 const EDGE: i32 = 7;
 /// The distance from the left of an icon to the text after it.
 const ICON: i32 = 20;
+/// Lines a state may take.
+const STATE: usize = 3;
 /// The space between badges.
 const GAP: i32 = 4;
 /// The space between a badge's border and its text.
@@ -76,7 +78,7 @@ impl Row {
             Self::Name(icon, text) => width(text, Font::Name) + icon.map_or(0, |_| ICON),
             Self::Line(font, text, _) => width(text, *font),
             Self::Badges(badges) => badges.iter().map(|badge| badge_width(badge) + GAP).sum::<i32>() - GAP,
-            Self::State(_, text) => width(text, Font::Small) + ICON,
+            Self::State(_, text) => width(text, Font::State) + ICON,
             Self::Exit(when, to, _) => width(when, Font::Small) + width(to, Font::Small),
             Self::Note(text) => width(text, Font::Small),
         }
@@ -124,8 +126,10 @@ impl Rows {
                     y,
                     icon: Icon::State(*status),
                 });
-                let text = cut(text, Font::Small, room - ICON);
-                self.text(SIDE + ICON, 18, Anchor::Start, Font::Small, Tone::State, text);
+                for (number, line) in wrap(text, Font::State, room - ICON, STATE).into_iter().enumerate() {
+                    let h = if number == 0 { 18 } else { 15 };
+                    self.text(SIDE + ICON, h, Anchor::Start, Font::State, Tone::State, line);
+                }
             }
             Row::Note(text) => {
                 let text = cut(text, Font::Small, room);

@@ -24,7 +24,7 @@ pub(super) fn text(font: Font, tone: Tone) -> &'static str {
     match (font, tone) {
         (Font::Title, _) => "tt",
         (Font::Name, _) => "n",
-        (_, Tone::State) => "st",
+        (Font::State, _) | (_, Tone::State) => "st",
         (Font::Mono, _) => "m",
         (Font::Small, _) => "q",
     }

@@ -3,11 +3,13 @@
 use super::{LoadedFlow, Watch};
 use crate::exit::Exit;
 use crate::output::{Output, fault};
+use crate::progress::Progress;
 use starbridge_flow::graph::Flow;
 use starbridge_node::export::{export_event, export_head};
 use starbridge_node::local::{Begun, LocalRun};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -28,14 +30,17 @@ impl Watch {
             Begun::TakenUp(_) => self.progress.line("goes on where it was"),
             Begun::Ended(_) => self.progress.line("it has ended before: this is its result"),
         }
+        let events = run.kept_events(execution);
+        let events = events.map_err(|error| fault(output, &error.to_string(), ""))?;
+        if let Begun::TakenUp(_) = begun {
+            self.progress.take_up(execution, &main.flow, &events);
+        }
         for (execution, call) in run.reported_calls() {
             self.listening.call(&execution, &call, &self.progress);
         }
         let Some(history) = &mut self.history else {
             return Ok(());
         };
-        let events = run.kept_events(execution);
-        let events = events.map_err(|error| fault(output, &error.to_string(), ""))?;
         let head = export_head(execution, &main.flow, children);
         let lines = events.iter().map(|event| export_event(&main.flow, event));
         let mut lines = [head].into_iter().chain(lines);
@@ -57,13 +62,44 @@ pub(super) fn interrupts(durable: bool, output: Output) -> Result<Option<Signal>
         .map_err(|error| fault(output, &format!("interrupts can't be heard: {error}"), ""))
 }
 
-/// Says how to go on with an execution that is left as it is.
-pub(super) fn leave(output: Output, execution: &str) -> Exit {
+/// Says how to go on with an execution that is left as it is, and how to undo what it did.
+pub(super) fn leave(output: Output, execution: &str, db: Option<&Path>, progress: &Progress) -> Exit {
     let again = command(std::env::args().skip(1), execution);
     output.say(&format!(
         "interrupted: nothing is lost; go on with\n    starbridge {again}\n"
     ));
+    let done: Vec<&str> = progress.done().map(|(name, _)| name).collect();
+    if let (false, Some(db)) = (done.is_empty(), db) {
+        let (stay, db) = (stay(&done), quoted(&db.display().to_string()));
+        output.say(&format!(
+            "{stay}; a server can undo it instead:\n    starbridge serve --db {db}\n    starbridge stop {execution} --rollback\n"
+        ));
+    }
     Exit::Interrupted
+}
+
+/// Says what stays done of an execution that was stopped, and what undoes it.
+pub(super) fn stopped(output: Output, progress: &Progress) {
+    output.note("interrupted: the execution was stopped, calls in flight were given up");
+    let done: Vec<(&str, &str)> = progress.done().collect();
+    if done.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = done.iter().map(|(name, _)| *name).collect();
+    output.note(&format!(
+        "{}, nothing was undone; this undoes it, in this order:",
+        stay(&names)
+    ));
+    for (name, undo) in done {
+        output.note(&format!("    {name}: {undo}"));
+    }
+    output.note("with `--db FILE` a run can go on after an interrupt");
+}
+
+fn stay(names: &[&str]) -> String {
+    let verb = if names.len() == 1 { "stays" } else { "stay" };
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!("{} {verb} done", names.join(", "))
 }
 
 /// The words of the command that goes on: those that were given, without the input, with the name.

@@ -1,6 +1,6 @@
 //! Telling people how to report to a task that waits for a callback.
 
-use super::progress::Progress;
+use crate::progress::Progress;
 use starbridge_flow::graph::{Flow, Pattern, StepKind, Undo};
 use starbridge_flow::value::Text;
 use starbridge_machine::CallToSend;

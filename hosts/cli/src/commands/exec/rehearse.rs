@@ -1,9 +1,10 @@
 //! `exec --mock`: the flow in virtual time, its tasks answered from a test file.
 
-use super::{Options, Prepared, Progress};
-use crate::definitions::read_text;
+use super::{Options, Prepared};
+use crate::definitions::{read_text, without_mark};
 use crate::exit::Exit;
-use crate::output::{Output, bad, fault, finish};
+use crate::output::{Output, bad, fault, finish_value};
+use crate::progress::Progress;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
@@ -26,7 +27,7 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
         ));
     }
     let text = read_text(mock, output)?;
-    let file = match TestFile::parse(&text) {
+    let file = match TestFile::parse(without_mark(&text)) {
         Ok(file) => file,
         Err(error) => {
             return Err(bad(
@@ -57,12 +58,12 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
         flow: prepared.main.flow.clone(),
         children: prepared.children.clone(),
     };
-    let mut progress = Progress::new(output);
+    let mut progress = Progress::new(output, options.verbose);
     let observer = Box::new(move |shard: &starbridge_runtime::Shard, outgoing: &Outgoing| {
         if let Outgoing::Turn { execution, events } = outgoing
             && let Some(flow) = shard.flow(execution)
         {
-            progress.turn(flow, events, execution.as_str() == "case");
+            progress.turn(execution, flow, events, execution.as_str() == "case");
         }
     });
     let mut rehearsal = Rehearsal::new(flows, case, file.limits.over(Limits::default())).observed(observer);
@@ -108,7 +109,7 @@ fn write_history(
 
 fn print_outcome(output: Output, outcome: &Outcome) -> Result<(), Exit> {
     if let Some(result) = outcome.output.clone().filter(|_| outcome.status == "Succeeded") {
-        return finish(output, &Value::from(result).to_json(), Ok(()));
+        return finish_value(output, &result.into(), Ok(()));
     }
     let failure = outcome.failure.as_ref();
     let result: Object = [
@@ -128,5 +129,5 @@ fn print_outcome(output: Output, outcome: &Outcome) -> Result<(), Exit> {
     ]
     .into_iter()
     .collect();
-    finish(output, &Value::from(result).to_json(), Err(Exit::Found))
+    finish_value(output, &result.into(), Err(Exit::Found))
 }

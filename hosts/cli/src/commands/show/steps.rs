@@ -1,0 +1,247 @@
+//! The steps of an execution: how far each foreach is, and a row for each visit.
+
+use crate::client::Client;
+use crate::commands::history::definition;
+use crate::exit::Exit;
+use crate::output::finish;
+use crate::table::{NOTHING, table, time, took};
+use crate::views::{self, failure, place, plain, text};
+use starbridge_flow::graph::{Budget, Root, StepKind};
+use starbridge_flow::value::{Object, Value};
+use starbridge_node::escaping::escaped;
+use std::collections::BTreeMap;
+
+/// Most steps the server tells of at a time.
+const PAGE: &str = "10000";
+const HEADS: [&str; 6] = ["STEP", "STATUS", "ATTEMPTS", "ENTERED", "TOOK", "WHY"];
+
+/// Which steps are shown; all where none are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) failed: bool,
+    pub(super) running: bool,
+}
+
+impl Wanted {
+    fn all(self) -> bool {
+        !self.failed && !self.running
+    }
+
+    fn has(self, step: &Object) -> bool {
+        let status = text(step, "status").unwrap_or_default();
+        self.all() || self.failed && has_failed(status) || self.running && is_open(status)
+    }
+}
+
+fn has_failed(status: &str) -> bool {
+    matches!(status, "failed" | "rollbackFailed")
+}
+
+fn is_open(status: &str) -> bool {
+    matches!(
+        status,
+        "entered" | "running" | "waiting" | "retrying" | "polling" | "manual"
+    )
+}
+
+/// Shows them.
+pub(super) fn show(client: &Client, meant: &str, wanted: Wanted) -> Result<(), Exit> {
+    let output = client.output();
+    let execution = views::execution(client, meant)?.object();
+    let id = plain(&execution, "id");
+    let mut steps: Vec<Object> = Vec::new();
+    let mut query = vec![("limit", PAGE.to_owned())];
+    loop {
+        let answer = client.get(&["executions", &id, "steps"], &query)?;
+        let (rows, next) = answer.page();
+        if output.json() && wanted.all() {
+            finish(output, &answer.text, Ok(()))?;
+        }
+        steps.extend(rows);
+        match next {
+            Some(next) => query = vec![("limit", PAGE.to_owned()), ("cursor", next)],
+            None => break,
+        }
+    }
+    let shown = steps.iter().filter(|step| wanted.has(step));
+    if output.json() {
+        if wanted.all() {
+            return Ok(());
+        }
+        let items: Vec<Value> = shown.map(|step| step.clone().into()).collect();
+        let page: Object = [("items".into(), items.into()), ("next".into(), Value::Null)]
+            .into_iter()
+            .collect();
+        return finish(output, &Value::from(page).to_json(), Ok(()));
+    }
+    let rows: Vec<Vec<String>> = shown.flat_map(rows).collect();
+    let sums = sums(client, &execution, &steps);
+    output.print(&(sums + &table(&HEADS, &rows)))
+}
+
+/// The row of a visit, and one more where it was undone.
+fn rows(step: &Object) -> Vec<Vec<String>> {
+    let name = format!("{}{}", plain(step, "step"), place(step.get("path")));
+    let run = plain(step, "run");
+    let run = (run != "1" && run != NOTHING).then(|| format!(" (run {run})"));
+    let mut rows = vec![row(
+        &format!("{name}{}", run.unwrap_or_default()),
+        step,
+        text(step, "enteredTime"),
+    )];
+    if let Some(undo) = step.get("rollback").and_then(Value::as_object) {
+        rows.push(row(&format!("{name}: undo"), undo, text(undo, "startedTime")));
+    }
+    rows
+}
+
+fn row(name: &str, shown: &Object, began: Option<&str>) -> Vec<String> {
+    let error = text(shown, "error").map(|error| failure(error, text(shown, "cause")));
+    let waiting = shown.get("waitingFor").and_then(Value::as_object);
+    let waiting = waiting.filter(|waiting| text(waiting, "reason") != Some("time"));
+    let waiting = waiting.map(|waiting| format!("waits for {}", plain(waiting, "text")));
+    let why: Vec<String> = waiting.into_iter().chain(error).collect();
+    vec![
+        name.to_owned(),
+        match text(shown, "waitsUntil") {
+            Some(until) => format!("{} until {}", plain(shown, "status"), time(Some(until))),
+            None => plain(shown, "status"),
+        },
+        plain(shown, "attempts"),
+        time(began),
+        took(began, text(shown, "endedTime")).unwrap_or_else(|| NOTHING.to_owned()),
+        why.join("; after "),
+    ]
+}
+
+/// How the iterations of a foreach stand.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sum {
+    /// Whether each iteration failed, runs or is done: the worst of its steps.
+    iterations: BTreeMap<u64, Stands>,
+    total: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stands {
+    Done,
+    Cancelled,
+    Failed,
+    Open,
+}
+
+impl Sum {
+    fn words(&self, name: &str) -> String {
+        let count = |stands: Stands| self.iterations.values().filter(|each| **each == stands).count();
+        let of = self.total.map(|total| format!(" of {total}")).unwrap_or_default();
+        let mut words = format!("{name}  {}{of} done", count(Stands::Done));
+        for (stands, word) in [
+            (Stands::Failed, "failed"),
+            (Stands::Open, "running"),
+            (Stands::Cancelled, "cancelled"),
+        ] {
+            match count(stands) {
+                0 => {}
+                count => words.push_str(&format!(", {count} {word}")),
+            }
+        }
+        words + "\n"
+    }
+}
+
+/// A line for each outermost foreach, and an empty one below them.
+fn sums(client: &Client, execution: &Object, steps: &[Object]) -> String {
+    let mut sums = summed(steps);
+    if sums.is_empty() {
+        return String::new();
+    }
+    let totals = totals(client, execution).unwrap_or_default();
+    let ended = execution.contains_key("endedTime");
+    let mut text = String::new();
+    for (name, sum) in &mut sums {
+        sum.total = totals.get(name).copied().filter(|_| !ended);
+        text.push_str(&sum.words(&escaped(name)));
+    }
+    text + "\n"
+}
+
+fn summed(steps: &[Object]) -> BTreeMap<String, Sum> {
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    for step in steps {
+        let path = step.get("path").and_then(Value::as_array);
+        let around = path
+            .into_iter()
+            .flat_map(|path| path.values())
+            .filter_map(Value::as_object);
+        let iteration = around.filter_map(|item| {
+            let number = item.get("iteration")?.as_number()?.as_u64()?;
+            Some((plain(item, "step"), number))
+        });
+        let Some((name, number)) = iteration.take(1).next() else {
+            continue;
+        };
+        let stands = match text(step, "status").unwrap_or_default() {
+            status if has_failed(status) => Stands::Failed,
+            status if is_open(status) => Stands::Open,
+            "cancelled" => Stands::Cancelled,
+            _ => Stands::Done,
+        };
+        let sum = sums.entry(name).or_default();
+        let known = sum.iterations.entry(number).or_insert(stands);
+        *known = stands.max(*known);
+    }
+    sums
+}
+
+/// How many items each foreach that runs has.
+fn totals(client: &Client, execution: &Object) -> Option<BTreeMap<String, u64>> {
+    let id = plain(execution, "id");
+    let state = client.look(&["executions", &id, "state"], &[])?;
+    let open = state.get("steps").and_then(Value::as_array)?;
+    let flow = definition(client, execution).ok()?;
+    let mut totals = BTreeMap::new();
+    for open in open.values().iter().filter_map(Value::as_object) {
+        let name = plain(open, "step");
+        let foreach = flow.steps.iter().find_map(|step| match &step.kind {
+            StepKind::Foreach(foreach) if step.name.as_str() == name => Some(foreach),
+            _ => None,
+        });
+        let input = open.get("input").and_then(Value::as_object);
+        if let Some((foreach, input)) = foreach.zip(input)
+            && let Ok(Some(Value::Array(items))) = foreach.collection.find(Root::Object(input), &Budget::unlimited())
+        {
+            totals.insert(name, items.len() as u64);
+        }
+    }
+    Some(totals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_are_summed_by_the_worst_of_their_steps() {
+        let rows = [
+            r#"{"step": "f", "path": [], "status": "running"}"#,
+            r#"{"step": "a", "path": [{"step": "f", "iteration": 0}], "status": "succeeded"}"#,
+            r#"{"step": "b", "path": [{"step": "f", "iteration": 0}], "status": "failed"}"#,
+            r#"{"step": "a", "path": [{"step": "f", "iteration": 1}], "status": "succeeded"}"#,
+            r#"{"step": "a", "path": [{"step": "f", "iteration": 2}], "status": "retrying"}"#,
+        ];
+        let rows: Vec<Object> = rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
+        let mut sums = summed(&rows);
+        assert_eq!(sums.len(), 1);
+        let sum = sums.get_mut("f").unwrap();
+        sum.total = Some(200);
+        assert_eq!(sum.words("f"), "f  1 of 200 done, 1 failed, 1 running\n");
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_shown() {
+        let step: Object = serde_json::from_str(r#"{"status": "retrying"}"#).unwrap();
+        for (failed, running, has) in [(false, false, true), (true, false, false), (true, true, true)] {
+            assert_eq!(Wanted { failed, running }.has(&step), has);
+        }
+    }
+}

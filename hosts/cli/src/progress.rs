@@ -1,0 +1,416 @@
+//! What a run shows on stderr while it goes on: a live tree on a terminal, plain lines otherwise.
+
+mod counts;
+mod screen;
+mod words;
+
+use crate::output::Output;
+use counts::Counts;
+use screen::Screen;
+use starbridge_flow::graph::{Budget, Choice, Flow, Root, StepId, StepKind, Undo};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, PathItem, State};
+use starbridge_node::escaping::escaped;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use words::mark;
+
+/// Without a terminal, iterations are told in steps of so many.
+const TOLD: u64 = 1000;
+
+/// What is shown of a run.
+pub struct Progress {
+    screen: Screen,
+    verbose: bool,
+    /// Whether what comes has been shown before, and only what is open in the end matters.
+    before: bool,
+    limits: Arc<Limits>,
+    /// Executions as far as they have been seen.
+    states: BTreeMap<Text, State>,
+    /// Open steps that are no iterations: their lines, by execution, step and path.
+    open: BTreeMap<String, (u64, String)>,
+    /// When they were entered.
+    entered: BTreeMap<String, Timestamp>,
+    /// Iterations, by foreach.
+    iterations: BTreeMap<String, Counts>,
+    /// Targets that got nothing, by step.
+    nothing: BTreeMap<String, Vec<Text>>,
+    /// Tasks that are done and can be undone: their names, and what undoes them.
+    done: Vec<(String, String, String)>,
+}
+
+/// An event and what it is about.
+struct Scene<'a> {
+    flow: &'a Flow,
+    event: &'a Event,
+    execution: &'a Text,
+    /// The step in its place.
+    key: String,
+    name: String,
+    indent: String,
+    /// Whether it is inside of a foreach: thousands of iterations are a bar or a count, not lines.
+    crowded: bool,
+    is_main: bool,
+}
+
+impl<'a> Scene<'a> {
+    fn of(flow: &'a Flow, execution: &'a Text, event: &'a Event, is_main: bool) -> Self {
+        let items = event.path.items();
+        let name = event
+            .step
+            .and_then(|step| flow.step(step))
+            .map(|step| escaped(&step.name));
+        Self {
+            flow,
+            event,
+            execution,
+            key: key(execution, event.step, items),
+            name: name.unwrap_or_default().into_owned(),
+            indent: "  ".repeat(items.len() + usize::from(!is_main)),
+            crowded: items.iter().any(|item| matches!(item.child, Child::Iteration(_))),
+            is_main,
+        }
+    }
+
+    fn kind(&self) -> Option<&'a StepKind> {
+        let step = self.event.step.and_then(|step| self.flow.step(step));
+        step.map(|step| &step.kind)
+    }
+
+    fn choice(&self) -> Option<&'a Choice> {
+        match self.kind() {
+            Some(StepKind::Choice(choice)) => Some(choice),
+            _ => None,
+        }
+    }
+
+    /// The key of the outermost foreach around it.
+    fn crowd(&self) -> Option<String> {
+        let items = self.event.path.items();
+        let at = items
+            .iter()
+            .position(|item| matches!(item.child, Child::Iteration(_)))?;
+        let foreach = items.get(at)?.step;
+        Some(key(self.execution, Some(foreach), items.get(..at).unwrap_or_default()))
+    }
+
+    fn place(&self) -> String {
+        words::place(self.flow, &self.event.path)
+    }
+}
+
+fn key(execution: &Text, step: Option<StepId>, path: &[PathItem]) -> String {
+    format!("{execution} {step:?} {path:?}")
+}
+
+impl Progress {
+    /// Shows nothing yet. `verbose`: inputs and outputs, too.
+    pub fn new(output: Output, verbose: bool) -> Self {
+        Self {
+            screen: Screen::new(output),
+            verbose,
+            before: false,
+            limits: Arc::new(Limits::default()),
+            states: BTreeMap::new(),
+            open: BTreeMap::new(),
+            entered: BTreeMap::new(),
+            iterations: BTreeMap::new(),
+            nothing: BTreeMap::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Shows a turn.
+    pub fn turn(&mut self, execution: &Text, flow: &Flow, events: &[Event], is_main: bool) {
+        if self.screen.is_quiet() {
+            return;
+        }
+        for event in events {
+            let scene = Scene::of(flow, execution, event, is_main);
+            let nothing = self.nothing_in_conditions(&scene);
+            self.fold(&scene);
+            self.event(&scene, &nothing);
+        }
+    }
+
+    /// Shows what is open of an execution after those events, which happened before.
+    pub fn take_up(&mut self, execution: &Text, flow: &Flow, events: &[Event]) {
+        self.before = true;
+        self.turn(execution, flow, events, true);
+        self.before = false;
+        if !self.screen.is_live() {
+            let mut open: Vec<&(u64, String)> = self.open.values().collect();
+            open.sort_unstable();
+            open.into_iter().for_each(|(_, line)| self.line(line));
+        }
+    }
+
+    /// Shows a line of its own; of what a terminal would obey only colours.
+    pub fn line(&self, line: &str) {
+        if !self.before {
+            self.screen.line(line);
+        }
+    }
+
+    /// Takes the live part away.
+    pub fn end(&mut self) {
+        self.screen.clear();
+    }
+
+    /// Tasks that are done and could be undone: their names, each with what undoes it, the last one first.
+    pub fn done(&self) -> impl Iterator<Item = (&str, &str)> {
+        let done = self.done.iter().rev();
+        done.map(|(_, name, undo)| (name.as_str(), undo.as_str()))
+    }
+
+    /// Keeps up with the execution's state, where its events have been seen from the first on.
+    fn fold(&mut self, scene: &Scene<'_>) {
+        let event = scene.event;
+        if event.id.0 == 1 {
+            let state = State::new(scene.execution.clone(), self.limits.clone());
+            self.states.insert(scene.execution.clone(), state);
+        }
+        if let Some(state) = self.states.get_mut(scene.execution) {
+            let follows = state.last_event().next() == event.id;
+            if follows {
+                state.apply(scene.flow, event);
+            }
+            // Nothing is asked of what has ended.
+            if !follows || state.status().is_ended() {
+                self.states.remove(scene.execution);
+            }
+        }
+    }
+
+    /// The input of the step an event is about, where that is known.
+    fn input(&self, scene: &Scene<'_>) -> Option<Object> {
+        let open = self.states.get(scene.execution)?.open_steps();
+        let found = open
+            .into_iter()
+            .find(|open| Some(open.step) == scene.event.step && open.path == scene.event.path);
+        found.map(|open| open.input)
+    }
+
+    fn nothing_in_conditions(&self, scene: &Scene<'_>) -> Vec<Text> {
+        let EventKind::ChoiceTaken { arm } = &scene.event.detail else {
+            return Vec::new();
+        };
+        let found = scene.choice().filter(|_| !scene.crowded).zip(self.input(scene));
+        found.map_or_else(Vec::new, |(choice, input)| words::unfound(choice, *arm, &input))
+    }
+
+    fn event(&mut self, scene: &Scene<'_>, nothing: &[Text]) {
+        let Scene {
+            flow,
+            event,
+            key,
+            name,
+            indent,
+            crowded,
+            ..
+        } = scene;
+        match &event.detail {
+            EventKind::StepEntered => self.entered(scene),
+            EventKind::StepStarted { missing, .. } => self.started(scene, missing),
+            EventKind::StepSucceeded { output, missing } => self.succeeded(scene, output.as_ref(), missing),
+            EventKind::TaskSucceeded { result, .. } if self.verbose => self.data(scene, "result", result),
+            EventKind::StepExited { goto, caught, missing } => {
+                self.note_missing(scene, missing);
+                self.exited(scene, *goto, caught.is_some());
+            }
+            EventKind::StepFailed { failure, attempt } => {
+                let what = if event.rollback { "undoing " } else { "" };
+                let (place, failure) = (scene.place(), words::failure(failure));
+                let cross = mark('✗');
+                self.line(&format!(
+                    "{indent}{cross} {what}{name}{place}, attempt {attempt}: {failure}"
+                ));
+            }
+            EventKind::RetryScheduled { attempt, delay_ms, .. } => {
+                let (again, place, delay) = (mark('↻'), scene.place(), words::seconds(*delay_ms));
+                self.line(&format!("{indent}{again} {name}{place}: attempt {attempt} in {delay}"));
+            }
+            EventKind::WaitStarted { until } if !crowded => {
+                let (dots, wait) = (mark('…'), words::wait(event.time, *until, self.screen.is_live()));
+                self.line(&format!("{indent}{dots} {name} {wait}"));
+            }
+            EventKind::ChoiceTaken { arm } if !crowded => {
+                let (way, arm) = (mark('◇'), words::arm(scene.choice(), *arm));
+                let nothing = words::nothing_for(nothing);
+                self.line(&format!("{indent}{way} {name}: {arm}{nothing}"));
+            }
+            EventKind::IterationExited(exit) => self.iteration(scene, exit),
+            EventKind::RollbackStarted { .. } => self.line(&format!("{indent}{} undoing {name}", mark('↺'))),
+            EventKind::RollbackSucceeded => {
+                self.done.retain(|(done, ..)| done != key);
+                self.line(&format!("{indent}{} undone {name}", mark('↺')));
+            }
+            EventKind::RollbackFailed { failure, .. } => {
+                let (cross, failure) = (mark('✗'), words::failure(failure));
+                self.line(&format!("{indent}{cross} {name} can't be undone: {failure}"));
+            }
+            EventKind::ExecutionTimedOut if scene.is_main => {
+                self.line(&format!("{} the execution took too long", mark('✗')));
+            }
+            EventKind::ExecutionRedriven { .. } if scene.is_main => {
+                let names = flow.name.as_deref().unwrap_or("the flow");
+                self.line(&format!("{} {} goes on", mark('↻'), escaped(names)));
+            }
+            _ => {}
+        }
+    }
+
+    fn entered(&mut self, scene: &Scene<'_>) {
+        let Scene {
+            event,
+            key,
+            name,
+            indent,
+            crowded,
+            ..
+        } = scene;
+        self.nothing.remove(key);
+        if *crowded {
+            return;
+        }
+        self.entered.insert(key.clone(), event.time);
+        let line = format!("{indent}{} {name}", mark('→'));
+        if !self.screen.is_live() {
+            self.line(&line);
+        }
+        self.open.insert(key.clone(), (event.id.0, line));
+        self.screen.open(key, format!("{indent}{name}"));
+    }
+
+    fn started(&mut self, scene: &Scene<'_>, missing: &[Text]) {
+        self.note_missing(scene, missing);
+        let foreach = match scene.kind() {
+            Some(StepKind::Foreach(foreach)) if !scene.crowded => Some(foreach),
+            _ => None,
+        };
+        if foreach.is_none() && !self.verbose {
+            return;
+        }
+        let Some(input) = self.input(scene) else {
+            return;
+        };
+        if let Some(foreach) = foreach {
+            let found = foreach.collection.find(Root::Object(&input), &Budget::unlimited());
+            let items = found.ok().flatten();
+            let total = items.as_ref().and_then(Value::as_array).map(|items| items.len() as u64);
+            self.iterations.entry(scene.key.clone()).or_default().total = total;
+        }
+        if self.verbose {
+            self.data(scene, "input", &input.into());
+        }
+    }
+
+    fn succeeded(&mut self, scene: &Scene<'_>, output: Option<&Object>, missing: &[Text]) {
+        self.note_missing(scene, missing);
+        if let (true, Some(output)) = (self.verbose, output) {
+            self.data(scene, "output", &output.clone().into());
+        }
+        if scene.event.rollback {
+            return;
+        }
+        if let Some(StepKind::Task(task)) = scene.kind()
+            && let Some(rollback) = &task.rollback
+        {
+            let undo = match &rollback.undo {
+                Undo::Call(call) => call.resource.to_string(),
+                Undo::Child => "the rollback of its child".to_owned(),
+            };
+            let name = format!("{}{}", scene.name, scene.place());
+            self.done.push((scene.key.clone(), name, escaped(&undo).into_owned()));
+        }
+    }
+
+    fn exited(&mut self, scene: &Scene<'_>, goto: Option<StepId>, caught: bool) {
+        let Scene {
+            flow,
+            event,
+            key,
+            name,
+            indent,
+            ..
+        } = scene;
+        self.screen.close(key);
+        self.open.remove(key);
+        let nothing = words::nothing_for(&self.nothing.remove(key).unwrap_or_default());
+        let since = self.entered.remove(key).map_or(0, |from| event.time.millis_since(from));
+        let iterations = self.iterations.remove(key);
+        if scene.crowded {
+            return;
+        }
+        if caught {
+            let target = goto.and_then(|goto| flow.step(goto)).map(|step| escaped(&step.name));
+            let target = target.unwrap_or_default();
+            return self.line(&format!(
+                "{indent}{} {name} caught, goes on at {target}{nothing}",
+                mark('⤳')
+            ));
+        }
+        let iterations = iterations.map_or_else(String::new, |counts| {
+            format!(", {}{}", counts.iterations(), counts.failed_words())
+        });
+        let took = words::took(since);
+        self.line(&format!("{indent}{} {name}{took}{iterations}{nothing}", mark('✓')));
+    }
+
+    /// Takes down which targets got nothing: told when the step is left, of iterations when all are over.
+    fn note_missing(&mut self, scene: &Scene<'_>, missing: &[Text]) {
+        if missing.is_empty() {
+            return;
+        }
+        if scene.event.step.is_none() {
+            let nothing = words::nothing_for(missing);
+            let what = match scene.event.detail {
+                EventKind::StepStarted { .. } => "input",
+                _ => "output",
+            };
+            return self.line(&format!("{} the flow's {what}{nothing}", mark('…')));
+        }
+        let (at, missing) = match scene.crowd() {
+            None => (scene.key.clone(), missing.to_vec()),
+            Some(crowd) => {
+                let of = |target: &Text| Text::from(format!("{} of {}", target, scene.name));
+                (crowd, missing.iter().map(of).collect())
+            }
+        };
+        let noted = self.nothing.entry(at).or_default();
+        for target in missing {
+            if !noted.contains(&target) {
+                noted.push(target);
+            }
+        }
+    }
+
+    fn iteration(&mut self, scene: &Scene<'_>, exit: &ChildExit) {
+        let Scene { event, name, .. } = scene;
+        let items = event.path.items();
+        let outer = items.get(..items.len().saturating_sub(1)).unwrap_or_default();
+        let key = key(scene.execution, event.step, outer);
+        let counts = self.iterations.entry(key.clone()).or_default();
+        counts.done += 1;
+        counts.failed += u64::from(matches!(exit, ChildExit::Failed(_)));
+        let counts = *counts;
+        let indent = "  ".repeat(outer.len() + usize::from(!scene.is_main));
+        if self.screen.is_live() {
+            let since = self.entered.get(&key).copied().unwrap_or(event.time);
+            let left = counts.left(since, event.time);
+            let message = format!("{indent}{name}: {}{left}", counts.words());
+            self.screen.update(&key, message);
+        } else if counts.done.is_multiple_of(TOLD) {
+            self.line(&format!("{indent}{} {name}: {}", mark('⟳'), counts.words()));
+        }
+    }
+
+    /// What went into a step or came of it.
+    fn data(&self, scene: &Scene<'_>, what: &str, value: &Value) {
+        let Scene { name, indent, .. } = scene;
+        let (place, data) = (scene.place(), words::data(value));
+        self.line(&format!("{indent}  \x1b[2m{name}{place} {what}: {data}\x1b[0m"));
+    }
+}

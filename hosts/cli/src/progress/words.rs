@@ -1,0 +1,179 @@
+//! What progress says, in words and colours.
+
+use crate::table::distance_words;
+use starbridge_fdl::expression::Condition;
+use starbridge_flow::graph::{Choice, Flow, Root};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::{Child, Failure, Path};
+use starbridge_node::escaping::escaped;
+
+/// Characters of a condition that are shown.
+const CONDITION: usize = 80;
+/// Characters of data that are shown.
+const DATA: usize = 2_000;
+/// Targets that are named.
+const NAMED: usize = 5;
+
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const CYAN: &str = "36";
+
+/// A mark in its colour.
+pub(super) fn mark(mark: char) -> String {
+    let colour = match mark {
+        '✓' => GREEN,
+        '✗' => RED,
+        '→' | '◇' | '…' | '?' => CYAN,
+        _ => YELLOW,
+    };
+    format!("\x1b[{colour}m{mark}\x1b[0m")
+}
+
+/// The condition of the arm that was taken.
+pub(super) fn arm(choice: Option<&Choice>, arm: Option<Option<u32>>) -> String {
+    match arm {
+        None => "no condition holds".to_owned(),
+        Some(None) => "default".to_owned(),
+        Some(Some(number)) => {
+            let arm = choice.and_then(|choice| choice.arms.get(number as usize));
+            arm.map_or_else(|| format!("arm {number}"), |arm| short(&arm.text, CONDITION))
+        }
+    }
+}
+
+/// Paths of the conditions that were looked at which found nothing in that input.
+pub(super) fn unfound(choice: &Choice, taken: Option<Option<u32>>, input: &Object) -> Vec<Text> {
+    let tried = match taken {
+        Some(Some(number)) => number as usize + 1,
+        _ => choice.arms.len(),
+    };
+    let mut unfound: Vec<Text> = Vec::new();
+    for arm in choice.arms.iter().take(tried) {
+        let Ok(condition) = Condition::parse(&arm.text) else {
+            continue;
+        };
+        for path in condition.unfound(Root::Object(input)) {
+            if !unfound.contains(&path) {
+                unfound.push(path);
+            }
+        }
+    }
+    unfound
+}
+
+/// That some targets got nothing, if so: ` (nothing for t, u)`.
+pub(super) fn nothing_for(targets: &[Text]) -> String {
+    if targets.is_empty() {
+        return String::new();
+    }
+    let named: Vec<String> = targets
+        .iter()
+        .take(NAMED)
+        .map(|target| short(target, CONDITION))
+        .collect();
+    let more = if targets.len() > NAMED { " and more" } else { "" };
+    format!(" \x1b[33m(nothing for {}{more})\x1b[0m", named.join(", "))
+}
+
+/// An error with its cause, if it has one.
+pub(super) fn failure(failure: &Failure) -> String {
+    let text = match failure.cause.as_str() {
+        "" => failure.error.to_string(),
+        cause => format!("{}: {cause}", failure.error),
+    };
+    escaped(&text).into_owned()
+}
+
+/// Data as JSON, not too much of it.
+pub(super) fn data(value: &Value) -> String {
+    short(&value.to_json(), DATA)
+}
+
+/// The text without what a terminal would obey, and its beginning alone if it is long.
+fn short(text: &str, characters: usize) -> String {
+    let cut = match text.char_indices().nth(characters) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    };
+    escaped(&cut).into_owned()
+}
+
+/// Where in iterations and branches a step stands: ` (each[3])`.
+pub(super) fn place(flow: &Flow, path: &Path) -> String {
+    let parts: Vec<String> = path
+        .items()
+        .iter()
+        .filter_map(|item| {
+            let step = flow.step(item.step)?;
+            let name = escaped(&step.name);
+            match item.child {
+                Child::Branch(number) | Child::Iteration(number) => Some(format!("{name}[{number}]")),
+                Child::Arm(_) => None,
+            }
+        })
+        .collect();
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", parts.join(" › "))
+    }
+}
+
+/// How long something waits: from now for those who look on, until when for those who read it later.
+pub(super) fn wait(now: Timestamp, until: Timestamp, live: bool) -> String {
+    if !live {
+        return format!("waits until {until}");
+    }
+    let text = until.to_string();
+    let clock = match (text.get(..10) == now.to_string().get(..10), text.get(11..19)) {
+        (true, Some(clock)) => format!("{clock} UTC"),
+        _ => text,
+    };
+    format!("waits for {} (until {clock})", distance_words(until.millis_since(now)))
+}
+
+pub(super) fn took(millis: u64) -> String {
+    if millis == 0 {
+        String::new()
+    } else {
+        format!(" ({})", seconds(millis))
+    }
+}
+
+pub(super) fn seconds(millis: u64) -> String {
+    format!("{} s", millis as f64 / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_told_from_now_where_somebody_looks_on() {
+        let now = Timestamp::parse("2026-01-02T03:16:10.000Z").unwrap();
+        let soon = now.plus_millis(2_000);
+        assert_eq!(wait(now, soon, false), "waits until 2026-01-02T03:16:12.000Z");
+        assert_eq!(wait(now, soon, true), "waits for 2 s (until 03:16:12 UTC)");
+        let later = now.plus_millis(3 * 86_400_000);
+        assert_eq!(
+            wait(now, later, true),
+            "waits for 3 days (until 2026-01-05T03:16:10.000Z)"
+        );
+    }
+
+    #[test]
+    fn what_found_nothing_is_named_but_not_all_of_it() {
+        let plain = |targets: &[&str]| {
+            let targets: Vec<Text> = targets.iter().map(|target| Text::from(*target)).collect();
+            anstream::adapter::strip_str(&nothing_for(&targets)).to_string()
+        };
+        assert_eq!(plain(&[]), "");
+        assert_eq!(plain(&["t", "u"]), " (nothing for t, u)");
+        assert_eq!(
+            plain(&["a", "b", "c", "d", "e", "f"]),
+            " (nothing for a, b, c, d, e and more)"
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! What is wrong with a command line, in the words of all other errors.
+
+use crate::arguments;
+use crate::exit::Exit;
+use crate::output::Output;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::error::Error;
+use std::ffi::OsString;
+
+/// Says it. Help and versions that were asked for go to stdout.
+pub fn say(stopped: &clap::Error, arguments: &[OsString]) -> Result<(), Exit> {
+    let json = arguments.iter().any(|word| word == "--json");
+    let output = Output::new(json, false);
+    if !stopped.use_stderr() {
+        // A reader that went away has read all it wanted.
+        let _ = stopped.print();
+        return Ok(());
+    }
+    if stopped.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !json {
+        let _ = stopped.print();
+        return Err(Exit::Bad);
+    }
+    Err(output.fail(Exit::Bad, &message(stopped), Some(&help(stopped, arguments))))
+}
+
+/// What is wrong.
+fn message(stopped: &clap::Error) -> String {
+    let argument = text(stopped, ContextKind::InvalidArg);
+    let value = text(stopped, ContextKind::InvalidValue);
+    match stopped.kind() {
+        ErrorKind::UnknownArgument if !argument.starts_with('-') => format!("`{argument}` is too much"),
+        ErrorKind::UnknownArgument => format!("there is no option `{argument}`"),
+        ErrorKind::InvalidSubcommand => {
+            format!(
+                "there is no command `{}`",
+                text(stopped, ContextKind::InvalidSubcommand)
+            )
+        }
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "a command is missing".to_owned()
+        }
+        ErrorKind::InvalidValue if value.is_empty() => format!("`{argument}` needs a value"),
+        ErrorKind::InvalidValue => format!("`{value}` is no value of `{argument}`"),
+        ErrorKind::ValueValidation => {
+            let why = stopped.source().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("`{value}` is no value of `{argument}`{why}")
+        }
+        ErrorKind::MissingRequiredArgument => format!("{} must be given", all(stopped, ContextKind::InvalidArg)),
+        ErrorKind::ArgumentConflict => {
+            let other = all(stopped, ContextKind::PriorArg);
+            match other == format!("`{argument}`") {
+                true => format!("`{argument}` can be given only once"),
+                false => format!("`{argument}` can't be given together with {other}"),
+            }
+        }
+        _ => {
+            let text = stopped.render().to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.trim_start_matches("error: ").replace('\'', "`")
+        }
+    }
+}
+
+/// What may help: what was meant, or what there is; how the command is used.
+fn help(stopped: &clap::Error, arguments: &[OsString]) -> String {
+    let near = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+    ];
+    let near = near
+        .into_iter()
+        .map(|kind| all(stopped, kind))
+        .find(|near| !near.is_empty());
+    let values = all(stopped, ContextKind::ValidValue);
+    let usage = text(stopped, ContextKind::Usage);
+    let usage = usage
+        .trim()
+        .trim_start_matches("Usage: ")
+        .lines()
+        .next()
+        .unwrap_or_default();
+    let more = format!("`{} --help` shows how", meant(arguments));
+    match (near, values.is_empty()) {
+        (Some(near), _) => format!("did you mean {near}? {more}"),
+        (None, false) => format!("it may be {values}; {more}"),
+        (None, true) if usage.is_empty() => more,
+        (None, true) => format!("`{usage}`; {more}"),
+    }
+}
+
+/// The command whose words these are.
+fn meant(arguments: &[OsString]) -> String {
+    let mut command = arguments::command();
+    let mut name = command.get_name().to_owned();
+    for word in arguments.iter().skip(1).filter_map(|word| word.to_str()) {
+        let Some(found) = command.find_subcommand(word).cloned() else {
+            continue;
+        };
+        name.push(' ');
+        name.push_str(word);
+        command = found;
+    }
+    name
+}
+
+fn text(stopped: &clap::Error, kind: ContextKind) -> String {
+    match stopped.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        Some(ContextValue::Number(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// All that is named there, each in backquotes.
+fn all(stopped: &clap::Error, kind: ContextKind) -> String {
+    let quoted = |text: &String| format!("`{text}`");
+    match stopped.get(kind) {
+        Some(ContextValue::String(text)) => quoted(text),
+        Some(ContextValue::Strings(texts)) => texts.iter().map(quoted).collect::<Vec<_>>().join(", "),
+        _ => String::new(),
+    }
+}

@@ -8,13 +8,12 @@
 )]
 
 pub mod check;
-mod duration;
 pub mod expression;
 mod fault_names;
 pub mod mend;
 
 // What every language shares keeps its names inside of this one.
-use starbridge_flow::{diagnostics, graph, hex, limits, path, quoted, syntax, time, value};
+use starbridge_flow::{diagnostics, duration, graph, hex, limits, path, quoted, syntax, time, value};
 
 pub use check::{Answers, Checked, check, check_where};
 pub use fault_names::FAULT_NAMES;

@@ -6,7 +6,7 @@
 mod damage;
 
 use damage::{Mistake, damaged, meaning, mending_keeps_meaning};
-use starbridge_fdl::syntax::Source;
+use starbridge_flow::syntax::Source;
 use std::fs;
 use std::path::Path;
 

@@ -9,6 +9,7 @@
 )]
 
 pub mod diagnostics;
+pub mod duration;
 pub mod fnv;
 pub mod graph;
 pub mod hex;

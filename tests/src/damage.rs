@@ -1,11 +1,11 @@
 //! Typing mistakes in good definitions, and what mending may make of them.
 
 use starbridge_fdl::check;
-use starbridge_fdl::diagnostics::Severity;
-use starbridge_fdl::limits::Limits;
 use starbridge_fdl::mend::{Mended, mend};
-use starbridge_fdl::syntax::{Format, Source, parse};
-use starbridge_fdl::value::Value;
+use starbridge_flow::diagnostics::Severity;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::syntax::{Format, Source, parse};
+use starbridge_flow::value::Value;
 
 /// What is typed by mistake.
 const PIECES: [&str; 18] = [

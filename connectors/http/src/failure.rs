@@ -18,7 +18,7 @@ pub(crate) fn outcome(url: &Url, error: &(dyn Error + 'static)) -> Outcome {
         Some(Unreachable::Forbidden { .. }) => Outcome::not_sent(cause),
         // Nobody listens there, so nobody was called.
         _ if is_refused(error) => Outcome::NotSent {
-            error: "HTTP.ConnectionFailed".to_owned(),
+            error: "HTTP.ConnectionFailed".into(),
             cause,
         },
         _ => Outcome::failed("HTTP.ConnectionFailed", cause),

@@ -238,7 +238,7 @@ async fn whom_nobody_listens_for_was_not_called() {
     let address = nobody.local_addr().unwrap();
     let refused = outcome(request(&format!("http://{address}/pay"))).await;
     assert!(
-        matches!(&refused, Outcome::NotSent { error, .. } if error == "HTTP.ConnectionFailed"),
+        matches!(&refused, Outcome::NotSent { error, .. } if *error == "HTTP.ConnectionFailed".into()),
         "{refused:?}"
     );
     // One that took the connection may have seen something.

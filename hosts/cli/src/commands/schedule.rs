@@ -103,8 +103,14 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
     match &options.action {
         Action::Put(put_options) => put(&client, put_options),
-        Action::Pause { name } => show(&client, &client.post(&["schedules", name, "pause"], &[], &Object::new())?),
-        Action::Resume { name } => show(&client, &client.post(&["schedules", name, "resume"], &[], &Object::new())?),
+        Action::Pause { name } => show(
+            &client,
+            &client.post(&["schedules", name, "pause"], &[], &Object::new())?,
+        ),
+        Action::Resume { name } => show(
+            &client,
+            &client.post(&["schedules", name, "resume"], &[], &Object::new())?,
+        ),
         Action::Run { name } => {
             let answer = client.post(&["schedules", name, "run"], &[], &Object::new())?;
             match output.json() {

@@ -436,7 +436,7 @@ impl Engine {
         }
     }
 
-/// This signal with its error, if it has one, under the name that an operator may use.
+    /// This signal with its error, if it has one, under the name that an operator may use.
     fn named_outside(&self, execution: &str, mut signal: Signal) -> Signal {
         let name = |error: &str| {
             let error = FaultKind::Outside(Origin::Operator, Text::from(error));

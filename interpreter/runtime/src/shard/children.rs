@@ -215,7 +215,7 @@ impl Shard {
         };
         if param("CallbackFnFTaskToken").is_some() {
             return Err(Refused {
-                error: "FnF.InvalidInput",
+                error: FaultKind::Input,
                 cause: "`CallbackFnFTaskToken` is not honoured: the pattern `sync` waits for the child".to_owned(),
                 not_sent: true,
             });

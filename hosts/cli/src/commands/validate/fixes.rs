@@ -2,8 +2,8 @@
 
 use crate::exit::Exit;
 use crate::output::Output;
-use starbridge_flow::limits::Limits;
 use starbridge_fdl::mend::{Mended, mend};
+use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{LineColumn, Source};
 use starbridge_node::system::reason;
 use std::fs;

@@ -3,7 +3,7 @@
 use crate::value::Number;
 
 /// The seconds of such a text; nothing where it is none.
-pub(crate) fn seconds(text: &str) -> Option<Number> {
+pub fn seconds(text: &str) -> Option<Number> {
     let text = text.trim();
     let seconds = match text.strip_prefix(['P', 'p']) {
         Some(iso) => of_iso(iso),

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::ErrorKind;
 
 /// How many characters of a service's message are repeated. One about a signature fills a page.
-const QUOTED: usize = 400;
+const QUOTED_CHARS: usize = 400;
 
 /// The kind of a fault, as far as callers decide by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +243,7 @@ fn deeper<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stat
 /// The first line of a message, shortened.
 fn excerpt(message: &str) -> String {
     let line = message.trim().lines().next().unwrap_or_default();
-    line.chars().take(QUOTED).collect()
+    line.chars().take(QUOTED_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -282,6 +282,9 @@ mod tests {
             Fault::of_code("X", "").cause,
             "the service answered `X` and said no more"
         );
-        assert_eq!(Fault::of_code("X", &"é".repeat(500)).cause.chars().count(), QUOTED);
+        assert_eq!(
+            Fault::of_code("X", &"é".repeat(500)).cause.chars().count(),
+            QUOTED_CHARS
+        );
     }
 }

@@ -48,7 +48,7 @@ use tokio::sync::OnceCell;
 /// failed.
 const CONNECT: Duration = Duration::from_secs(2);
 /// How often one request is tried. Further tries are up to the flow, which sees them.
-const TRIES: u32 = 2;
+const MAX_TRIES: u32 = 2;
 
 /// Settings for AWS. What is not set is found in the usual ways: environment, profile, the machine's own role.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,7 @@ async fn load(settings: &AwsSettings) -> SdkConfig {
     let provider = Provider::Rustls(CryptoMode::Ring);
     let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
         .http_client(Builder::new().tls_provider(provider).build_https())
-        .retry_config(RetryConfig::standard().with_max_attempts(TRIES))
+        .retry_config(RetryConfig::standard().with_max_attempts(MAX_TRIES))
         .timeout_config(TimeoutConfig::builder().connect_timeout(CONNECT).build())
         // Each operation has a time limit instead.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled());

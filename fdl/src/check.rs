@@ -6,6 +6,7 @@
 mod arms;
 mod catch;
 mod compile;
+mod cursor;
 mod depends;
 mod edges;
 mod errors;
@@ -27,7 +28,6 @@ mod resource;
 mod retry;
 mod rollback;
 mod schema;
-mod spot;
 mod step;
 mod suggest;
 mod task;
@@ -36,7 +36,7 @@ mod wait;
 use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::graph::Flow;
 use crate::limits::Limits;
-use crate::syntax::{Node, Seeker, Source, Span, parse_within};
+use crate::syntax::{Node, Source, Span, SpanFinder, parse_within};
 use outline::Outline;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ struct Checker<'t> {
     source: &'t Source,
     limits: &'t Limits,
     outline: Outline<'t>,
-    answers: Option<Answers<'t>>,
-    seeker: Seeker<'t>,
+    answers: Option<ResourceCheck<'t>>,
+    spans: SpanFinder<'t>,
     found: RefCell<Found>,
     /// The first resource of each kind that nothing answers to, and how many more there are.
     unanswered: RefCell<BTreeMap<String, (Diagnostic, usize)>>,
@@ -65,8 +65,8 @@ struct Checker<'t> {
     comparisons: Cell<usize>,
 }
 
-/// Problems of one definition that are kept: of each severity at most [`MOST`], and all of them together no more than
-/// [`MOST_BYTES`], because each holds the way to its place.
+/// Problems of one definition that are kept: of each severity at most [`MAX_DIAGNOSTICS`], and all of them together no more than
+/// [`MAX_DIAGNOSTIC_BYTES`], because each holds the way to its place.
 #[derive(Default)]
 struct Found {
     kept: Vec<Diagnostic>,
@@ -79,12 +79,12 @@ struct Found {
 }
 
 /// Errors, and warnings, that are kept of one definition.
-const MOST: usize = 1_000;
+const MAX_DIAGNOSTICS: usize = 1_000;
 /// Bytes of what is kept of them.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_DIAGNOSTIC_BYTES: usize = 1024 * 1024;
 
 /// Says of a resource, as it is written, why nothing answers to it where the flow is to run.
-pub type Answers<'t> = &'t dyn Fn(&str) -> Option<String>;
+pub type ResourceCheck<'t> = &'t dyn Fn(&str) -> Option<String>;
 
 /// Checks a definition against all rules of the language and compiles it.
 pub fn check(source: &Source, limits: &Limits) -> Checked {
@@ -92,7 +92,7 @@ pub fn check(source: &Source, limits: &Limits) -> Checked {
 }
 
 /// The same where it is known which resources are answered: those that are not are warned of.
-pub fn check_where(source: &Source, limits: &Limits, answers: Option<Answers<'_>>) -> Checked {
+pub fn check_where(source: &Source, limits: &Limits, answers: Option<ResourceCheck<'_>>) -> Checked {
     let parsed = parse_within(source, limits.definition_bytes);
     let mut diagnostics = parsed.diagnostics;
     let mut left_off = None;
@@ -166,8 +166,8 @@ impl Found {
     fn has_room(&self, severity: Severity) -> bool {
         match severity {
             // The first error is kept whatever there is: it is what withholds the flow.
-            Severity::Error => self.errors == 0 || (self.errors < MOST && self.bytes < MOST_BYTES),
-            Severity::Warning => self.warnings < MOST && self.bytes < MOST_BYTES,
+            Severity::Error => self.errors == 0 || (self.errors < MAX_DIAGNOSTICS && self.bytes < MAX_DIAGNOSTIC_BYTES),
+            Severity::Warning => self.warnings < MAX_DIAGNOSTICS && self.bytes < MAX_DIAGNOSTIC_BYTES,
         }
     }
 }
@@ -179,10 +179,10 @@ impl<'t> Checker<'t> {
             limits,
             outline: Outline::of(root, limits.nesting),
             answers: None,
-            seeker: Seeker::new(source),
+            spans: SpanFinder::new(source),
             found: RefCell::default(),
             unanswered: RefCell::default(),
-            comparisons: Cell::new(suggest::COMPARISONS),
+            comparisons: Cell::new(suggest::MAX_COMPARISONS),
         }
     }
 

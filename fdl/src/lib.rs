@@ -10,10 +10,10 @@
 pub mod check;
 pub mod expression;
 mod fault_names;
-pub mod mend;
+pub mod fixes;
 
 // What every language shares keeps its names inside of this one.
 use starbridge_flow::{diagnostics, duration, graph, hex, limits, path, quoted, syntax, time, value};
 
-pub use check::{Answers, Checked, check, check_where};
+pub use check::{Checked, ResourceCheck, check, check_where};
 pub use fault_names::FAULT_NAMES;

@@ -103,7 +103,7 @@ fn checked(source: &Source, limits: &Limits) -> Vec<Diagnostic> {
         let known = resource.starts_with("http:");
         (!known).then(|| format!("nothing answers to `{resource}`"))
     };
-    let answers: Option<starbridge_fdl::Answers<'_>> = source.name().contains("FDL0704").then_some(&mapped);
+    let answers: Option<starbridge_fdl::ResourceCheck<'_>> = source.name().contains("FDL0704").then_some(&mapped);
     let checked = check_where(source, limits, answers);
     let sound = checked
         .diagnostics

@@ -1,7 +1,7 @@
 //! The compiled flow: what a front end makes of a text, and all the machine ever sees of it.
 //!
 //! Step and list ids are integers, edges are explicit, paths and conditions are parsed. Nothing here is particular to
-//! FDL: a front end fills in programs ([`Program`], [`Guard`], [`Lookup`], [`Parameters`]), how output is passed on ([`Passing`]) and how it names
+//! FDL: a front end fills in programs ([`Program`], [`Guard`], [`Lookup`], [`Parameters`]), how output is passed on ([`OutputPassing`]) and how it names
 //! faults ([`FaultNames`]).
 
 mod budget;
@@ -19,8 +19,9 @@ pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, P
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use step::{
-    Amount, Arm, Backoff, Branch, Call, Catch, CatchTarget, Choice, Enter, Fail, Foreach, Leave, Parallel, Passing,
-    Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values, Wait, WaitFor,
+    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, Fail, Foreach, InputMode, OutputMode, OutputPassing,
+    Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, TimeoutSource, Tolerance, Undo, Values,
+    Wait, WaitFor,
 };
 
 /// Number of a step in its flow: an index into [`Flow::steps`].

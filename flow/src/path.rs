@@ -20,7 +20,7 @@ use parse::Parser;
 use segment::{Segment, singular};
 
 /// Bytes of a path.
-const LENGTH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// A JSONPath query over a value that whoever asks provides.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl Query {
 
     /// Parses the whole text; the root's name ends before byte `at`.
     pub fn after_root(text: &str, at: usize) -> Result<Self, PathError> {
-        if text.len() > LENGTH {
+        if text.len() > MAX_PATH_BYTES {
             return Err(too_long(0, text));
         }
         let (query, end) = Self::prefix(text, 0, at)?;
@@ -116,7 +116,7 @@ impl Query {
         let mut parser = Parser::new(text, at);
         let segments = parser.segments().map_err(|error| *error)?;
         let written = text.get(start..parser.at).unwrap_or_default();
-        if written.len() > LENGTH {
+        if written.len() > MAX_PATH_BYTES {
             return Err(too_long(start, written));
         }
         let query = Self {
@@ -223,6 +223,6 @@ fn too_long(offset: usize, text: &str) -> PathError {
     PathError::new(
         offset,
         text.len(),
-        format!("a path of {} bytes; {LENGTH} are the most", text.len()),
+        format!("a path of {} bytes; {MAX_PATH_BYTES} are the most", text.len()),
     )
 }

@@ -2,9 +2,9 @@
 //! as there is.
 
 mod json;
+mod location;
 mod members;
 mod number;
-mod place;
 mod problems;
 mod source;
 #[cfg(test)]
@@ -12,7 +12,7 @@ mod tests;
 mod yaml;
 
 pub use crate::span::Span;
-pub use place::{Place, Seeker, find, pointer_of};
+pub use location::{SpanFinder, StringSpan, find, pointer_of};
 pub use source::{Format, LineColumn, Source};
 
 use crate::diagnostics::{Code, Diagnostic};

@@ -11,7 +11,7 @@ use starbridge_flow::syntax::Source;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, State, history};
 use starbridge_simulator::{
-    Case, Crash, FlowSource, Flows, Interruption, Moment, Outcome, Rehearsal, TestFile, compare,
+    Case, Crash, FlowSource, Flows, Interruption, Moment, Outcome, Simulation, TestFile, compare,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -159,7 +159,7 @@ pub fn load(file: &TestFile, path: &Path) -> Result<Flows, String> {
 }
 
 fn run_case(flows: &Flows, case: &Case, limits: &Limits, report: &mut Report) -> Vec<String> {
-    let mut straight = Rehearsal::new(flows.clone(), case.clone(), limits.clone());
+    let mut straight = Simulation::new(flows.clone(), case.clone(), limits.clone());
     let outcome = match straight.run() {
         Ok(outcome) => outcome,
         Err(error) => return vec![error.to_string()],
@@ -190,7 +190,7 @@ fn run_case(flows: &Flows, case: &Case, limits: &Limits, report: &mut Report) ->
     interruptions.extend(crashes(dispatches, Moment::AfterDispatch));
     for interruption in interruptions {
         report.interrupted += 1;
-        let mut again = Rehearsal::new(flows.clone(), case.clone(), limits.clone()).interrupted(interruption);
+        let mut again = Simulation::new(flows.clone(), case.clone(), limits.clone()).interrupted(interruption);
         let problem = match again.run() {
             Err(error) => Some(error.to_string()),
             Ok(outcome) => difference(&outcome, again.histories(), &histories),

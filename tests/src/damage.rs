@@ -1,7 +1,7 @@
 //! Typing mistakes in good definitions, and what mending may make of them.
 
 use starbridge_fdl::check;
-use starbridge_fdl::mend::{Mended, mend};
+use starbridge_fdl::fixes::{FixedText, apply_fixes};
 use starbridge_flow::diagnostics::Severity;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{Format, Source, parse};
@@ -57,18 +57,18 @@ pub fn damaged(text: &str, mistake: Mistake) -> Option<String> {
 /// What a definition says; nothing where it has errors, or is mended as it stands.
 pub fn meaning(source: &Source) -> Option<Value> {
     let good = check(source, &Limits::default()).flow.is_some();
-    let untouched = || mend(source.clone(), &Limits::default()).changes.is_empty();
+    let untouched = || apply_fixes(source.clone(), &Limits::default()).changes.is_empty();
     (good && untouched()).then(|| parse(source).root.map(|root| root.to_value()))?
 }
 
 /// Panics where a damaged definition that meant `meant` is mended to another one without an error.
-pub fn mending_keeps_meaning(name: &str, format: Format, meant: &Value, damaged: &str) {
+pub fn fixing_keeps_meaning(name: &str, format: Format, meant: &Value, damaged: &str) {
     let source = Source::new(name, damaged).with_format(format);
-    let Mended {
+    let FixedText {
         source,
         checked,
         changes,
-    } = mend(source, &Limits::default());
+    } = apply_fixes(source, &Limits::default());
     let errors = checked
         .diagnostics
         .iter()

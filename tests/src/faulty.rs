@@ -4,9 +4,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Store, StoreError, StoredHistory,
-    TaskLease, Turn,
+    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
+    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
+    StoredHistory, TaskLease, Turn,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -158,7 +158,7 @@ impl<S: Store> Catalogue for Faulty<S> {
 }
 
 impl<S: Store> Listing for Faulty<S> {
-    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+    fn record(&self, execution: &str) -> Result<Option<ExecutionRecord>, StoreError> {
         self.run(|store| store.record(execution))
     }
 
@@ -243,23 +243,23 @@ impl<S: Store> Notices for Faulty<S> {
 }
 
 impl<S: Store> KeyValue for Faulty<S> {
-    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
-        self.run(|store| store.keep(kind, name, text))
+    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+        self.run(|store| store.put_value(kind, name, text))
     }
 
-    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
-        self.run(|store| store.keep_new(kind, name, text))
+    fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+        self.run(|store| store.put_new_value(kind, name, text))
     }
 
-    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
-        self.run(|store| store.fetch(kind, name))
+    fn get_value(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.run(|store| store.get_value(kind, name))
     }
 
-    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.run(|store| store.all(kind))
+    fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.run(|store| store.list_values(kind))
     }
 
-    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
-        self.run(|store| store.discard(kind, name))
+    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+        self.run(|store| store.delete_value(kind, name))
     }
 }

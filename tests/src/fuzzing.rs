@@ -1,7 +1,7 @@
 //! What fuzzing asks of the parts that meet foreign bytes. The fuzz targets under `fuzz/` and the replay of their
 //! corpora call the same functions; each panics where a promise is broken.
 
-use crate::damage::{self, Mistake, damaged, mending_keeps_meaning};
+use crate::damage::{self, Mistake, damaged, fixing_keeps_meaning};
 use crate::outstanding::Outstanding;
 use starbridge_fdl::expression::{Condition, Path, Template};
 use starbridge_flow::diagnostics::{Code, Diagnostic, Severity};
@@ -12,7 +12,7 @@ use starbridge_flow::syntax::{Node, Source, Span, parse};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
-use starbridge_machine::{Event, EventId, Signal, Started, State};
+use starbridge_machine::{Event, EventId, Signal, StartRecord, State};
 use std::sync::{Arc, LazyLock};
 
 /// A target: its name, and what it does with any bytes.
@@ -147,7 +147,7 @@ pub fn fix_keeps_meaning(data: &[u8]) {
     };
     let Some(meant) = damage::meaning(&source) else { return };
     if let Some(text) = damaged(source.text(), mistake) {
-        mending_keeps_meaning(source.name(), source.format(), &meant, &text);
+        fixing_keeps_meaning(source.name(), source.format(), &meant, &text);
     }
 }
 
@@ -387,7 +387,7 @@ fn same_when_folded(flow: &Flow, state: &State, events: &[Event]) {
 }
 
 fn start(input: Object) -> Signal {
-    Signal::Start(Box::new(Started {
+    Signal::Start(Box::new(StartRecord {
         flow: Text::from("fuzz"),
         version: 1,
         definition_hash: Text::from(""),

@@ -8,7 +8,7 @@ pub mod random;
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, Message, MessageBody, MessageId, Record, Refusal, Store, Turn};
+use starbridge_ports::{Append, ExecutionRecord, Message, MessageBody, MessageId, Refusal, Store, Turn};
 
 /// Opens a store; the second time, and later, the same one as it was left.
 pub type Open<'a> = &'a dyn Fn() -> Box<dyn Store>;
@@ -69,15 +69,15 @@ pub fn turn(first: u64, events: u32) -> Turn {
 }
 
 /// The record of an execution of `order` that has just begun.
-pub fn record(name: &str) -> Record {
-    Record {
+pub fn record(name: &str) -> ExecutionRecord {
+    ExecutionRecord {
         flow: "order".into(),
         version: 1,
         name: name.into(),
         status: Status::Running,
         awake: true,
         started: Timestamp(1_000),
-        ..Record::default()
+        ..ExecutionRecord::default()
     }
 }
 
@@ -87,7 +87,7 @@ pub fn start(id: &str) -> Append {
 }
 
 /// The start of an execution with that record.
-pub fn start_as(id: &str, record: Record) -> Append {
+pub fn start_as(id: &str, record: ExecutionRecord) -> Append {
     Append {
         execution: id.into(),
         turn: Some(turn(1, 2)),

@@ -1,15 +1,15 @@
 //! Executions that can't be gone on with: they are set aside, and the others go on.
 
 use starbridge_fdl::check;
-use starbridge_flow::graph::{Fault, Flow, FlowParts, Leave, Output, Program, Scope};
+use starbridge_flow::graph::{Fault, Flow, FlowParts, Output, OutputMode, Program, Scope};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{Format, Source};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Signal, Status};
 use starbridge_memory::MemoryStore;
-use starbridge_node::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
-use starbridge_ports::{Broken, Connector, Mark, OutcomeFuture, Query, Record, Request, Store};
+use starbridge_node::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
+use starbridge_ports::{Broken, Connector, ExecutionRecord, Mark, OutcomeFuture, Query, Request, Store};
 use starbridge_runtime::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, Reply, ResourceMap, SecretUse, Shard,
     StartRequest, TokenKeys, Vault, Writer, note_end, note_start,
@@ -77,7 +77,7 @@ fn flows(poison: &Arc<Poison>) -> FlowTable {
     let boom = flow(r#"[{"type": "wait", "name": "pause", "duration": 1}, {"type": "pass", "name": "boom"}]"#);
     let step = boom.step_named("boom").unwrap();
     let mut parts: FlowParts = (*boom).clone();
-    parts.steps[step.0 as usize].leave = Leave::Program(Arc::new(Step(poison.clone())));
+    parts.steps[step.0 as usize].leave = OutputMode::Program(Arc::new(Step(poison.clone())));
     let mut flows = FlowTable::default();
     flows.put("poisoned", Arc::new(Flow::new(parts).unwrap()));
     let waits = flow(r#"[{"type": "task", "name": "call", "resourceArn": "http://127.0.0.1/never"}]"#);
@@ -99,7 +99,7 @@ impl Running {
             flows(poison),
             ResourceMap::default(),
             Arc::new(Limits::default()),
-            |request: &StartRequest, _: Timestamp| birth(request),
+            |request: &StartRequest, _: Timestamp| new_seed(request),
         );
         let history: Arc<dyn starbridge_ports::History> = store.clone();
         let world = EngineDeps {
@@ -143,7 +143,7 @@ impl Running {
             reply,
         };
         self.commands.blocking_send(command).unwrap();
-        answer.blocking_recv().unwrap().unwrap().begun.execution
+        answer.blocking_recv().unwrap().unwrap().snapshot.execution
     }
 
     fn signal(&self, execution: &Text, signal: Signal) -> Reply {
@@ -157,12 +157,12 @@ impl Running {
         answer.blocking_recv().unwrap()
     }
 
-    fn record(&self, execution: &Text) -> Record {
+    fn record(&self, execution: &Text) -> ExecutionRecord {
         self.store.record(execution).unwrap().unwrap()
     }
 
     /// Waits for the record to be as wanted.
-    fn until(&self, execution: &Text, wanted: impl Fn(&Record) -> bool) -> Record {
+    fn until(&self, execution: &Text, wanted: impl Fn(&ExecutionRecord) -> bool) -> ExecutionRecord {
         let begun = Instant::now();
         loop {
             let record = self.record(execution);
@@ -198,7 +198,7 @@ fn stop() -> Signal {
     }
 }
 
-fn is_broken(record: &Record) -> bool {
+fn is_broken(record: &ExecutionRecord) -> bool {
     record.broken.is_some()
 }
 

@@ -2,7 +2,7 @@
 
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
-use starbridge_simulator::{Rehearsal, TestFile, compare};
+use starbridge_simulator::{Simulation, TestFile, compare};
 use starbridge_tests::{conformance, data};
 use std::path::PathBuf;
 
@@ -73,8 +73,8 @@ fn every_test_passes() {
             let flows = conformance::load(&file, &path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             for case in &file.cases {
                 cases += 1;
-                let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), Limits::default());
-                let outcome = rehearsal
+                let mut simulation = Simulation::new(flows.clone(), case.clone(), Limits::default());
+                let outcome = simulation
                     .run()
                     .unwrap_or_else(|error| panic!("{}: {}: {error}", path.display(), case.name));
                 let problems = compare(&case.expect, &outcome);

@@ -11,7 +11,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::value::Value;
 use starbridge_machine::history;
-use starbridge_simulator::{Outcome, Rehearsal, TestFile, compare};
+use starbridge_simulator::{Outcome, Simulation, TestFile, compare};
 use starbridge_tests::{conformance, data};
 
 fn pages(folder: &str) -> Vec<Page> {
@@ -121,8 +121,8 @@ fn rehearse(page: &Page, fence: &Fence, history: &mut String) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, case) in file.cases.iter().enumerate() {
         let limits = file.limits.over(Limits::default());
-        let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits);
-        match rehearsal.run() {
+        let mut simulation = Simulation::new(flows.clone(), case.clone(), limits);
+        match simulation.run() {
             Ok(outcome) => {
                 problems.extend(
                     compare(&case.expect, &outcome)
@@ -133,7 +133,7 @@ fn rehearse(page: &Page, fence: &Fence, history: &mut String) -> Vec<String> {
             Err(error) => problems.push(error.to_string()),
         }
         if index == 0 {
-            *history = shown(&rehearsal);
+            *history = shown(&simulation);
         }
     }
     problems
@@ -147,8 +147,8 @@ fn nothing_expected(case: &starbridge_simulator::Case, outcome: &Outcome) -> Opt
 
 /// The history of the execution under test, one event a line: number, what caused it, where, type, detail. Of the first
 /// event only the input is shown.
-fn shown(rehearsal: &Rehearsal) -> String {
-    let Some((flow, events)) = rehearsal.shard().flow("case").zip(rehearsal.histories().get("case")) else {
+fn shown(simulation: &Simulation) -> String {
+    let Some((flow, events)) = simulation.shard().flow("case").zip(simulation.histories().get("case")) else {
         return String::new();
     };
     let mut lines = String::new();

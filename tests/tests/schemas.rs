@@ -3,7 +3,7 @@
 use serde_json::Value;
 use starbridge_flow::limits::Limits;
 use starbridge_node::export::{export_event, export_head};
-use starbridge_simulator::{Rehearsal, TestFile};
+use starbridge_simulator::{Simulation, TestFile};
 use starbridge_tests::conformance::{self, operated};
 use starbridge_tests::data;
 use std::path::PathBuf;
@@ -74,10 +74,10 @@ fn the_schema_of_histories_takes_every_history() {
         let file = TestFile::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let flows = conformance::load(&file, &path).unwrap();
         for case in &file.cases {
-            let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), file.limits.over(Limits::default()));
-            rehearsal.run().unwrap();
-            for (id, events) in rehearsal.histories() {
-                let Some(flow) = rehearsal.shard().flow(id) else {
+            let mut simulation = Simulation::new(flows.clone(), case.clone(), file.limits.over(Limits::default()));
+            simulation.run().unwrap();
+            for (id, events) in simulation.histories() {
+                let Some(flow) = simulation.shard().flow(id) else {
                     continue;
                 };
                 let lines = events.iter().map(|event| export_event(flow, event));

@@ -11,13 +11,13 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Object;
 use starbridge_machine::Status;
 use starbridge_memory::MemoryStore;
-use starbridge_node::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
-use starbridge_ports::{Connector, OutcomeFuture, Record, Request, Store};
+use starbridge_node::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
+use starbridge_ports::{Connector, ExecutionRecord, OutcomeFuture, Request, Store};
 use starbridge_runtime::{
     Command, Connectors, Engine, EngineDeps, EngineSettings, FlowTable, ResourceMap, SecretUse, Shard, StartRequest,
     TokenKeys, Vault, Writer,
 };
-use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Outcome, Rehearsal};
+use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Outcome, Simulation};
 use starbridge_sqlite::SqliteStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,17 +42,17 @@ fn packing(lanes: &serde_json::Value, patience: &serde_json::Value) -> Case {
     serde_json::from_value(case).unwrap()
 }
 
-fn rehearsal(text: &str, case: Case) -> Rehearsal {
+fn simulation(text: &str, case: Case) -> Simulation {
     let flows = Flows {
         name: "lanes".to_owned(),
         flow: Arc::new(lanes::compile(text)),
         children: BTreeMap::new(),
     };
-    Rehearsal::new(flows, case, Limits::default())
+    Simulation::new(flows, case, Limits::default())
 }
 
 fn run(text: &str, case: Case) -> Outcome {
-    rehearsal(text, case).run().unwrap()
+    simulation(text, case).run().unwrap()
 }
 
 fn error(outcome: &Outcome) -> (&str, &str) {
@@ -135,7 +135,7 @@ fn programs_and_lookups_may_fail() {
         flow: Arc::new(lanes::compile("stop fail /a/b/c/d/e/f")),
         children: BTreeMap::new(),
     };
-    let outcome = Rehearsal::new(flows, case, limits).run().unwrap();
+    let outcome = Simulation::new(flows, case, limits).run().unwrap();
     assert_eq!(error(&outcome).0, "Lanes.TooMuch");
 }
 
@@ -149,7 +149,7 @@ fn a_lookup_names_an_error() {
 fn what_programs_said_outlives_crashes_in_each_store() {
     for patience in [60_000, 2_500] {
         let case = || packing(&json!(2), &json!(patience));
-        let mut straight = rehearsal(PACKING, case());
+        let mut straight = simulation(PACKING, case());
         let expected = straight.run().unwrap();
         let (appends, _) = straight.operations();
         let folder = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn what_programs_said_outlives_crashes_in_each_store() {
                     crash: Some(Crash { at, moment }),
                     ..Interruption::default()
                 };
-                let mut again = rehearsal(PACKING, case()).over(store).interrupted(interruption);
+                let mut again = simulation(PACKING, case()).over(store).interrupted(interruption);
                 assert_eq!(again.run().unwrap(), expected, "{moment:?} of append {at}");
                 assert!(again.has_crashed(), "{moment:?} of append {at}");
             }
@@ -190,14 +190,14 @@ impl Connector for Answering {
 }
 
 /// Runs a flow in real time over a store, to its end.
-fn engine_runs(store: &Arc<dyn Store>, flow: Flow) -> Record {
+fn engine_runs(store: &Arc<dyn Store>, flow: Flow) -> ExecutionRecord {
     let mut flows = FlowTable::default();
     flows.put("lanes", Arc::new(flow));
     let shard = Shard::new(
         flows,
         ResourceMap::default(),
         Arc::new(Limits::default()),
-        |request: &StartRequest, _: Timestamp| birth(request),
+        |request: &StartRequest, _: Timestamp| new_seed(request),
     );
     let history: Arc<dyn starbridge_ports::History> = store.clone();
     let deps = EngineDeps {
@@ -234,7 +234,7 @@ fn engine_runs(store: &Arc<dyn Store>, flow: Flow) -> Record {
         reply,
     };
     commands.blocking_send(start).unwrap();
-    let id = answer.blocking_recv().unwrap().unwrap().begun.execution;
+    let id = answer.blocking_recv().unwrap().unwrap().snapshot.execution;
     let begun = Instant::now();
     loop {
         let record = store.record(&id).unwrap().unwrap();

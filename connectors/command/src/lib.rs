@@ -28,11 +28,11 @@
 //! # let input: Object = [("n".into(), 1u32.into())].into_iter().collect();
 //! # let request = Request {
 //! #     target: "cmd:cat".to_owned(),
-//! #     via: starbridge_ports::Via::Direct,
+//! #     via: starbridge_ports::ResourceFamily::Direct,
 //! #     pattern: Pattern::RequestResponse,
 //! #     input: input.clone(),
 //! #     params: None,
-//! #     keys: starbridge_ports::Keys::default(),
+//! #     keys: starbridge_ports::CallIds::default(),
 //! #     attempt: 1,
 //! #     rollback: false,
 //! #     polling: false,

@@ -7,9 +7,9 @@ use starbridge_ports::Outcome;
 use std::time::Duration;
 
 /// How many characters of stderr a cause has, from the end.
-const CAUSE: usize = 2_000;
+const CAUSE_CHARS: usize = 2_000;
 /// How many characters are quoted of output that should have been JSON.
-const QUOTED: usize = 60;
+const QUOTED_CHARS: usize = 60;
 
 /// A program that has ended.
 pub(crate) struct Ended<'a> {
@@ -80,8 +80,8 @@ fn no_json(ended: &Ended<'_>, error: &serde_json::Error) -> String {
         .unwrap_or(&whole);
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let out = ended.out.trim_ascii();
-    let start = String::from_utf8_lossy(out.get(..QUOTED * 4).unwrap_or(out));
-    let begins: String = start.chars().take(QUOTED).map(plain).collect();
+    let start = String::from_utf8_lossy(out.get(..QUOTED_CHARS * 4).unwrap_or(out));
+    let begins: String = start.chars().take(QUOTED_CHARS).map(plain).collect();
     let name = ended.name;
     format!("what `{name}` printed is no JSON: {reason} at line {line}, column {column}; begins with `{begins}`")
 }
@@ -92,7 +92,7 @@ fn cause(err: &[u8], otherwise: &str) -> String {
     if text.is_empty() {
         return otherwise.to_owned();
     }
-    let surplus = text.chars().count().saturating_sub(CAUSE);
+    let surplus = text.chars().count().saturating_sub(CAUSE_CHARS);
     text.chars().skip(surplus).collect()
 }
 

@@ -5,7 +5,7 @@ use crate::fence::{Folder, words};
 use crate::outcome::{self, Ended};
 use crate::params;
 use crate::running::Running;
-use crate::streams::{Reading, TooMuch};
+use crate::streams::{OutputTooLong, Reading};
 use crate::task::{End, Task};
 use starbridge_flow::graph::FaultKind;
 use starbridge_flow::value::Value;
@@ -90,7 +90,7 @@ impl Program {
                 outcome::of(&ended, request.pattern)
             }
             Err(Broken::NotStarted(reason)) => Outcome::not_sent(format!("`{}` can't be run: {reason}", self.name)),
-            Err(Broken::TooMuch) => {
+            Err(Broken::OutputTooLong) => {
                 let cause = format!("`{}` printed more than the {limit} bytes it may", self.name);
                 Outcome::failed(FaultKind::TooLarge, cause)
             }
@@ -141,13 +141,13 @@ struct Printed {
 /// Why there is no regular end.
 enum Broken {
     NotStarted(String),
-    TooMuch,
+    OutputTooLong,
     Lost(String),
 }
 
-impl From<TooMuch> for Broken {
-    fn from(_: TooMuch) -> Self {
-        Self::TooMuch
+impl From<OutputTooLong> for Broken {
+    fn from(_: OutputTooLong) -> Self {
+        Self::OutputTooLong
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 /// How many bytes a supervisor may answer.
-const ANSWER: u64 = 4_096;
+const MAX_ANSWER_BYTES: u64 = 4_096;
 
 /// A running program. When it is dropped, it is killed with what it started.
 pub(crate) enum Running {
@@ -89,7 +89,7 @@ async fn supervised(control: &mut UnixStream, task: &Task) -> Result<End, String
         std::future::pending().await
     };
     let mut answer = String::new();
-    let mut from = from.take(ANSWER);
+    let mut from = from.take(MAX_ANSWER_BYTES);
     let read = tokio::select! {
         read = from.read_to_string(&mut answer) => read,
         never = telling => never,

@@ -4,12 +4,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
 /// How many bytes of stderr are kept, from the end: two thousand characters in any encoding.
-const KEPT: usize = 8_000;
+const STDERR_BYTES: usize = 8_000;
 /// How many bytes are read at once.
-const CHUNK: usize = 8_192;
+const CHUNK_BYTES: usize = 8_192;
 
 /// More was printed than the limit allows.
-pub(crate) struct TooMuch;
+pub(crate) struct OutputTooLong;
 
 /// Gives the program its input and closes the stream. It is no error if the program does not read it.
 pub(crate) async fn feed(stdin: Option<ChildStdin>, input: &[u8]) {
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> Reading<S> {
     fn of(stream: Option<S>, keep: Keep) -> Self {
         Self {
             stream,
-            chunk: Vec::with_capacity(CHUNK),
+            chunk: Vec::with_capacity(CHUNK_BYTES),
             bytes: Vec::new(),
             keep,
         }
@@ -60,7 +60,7 @@ impl<S: AsyncRead + Unpin> Reading<S> {
     }
 
     /// Waits for more bytes or for the end. If the future is dropped, nothing is lost.
-    pub(crate) async fn more(&mut self) -> Result<(), TooMuch> {
+    pub(crate) async fn more(&mut self) -> Result<(), OutputTooLong> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
         };
@@ -72,10 +72,10 @@ impl<S: AsyncRead + Unpin> Reading<S> {
         }
         self.bytes.extend_from_slice(&self.chunk);
         match self.keep {
-            Keep::Whole(limit) if self.bytes.len() > limit => Err(TooMuch),
+            Keep::Whole(limit) if self.bytes.len() > limit => Err(OutputTooLong),
             Keep::Whole(_) => Ok(()),
             Keep::Tail => {
-                let surplus = self.bytes.len().saturating_sub(KEPT);
+                let surplus = self.bytes.len().saturating_sub(STDERR_BYTES);
                 self.bytes.drain(..surplus);
                 Ok(())
             }

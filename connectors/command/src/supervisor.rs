@@ -40,7 +40,7 @@ fn supervised(mut control: UnixStream) -> io::Result<()> {
     command.stdin(Stdio::piped()).process_group(0);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return tell(&control, &End::NotStarted(words(&error))),
+        Err(error) => return write_end(&control, &End::NotStarted(words(&error))),
     };
     feed(&mut child, task.input);
     watch(control.try_clone()?);
@@ -53,10 +53,10 @@ fn supervised(mut control: UnixStream) -> io::Result<()> {
         if Instant::now() > waits
             && let Some(end) = end.take()
         {
-            tell(&control, &end)?;
+            write_end(&control, &end)?;
         }
     }
-    end.map_or(Ok(()), |end| tell(&control, &end))
+    end.map_or(Ok(()), |end| write_end(&control, &end))
 }
 
 /// Makes this process the parent of orphans below it.
@@ -64,7 +64,7 @@ fn adopt() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
 }
 
-fn tell(mut control: &UnixStream, end: &End) -> io::Result<()> {
+fn write_end(mut control: &UnixStream, end: &End) -> io::Result<()> {
     control.write_all(end.write().as_bytes())
 }
 

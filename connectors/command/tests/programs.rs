@@ -4,7 +4,7 @@ use starbridge_connector_command::{CommandConnector, CommandSettings, Programs, 
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
-use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
+use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily};
 use std::path::Path;
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
@@ -17,11 +17,11 @@ fn value(text: &str) -> Value {
 fn request(target: &str, params: Option<Value>) -> Request {
     Request {
         target: target.to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input: value("{\"a\":1}").as_object().unwrap().clone(),
         params,
-        keys: Keys {
+        keys: CallIds {
             idempotency: "exec-1:7".to_owned(),
             step_visit: "exec-1:5".to_owned(),
             execution: "exec-1".to_owned(),

@@ -28,7 +28,7 @@ const FRAMING: [&str; 9] = [
 ];
 
 /// How many headers an ordinary call has, including those that the client adds.
-const ORDINARY: usize = 16;
+const USUAL_HEADERS: usize = 16;
 
 /// The request to send. If a poll was told where to ask, it is a GET of the target with the headers of the call.
 pub(crate) fn compose(request: &Request, mut url: Url) -> Result<http::Request<String>, Outcome> {
@@ -81,7 +81,7 @@ fn authorize(url: &mut Url, headers: &mut HeaderMap) {
 }
 
 fn given_headers(given: &Object) -> Result<HeaderMap, Outcome> {
-    let mut headers = HeaderMap::with_capacity(ORDINARY + given.len());
+    let mut headers = HeaderMap::with_capacity(USUAL_HEADERS + given.len());
     for (name, value) in given {
         let bad_name = || Outcome::not_sent(format!("`{name}` is no name of a header"));
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad_name())?;

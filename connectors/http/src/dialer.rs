@@ -30,15 +30,15 @@ pub(crate) struct Dialer {
 
 /// Opening a connection took too long.
 #[derive(Debug)]
-pub(crate) struct NotInTime;
+pub(crate) struct ConnectTimeout;
 
-impl std::fmt::Display for NotInTime {
+impl std::fmt::Display for ConnectTimeout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("no connection within the time for it")
     }
 }
 
-impl Error for NotInTime {}
+impl Error for ConnectTimeout {}
 
 impl Dialer {
     /// A dialer that takes at most `within` for lookup, connecting and TLS handshake together.
@@ -74,7 +74,9 @@ impl Service<Uri> for Dialer {
         let opening = self.inner.call(target);
         let within = self.within;
         Box::pin(async move {
-            let opened = tokio::time::timeout(within, opening).await.map_err(|_| NotInTime)?;
+            let opened = tokio::time::timeout(within, opening)
+                .await
+                .map_err(|_| ConnectTimeout)?;
             Ok(Stream::new(opened?))
         })
     }

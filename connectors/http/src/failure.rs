@@ -1,6 +1,6 @@
 //! Calls without an answer: the names and causes of their errors.
 
-use crate::dialer::NotInTime;
+use crate::dialer::ConnectTimeout;
 use crate::lookup::Unreachable;
 use crate::target::shown;
 use hyper_util::client::legacy;
@@ -53,7 +53,7 @@ pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
     let broken = found::<std::io::Error>(error);
     let connecting = found::<legacy::Error>(error).is_some_and(legacy::Error::is_connect);
     let late = connecting && broken.is_some_and(|broken| broken.kind() == ErrorKind::TimedOut);
-    if late || found::<NotInTime>(error).is_some() {
+    if late || found::<ConnectTimeout>(error).is_some() {
         return "no connection within the time for it".to_owned();
     }
     if let Some(words) = broken.and_then(|broken| words(broken.kind())) {

@@ -1,7 +1,7 @@
 //! Counts the informational answers (`100 Continue`, `103 Early Hints`) before an answer, because a peer may send
 //! them without end.
 
-use crate::excess::{ANSWERS, BYTES, TooMany};
+use crate::excess::{MAX_ANSWERS, MAX_BYTES, TooManyAnswers};
 use crate::stream::Cut;
 use http::{Extensions, HeaderMap};
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
@@ -17,9 +17,9 @@ pub(crate) struct Informed {
 
 impl Informed {
     /// Fails if more came than is allowed.
-    pub(crate) fn admit(&self) -> Result<(), TooMany> {
-        let many = self.answers.load(Ordering::Relaxed) > ANSWERS || self.bytes.load(Ordering::Relaxed) > BYTES;
-        if many { Err(TooMany) } else { Ok(()) }
+    pub(crate) fn admit(&self) -> Result<(), TooManyAnswers> {
+        let many = self.answers.load(Ordering::Relaxed) > MAX_ANSWERS || self.bytes.load(Ordering::Relaxed) > MAX_BYTES;
+        if many { Err(TooManyAnswers) } else { Ok(()) }
     }
 
     fn add(&self, headers: &HeaderMap) {
@@ -44,7 +44,7 @@ pub(crate) fn count(request: &mut http::Request<String>) -> Arc<Informed> {
 }
 
 /// Called while the connection is read: every later read fails.
-fn cut(connection: &CaptureConnection, reason: TooMany) {
+fn cut(connection: &CaptureConnection, reason: TooManyAnswers) {
     let mut known = Extensions::new();
     if let Some(connected) = connection.connection_metadata().as_ref() {
         connected.get_extras(&mut known);

@@ -9,19 +9,20 @@ use http::StatusCode;
 use http::header::LOCATION;
 use starbridge_flow::graph::{FaultKind, Origin, Pattern};
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Clock, Outcome, Request, Via};
+use starbridge_ports::{Clock, Outcome, Request, ResourceFamily};
 use url::Url;
 
 /// How many bytes of a failure's body are read: enough for a name and a cause.
 const FAILURE_BYTES: usize = 64 * 1024;
 /// How many characters of a failure's body are quoted.
-const QUOTED: usize = 500;
+const QUOTED_CHARS: usize = 500;
 /// Function Compute sets it if the function itself failed, whatever the status.
 const FUNCTION_ERROR: &str = "x-fc-error-type";
 
 /// The outcome of a call with this answer.
 pub(crate) async fn of(request: &Request, url: &Url, response: Response, clock: Option<&dyn Clock>) -> Outcome {
-    let function_error = request.via == Via::FunctionCompute && response.headers().contains_key(FUNCTION_ERROR);
+    let function_error =
+        request.via == ResourceFamily::FunctionCompute && response.headers().contains_key(FUNCTION_ERROR);
     if function_error || !response.status().is_success() {
         return failed(request, function_error, response, clock).await;
     }
@@ -121,8 +122,10 @@ async fn failed(request: &Request, function_error: bool, response: Response, clo
     let (error, cause) = named(&body).unwrap_or_else(|| {
         let error = match request.via {
             _ if function_error => "FC.Unknown".to_owned(),
-            Via::FunctionCompute if status == StatusCode::TOO_MANY_REQUESTS => "FC.ResourceThrottled".to_owned(),
-            Via::FunctionCompute if status.is_server_error() => "FC.InternalServerError".to_owned(),
+            ResourceFamily::FunctionCompute if status == StatusCode::TOO_MANY_REQUESTS => {
+                "FC.ResourceThrottled".to_owned()
+            }
+            ResourceFamily::FunctionCompute if status.is_server_error() => "FC.InternalServerError".to_owned(),
             _ => format!("HTTP.{}", status.as_u16()),
         };
         let cause = redirect.unwrap_or_else(|| described(status, &body));
@@ -155,7 +158,7 @@ fn redirect(response: &Response) -> Option<String> {
     let location = response.headers().get(LOCATION).filter(|_| status.is_redirection())?;
     let location: String = String::from_utf8_lossy(location.as_bytes())
         .chars()
-        .take(QUOTED)
+        .take(QUOTED_CHARS)
         .collect();
     let reason = status.canonical_reason().unwrap_or("a redirection");
     let bare = location.split(['?', '#']).next().unwrap_or_default();
@@ -168,7 +171,7 @@ fn described(status: StatusCode, body: &[u8]) -> String {
         Some(reason) => reason.to_owned(),
         None => format!("status {}", status.as_u16()),
     };
-    match answer::excerpt(body, QUOTED) {
+    match answer::excerpt(body, QUOTED_CHARS) {
         quoted if quoted.is_empty() => reason,
         quoted => format!("{reason}: {quoted}"),
     }

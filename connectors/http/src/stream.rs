@@ -1,6 +1,6 @@
 //! A connection that can be cut by code that has seen what was read from it.
 
-use crate::excess::TooMany;
+use crate::excess::TooManyAnswers;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -21,10 +21,10 @@ type Inner = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Cuts a connection: every later read fails. It is in the extras of the connection.
 #[derive(Clone, Default)]
-pub(crate) struct Cut(Arc<OnceLock<TooMany>>);
+pub(crate) struct Cut(Arc<OnceLock<TooManyAnswers>>);
 
 impl Cut {
-    pub(crate) fn because(&self, reason: TooMany) {
+    pub(crate) fn because(&self, reason: TooManyAnswers) {
         // The first reason counts.
         let _ = self.0.set(reason);
     }

@@ -3,10 +3,10 @@
 use starbridge_aws::{Fault, FaultKind};
 use starbridge_flow::graph::{FaultKind as ErrorKind, Origin, Pattern};
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Outcome, Request, Via};
+use starbridge_ports::{Outcome, Request, ResourceFamily};
 
 /// How many characters of an answer are quoted in a message.
-const QUOTED: usize = 200;
+const QUOTED_CHARS: usize = 200;
 
 /// The answer of Lambda to an invocation.
 pub(crate) struct Answer {
@@ -82,7 +82,7 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
     let error = match named {
         _ if timed_out => "Lambda.Timedout".into(),
         Some(name) => ErrorKind::Outside(Origin::Function, name.into()),
-        None if request.via == Via::FunctionCompute => "FC.Unknown".into(),
+        None if request.via == ResourceFamily::FunctionCompute => "FC.Unknown".into(),
         None => "Lambda.Unknown".into(),
     };
     Outcome::failed(error, cause)
@@ -90,7 +90,7 @@ fn function_error(request: &Request, payload: &[u8]) -> Outcome {
 
 /// The outcome of a call that did not reach the function, or whose answer did not arrive.
 pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcome {
-    let of_compute = request.via == Via::FunctionCompute;
+    let of_compute = request.via == ResourceFamily::FunctionCompute;
     let name = match &fault.kind {
         FaultKind::Throttled if of_compute => Some("FC.ResourceThrottled"),
         FaultKind::Other(_) if of_compute && !fault.refused => Some("FC.InternalServerError"),
@@ -111,27 +111,27 @@ pub(crate) fn failed(request: &Request, mut fault: Fault, shown: &str) -> Outcom
 }
 
 fn excerpt(payload: &[u8]) -> String {
-    let start = payload.get(..QUOTED * 4).unwrap_or(payload);
+    let start = payload.get(..QUOTED_CHARS * 4).unwrap_or(payload);
     let text = String::from_utf8_lossy(start);
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().take(QUOTED).map(plain).collect()
+    text.trim().chars().take(QUOTED_CHARS).map(plain).collect()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use starbridge_fdl::FAULT_NAMES;
-    use starbridge_ports::Keys;
+    use starbridge_ports::CallIds;
 
     pub(crate) fn request() -> Request {
         let input: Value = serde_json::from_str(r#"{"a": "é"}"#).unwrap();
         Request {
             target: "lambda:f".to_owned(),
-            via: Via::Direct,
+            via: ResourceFamily::Direct,
             pattern: Pattern::RequestResponse,
             input: input.as_object().cloned().unwrap(),
             params: None,
-            keys: Keys {
+            keys: CallIds {
                 idempotency: "e/3".to_owned(),
                 step_visit: "e/2".to_owned(),
                 execution: "e".to_owned(),
@@ -226,14 +226,14 @@ pub(crate) mod tests {
             assert_eq!(found, (error.to_owned(), cause.to_owned()), "{payload}");
         }
         let mut compute = request();
-        compute.via = Via::FunctionCompute;
+        compute.via = ResourceFamily::FunctionCompute;
         let unknown = outcome(&compute, &answer("boom", true), true);
         assert_eq!(unknown, Outcome::failed("FC.Unknown", "boom"));
     }
 
     #[test]
     fn refusals_have_the_services_names() {
-        let of = |via: Via, code: &str, refused: bool| {
+        let of = |via: ResourceFamily, code: &str, refused: bool| {
             let mut request = request();
             request.via = via;
             let mut fault = Fault::of_code(code, "why");
@@ -247,24 +247,27 @@ pub(crate) mod tests {
             }
         };
         assert_eq!(
-            of(Via::Direct, "ResourceNotFoundException", true),
+            of(ResourceFamily::Direct, "ResourceNotFoundException", true),
             "Lambda.ResourceNotFoundException"
         );
         assert_eq!(
-            of(Via::Direct, "TooManyRequestsException", true),
+            of(ResourceFamily::Direct, "TooManyRequestsException", true),
             "Lambda.TooManyRequestsException"
         );
-        assert_eq!(of(Via::Direct, "AccessDeniedException", true), "Lambda.AccessDenied");
         assert_eq!(
-            of(Via::FunctionCompute, "TooManyRequestsException", true),
+            of(ResourceFamily::Direct, "AccessDeniedException", true),
+            "Lambda.AccessDenied"
+        );
+        assert_eq!(
+            of(ResourceFamily::FunctionCompute, "TooManyRequestsException", true),
             "FC.ResourceThrottled"
         );
         assert_eq!(
-            of(Via::FunctionCompute, "ServiceException", false),
+            of(ResourceFamily::FunctionCompute, "ServiceException", false),
             "FC.InternalServerError"
         );
         assert_eq!(
-            of(Via::FunctionCompute, "ResourceNotFoundException", true),
+            of(ResourceFamily::FunctionCompute, "ResourceNotFoundException", true),
             "Lambda.ResourceNotFoundException"
         );
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use starbridge_aws::{Aws, AwsSettings, base64};
 use starbridge_connector_lambda::LambdaConnector;
 use starbridge_flow::graph::Pattern;
-use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
+use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily, Secret};
 use starbridge_services::{Answering, Heard, Said};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -12,14 +12,14 @@ use std::sync::mpsc::channel;
 fn request(target: &str, params: &Value) -> Request {
     Request {
         target: target.to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input: starbridge_flow::value::Object::new(),
         params: Some(serde_json::from_value(params.clone()).unwrap()),
-        keys: Keys {
+        keys: CallIds {
             idempotency: "exec/3".to_owned(),
             step: "zahl ü".to_owned(),
-            ..Keys::default()
+            ..CallIds::default()
         },
         attempt: 1,
         rollback: true,

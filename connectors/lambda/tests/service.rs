@@ -8,7 +8,7 @@ use starbridge_connector_lambda::LambdaConnector;
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
-use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
+use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily, Secret};
 use starbridge_services::{Kind, Service};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -113,11 +113,11 @@ fn request(target: &str, input: &str) -> Request {
     let input: Value = serde_json::from_str(input).unwrap();
     Request {
         target: target.to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input: input.as_object().cloned().unwrap(),
         params: None,
-        keys: Keys {
+        keys: CallIds {
             idempotency: "exec/3".to_owned(),
             step_visit: "exec/2".to_owned(),
             execution: "exec".to_owned(),

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 
 /// How many commands may wait to be written. Beyond that, callers wait.
-const WAITING: usize = 1_024;
+const MAX_WAITING_COMMANDS: usize = 1_024;
 
 /// An open connection. It is closed when it is dropped everywhere.
 pub(crate) struct Open {
@@ -94,7 +94,7 @@ impl Dial {
         // Callers limit the time themselves.
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
-            .set_pipeline_buffer_size(WAITING);
+            .set_pipeline_buffer_size(MAX_WAITING_COMMANDS);
         let made = MultiplexedConnection::new_with_config(&self.settings.address.login, stream, config).await;
         let (connection, driver) = made.map_err(|error| Failure::of(&self.server(), &error))?;
         Ok(Open {

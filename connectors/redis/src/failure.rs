@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 /// How many characters of Redis' own message are quoted. Redis repeats arguments that it does not understand.
-const QUOTED: usize = 200;
+const QUOTED_CHARS: usize = 200;
 
 /// Why Redis did not do what it was asked.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Failure {
             "BUSY" => ("BUSY", "a script runs and lets nobody else in"),
             other => (other, "it refused"),
         };
-        let words: String = words.chars().filter(|c| !c.is_control()).take(QUOTED).collect();
+        let words: String = words.chars().filter(|c| !c.is_control()).take(QUOTED_CHARS).collect();
         let quoted = match words.is_empty() {
             true => String::new(),
             false => format!(" ({words})"),

@@ -56,7 +56,7 @@ pub use address::{Address, BadAddress};
 pub use replies::RedisReplies;
 pub use settings::{RedisSettings, ReplyStream};
 
-use link::{Asked, Link};
+use link::{Link, RedisCommand};
 use redis::FromRedisValue;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::Object;
@@ -91,7 +91,7 @@ impl RedisConnector {
         let message = message::compose(request, self.settings.message_bytes)?;
         let asked = self
             .link
-            .ask(Asked::Again(&message.command()), self.time(request))
+            .ask(RedisCommand::Again(&message.command()), self.time(request))
             .await;
         let answer = asked.map_err(|mut failure| {
             failure.cause = format!("stream `{}` at {}", message.stream, failure.cause);

@@ -15,7 +15,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_
 
 /// What to ask of Redis.
 #[derive(Clone, Copy)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum RedisCommand<'a> {
     /// A command that may be done twice: if the connection is lost, nobody knows whether it was done.
     Again(&'a Cmd),
     /// A command that is not sent again once it may have been done.
@@ -62,13 +62,13 @@ impl Link {
 
     /// Sends a command and waits for its answer. While Redis can't be reached, it waits for that too, until the time
     /// is over.
-    pub(crate) async fn ask(&self, asked: Asked<'_>, within: Duration) -> Result<Value, Failure> {
+    pub(crate) async fn ask(&self, asked: RedisCommand<'_>, within: Duration) -> Result<Value, Failure> {
         let mut progress = Progress::default();
         let answer = timeout(within, self.tries(asked, &mut progress)).await;
         answer.unwrap_or_else(|_| Err(self.too_late(progress, within)))
     }
 
-    async fn tries(&self, asked: Asked<'_>, progress: &mut Progress) -> Result<Value, Failure> {
+    async fn tries(&self, asked: RedisCommand<'_>, progress: &mut Progress) -> Result<Value, Failure> {
         let mut failures = BACKOFF.failures();
         loop {
             let open = match self.open().await {
@@ -90,7 +90,7 @@ impl Link {
             if failure.lost {
                 open.give_up();
             }
-            if !failure.passing || (failure.lost && matches!(asked, Asked::Once(_))) {
+            if !failure.passing || (failure.lost && matches!(asked, RedisCommand::Once(_))) {
                 return Err(failure);
             }
             progress.failure = Some(failure);
@@ -142,7 +142,7 @@ impl Link {
     }
 }
 
-impl Asked<'_> {
+impl RedisCommand<'_> {
     async fn of(self, open: &Open) -> Result<Value, RedisError> {
         let mut connection = open.connection.clone();
         match self {

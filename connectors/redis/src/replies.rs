@@ -8,7 +8,7 @@
 mod entry;
 
 use crate::failure::Failure;
-use crate::link::{Asked, Link};
+use crate::link::{Link, RedisCommand};
 use crate::{RedisSettings, ReplyStream};
 use entry::Entry;
 use redis::{Cmd, Value, cmd};
@@ -126,16 +126,16 @@ impl RedisReplies {
     /// Sends a command about the group. If the group does not exist, creates it first: at the beginning, and after
     /// Redis has lost its data.
     async fn of_group(&self, link: &Link, command: &Cmd, within: Duration) -> Result<Value, Failure> {
-        match link.ask(Asked::Once(command), within).await {
+        match link.ask(RedisCommand::Once(command), within).await {
             Err(failure) if failure.code.as_deref() == Some("NOGROUP") => {
                 let mut create = cmd("XGROUP");
                 create.arg("CREATE").arg(&self.plan.stream).arg(&self.plan.group);
                 create.arg("0").arg("MKSTREAM");
-                match self.writing.ask(Asked::Again(&create), self.patience).await {
+                match self.writing.ask(RedisCommand::Again(&create), self.patience).await {
                     Err(failure) if failure.code.as_deref() != Some("BUSYGROUP") => return Err(failure),
                     _ => {}
                 }
-                link.ask(Asked::Once(command), within).await
+                link.ask(RedisCommand::Once(command), within).await
             }
             answer => answer,
         }
@@ -154,7 +154,7 @@ impl RedisReplies {
         }
         if !gone.is_empty() {
             let command = self.acknowledge(&gone);
-            self.writing.ask(Asked::Again(&command), self.patience).await?;
+            self.writing.ask(RedisCommand::Again(&command), self.patience).await?;
         }
         Ok(messages)
     }
@@ -175,7 +175,7 @@ impl RedisReplies {
     /// that is acknowledged and not deleted never is.
     async fn finish(&self, ids: &[String]) -> Result<(), Failure> {
         for command in [self.delete(ids), self.acknowledge(ids)] {
-            self.writing.ask(Asked::Again(&command), self.patience).await?;
+            self.writing.ask(RedisCommand::Again(&command), self.patience).await?;
         }
         Ok(())
     }
@@ -190,12 +190,14 @@ impl RedisReplies {
         for command in [add, self.delete(&ids), self.acknowledge(&ids)] {
             together.add_command(command);
         }
-        self.writing.ask(Asked::Together(&together), self.patience).await?;
+        self.writing
+            .ask(RedisCommand::Together(&together), self.patience)
+            .await?;
         Ok(())
     }
 }
 
-fn told(failure: &Failure) -> ReplyError {
+fn reply_error(failure: &Failure) -> ReplyError {
     ReplyError(format!("{}: {}", failure.error, failure.cause))
 }
 
@@ -205,7 +207,7 @@ impl ReplySource for RedisReplies {
     }
 
     fn receive(&self) -> ReplyFuture<'_, Vec<ReplyMessage>> {
-        Box::pin(async move { self.next().await.map_err(|failure| told(&failure)) })
+        Box::pin(async move { self.next().await.map_err(|failure| reply_error(&failure)) })
     }
 
     fn done(&self, messages: Vec<ReplyMessage>) -> ReplyFuture<'_, ()> {
@@ -214,7 +216,7 @@ impl ReplySource for RedisReplies {
             if ids.is_empty() {
                 return Ok(());
             }
-            self.finish(&ids).await.map_err(|failure| told(&failure))
+            self.finish(&ids).await.map_err(|failure| reply_error(&failure))
         })
     }
 
@@ -222,7 +224,7 @@ impl ReplySource for RedisReplies {
         Box::pin(async move {
             self.dead_letter(&message, &reason)
                 .await
-                .map_err(|failure| told(&failure))
+                .map_err(|failure| reply_error(&failure))
         })
     }
 }

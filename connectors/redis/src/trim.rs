@@ -4,7 +4,7 @@
 //! looked up, and what is older is removed with `XTRIM MINID`. The groups are asked before their pending entries:
 //! what is delivered in between is newer than what they had received. A stream without groups keeps everything.
 
-use crate::link::{Asked, Link};
+use crate::link::{Link, RedisCommand};
 use redis::streams::{StreamInfoGroupsReply, StreamPendingReply};
 use redis::{Cmd, FromRedisValue, cmd};
 use std::collections::HashMap;
@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// After this many messages, the length of a stream is checked; the first message counts.
-const EVERY: u32 = 1_000;
+const TRIM_EVERY_MESSAGES: u32 = 1_000;
 /// How many streams have counters. With more, all counters begin anew.
-const STREAMS: usize = 10_000;
+const MAX_STREAMS: usize = 10_000;
 /// How long one check may take. The next one is never far away.
 const TIME: Duration = Duration::from_secs(10);
 
@@ -50,10 +50,10 @@ impl Trimmer {
     fn is_due(&self, stream: &str) -> bool {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = sent.get_mut(stream) {
-            *count = (*count + 1) % EVERY;
+            *count = (*count + 1) % TRIM_EVERY_MESSAGES;
             return *count == 0;
         }
-        if sent.len() >= STREAMS {
+        if sent.len() >= MAX_STREAMS {
             sent.clear();
         }
         sent.insert(stream.to_owned(), 0);
@@ -84,7 +84,7 @@ async fn trim(link: &Link, stream: &str, above: u64) -> Option<()> {
 }
 
 async fn ask<T: FromRedisValue>(link: &Link, command: &Cmd) -> Option<T> {
-    let answer = link.ask(Asked::Again(command), TIME).await.ok()?;
+    let answer = link.ask(RedisCommand::Again(command), TIME).await.ok()?;
     T::from_redis_value(answer).ok()
 }
 

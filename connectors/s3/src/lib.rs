@@ -1,13 +1,13 @@
 //! Definitions of flows in buckets of Amazon S3.
 //!
-//! Read a [`Place`] from an `s3:` URL and pass it to [`definitions`], which asks S3.
+//! Read a [`S3Prefix`] from an `s3:` URL and pass it to [`definitions`], which asks S3.
 //!
 //! ```
-//! use starbridge_connector_s3::Place;
+//! use starbridge_connector_s3::S3Prefix;
 //!
-//! let place = Place::parse("s3://flows/shop").unwrap();
+//! let place = S3Prefix::parse("s3://flows/shop").unwrap();
 //! assert_eq!((place.bucket.as_str(), place.prefix.as_str()), ("flows", "shop/"));
-//! assert!(Place::parse("/srv/flows").is_none());
+//! assert!(S3Prefix::parse("/srv/flows").is_none());
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
@@ -20,15 +20,15 @@ use std::time::Duration;
 /// How long a request may take.
 const REQUEST: Duration = Duration::from_secs(10);
 /// The largest definition, in bytes. A larger object is not a definition.
-const BYTES: i64 = 16 << 20;
+const MAX_DEFINITION_BYTES: i64 = 16 << 20;
 /// The largest number of objects that are looked at.
-const OBJECTS: usize = 10_000;
+const MAX_OBJECTS: usize = 10_000;
 /// The endings of names that definitions have.
 const KINDS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// A prefix in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct S3Prefix {
     /// The name of the bucket.
     pub bucket: String,
     /// The prefix of the objects' keys: empty, or with a slash at its end.
@@ -44,7 +44,7 @@ pub struct Definition {
     pub text: String,
 }
 
-impl Place {
+impl S3Prefix {
     /// Reads `s3://BUCKET/PREFIX`; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("s3://")?;
@@ -73,12 +73,12 @@ impl Place {
 /// # Errors
 ///
 /// What S3 says, with the bucket.
-pub fn definitions(aws: &Aws, place: &Place) -> Result<Vec<Definition>, Fault> {
+pub fn definitions(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, Fault> {
     let (way, place) = (aws.clone(), place.clone());
     aws.wait(async move { read_all(&way, &place).await })?
 }
 
-async fn read_all(aws: &Aws, place: &Place) -> Result<Vec<Definition>, Fault> {
+async fn read_all(aws: &Aws, place: &S3Prefix) -> Result<Vec<Definition>, Fault> {
     let config = aws.config(None).await?;
     let limits = config
         .timeout_config()
@@ -105,9 +105,9 @@ async fn read_all(aws: &Aws, place: &Place) -> Result<Vec<Definition>, Fault> {
     Ok(found)
 }
 
-async fn keys(client: &Client, place: &Place) -> Result<Vec<String>, Fault> {
+async fn keys(client: &Client, place: &S3Prefix) -> Result<Vec<String>, Fault> {
     let (mut keys, mut after) = (Vec::new(), None);
-    while keys.len() < OBJECTS {
+    while keys.len() < MAX_OBJECTS {
         let asked = client
             .list_objects_v2()
             .bucket(&place.bucket)
@@ -118,7 +118,7 @@ async fn keys(client: &Client, place: &Place) -> Result<Vec<String>, Fault> {
         let fits = page
             .contents()
             .iter()
-            .filter(|object| object.size().unwrap_or_default() <= BYTES);
+            .filter(|object| object.size().unwrap_or_default() <= MAX_DEFINITION_BYTES);
         keys.extend(fits.filter_map(|object| object.key().map(str::to_owned)));
         after = page.next_continuation_token().map(str::to_owned);
         if after.is_none() {
@@ -129,7 +129,7 @@ async fn keys(client: &Client, place: &Place) -> Result<Vec<String>, Fault> {
     Ok(keys)
 }
 
-async fn read(client: &Client, place: &Place, key: &str) -> Result<String, Fault> {
+async fn read(client: &Client, place: &S3Prefix, key: &str) -> Result<String, Fault> {
     let asked = client.get_object().bucket(&place.bucket).key(key);
     let object = asked.send().await.map_err(|error| in_words(place, Fault::of(&error)))?;
     let broken = |why: String| {
@@ -142,7 +142,7 @@ async fn read(client: &Client, place: &Place, key: &str) -> Result<String, Fault
     String::from_utf8(bytes.to_vec()).map_err(|_| broken("it is not UTF-8".to_owned()))
 }
 
-fn in_words(place: &Place, fault: Fault) -> Fault {
+fn in_words(place: &S3Prefix, fault: Fault) -> Fault {
     Fault {
         cause: format!("the bucket `{}`: {}", place.bucket, fault.cause),
         ..fault
@@ -156,16 +156,16 @@ mod tests {
     #[test]
     fn places_and_names() {
         let place = |bucket: &str, prefix: &str| {
-            Some(Place {
+            Some(S3Prefix {
                 bucket: bucket.to_owned(),
                 prefix: prefix.to_owned(),
             })
         };
-        assert_eq!(Place::parse("s3://b"), place("b", ""));
-        assert_eq!(Place::parse("s3://b/"), place("b", ""));
-        assert_eq!(Place::parse("s3://b/flows/live/"), place("b", "flows/live/"));
-        assert_eq!(Place::parse("flows"), None);
-        let flows = Place::parse("s3://b/flows").unwrap();
+        assert_eq!(S3Prefix::parse("s3://b"), place("b", ""));
+        assert_eq!(S3Prefix::parse("s3://b/"), place("b", ""));
+        assert_eq!(S3Prefix::parse("s3://b/flows/live/"), place("b", "flows/live/"));
+        assert_eq!(S3Prefix::parse("flows"), None);
+        let flows = S3Prefix::parse("s3://b/flows").unwrap();
         for (key, name) in [
             ("flows/order.json", Some("order")),
             ("flows/order.yaml", Some("order")),

@@ -1,7 +1,7 @@
 //! Messages to one queue.
 //!
 //! Concurrent calls share requests without waiting for each other: a message is sent at once while fewer than
-//! [`SENDERS`] requests are in flight. Otherwise it waits until one of them is over, and is sent with up to nine
+//! [`MAX_SENDERS`] requests are in flight. Otherwise it waits until one of them is over, and is sent with up to nine
 //! others that wait. There is no timer.
 
 use crate::clients::Clients;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// How many requests are in flight at most.
-const SENDERS: usize = 8;
+const MAX_SENDERS: usize = 8;
 /// How many messages one request has at most.
 const BATCH: usize = 10;
 
@@ -79,7 +79,7 @@ impl Lane {
         let another = {
             let mut waiting = self.waiting();
             waiting.entries.push_back(Entry { message, bytes, answer });
-            let another = waiting.senders < SENDERS;
+            let another = waiting.senders < MAX_SENDERS;
             waiting.senders += usize::from(another);
             another
         };
@@ -116,12 +116,12 @@ impl Lane {
     async fn deliver(&self, mut batch: Batch) {
         let entries = std::mem::take(&mut batch.entries);
         match self.request(entries.clone()).await {
-            Ok(output) => batch.settle(&output),
+            Ok(output) => batch.complete(&output),
             // The service took none of them because of one that it does not name: send each separately.
             Err(fault) if entries.len() > 1 && is_about_one(&fault) => {
                 for (index, entry) in entries.into_iter().enumerate() {
                     match self.request(vec![entry]).await {
-                        Ok(output) => batch.settle(&output),
+                        Ok(output) => batch.complete(&output),
                         Err(fault) => batch.answer(index, Err(fault)),
                     }
                 }
@@ -233,7 +233,7 @@ impl Batch {
     }
 
     /// Answers each caller with what the service says about its message.
-    fn settle(&mut self, output: &SendMessageBatchOutput) {
+    fn complete(&mut self, output: &SendMessageBatchOutput) {
         let request = output.request_id().map(str::to_owned);
         for entry in output.successful() {
             let receipt = Receipt {

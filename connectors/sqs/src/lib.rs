@@ -1,6 +1,6 @@
 //! Queues of Amazon SQS: sending messages as calls of flows, and reading the replies that others put into a queue.
 //!
-//! [`SqsConnector`] sends, [`SqsReplies`] reads replies, and [`SqsOnward`] is the queue in which the Lambda host leaves itself
+//! [`SqsConnector`] sends, [`SqsReplies`] reads replies, and [`SqsContinuationQueue`] is the queue in which the Lambda host leaves itself
 //! messages. A message is checked before it is sent: a batch has messages of several flows, and one that the service would
 //! refuse must not fail the others. Concurrent calls share requests (`lane`).
 //!
@@ -21,16 +21,16 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod clients;
+mod continuation;
+mod dead_letters;
 mod failure;
 mod lane;
-mod letters;
 mod message;
-mod onward;
 mod params;
 mod queue;
 mod replies;
 
-pub use onward::SqsOnward;
+pub use continuation::SqsContinuationQueue;
 pub use replies::{ReplyQueue, SqsReplies};
 
 use clients::Clients;
@@ -38,7 +38,7 @@ use lane::{Lane, Receipt};
 use queue::Queue;
 use starbridge_aws::{Aws, Fault};
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, SentMembers, Via};
+use starbridge_ports::{Connector, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -105,7 +105,7 @@ fn outcome(fault: Fault, queue: &Queue) -> Outcome {
 
 /// The result of a call whose message was accepted, with the member names of the family for which the flow was
 /// written.
-fn result(receipt: Receipt, via: Via) -> Value {
+fn result(receipt: Receipt, via: ResourceFamily) -> Value {
     let mut result = Object::new();
     let mut put = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -113,7 +113,7 @@ fn result(receipt: Receipt, via: Via) -> Value {
         }
     };
     put("MessageId", Some(receipt.id));
-    if via == Via::MessageService {
+    if via == ResourceFamily::MessageService {
         put("RequestId", receipt.request);
         put("MessageBodyMD5", Some(receipt.md5));
     } else {

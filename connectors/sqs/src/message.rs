@@ -12,13 +12,13 @@ use starbridge_ports::{CallField, CallMetadata, Outcome, Request};
 /// The largest message with its attributes, in bytes, and the largest sum of all messages in one request.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
 /// How many attributes a message has at most.
-const ATTRIBUTES: usize = 10;
+const MAX_ATTRIBUTES: usize = 10;
 /// How many characters the id of a group or for deduplication has at most.
 const ID_CHARACTERS: usize = 128;
 /// How many characters the name of an attribute has at most.
 const NAME_CHARACTERS: usize = 256;
 /// The longest delay, in seconds.
-const DELAY_SECONDS: i32 = 900;
+const MAX_DELAY_SECONDS: i32 = 900;
 
 /// The attributes of every message. If a flow's own attributes need the room, the last ones are left out first.
 const OURS: [CallField; 8] = [
@@ -120,11 +120,11 @@ fn delay(params: &Params, queue: &Queue) -> Result<Option<i32>, Outcome> {
         return Ok(None);
     };
     let seconds = value.to_plain_text().parse::<i32>().ok();
-    let seconds = seconds.filter(|seconds| (0..=DELAY_SECONDS).contains(seconds));
+    let seconds = seconds.filter(|seconds| (0..=MAX_DELAY_SECONDS).contains(seconds));
     let refuse = |cause: String| refused("InvalidParameterValue", queue, &cause);
     match seconds {
         None => Err(refuse(format!(
-            "`DelaySeconds` must be a whole number from 0 to {DELAY_SECONDS}, not {value}"
+            "`DelaySeconds` must be a whole number from 0 to {MAX_DELAY_SECONDS}, not {value}"
         ))),
         Some(1..) if queue.is_fifo() => Err(refuse(
             "a FIFO queue knows no delay of single messages; set it for the queue".to_owned(),
@@ -188,10 +188,10 @@ fn attributes(given: &Object, metadata: CallMetadata<'_>) -> Result<Vec<Attribut
     }
     let given_key = |attribute: &Attribute| Some(attribute.name.as_str()) == CallField::IdempotencyKey.header();
     let own_key = attributes.iter().any(given_key);
-    let most = ATTRIBUTES - NEVER_LEFT_OUT + usize::from(own_key);
+    let most = MAX_ATTRIBUTES - NEVER_LEFT_OUT + usize::from(own_key);
     if attributes.len() > most {
         return Err(Outcome::not_sent(format!(
-            "`MessageAttributes` has {} attributes; a message has {ATTRIBUTES}, of which {NEVER_LEFT_OUT} are taken",
+            "`MessageAttributes` has {} attributes; a message has {MAX_ATTRIBUTES}, of which {NEVER_LEFT_OUT} are taken",
             attributes.len()
         )));
     }
@@ -200,7 +200,7 @@ fn attributes(given: &Object, metadata: CallMetadata<'_>) -> Result<Vec<Attribut
             continue;
         };
         let there = field == CallField::IdempotencyKey && own_key;
-        if attributes.len() < ATTRIBUTES && !value.is_empty() && !there {
+        if attributes.len() < MAX_ATTRIBUTES && !value.is_empty() && !there {
             let data_type = match field {
                 CallField::Attempt => "Number",
                 _ => "String",

@@ -1,7 +1,7 @@
 //! `serviceParams` of messages to queues.
 
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Outcome, ParamsTable, ReadParam, Request, Via, param_names, step_key};
+use starbridge_ports::{Outcome, ParamsTable, ReadParam, Request, ResourceFamily, param_names, step_key};
 
 /// A member of flows that were written for Message Service. Queues of SQS have no priority, and it is ignored.
 const PRIORITY: &str = "Priority";
@@ -60,7 +60,7 @@ pub(crate) fn read(request: &Request) -> Result<Params, Outcome> {
         knower: "a queue knows",
         members: &MEMBERS,
         ignored: match request.via {
-            Via::MessageService => &[PRIORITY],
+            ResourceFamily::MessageService => &[PRIORITY],
             _ => &[],
         },
         body: Some(|params, whole| {

@@ -1,9 +1,9 @@
 //! A queue into which others put their reports (section "tasks").
 
 use crate::clients::Clients;
+use crate::dead_letters::{DeadLetter, dead_letter, dead_letter_fault};
 use crate::failure;
 use crate::lane::{self, incomplete};
-use crate::letters::{Letter, dead_letter, of_dead_letters};
 use crate::queue::Queue;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, QueueAttributeName};
@@ -18,7 +18,7 @@ const WAIT_SECONDS: i32 = 20;
 /// How long that request may take.
 const WAIT: Duration = Duration::from_secs(30);
 /// For how many seconds a message is hidden from others.
-const OURS_SECONDS: i32 = 60;
+const VISIBILITY_SECONDS: i32 = 60;
 /// For how many seconds a message is hidden that can't be handled, if there is no dead-letter queue. The service
 /// allows twelve hours from when the message was received.
 const KEPT_BACK_SECONDS: i32 = 11 * 3600;
@@ -158,7 +158,7 @@ impl Shared {
             .queue_url(url)
             .max_number_of_messages(i32::try_from(BATCH).unwrap_or(1))
             .wait_time_seconds(WAIT_SECONDS)
-            .visibility_timeout(OURS_SECONDS)
+            .visibility_timeout(VISIBILITY_SECONDS)
             .customize()
             .config_override(aws_sdk_sqs::config::Builder::default().timeout_config(limits));
         let answer = match asked.send().await {
@@ -208,7 +208,7 @@ impl Shared {
         let client = self.client().await?;
         match self.dead_letters(&client).await? {
             DeadLetters::In(queue, url) => {
-                let letter = Letter {
+                let letter = DeadLetter {
                     source: &self.queue.name,
                     body: &message.body,
                     reason,
@@ -248,7 +248,7 @@ impl Shared {
         };
         let client = self.clients.of_region(queue.region.as_deref()).await?;
         let url = lane::queue_url(&client, &queue).await;
-        let url = url.map_err(|fault| of_dead_letters(&queue, fault))?;
+        let url = url.map_err(|fault| dead_letter_fault(&queue, fault))?;
         let found = DeadLetters::In(queue, url);
         self.found.lock().await.dead_letters = Some(found.clone());
         Ok(found)

@@ -5,7 +5,7 @@ use starbridge_aws::{Aws, AwsSettings};
 use starbridge_connector_sqs::SqsConnector;
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
-use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
+use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily, Secret};
 use starbridge_services::{Answering, Heard, Said};
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -27,14 +27,14 @@ fn connector(endpoint: &str) -> SqsConnector {
 fn request(target: &str, body: &str) -> Request {
     Request {
         target: target.to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input: starbridge_flow::value::Object::new(),
         params: Some(serde_json::from_value(json!({"MessageBody": body})).unwrap()),
-        keys: Keys {
+        keys: CallIds {
             idempotency: format!("exec/{body}"),
             execution: "exec".to_owned(),
-            ..Keys::default()
+            ..CallIds::default()
         },
         attempt: 1,
         rollback: false,

@@ -1,9 +1,9 @@
 //! `choice` steps.
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::fields;
 use super::outline::{Slot, entries, steps_in};
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Arm, Choice, Guard, ListId, StepId, StepKind};
 use crate::syntax::{Format, NodeKind, Span};
@@ -13,12 +13,14 @@ use std::sync::Arc;
 
 impl Checker<'_> {
     /// A choice's own fields.
-    pub(super) fn choice(&self, spot: &Cursor<'_>, id: StepId, list: ListId) -> Option<StepKind> {
-        let default = spot
+    pub(super) fn choice(&self, cursor: &Cursor<'_>, id: StepId, list: ListId) -> Option<StepKind> {
+        let default = cursor
             .member("default")
-            .filter(|default| !self.is_default_in_short(default, list) && self.shaped(default, &fields::DEFAULT, &[]))
+            .filter(|default| {
+                !self.is_default_in_short(default, list) && self.check_fields(default, &fields::DEFAULT, &[])
+            })
             .map(|default| self.arm(&default, id, Slot::Default, list));
-        let choices = spot.member("choices")?;
+        let choices = cursor.member("choices")?;
         if !self.is_listed(&choices, "choices") {
             return None;
         }
@@ -33,7 +35,7 @@ impl Checker<'_> {
             if self.is_hopeless() {
                 break;
             }
-            if !self.shaped(&item, &fields::ARM, &[]) {
+            if !self.check_fields(&item, &fields::ARM, &[]) {
                 continue;
             }
             let mut arm = self.arm(&item, id, Slot::Arm(index), list);
@@ -47,21 +49,21 @@ impl Checker<'_> {
     }
 
     /// Whether a default is no object but the name of a step or a list of steps, which is reported.
-    fn is_default_in_short(&self, spot: &Cursor<'_>, list: ListId) -> bool {
-        let (field, sure) = match &spot.node.kind {
-            NodeKind::String(_) => ("goto", self.goto(spot, list).is_some()),
+    fn is_default_in_short(&self, cursor: &Cursor<'_>, list: ListId) -> bool {
+        let (field, sure) = match &cursor.node.kind {
+            NodeKind::String(_) => ("goto", self.goto(cursor, list).is_some()),
             NodeKind::Array(_) => ("steps", true),
             _ => return false,
         };
-        self.in_short(spot, field, sure);
+        self.in_short(cursor, field, sure);
         true
     }
 
     /// Reports what stands where an object with that field belongs, whose value it is.
-    pub(super) fn in_short(&self, spot: &Cursor<'_>, field: &str, sure: bool) {
-        let message = format!("{} must be an object, not {}", spot.called(), spot.node.kind_name());
-        let found = spot.problem(Code::WrongType, message);
-        let written = self.written(spot.node.span);
+    pub(super) fn in_short(&self, cursor: &Cursor<'_>, field: &str, sure: bool) {
+        let message = format!("{} must be an object, not {}", cursor.called(), cursor.node.kind_name());
+        let found = cursor.problem(Code::WrongType, message);
+        let written = self.written(cursor.node.span);
         let key = match self.source.format() {
             Format::Json => format!("{{\"{field}\": "),
             Format::Yaml => format!("{{{field}: "),
@@ -71,7 +73,7 @@ impl Checker<'_> {
         self.report(match in_brackets {
             true => found.mended_by(
                 format!("make it an object with `{field}`"),
-                spot.node.span,
+                cursor.node.span,
                 format!("{key}{written}}}"),
                 sure,
             ),
@@ -79,53 +81,53 @@ impl Checker<'_> {
         });
     }
 
-    fn arm(&self, spot: &Cursor<'_>, id: StepId, slot: Slot, list: ListId) -> Arm {
+    fn arm(&self, cursor: &Cursor<'_>, id: StepId, slot: Slot, list: ListId) -> Arm {
         Arm {
             condition: None,
             text: Text::default(),
-            list: self.steps(spot, id, slot),
-            goto: spot.member("goto").and_then(|target| self.goto(&target, list)),
+            list: self.steps(cursor, id, slot),
+            goto: cursor.member("goto").and_then(|target| self.goto(&target, list)),
         }
     }
 
-    fn arm_condition(&self, spot: &Cursor<'_>, arm: &mut Arm, seen: &mut FxHashMap<Text, Span>, last: bool) {
-        let Some(text) = self.text(spot) else { return };
-        let Some(condition) = self.condition(spot, &text) else {
+    fn arm_condition(&self, cursor: &Cursor<'_>, arm: &mut Arm, seen: &mut FxHashMap<Text, Span>, last: bool) {
+        let Some(text) = self.text(cursor) else { return };
+        let Some(condition) = self.condition(cursor, &text) else {
             return;
         };
         arm.condition = Some(Arc::new(condition) as Arc<dyn Guard>);
         arm.text = text.clone();
         let plain = Text::from(text.trim());
         if plain == "true" && !last {
-            let found = spot.problem(
+            let found = cursor.problem(
                 Code::AlwaysTrue,
                 "this always holds: what comes after it is never chosen",
             );
             self.report(found.help("move it to the end, or make it the `default`"));
         }
         if plain == "false" {
-            let found = spot.problem(Code::AlwaysFalse, "this never holds: its steps never run");
+            let found = cursor.problem(Code::AlwaysFalse, "this never holds: its steps never run");
             self.report(found.help("write a condition over the step's own input, such as `$.a == 1`"));
         }
         if let Some(&first) = seen.get(&plain) {
-            let found = spot.problem(
+            let found = cursor.problem(
                 Code::RepeatedCondition,
                 "an earlier choice has the same condition and wins",
             );
             self.report(found.label(first, "the first one is here"));
         } else {
-            seen.insert(plain, spot.node.span);
+            seen.insert(plain, cursor.node.span);
         }
     }
 
     /// The list under `steps`, if there is one.
     pub(super) fn steps(&self, owner: &Cursor<'_>, id: StepId, slot: Slot) -> Option<ListId> {
-        let spot = owner.member("steps")?;
-        if !self.is_list(&spot, "steps") && steps_in(spot.node).is_none() {
+        let cursor = owner.member("steps")?;
+        if !self.is_list(&cursor, "steps") && steps_in(cursor.node).is_none() {
             return None;
         }
-        if entries(spot.node).is_empty() {
-            let found = spot.problem(Code::NoSteps, "`steps` is empty");
+        if entries(cursor.node).is_empty() {
+            let found = cursor.problem(Code::NoSteps, "`steps` is empty");
             self.report(found.help("put at least one step in; a `pass` step does nothing"));
         }
         self.outline.entry(id)?.list_in(slot)

@@ -2,7 +2,9 @@
 
 use super::Checker;
 use crate::FAULT_NAMES;
-use crate::graph::{CatchTarget, ConcurrencyKey, FlowParts, List, Passing, Program, Schema, Step, StepId, StepKind};
+use crate::graph::{
+    CatchTarget, ConcurrencyKey, FlowParts, List, OutputPassing, Program, Schema, Step, StepId, StepKind,
+};
 use crate::hex;
 use crate::value::{Text, Value};
 use sha2::{Digest, Sha256};
@@ -32,7 +34,7 @@ impl Checker<'_> {
             steps,
             enter: header.enter,
             leave: header.leave,
-            passing: Passing::Merge,
+            passing: OutputPassing::Merge,
             timeout: header.timeout,
             input_schema: header.input_schema,
             output_schema: header.output_schema,

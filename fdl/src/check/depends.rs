@@ -1,8 +1,8 @@
 //! `name` and `dependsOn` of branches: a graph without cycles (section "graphs").
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::parallel::branch_number;
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::value::Text;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,13 +18,13 @@ impl Checker<'_> {
         for (index, branch) in branches.entries().enumerate() {
             let name = branch
                 .member("name")
-                .and_then(|spot| self.branch_name(&spot, index, &mut names, branches));
+                .and_then(|cursor| self.branch_name(&cursor, index, &mut names, branches));
             all.push((name, Vec::new()));
         }
         for (index, branch) in branches.entries().enumerate() {
             let on = branch
                 .member("dependsOn")
-                .map(|spot| self.depends_on(&spot, index, &names));
+                .map(|cursor| self.depends_on(&cursor, index, &names));
             if let (Some(on), Some(entry)) = (on, all.get_mut(index)) {
                 entry.1 = on;
             }
@@ -35,15 +35,15 @@ impl Checker<'_> {
 
     fn branch_name(
         &self,
-        spot: &Cursor<'_>,
+        cursor: &Cursor<'_>,
         index: usize,
         names: &mut FxHashMap<Text, usize>,
         branches: &Cursor<'_>,
     ) -> Option<Text> {
-        let name = self.filled(spot)?;
-        self.check_identifier(spot, &name);
+        let name = self.filled(cursor)?;
+        self.check_identifier(cursor, &name);
         if let Some(&first) = names.get(&name) {
-            let found = spot.problem(Code::DuplicateBranch, format!("there is another branch named `{name}`"));
+            let found = cursor.problem(Code::DuplicateBranch, format!("there is another branch named `{name}`"));
             self.report(match branches.entries().nth(first) {
                 Some(first) => found.label(first.head(), "the first one is here"),
                 None => found,
@@ -54,13 +54,13 @@ impl Checker<'_> {
         Some(name)
     }
 
-    fn depends_on(&self, spot: &Cursor<'_>, own: usize, names: &FxHashMap<Text, usize>) -> Vec<u32> {
-        if !self.is_list(spot, "branch names") {
+    fn depends_on(&self, cursor: &Cursor<'_>, own: usize, names: &FxHashMap<Text, usize>) -> Vec<u32> {
+        if !self.is_list(cursor, "branch names") {
             return Vec::new();
         }
         let mut on: Vec<u32> = Vec::new();
         let mut seen = FxHashSet::default();
-        for item in spot.items().take_while(|_| !self.is_hopeless()) {
+        for item in cursor.items().take_while(|_| !self.is_hopeless()) {
             let Some(name) = self.filled(&item) else {
                 continue;
             };
@@ -83,8 +83,8 @@ impl Checker<'_> {
         on
     }
 
-    fn unknown_dependency(&self, spot: &Cursor<'_>, name: &str, names: &FxHashMap<Text, usize>) {
-        let found = spot.problem(Code::UnknownDependency, format!("there is no branch named `{name}`"));
+    fn unknown_dependency(&self, cursor: &Cursor<'_>, name: &str, names: &FxHashMap<Text, usize>) {
+        let found = cursor.problem(Code::UnknownDependency, format!("there is no branch named `{name}`"));
         let near = self.near(name, names.len(), || {
             // Sorted, because a hash map's order must not show.
             let mut known: Vec<&str> = names.keys().map(Text::as_str).collect();
@@ -92,7 +92,7 @@ impl Checker<'_> {
             known
         });
         self.report(match near {
-            Some(near) => self.did_you_mean(found, spot, Self::perhaps(near)),
+            Some(near) => self.did_you_mean(found, cursor, Self::perhaps(near)),
             None => found.help("it must be the `name` of a branch of the same parallel"),
         });
     }
@@ -107,7 +107,7 @@ impl Checker<'_> {
             let first = cycle
                 .iter()
                 .min()
-                .and_then(|&first| branches.entries().nth(first).map(|spot| (first, spot.head())));
+                .and_then(|&first| branches.entries().nth(first).map(|cursor| (first, cursor.head())));
             let Some((index, span)) = first else { continue };
             let message = format!("these branches wait for each other: `{}`", names.join("` → `"));
             let mut found = branches.problem(Code::DependencyCycle, message);

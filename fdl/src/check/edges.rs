@@ -34,7 +34,7 @@ impl Checker<'_> {
                 .steps
                 .iter()
                 .filter_map(|&id| self.outline.entry(id))
-                .map(|entry| self.ways(entry, &completes))
+                .map(|entry| self.successors(entry, &completes))
                 .collect();
             let reached = reached(&ways);
             let last = ways.len().saturating_sub(1);
@@ -54,7 +54,7 @@ impl Checker<'_> {
         }
     }
 
-    fn ways(&self, entry: &Entry<'_>, completes: &[bool]) -> Successors {
+    fn successors(&self, entry: &Entry<'_>, completes: &[bool]) -> Successors {
         let mut ways = Successors::default();
         let completes = |list: Option<ListId>| {
             list.and_then(|list| completes.get(list.0 as usize))
@@ -70,7 +70,7 @@ impl Checker<'_> {
                 ways.ends = true;
                 false
             }
-            Some(Kind::Choice) => self.choice_ways(entry, &completes, &mut ways),
+            Some(Kind::Choice) => self.choice_successors(entry, &completes, &mut ways),
             Some(Kind::Parallel) => {
                 let branches = entry.node.get("branches").map_or(0, |branches| entries(branches).len());
                 entry.node.get("waitFor").is_some()
@@ -92,7 +92,7 @@ impl Checker<'_> {
     }
 
     /// The gotos of a choice; whether it can also go on behind itself.
-    fn choice_ways(
+    fn choice_successors(
         &self,
         entry: &Entry<'_>,
         completes: &impl Fn(Option<ListId>) -> bool,

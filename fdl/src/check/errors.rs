@@ -1,7 +1,7 @@
 //! `errors` of retry policies and catches.
 
 use super::Checker;
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::FAULT_NAMES;
 use crate::diagnostics::Code;
 use crate::graph::{FaultKind, FaultNames, Matcher};
@@ -25,19 +25,19 @@ impl Checker<'_> {
     /// The `errors` of a policy or catch, which comes after what is `taken`; `unused` is the code for one that can't be
     /// reached. `fixed` says that no step has the execution's own errors here.
     pub(super) fn errors(&self, owner: &Cursor<'_>, taken: &mut Taken, unused: Code, fixed: bool) -> Vec<Matcher> {
-        let Some(spot) = owner.member("errors") else {
+        let Some(cursor) = owner.member("errors") else {
             return Vec::new();
         };
-        if !self.is_list(&spot, "error names") {
+        if !self.is_list(&cursor, "error names") {
             return Vec::new();
         }
-        if spot.node.items().is_empty() {
-            let found = spot.problem(Code::NoErrors, "`errors` is empty: it matches nothing");
+        if cursor.node.items().is_empty() {
+            let found = cursor.problem(Code::NoErrors, "`errors` is empty: it matches nothing");
             self.report(found.help(format!("name errors, or `{ALL}` for all of them")));
         }
         let mut here: Vec<(Text, Span)> = Vec::new();
         let mut first: FxHashMap<Text, Span> = FxHashMap::default();
-        for item in spot.items() {
+        for item in cursor.items() {
             let Some(name) = self.filled(&item) else {
                 continue;
             };
@@ -50,15 +50,15 @@ impl Checker<'_> {
                 here.push((name, item.node.span));
             }
         }
-        self.check_all_alone(&spot, &here);
-        self.check_taken(&spot, &here, taken, unused);
+        self.check_all_alone(&cursor, &here);
+        self.check_taken(&cursor, &here, taken, unused);
         here.into_iter().map(|(name, _)| matcher(name)).collect()
     }
 
-    fn check_error(&self, spot: &Cursor<'_>, name: &str, fixed: bool) {
+    fn check_error(&self, cursor: &Cursor<'_>, name: &str, fixed: bool) {
         let kind = FAULT_NAMES.kind(name);
         if fixed && matches!(kind, FaultKind::ExecutionTimeout | FaultKind::Stopped) {
-            let found = spot.problem(Code::Uncatchable, format!("no step fails with `{name}` here"));
+            let found = cursor.problem(Code::Uncatchable, format!("no step fails with `{name}` here"));
             self.report(found.help("it ends the execution itself; only a task that calls a child flow can see it"));
             return;
         }
@@ -68,25 +68,26 @@ impl Checker<'_> {
         if matches!(kind, FaultKind::Custom(_)) {
             let known: Vec<Text> = FaultNames::KINDS.iter().map(|kind| FAULT_NAMES.name(kind)).collect();
             let names = known.iter().map(Text::as_str).chain([ALL]);
-            let found = spot.problem(Code::UnknownEngineError, format!("the engine has no error `{name}`"));
+            let found = cursor.problem(Code::UnknownEngineError, format!("the engine has no error `{name}`"));
             self.report(match self.near(name, known.len() + 1, || names) {
-                Some(near) => self.did_you_mean(found, spot, near),
+                Some(near) => self.did_you_mean(found, cursor, near),
                 None => found.help("names of your own are better without `FnF.`"),
             });
         }
     }
 
-    fn check_all_alone(&self, spot: &Cursor<'_>, here: &[(Text, Span)]) {
+    fn check_all_alone(&self, cursor: &Cursor<'_>, here: &[(Text, Span)]) {
         if here.len() > 1 && here.iter().any(|(name, _)| *name == ALL) {
             let message = format!("`{ALL}` matches every error, the others beside it say nothing");
             self.report(
-                spot.problem(Code::AllNotAlone, message)
+                cursor
+                    .problem(Code::AllNotAlone, message)
                     .help(format!("leave `{ALL}` alone in the list")),
             );
         }
     }
 
-    fn check_taken(&self, spot: &Cursor<'_>, here: &[(Text, Span)], taken: &mut Taken, unused: Code) {
+    fn check_taken(&self, cursor: &Cursor<'_>, here: &[(Text, Span)], taken: &mut Taken, unused: Code) {
         let what = if unused == Code::UnreachableCatch {
             "catch"
         } else {
@@ -99,7 +100,8 @@ impl Checker<'_> {
         if let Some(Some(first)) = earlier.first().copied().filter(|_| earlier.iter().all(Option::is_some)) {
             let message = format!("this {what} is never used: an earlier one matches all of its errors");
             self.report(
-                spot.problem(unused, message)
+                cursor
+                    .problem(unused, message)
                     .label(first, format!("this {what} comes first")),
             );
         }

@@ -1,10 +1,10 @@
 //! Which fields each object of a definition has.
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::habits::Habit;
 use super::kind::Kind;
 use super::read::in_words;
-use super::spot::Cursor;
 use crate::diagnostics::{Code, Diagnostic, Nearest};
 
 /// The fields of one kind of object.
@@ -164,12 +164,12 @@ impl Shape {
 impl Checker<'_> {
     /// Whether it is an object; reports the fields it must not have and those it lacks. `told` are fields about which
     /// the caller has something better to say.
-    pub(super) fn shaped(&self, spot: &Cursor<'_>, shape: &Shape, told: &[&str]) -> bool {
-        if !self.is_object(spot) {
+    pub(super) fn check_fields(&self, cursor: &Cursor<'_>, shape: &Shape, told: &[&str]) -> bool {
+        if !self.is_object(cursor) {
             return false;
         }
         // Looked up once: an object may have very many members.
-        let there: Vec<&str> = spot
+        let there: Vec<&str> = cursor
             .members()
             .map(|(name, _)| name)
             .filter(|name| shape.has(name))
@@ -177,21 +177,21 @@ impl Checker<'_> {
         // A field that is only misspelt is not missing, too.
         let mut misspelt = Vec::new();
         let mut listed = false;
-        for (name, member) in spot.members() {
+        for (name, member) in cursor.members() {
             if self.is_hopeless() {
                 break;
             }
             if !shape.has(name) && !told.contains(&name) {
-                misspelt.extend(self.unknown_field(&member, spot, shape, &there, &mut listed));
+                misspelt.extend(self.unknown_field(&member, cursor, shape, &there, &mut listed));
             }
         }
         for &field in shape.required {
             if !there.contains(&field) && !misspelt.contains(&field) {
                 let message = format!("{} needs `{field}`", shape.what);
                 if std::ptr::eq(shape, &FLOW) {
-                    self.missing_at_top(spot, field, message);
+                    self.missing_at_top(cursor, field, message);
                 } else {
-                    self.report(spot.problem_of_whole(Code::MissingField, message));
+                    self.report(cursor.problem_of_whole(Code::MissingField, message));
                 }
             }
         }
@@ -270,13 +270,13 @@ impl Checker<'_> {
     /// Which of several fields that exclude each other is there. More than one, or (where `needed`) none, is reported.
     pub(super) fn one_of<'b>(
         &self,
-        spot: &'b Cursor<'_>,
+        cursor: &'b Cursor<'_>,
         fields: &[&'static str],
         needed: bool,
     ) -> Option<(&'static str, Cursor<'b>)> {
         let mut there = fields
             .iter()
-            .filter_map(|&field| spot.member(field).map(|member| (field, member)));
+            .filter_map(|&field| cursor.member(field).map(|member| (field, member)));
         let first = there.next();
         match &first {
             Some((name, member)) => {
@@ -291,7 +291,7 @@ impl Checker<'_> {
             }
             None if needed => {
                 let message = format!("one of {} is needed here", in_words(fields).replace(" and ", " or "));
-                self.report(spot.problem_of_whole(Code::NoneOfFields, message));
+                self.report(cursor.problem_of_whole(Code::NoneOfFields, message));
             }
             None => {}
         }

@@ -2,12 +2,12 @@
 
 use super::Checker;
 use super::compile::Header;
+use super::cursor::Cursor;
 use super::fields;
 use super::foreign;
 use super::local::MappingContext;
 use super::outline::number;
 use super::paths::looked_up;
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::Path;
 use crate::graph::{ConcurrencyKey, FlowParts, Source, StepId};
@@ -22,7 +22,7 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
         checker.report(found);
         return None;
     }
-    if !checker.shaped(&root, &fields::FLOW, &[]) {
+    if !checker.check_fields(&root, &fields::FLOW, &[]) {
         return None;
     }
     let header = checker.header(&root);
@@ -106,17 +106,18 @@ impl Checker<'_> {
     }
 
     fn concurrency_keys(&self, root: &Cursor<'_>) -> Vec<ConcurrencyKey> {
-        let Some(spot) = root.member("concurrency") else {
+        let Some(cursor) = root.member("concurrency") else {
             return Vec::new();
         };
-        if !self.is_listed(&spot, "limits, each with `key` and `limit`") {
+        if !self.is_listed(&cursor, "limits, each with `key` and `limit`") {
             return Vec::new();
         }
-        let found = spot.problem_of_key(Code::NotRunYet, "`concurrency` of a flow is not run by this version");
+        let found = cursor.problem_of_key(Code::NotRunYet, "`concurrency` of a flow is not run by this version");
         self.report(found.help("`exec` and the server refuse the flow; leave it out"));
-        spot.entries()
+        cursor
+            .entries()
             .filter_map(|item| {
-                if !self.shaped(&item, &fields::CONCURRENCY, &[]) {
+                if !self.check_fields(&item, &fields::CONCURRENCY, &[]) {
                     return None;
                 }
                 let limit = item.member("limit").and_then(|field| self.whole(&field, 1..=u64::MAX));
@@ -130,30 +131,30 @@ impl Checker<'_> {
     }
 
     /// A constant, or a path on the execution's input: `$input.a` or `$.a`.
-    fn concurrency_key(&self, spot: &Cursor<'_>) -> Option<Source> {
-        let text = match &spot.node.kind {
-            NodeKind::String(_) => self.filled(spot)?,
+    fn concurrency_key(&self, cursor: &Cursor<'_>) -> Option<Source> {
+        let text = match &cursor.node.kind {
+            NodeKind::String(_) => self.filled(cursor)?,
             NodeKind::Number(_) | NodeKind::Bool(_) => {
-                return Some(Source::Constant(spot.node.to_value()));
+                return Some(Source::Constant(cursor.node.to_value()));
             }
             _ => {
-                self.wrong_type(spot, "a string, or a path");
+                self.wrong_type(cursor, "a string, or a path");
                 return None;
             }
         };
         if let Some(rest) = text.strip_prefix("$input").filter(|_| Path::is_path(&text)) {
-            self.path(spot, &text)?;
+            self.path(cursor, &text)?;
             return Query::parse(&format!("${rest}")).ok().map(looked_up);
         }
         if Path::is_path(&text) {
             let message = format!("`key` must be a constant or a path on the input, not `{text}`");
-            let found = spot.problem(Code::PathExpected, message);
+            let found = cursor.problem(Code::PathExpected, message);
             self.report(found.help("nothing has run yet: only `$input`, the execution's input, can be seen here"));
             return None;
         }
         if text.starts_with('$') {
-            return self.query(spot, &text).map(looked_up);
+            return self.query(cursor, &text).map(looked_up);
         }
-        Some(Source::Constant(spot.node.to_value()))
+        Some(Source::Constant(cursor.node.to_value()))
     }
 }

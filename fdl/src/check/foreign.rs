@@ -1,6 +1,6 @@
 //! Whole definitions in languages of others: one sentence says so.
 
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::syntax::Node;
 

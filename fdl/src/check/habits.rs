@@ -1,7 +1,7 @@
 //! Words that people bring from other languages: what is called otherwise here, and what is done otherwise.
 
 use super::Checker;
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::syntax::{Format, Node, NodeKind, Span};
 

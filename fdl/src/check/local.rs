@@ -1,9 +1,9 @@
 //! What `$local` is in each place that has mappings (section "data").
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::kind::Kind;
 use super::paths::first_name;
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 
 /// A place where mappings stand.
@@ -31,8 +31,8 @@ impl MappingContext {
 }
 
 impl Checker<'_> {
-    /// Says where a `$local` path can find nothing. `offset` is where it stands in the string at `spot`.
-    pub(super) fn check_local(&self, spot: &Cursor<'_>, path: &str, offset: usize, whose: MappingContext) {
+    /// Says where a `$local` path can find nothing. `offset` is where it stands in the string at `cursor`.
+    pub(super) fn check_local(&self, cursor: &Cursor<'_>, path: &str, offset: usize, whose: MappingContext) {
         let Some(rest) = path.strip_prefix("$local") else {
             return;
         };
@@ -63,7 +63,7 @@ impl Checker<'_> {
         if let Some((code, message, help)) = problem
             && !self.leaves_off(code)
         {
-            self.report(self.inside(spot, code, offset, path.len(), message).help(help));
+            self.report(self.inside(cursor, code, offset, path.len(), message).help(help));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Mappings: targets, each with a source or a template (section "data").
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::fields;
 use super::habits::has_otherwise;
 use super::local::MappingContext;
 use super::paths::helped;
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::{Mapping, MappingSource, Mappings, Path, PathRoot, Template};
 use crate::graph::{FaultKind, Program};
@@ -20,13 +20,13 @@ const MOST_WRITTEN: usize = 100;
 impl Checker<'_> {
     /// The mappings in a member of `owner`; `None` where it has none, which is not the same as an empty list.
     pub(super) fn mappings(&self, owner: &Cursor<'_>, field: &str, whose: MappingContext) -> Option<Arc<dyn Program>> {
-        let spot = owner.member(field)?;
-        if self.is_map_of_sources(&spot, whose) || !self.is_listed(&spot, "mappings") {
+        let cursor = owner.member(field)?;
+        if self.is_map_of_sources(&cursor, whose) || !self.is_listed(&cursor, "mappings") {
             return None;
         }
         let mut targets = FxHashMap::default();
-        let mut list = Vec::with_capacity(spot.node.items().len());
-        for item in spot.entries().take_while(|_| !self.is_hopeless()) {
+        let mut list = Vec::with_capacity(cursor.node.items().len());
+        for item in cursor.entries().take_while(|_| !self.is_hopeless()) {
             list.extend(self.mapping(&item, whose, &mut targets));
         }
         let fault = if whose.is_output() {
@@ -38,17 +38,17 @@ impl Checker<'_> {
     }
 
     /// Whether it is, instead of a list, an object of targets with their sources, which is reported.
-    fn is_map_of_sources(&self, spot: &Cursor<'_>, whose: MappingContext) -> bool {
-        let object = matches!(spot.node.kind, NodeKind::Object(_));
+    fn is_map_of_sources(&self, cursor: &Cursor<'_>, whose: MappingContext) -> bool {
+        let object = matches!(cursor.node.kind, NodeKind::Object(_));
         if !object
             || ["target", "source", "template"]
                 .iter()
-                .any(|field| spot.node.get(field).is_some())
+                .any(|field| cursor.node.get(field).is_some())
         {
             return false;
         }
-        let message = format!("{} must be a list of mappings, not an object", spot.called());
-        let found = spot.problem(Code::WrongType, message);
+        let message = format!("{} must be a list of mappings, not an object", cursor.called());
+        let found = cursor.problem(Code::WrongType, message);
         let found = found
             .help("each is an object with `target` and `source`: `[{\"target\": \"a\", \"source\": \"$input.a\"}]`");
         let json = self.source.format() == Format::Json;
@@ -56,15 +56,15 @@ impl Checker<'_> {
             let (key, value) = (self.written(member.key_span), self.written(member.value.span));
             format!("{{\"target\": {key}, \"source\": {value}}}")
         };
-        let mappings: Vec<String> = spot.node.members().iter().map(mapping).collect();
+        let mappings: Vec<String> = cursor.node.members().iter().map(mapping).collect();
         self.report(match json && mappings.len() < MOST_WRITTEN {
             true => {
                 let list = format!("[{}]", mappings.join(", "));
-                found.fix("make it a list of mappings", spot.node.span, list)
+                found.fix("make it a list of mappings", cursor.node.span, list)
             }
             false => found,
         });
-        for (_, member) in spot.members() {
+        for (_, member) in cursor.members() {
             self.source(&member, whose);
         }
         true
@@ -72,19 +72,19 @@ impl Checker<'_> {
 
     fn mapping(
         &self,
-        spot: &Cursor<'_>,
+        cursor: &Cursor<'_>,
         whose: MappingContext,
         targets: &mut FxHashMap<Text, Span>,
     ) -> Option<Mapping> {
-        if !self.shaped(spot, &fields::MAPPING, &[]) {
+        if !self.check_fields(cursor, &fields::MAPPING, &[]) {
             return None;
         }
-        let target = spot.member("target").and_then(|target| self.target(&target, targets));
-        let required = spot.member("required").and_then(|required| self.flag(&required));
-        let source = match self.one_of(spot, &["source", "template"], false) {
-            None if has_otherwise(spot.node, "source") => return None,
+        let target = cursor.member("target").and_then(|target| self.target(&target, targets));
+        let required = cursor.member("required").and_then(|required| self.flag(&required));
+        let source = match self.one_of(cursor, &["source", "template"], false) {
+            None if has_otherwise(cursor.node, "source") => return None,
             None => {
-                let found = spot.problem_of_whole(Code::NoSource, "the mapping has no `source`");
+                let found = cursor.problem_of_whole(Code::NoSource, "the mapping has no `source`");
                 self.report(found.help("give it a `source` (a path or a constant) or a `template`"));
                 return None;
             }
@@ -98,53 +98,54 @@ impl Checker<'_> {
         })
     }
 
-    fn target(&self, spot: &Cursor<'_>, targets: &mut FxHashMap<Text, Span>) -> Option<Text> {
-        let target = self.filled(spot)?;
-        if let Some(first) = targets.insert(target.clone(), spot.node.span) {
+    fn target(&self, cursor: &Cursor<'_>, targets: &mut FxHashMap<Text, Span>) -> Option<Text> {
+        let target = self.filled(cursor)?;
+        if let Some(first) = targets.insert(target.clone(), cursor.node.span) {
             self.report(
-                spot.problem(Code::DuplicateTarget, format!("`{target}` is a target twice"))
+                cursor
+                    .problem(Code::DuplicateTarget, format!("`{target}` is a target twice"))
                     .label(first, "the first time"),
             );
             targets.insert(target.clone(), first);
         }
         if target.starts_with("$.") || target.starts_with("$[") || Path::is_path(&target) {
             let message = format!("`{target}` becomes a key as it stands, a target is no path");
-            self.report(spot.problem(Code::TargetIsPath, message).help("name a top-level key"));
+            self.report(cursor.problem(Code::TargetIsPath, message).help("name a top-level key"));
         }
         Some(target)
     }
 
-    fn source(&self, spot: &Cursor<'_>, whose: MappingContext) -> Option<MappingSource> {
-        match spot.str() {
+    fn source(&self, cursor: &Cursor<'_>, whose: MappingContext) -> Option<MappingSource> {
+        match cursor.str() {
             Some(text) if Path::is_path(text) => {
-                self.check_local(spot, text, 0, whose);
-                self.path(spot, text).map(MappingSource::Path)
+                self.check_local(cursor, text, 0, whose);
+                self.path(cursor, text).map(MappingSource::Path)
             }
             _ => {
-                self.check_data(spot)?;
-                self.check_constants(spot);
-                Some(MappingSource::Constant(spot.node.to_value()))
+                self.check_data(cursor)?;
+                self.check_constants(cursor);
+                Some(MappingSource::Constant(cursor.node.to_value()))
             }
         }
     }
 
-    fn template(&self, spot: &Cursor<'_>, whose: MappingContext) -> Option<Template> {
-        let text = self.text(spot)?;
+    fn template(&self, cursor: &Cursor<'_>, whose: MappingContext) -> Option<Template> {
+        let text = self.text(cursor)?;
         match Template::parse(&text) {
             Ok(template) => {
                 for (offset, path) in template.paths() {
-                    self.check_local(spot, path.text(), offset, whose);
-                    self.check_context(spot, path.text(), offset);
+                    self.check_local(cursor, path.text(), offset, whose);
+                    self.check_context(cursor, path.text(), offset);
                 }
                 if template.paths().next().is_none() {
-                    let found = spot.problem(Code::PlainTemplate, "the template has no part in `{$…}`");
+                    let found = cursor.problem(Code::PlainTemplate, "the template has no part in `{$…}`");
                     self.report(found.help("write `{$input.a}` for a value, or use `source` for a constant"));
                 }
-                self.check_template_text(spot, &text);
+                self.check_template_text(cursor, &text);
                 Some(template)
             }
             Err(error) => {
-                let found = self.inside(spot, Code::BadTemplate, error.offset, error.len, error.message);
+                let found = self.inside(cursor, Code::BadTemplate, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
@@ -152,7 +153,7 @@ impl Checker<'_> {
     }
 
     /// Warns of braces in a template that look like a part and are text.
-    fn check_template_text(&self, spot: &Cursor<'_>, text: &str) {
+    fn check_template_text(&self, cursor: &Cursor<'_>, text: &str) {
         for (at, _) in text.match_indices('{') {
             let Some(rest) = text.get(at + 1..) else { continue };
             let end = rest.find('}').map_or(rest.len(), |end| end + 1);
@@ -188,37 +189,38 @@ impl Checker<'_> {
             if self.leaves_off(Code::LooksLikePath) {
                 return;
             }
-            self.report(self.inside(spot, Code::LooksLikePath, at, 1, message).help(help));
+            self.report(self.inside(cursor, Code::LooksLikePath, at, 1, message).help(help));
         }
     }
 
     /// Warns of strings in a constant that look like paths or secrets: they are not resolved. The depth was checked.
-    fn check_constants(&self, spot: &Cursor<'_>) {
-        match &spot.node.kind {
+    fn check_constants(&self, cursor: &Cursor<'_>) {
+        match &cursor.node.kind {
             _ if !self.has_room_for_warnings() => {}
             NodeKind::String(text) if text.starts_with("secret://") => self.report(
-                spot.problem(Code::SecretNotResolved, format!("`{text}` is not resolved here"))
+                cursor
+                    .problem(Code::SecretNotResolved, format!("`{text}` is not resolved here"))
                     .help("secrets are resolved in `serviceParams` only"),
             ),
             NodeKind::String(text) => self.check_constant(
-                spot,
+                cursor,
                 text,
                 "nothing inside a constant is expanded: give it a mapping of its own",
             ),
-            NodeKind::Array(_) => spot.items().for_each(|item| self.check_constants(&item)),
-            NodeKind::Object(_) => spot.members().for_each(|(_, member)| self.check_constants(&member)),
+            NodeKind::Array(_) => cursor.items().for_each(|item| self.check_constants(&item)),
+            NodeKind::Object(_) => cursor.members().for_each(|(_, member)| self.check_constants(&member)),
             _ => {}
         }
     }
 
     /// Whether data is not nested deeper than allowed.
-    pub(super) fn check_data(&self, spot: &Cursor<'_>) -> Option<()> {
+    pub(super) fn check_data(&self, cursor: &Cursor<'_>) -> Option<()> {
         let most = self.limits.data_depth;
-        if fits(spot.node, most) {
+        if fits(cursor.node, most) {
             return Some(());
         }
-        let message = format!("{} is nested too deep: the limit is {most}", spot.called());
-        self.report(spot.problem_of_key(Code::DataTooDeep, message));
+        let message = format!("{} is nested too deep: the limit is {most}", cursor.called());
+        self.report(cursor.problem_of_key(Code::DataTooDeep, message));
         None
     }
 }

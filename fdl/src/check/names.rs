@@ -1,7 +1,7 @@
 //! Names: of steps, unique in the whole definition; of branches, queues and child flows.
 
 use super::Checker;
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::graph::StepId;
 use crate::limits::{NAME_CHARS, is_name};
@@ -52,10 +52,10 @@ impl Checker<'_> {
         };
         let step = Cursor::step(entry.node, outline, id);
         // What is no object, and a missing name, are told where the step is read.
-        let Some(spot) = step.member("name") else {
+        let Some(cursor) = step.member("name") else {
             return;
         };
-        let Some(name) = self.filled(&spot) else {
+        let Some(name) = self.filled(&cursor) else {
             return;
         };
         if name.chars().count() > NAME_CHARS {
@@ -63,11 +63,12 @@ impl Checker<'_> {
                 "the name has {} characters, at most {NAME_CHARS} are allowed",
                 name.chars().count()
             );
-            self.report(spot.problem(Code::BadName, message));
+            self.report(cursor.problem(Code::BadName, message));
         }
         if let Some(&first) = outline.names.get(name.as_str()).filter(|first| **first != id) {
             self.report(
-                spot.problem(Code::DuplicateName, format!("there is another step named `{name}`"))
+                cursor
+                    .problem(Code::DuplicateName, format!("there is another step named `{name}`"))
                     .label(outline.name_span(first), "the first one is here")
                     .help("names are unique in the whole definition, at any depth"),
             );
@@ -75,10 +76,10 @@ impl Checker<'_> {
     }
 
     /// A name of a branch.
-    pub(super) fn check_identifier(&self, spot: &Cursor<'_>, name: &str) {
+    pub(super) fn check_identifier(&self, cursor: &Cursor<'_>, name: &str) {
         if !is_name(name) {
             self.report(
-                spot.problem(Code::BadName, format!("`{name}` is not a name"))
+                cursor.problem(Code::BadName, format!("`{name}` is not a name"))
                     .help(format!(
                         "such a name is made of A-Z, a-z, 0-9, `_` and `-`, begins with a letter or `_`, and has {NAME_CHARS} of them at most"
                     )),

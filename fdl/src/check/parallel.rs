@@ -1,19 +1,19 @@
 //! `parallel` steps.
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::fields;
 use super::outline::{Slot, entries, number};
-use super::spot::Cursor;
-use super::task::PRIORITY;
+use super::task::DEFAULT_PRIORITY;
 use crate::diagnostics::Code;
-use crate::graph::{Amount, Branch, ListId, Parallel, StepId, StepKind, WaitFor};
+use crate::graph::{Branch, ListId, Parallel, StepId, StepKind, TimeoutSource, WaitFor};
 use crate::syntax::NodeKind;
 
 impl Checker<'_> {
     /// A parallel's own fields.
-    pub(super) fn parallel(&self, spot: &Cursor<'_>, id: StepId) -> Option<StepKind> {
-        let concurrency = spot.member("concurrency").and_then(|field| self.concurrency(&field));
-        let branches = spot.member("branches")?;
+    pub(super) fn parallel(&self, cursor: &Cursor<'_>, id: StepId) -> Option<StepKind> {
+        let concurrency = cursor.member("concurrency").and_then(|field| self.concurrency(&field));
+        let branches = cursor.member("branches")?;
         if !self.is_listed(&branches, "branches") {
             return None;
         }
@@ -26,7 +26,7 @@ impl Checker<'_> {
                 self.in_short(&item, "steps", true);
                 continue;
             }
-            if !self.shaped(&item, &fields::BRANCH, &[]) {
+            if !self.check_fields(&item, &fields::BRANCH, &[]) {
                 continue;
             }
             if let Some(steps) = self.steps(&item, id, Slot::Branch(index)) {
@@ -38,17 +38,17 @@ impl Checker<'_> {
                 });
             }
         }
-        let wait_for = spot.member("waitFor").and_then(|field| self.wait_for(&field, count));
+        let wait_for = cursor.member("waitFor").and_then(|field| self.wait_for(&field, count));
         Some(StepKind::Parallel(Parallel {
             branches: list,
             wait_for: wait_for.unwrap_or(WaitFor::All),
-            concurrency: concurrency.map(Amount::Fixed),
+            concurrency: concurrency.map(TimeoutSource::Fixed),
         }))
     }
 
     /// How many may run at once.
-    pub(super) fn concurrency(&self, spot: &Cursor<'_>) -> Option<u64> {
-        self.whole(spot, 1..=u32::MAX.into())
+    pub(super) fn concurrency(&self, cursor: &Cursor<'_>) -> Option<u64> {
+        self.whole(cursor, 1..=u32::MAX.into())
     }
 
     fn check_branch_count(&self, branches: &Cursor<'_>, count: usize) {
@@ -66,23 +66,23 @@ impl Checker<'_> {
         }
     }
 
-    fn wait_for(&self, spot: &Cursor<'_>, branches: usize) -> Option<WaitFor> {
-        match &spot.node.kind {
-            NodeKind::String(_) => match &*self.word(spot, &["all", "any"])? {
+    fn wait_for(&self, cursor: &Cursor<'_>, branches: usize) -> Option<WaitFor> {
+        match &cursor.node.kind {
+            NodeKind::String(_) => match &*self.word(cursor, &["all", "any"])? {
                 "any" => Some(WaitFor::Count(1)),
                 _ => Some(WaitFor::All),
             },
             NodeKind::Number(_) => {
-                let count = self.whole(spot, 1..=u64::MAX)?;
+                let count = self.whole(cursor, 1..=u64::MAX)?;
                 if count > branches as u64 {
                     let message = format!("{count} branches can't succeed: the parallel has only {branches}");
-                    self.report(spot.problem(Code::WaitForTooMany, message));
+                    self.report(cursor.problem(Code::WaitForTooMany, message));
                     return None;
                 }
                 u32::try_from(count).ok().map(WaitFor::Count)
             }
             _ => {
-                self.wrong_type(spot, "`all`, `any` or a whole number");
+                self.wrong_type(cursor, "`all`, `any` or a whole number");
                 None
             }
         }
@@ -97,9 +97,9 @@ impl Checker<'_> {
         match given.map(|given| &given.kind) {
             Some(NodeKind::Number(value)) => {
                 let priority = value.as_f64().filter(|priority| (0.0..=9.0).contains(priority));
-                priority.map_or(PRIORITY, |priority| priority as u8)
+                priority.map_or(DEFAULT_PRIORITY, |priority| priority as u8)
             }
-            _ => PRIORITY,
+            _ => DEFAULT_PRIORITY,
         }
     }
 }

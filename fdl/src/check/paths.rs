@@ -1,7 +1,7 @@
 //! Paths in their places: where they must start and what can be found there.
 
 use super::Checker;
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::expression::Path;
 use crate::graph::{CONTEXT_MEMBERS, Source};
@@ -12,26 +12,26 @@ use std::sync::Arc;
 const ROOTS: [&str; 3] = ["$input", "$local", "$context"];
 
 impl Checker<'_> {
-    /// A diagnostic about a part of the string at `spot`.
+    /// A diagnostic about a part of the string at `cursor`.
     pub(super) fn inside(
         &self,
-        spot: &Cursor<'_>,
+        cursor: &Cursor<'_>,
         code: Code,
         offset: usize,
         len: usize,
         message: String,
     ) -> Diagnostic {
-        let span = self.seeker.in_string(spot.node.span, offset, len);
-        Diagnostic::new(code, span, spot.pointer(), message)
+        let span = self.spans.in_string(cursor.node.span, offset, len);
+        Diagnostic::new(code, span, cursor.pointer(), message)
     }
 
     /// A path after `$input`, `$local` or `$context`.
-    pub(super) fn path(&self, spot: &Cursor<'_>, text: &str) -> Option<Path> {
-        self.check_context(spot, text, 0);
+    pub(super) fn path(&self, cursor: &Cursor<'_>, text: &str) -> Option<Path> {
+        self.check_context(cursor, text, 0);
         match Path::parse(text) {
             Ok(path) => Some(path),
             Err(error) => {
-                let found = self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
+                let found = self.inside(cursor, Code::BadPath, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
@@ -39,15 +39,15 @@ impl Checker<'_> {
     }
 
     /// A path that starts at `$`, into the step's own input.
-    pub(super) fn query(&self, spot: &Cursor<'_>, text: &str) -> Option<Query> {
+    pub(super) fn query(&self, cursor: &Cursor<'_>, text: &str) -> Option<Query> {
         if !text.starts_with('$') || Path::is_path(text) {
-            let message = format!("{} must be a path that starts at `$`, not `{text}`", spot.called());
-            let found = spot.problem(Code::PathExpected, message);
+            let message = format!("{} must be a path that starts at `$`, not `{text}`", cursor.called());
+            let found = cursor.problem(Code::PathExpected, message);
             let found = match text.strip_prefix("$input") {
                 Some(rest) => found.help("`$` is the step's own input here").fix(
                     "start at `$`",
-                    spot.node.span,
-                    self.quoted_like(spot.node.span, &format!("${rest}")),
+                    cursor.node.span,
+                    self.quoted_like(cursor.node.span, &format!("${rest}")),
                 ),
                 None if text.starts_with('$') => {
                     found.help("only the step's own input can be seen here; bring it there with `inputMappings`")
@@ -60,15 +60,15 @@ impl Checker<'_> {
         match Query::parse(text) {
             Ok(query) => Some(query),
             Err(error) => {
-                let found = self.inside(spot, Code::BadPath, error.offset, error.len, error.message);
+                let found = self.inside(cursor, Code::BadPath, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
         }
     }
 
-    /// Warns of a member `$context` does not have. `offset` is where `path` stands in the string at `spot`.
-    pub(super) fn check_context(&self, spot: &Cursor<'_>, path: &str, offset: usize) {
+    /// Warns of a member `$context` does not have. `offset` is where `path` stands in the string at `cursor`.
+    pub(super) fn check_context(&self, cursor: &Cursor<'_>, path: &str, offset: usize) {
         let Some(member) = path.strip_prefix("$context").and_then(first_name) else {
             return;
         };
@@ -79,7 +79,7 @@ impl Checker<'_> {
             return;
         }
         let message = format!("`$context` has no member `{member}`");
-        let found = self.inside(spot, Code::UnknownContext, offset, path.len(), message);
+        let found = self.inside(cursor, Code::UnknownContext, offset, path.len(), message);
         self.report(match self.near_word(member, &CONTEXT_MEMBERS) {
             Some(near) => found.help(format!("did you mean `$context.{}`?", near.word)),
             None => found.help(format!("its members are {}", super::read::in_words(&CONTEXT_MEMBERS))),
@@ -87,11 +87,11 @@ impl Checker<'_> {
     }
 
     /// Warns of a constant that looks as if it were meant as a path. `known` is the help for what is one elsewhere.
-    pub(super) fn check_constant(&self, spot: &Cursor<'_>, text: &str, known: &str) {
+    pub(super) fn check_constant(&self, cursor: &Cursor<'_>, text: &str, known: &str) {
         if let Some(path) = braced(text) {
-            let found = spot.problem(Code::LooksLikePath, taken_as_it_stands(text));
+            let found = cursor.problem(Code::LooksLikePath, taken_as_it_stands(text));
             let help = format!("a path stands without braces: `{path}`");
-            self.report(self.meant_as(found.help(help), spot, &path));
+            self.report(self.meant_as(found.help(help), cursor, &path));
             return;
         }
         let mut after = text.chars();
@@ -103,31 +103,31 @@ impl Checker<'_> {
         {
             return;
         }
-        let found = spot.problem(Code::LooksLikePath, taken_as_it_stands(text));
+        let found = cursor.problem(Code::LooksLikePath, taken_as_it_stands(text));
         let root = text.split(['.', '[']).next().unwrap_or("");
         let rest = text.get(root.len()..).unwrap_or("");
         self.report(match self.near_word(root, &ROOTS) {
             _ if Path::is_path(text) => found.help(known),
             _ if root == "$" => {
                 let help = format!("a path here starts with its root: `$input{rest}` or `$local{rest}`");
-                self.meant_as(found.help(help), spot, &format!("$input{rest}"))
+                self.meant_as(found.help(help), cursor, &format!("$input{rest}"))
             }
             Some(near) => {
                 let help = format!("did you mean `{}`?", near.word);
-                self.meant_as(found.help(help), spot, &format!("{}{rest}", near.word))
+                self.meant_as(found.help(help), cursor, &format!("{}{rest}", near.word))
             }
             None => found.help("a path starts with `$input`, `$local` or `$context`"),
         });
     }
 
-    /// Offers a path in place of the constant at `spot`, where it is one by itself.
-    fn meant_as(&self, found: Diagnostic, spot: &Cursor<'_>, path: &str) -> Diagnostic {
-        let whole = matches!(spot.name(), Some("source" | "error" | "cause"));
-        let quoted = self.written(spot.node.span).starts_with(['"', '\'']);
+    /// Offers a path in place of the constant at `cursor`, where it is one by itself.
+    fn meant_as(&self, found: Diagnostic, cursor: &Cursor<'_>, path: &str) -> Diagnostic {
+        let whole = matches!(cursor.name(), Some("source" | "error" | "cause"));
+        let quoted = self.written(cursor.node.span).starts_with(['"', '\'']);
         if !whole || !(quoted || Path::parse(path).is_ok()) || path.contains(['"', '\'', '\\']) {
             return found;
         }
-        let span = spot.node.span;
+        let span = cursor.node.span;
         found.guess(format!("change it to `{path}`"), span, self.quoted_like(span, path))
     }
 }

@@ -1,10 +1,10 @@
 //! `poll`: calling again until something holds.
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::fields;
 use super::paths::helped;
 use super::resource::Reach;
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::Condition;
 use crate::graph::{Call, Guard, Pattern, Poll};
@@ -12,29 +12,30 @@ use std::sync::Arc;
 
 impl Checker<'_> {
     /// A task's `poll`.
-    pub(super) fn poll(&self, spot: &Cursor<'_>, call: Option<&Call>) -> Option<Poll> {
-        if !self.shaped(spot, &fields::POLL, &[]) {
+    pub(super) fn poll(&self, cursor: &Cursor<'_>, call: Option<&Call>) -> Option<Poll> {
+        if !self.check_fields(cursor, &fields::POLL, &[]) {
             return None;
         }
         if call.is_some_and(|call| call.pattern == Pattern::WaitForCallback) {
             let message = "a task that waits for a callback is not polled";
-            let found = spot.problem_of_key(Code::PollWithCallback, message);
+            let found = cursor.problem_of_key(Code::PollWithCallback, message);
             self.report(found.help("its answer comes by the callback: leave out one of the two"));
         }
-        if spot.node.get("until").is_none() && call.is_some_and(|call| !Reach::of(&call.resource).may_be(Reach::Http)) {
+        if cursor.node.get("until").is_none() && call.is_some_and(|call| !Reach::of(&call.resource).may_be(Reach::Http))
+        {
             let message = "the first answer ends this poll: it has no `until`";
-            let found = spot.problem_of_key(Code::PollWithoutEnd, message);
+            let found = cursor.problem_of_key(Code::PollWithoutEnd, message);
             self.report(found.help("only HTTP functions can say themselves that they are not done, with status 202"));
         }
         let condition = |field: &str| {
-            let field = spot.member(field)?;
+            let field = cursor.member(field)?;
             let text = self.text(&field)?;
             self.condition(&field, &text)
                 .map(|condition| Arc::new(condition) as Arc<dyn Guard>)
         };
-        let (interval, max_interval) = self.intervals(spot, 5_000, 60_000);
-        let multiplier = spot.member("multiplier").and_then(|field| self.multiplier(&field));
-        let max_attempts = spot
+        let (interval, max_interval) = self.intervals(cursor, 5_000, 60_000);
+        let multiplier = cursor.member("multiplier").and_then(|field| self.multiplier(&field));
+        let max_attempts = cursor
             .member("maxAttempts")
             .and_then(|field| self.whole(&field, 1..=u64::MAX));
         Some(Poll {
@@ -48,14 +49,14 @@ impl Checker<'_> {
     }
 
     /// A condition over the value at `$`.
-    pub(super) fn condition(&self, spot: &Cursor<'_>, text: &str) -> Option<Condition> {
+    pub(super) fn condition(&self, cursor: &Cursor<'_>, text: &str) -> Option<Condition> {
         match Condition::parse(text) {
             Ok(condition) => {
-                self.check_length(spot, text);
+                self.check_length(cursor, text);
                 Some(condition)
             }
             Err(error) => {
-                let found = self.inside(spot, Code::BadCondition, error.offset, error.len, error.message);
+                let found = self.inside(cursor, Code::BadCondition, error.offset, error.len, error.message);
                 self.report(helped(found, error.help));
                 None
             }
@@ -63,10 +64,10 @@ impl Checker<'_> {
     }
 
     /// Warns of a question whether a list is empty that asks for its `length`.
-    fn check_length(&self, spot: &Cursor<'_>, text: &str) {
+    fn check_length(&self, cursor: &Cursor<'_>, text: &str) {
         let Some(at) = length_compared(text) else { return };
         let found = self.inside(
-            spot,
+            cursor,
             Code::NoLength,
             at,
             ".length".len(),
@@ -80,13 +81,13 @@ impl Checker<'_> {
     }
 
     /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, with defaults.
-    pub(super) fn intervals(&self, spot: &Cursor<'_>, interval: u64, most: u64) -> (u64, u64) {
-        let given = spot.member("intervalSeconds").and_then(|field| self.pause(&field));
-        let bound = spot.member("maxIntervalSeconds").and_then(|field| self.pause(&field));
+    pub(super) fn intervals(&self, cursor: &Cursor<'_>, interval: u64, most: u64) -> (u64, u64) {
+        let given = cursor.member("intervalSeconds").and_then(|field| self.pause(&field));
+        let bound = cursor.member("maxIntervalSeconds").and_then(|field| self.pause(&field));
         let (interval, most) = (given.unwrap_or(interval), bound.unwrap_or(most));
-        let written = spot
+        let written = cursor
             .member("intervalSeconds")
-            .or_else(|| spot.member("maxIntervalSeconds"));
+            .or_else(|| cursor.member("maxIntervalSeconds"));
         if let Some(field) = written.filter(|_| interval > most) {
             let message = format!(
                 "the pause of {} s is cut to the maximum of {} s",
@@ -100,8 +101,8 @@ impl Checker<'_> {
     }
 
     /// What a pause grows by: any number from 0.
-    pub(super) fn multiplier(&self, spot: &Cursor<'_>) -> Option<f64> {
-        self.number(spot, 0.0..=f64::MAX)
+    pub(super) fn multiplier(&self, cursor: &Cursor<'_>) -> Option<f64> {
+        self.number(cursor, 0.0..=f64::MAX)
     }
 }
 

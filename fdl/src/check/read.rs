@@ -1,7 +1,7 @@
 //! Values of the right type and range, or a diagnostic.
 
 use super::Checker;
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::diagnostics::Code;
 use crate::duration;
 use crate::limits::EXECUTION_SECONDS;
@@ -11,13 +11,17 @@ use std::ops::RangeInclusive;
 
 impl Checker<'_> {
     /// Says that a value has the wrong type; offers to mend it where what is meant is plain.
-    pub(super) fn wrong_type(&self, spot: &Cursor<'_>, expected: &str) {
-        let message = format!("{} must be {expected}, not {}", spot.called(), spot.node.kind_name());
-        let found = spot.problem(Code::WrongType, message);
-        let written = self.written(spot.node.span);
+    pub(super) fn wrong_type(&self, cursor: &Cursor<'_>, expected: &str) {
+        let message = format!(
+            "{} must be {expected}, not {}",
+            cursor.called(),
+            cursor.node.kind_name()
+        );
+        let found = cursor.problem(Code::WrongType, message);
+        let written = self.written(cursor.node.span);
         let numeric = expected.contains("number");
         let list = expected.starts_with("a list of");
-        let fix = match &spot.node.kind {
+        let fix = match &cursor.node.kind {
             NodeKind::String(value) if numeric && serde_json::from_str::<Number>(value).is_ok() => {
                 Some(("take the quotes off", value.to_string()))
             }
@@ -33,16 +37,16 @@ impl Checker<'_> {
             NodeKind::String(_) if expected.ends_with("names") && !written.contains('\n') => {
                 Some(("make it a list", format!("[{written}]")))
             }
-            NodeKind::Object(_) if list => Some(("make it a list", self.as_item(spot.node))),
+            NodeKind::Object(_) if list => Some(("make it a list", self.as_item(cursor.node))),
             _ => None,
         };
         self.report(match fix {
             Some((title, replacement)) => {
-                let help = match &spot.node.kind {
+                let help = match &cursor.node.kind {
                     NodeKind::Object(_) => "a list stands in `[` and `]`, also one of a single object".to_owned(),
                     _ => format!("write `{replacement}`"),
                 };
-                found.help(help).fix(title, spot.node.span, replacement)
+                found.help(help).fix(title, cursor.node.span, replacement)
             }
             None => found,
         });
@@ -64,85 +68,85 @@ impl Checker<'_> {
     }
 
     /// Whether it is an object.
-    pub(super) fn is_object(&self, spot: &Cursor<'_>) -> bool {
-        let good = matches!(spot.node.kind, NodeKind::Object(_));
+    pub(super) fn is_object(&self, cursor: &Cursor<'_>) -> bool {
+        let good = matches!(cursor.node.kind, NodeKind::Object(_));
         if !good {
-            self.wrong_type(spot, "an object");
+            self.wrong_type(cursor, "an object");
         }
         good
     }
 
     /// Whether it is a list; `of` says of what.
-    pub(super) fn is_list(&self, spot: &Cursor<'_>, of: &str) -> bool {
-        let good = matches!(spot.node.kind, NodeKind::Array(_));
+    pub(super) fn is_list(&self, cursor: &Cursor<'_>, of: &str) -> bool {
+        let good = matches!(cursor.node.kind, NodeKind::Array(_));
         if !good {
-            self.wrong_type(spot, &format!("a list of {of}"));
+            self.wrong_type(cursor, &format!("a list of {of}"));
         }
         good
     }
 
     /// Whether it is a list of objects, or can be read as one: a single object is reported, and read as the only item.
-    pub(super) fn is_listed(&self, spot: &Cursor<'_>, of: &str) -> bool {
-        self.is_list(spot, of) || matches!(spot.node.kind, NodeKind::Object(_))
+    pub(super) fn is_listed(&self, cursor: &Cursor<'_>, of: &str) -> bool {
+        self.is_list(cursor, of) || matches!(cursor.node.kind, NodeKind::Object(_))
     }
 
     /// A string.
-    pub(super) fn text(&self, spot: &Cursor<'_>) -> Option<Text> {
-        if let NodeKind::String(text) = &spot.node.kind {
+    pub(super) fn text(&self, cursor: &Cursor<'_>) -> Option<Text> {
+        if let NodeKind::String(text) = &cursor.node.kind {
             return Some(text.clone());
         }
-        self.wrong_type(spot, "a string");
+        self.wrong_type(cursor, "a string");
         None
     }
 
     /// A string that is not empty.
-    pub(super) fn filled(&self, spot: &Cursor<'_>) -> Option<Text> {
-        let text = self.text(spot)?;
+    pub(super) fn filled(&self, cursor: &Cursor<'_>) -> Option<Text> {
+        let text = self.text(cursor)?;
         if text.is_empty() {
-            self.report(spot.problem(Code::EmptyText, format!("{} must not be empty", spot.called())));
+            self.report(cursor.problem(Code::EmptyText, format!("{} must not be empty", cursor.called())));
             return None;
         }
         Some(text)
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&self, spot: &Cursor<'_>) -> Option<bool> {
-        if let NodeKind::Bool(value) = spot.node.kind {
+    pub(super) fn flag(&self, cursor: &Cursor<'_>) -> Option<bool> {
+        if let NodeKind::Bool(value) = cursor.node.kind {
             return Some(value);
         }
-        self.wrong_type(spot, "true or false");
+        self.wrong_type(cursor, "true or false");
         None
     }
 
     /// One of some words.
-    pub(super) fn word(&self, spot: &Cursor<'_>, words: &[&str]) -> Option<Text> {
-        let text = self.text(spot)?;
+    pub(super) fn word(&self, cursor: &Cursor<'_>, words: &[&str]) -> Option<Text> {
+        let text = self.text(cursor)?;
         if words.contains(&&*text) {
             return Some(text);
         }
-        self.unknown_word(spot, Code::UnknownWord, &text, words);
+        self.unknown_word(cursor, Code::UnknownWord, &text, words);
         None
     }
 
     /// Says that a word is none of those possible.
-    pub(super) fn unknown_word(&self, spot: &Cursor<'_>, code: Code, word: &str, words: &[&str]) {
-        let found = spot.problem(code, format!("{} can't be `{word}`", spot.called()));
+    pub(super) fn unknown_word(&self, cursor: &Cursor<'_>, code: Code, word: &str, words: &[&str]) {
+        let found = cursor.problem(code, format!("{} can't be `{word}`", cursor.called()));
         self.report(match self.near_word(word, words) {
-            Some(near) => self.did_you_mean(found, spot, near),
+            Some(near) => self.did_you_mean(found, cursor, near),
             None => found.help(format!("it is one of {}", in_words(words))),
         });
     }
 
     /// A whole number in a range.
-    pub(super) fn whole(&self, spot: &Cursor<'_>, range: RangeInclusive<u64>) -> Option<u64> {
-        let NodeKind::Number(number) = &spot.node.kind else {
-            self.wrong_type(spot, "a whole number");
+    pub(super) fn whole(&self, cursor: &Cursor<'_>, range: RangeInclusive<u64>) -> Option<u64> {
+        let NodeKind::Number(number) = &cursor.node.kind else {
+            self.wrong_type(cursor, "a whole number");
             return None;
         };
         let value = number.as_f64().unwrap_or(f64::NAN);
         if value.fract() != 0.0 {
-            let message = format!("{} must be a whole number, not {number}", spot.called());
-            self.report(spot.problem(Code::WrongType, message));
+            let message = format!("{} must be a whole number, not {number}", cursor.called());
+            self.report(cursor.problem(Code::WrongType, message));
             return None;
         }
         let whole = number
@@ -151,59 +155,60 @@ impl Checker<'_> {
         match whole {
             Some(whole) if range.contains(&whole) => Some(whole),
             _ => {
-                self.out_of_range(spot, number, *range.start() as f64, *range.end() as f64);
+                self.out_of_range(cursor, number, *range.start() as f64, *range.end() as f64);
                 None
             }
         }
     }
 
     /// Any number in a range.
-    pub(super) fn number(&self, spot: &Cursor<'_>, range: RangeInclusive<f64>) -> Option<f64> {
-        let NodeKind::Number(number) = &spot.node.kind else {
-            self.wrong_type(spot, "a number");
+    pub(super) fn number(&self, cursor: &Cursor<'_>, range: RangeInclusive<f64>) -> Option<f64> {
+        let NodeKind::Number(number) = &cursor.node.kind else {
+            self.wrong_type(cursor, "a number");
             return None;
         };
         match number.as_f64() {
             Some(value) if range.contains(&value) => Some(value),
             _ => {
-                self.out_of_range(spot, number, *range.start(), *range.end());
+                self.out_of_range(cursor, number, *range.start(), *range.end());
                 None
             }
         }
     }
 
-    fn out_of_range(&self, spot: &Cursor<'_>, number: &Number, least: f64, most: f64) {
+    fn out_of_range(&self, cursor: &Cursor<'_>, number: &Number, least: f64, most: f64) {
         let range = if most >= u32::MAX.into() {
             format!("at least {least}")
         } else {
             format!("from {least} to {most}")
         };
-        let message = format!("{} must be {range}, not {number}", spot.called());
-        self.report(spot.problem(Code::OutOfRange, message));
+        let message = format!("{} must be {range}, not {number}", cursor.called());
+        self.report(cursor.problem(Code::OutOfRange, message));
     }
 
     /// A pause in seconds, parts of one allowed; in milliseconds, rounded up.
-    pub(super) fn pause(&self, spot: &Cursor<'_>) -> Option<u64> {
-        let seconds = self.number(spot, 0.0..=f64::MAX)?;
-        self.bounded(spot, seconds)?;
+    pub(super) fn pause(&self, cursor: &Cursor<'_>) -> Option<u64> {
+        let seconds = self.number(cursor, 0.0..=f64::MAX)?;
+        self.bounded(cursor, seconds)?;
         // Within a year of milliseconds the product is far below 2⁵³; the first rounding takes off what binary adds.
         Some(((seconds * 1e6).round() / 1e3).ceil() as u64)
     }
 
     /// A bound in whole seconds, at least 1; in milliseconds.
-    pub(super) fn timeout(&self, spot: &Cursor<'_>) -> Option<u64> {
-        let seconds = self.whole(spot, 1..=u64::MAX)?;
-        self.bounded(spot, seconds as f64)?;
+    pub(super) fn timeout(&self, cursor: &Cursor<'_>) -> Option<u64> {
+        let seconds = self.whole(cursor, 1..=u64::MAX)?;
+        self.bounded(cursor, seconds as f64)?;
         Some(seconds * 1000)
     }
 
-    fn bounded(&self, spot: &Cursor<'_>, seconds: f64) -> Option<()> {
+    fn bounded(&self, cursor: &Cursor<'_>, seconds: f64) -> Option<()> {
         if seconds <= EXECUTION_SECONDS as f64 {
             return Some(());
         }
-        let message = format!("{} is longer than an execution may take", spot.called());
+        let message = format!("{} is longer than an execution may take", cursor.called());
         self.report(
-            spot.problem(Code::TimeoutTooLong, message)
+            cursor
+                .problem(Code::TimeoutTooLong, message)
                 .help(format!("the most is {EXECUTION_SECONDS}, one year of 365 days")),
         );
         None

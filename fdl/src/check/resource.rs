@@ -1,8 +1,8 @@
 //! What a task calls: the forms of `resourceArn` and `action` (section "tasks").
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::habits::has_otherwise;
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::expression::{Params, Path};
 use crate::graph::{Call, Parameters, Pattern};
@@ -49,14 +49,14 @@ impl Reach {
 
 impl Checker<'_> {
     /// Resource, pattern and parameters of a task or rollback.
-    pub(super) fn call(&self, spot: &Cursor<'_>, whose: &str) -> Option<Call> {
-        let pattern = spot.member("pattern").and_then(|pattern| {
+    pub(super) fn call(&self, cursor: &Cursor<'_>, whose: &str) -> Option<Call> {
+        let pattern = cursor.member("pattern").and_then(|pattern| {
             let word = self.word(&pattern, &["requestResponse", "sync", "waitForCallback"])?;
             Pattern::parse(&word)
         });
-        let params = spot.member("serviceParams").and_then(|params| self.params(&params));
-        let resource = self.resource(spot, whose)?;
-        self.check_child_token(spot, &resource);
+        let params = cursor.member("serviceParams").and_then(|params| self.params(&params));
+        let resource = self.resource(cursor, whose)?;
+        self.check_child_token(cursor, &resource);
         Some(Call {
             resource,
             pattern: pattern.unwrap_or(Pattern::RequestResponse),
@@ -64,12 +64,12 @@ impl Checker<'_> {
         })
     }
 
-    fn resource(&self, spot: &Cursor<'_>, whose: &str) -> Option<Text> {
-        let Some((_, field)) = self.one_of(spot, &["resourceArn", "resource", "action"], false) else {
-            if has_otherwise(spot.node, "resourceArn") {
+    fn resource(&self, cursor: &Cursor<'_>, whose: &str) -> Option<Text> {
+        let Some((_, field)) = self.one_of(cursor, &["resourceArn", "resource", "action"], false) else {
+            if has_otherwise(cursor.node, "resourceArn") {
                 return None;
             }
-            let found = spot.problem_of_whole(Code::NoResource, format!("the {whose} does not say what it calls"));
+            let found = cursor.problem_of_whole(Code::NoResource, format!("the {whose} does not say what it calls"));
             self.report(found.help("give it a `resourceArn`, such as `http://…` or `queue:NAME`, or an `action`"));
             return None;
         };
@@ -100,14 +100,14 @@ impl Checker<'_> {
     }
 
     /// Notes a resource that nothing answers to; of those that begin alike one is told, with the number of others.
-    fn unanswered(&self, spot: &Cursor<'_>, resource: &str, why: String) {
+    fn unanswered(&self, cursor: &Cursor<'_>, resource: &str, why: String) {
         let group = group_of(resource);
         let mut all = self.unanswered.borrow_mut();
         if let Some(known) = all.get_mut(group) {
             known.1 += 1;
             return;
         }
-        let found = spot.problem(Code::NotAnswered, why);
+        let found = cursor.problem(Code::NotAnswered, why);
         let help = "an entry of `[resources]` can lead it elsewhere; until then the call fails with FnF.NoSuchResource";
         all.insert(group.to_owned(), (found.help(help), 0));
     }
@@ -124,9 +124,9 @@ impl Checker<'_> {
     }
 
     /// Warns of a token that a child flow would be given.
-    fn check_child_token(&self, spot: &Cursor<'_>, resource: &str) {
+    fn check_child_token(&self, cursor: &Cursor<'_>, resource: &str) {
         const TOKEN: &str = "CallbackFnFTaskToken";
-        let Some(token) = spot
+        let Some(token) = cursor
             .member("serviceParams")
             .filter(|_| Reach::of(resource) == Reach::Child)
         else {
@@ -139,17 +139,17 @@ impl Checker<'_> {
         }
     }
 
-    fn params(&self, spot: &Cursor<'_>) -> Option<Params> {
-        if !self.is_object(spot) {
+    fn params(&self, cursor: &Cursor<'_>) -> Option<Params> {
+        if !self.is_object(cursor) {
             return None;
         }
-        self.check_data(spot)?;
-        self.check_secrets(spot);
-        match Params::compile(&spot.node.to_value()) {
+        self.check_data(cursor)?;
+        self.check_secrets(cursor);
+        match Params::compile(&cursor.node.to_value()) {
             Ok(params) => Some(params),
             Err(errors) => {
                 for error in errors {
-                    self.bad_param(spot, &error.pointer, error.error);
+                    self.bad_param(cursor, &error.pointer, error.error);
                 }
                 None
             }
@@ -157,22 +157,23 @@ impl Checker<'_> {
     }
 
     /// Warns of text that names a secret and more: it is sent as it stands. The depth was checked.
-    fn check_secrets(&self, spot: &Cursor<'_>) {
-        match &spot.node.kind {
+    fn check_secrets(&self, cursor: &Cursor<'_>) {
+        match &cursor.node.kind {
             NodeKind::String(text) if text.find("secret://").is_some_and(|at| at > 0) => self.report(
-                spot.problem(Code::SecretNotResolved, "a secret in a longer text is not resolved")
+                cursor
+                    .problem(Code::SecretNotResolved, "a secret in a longer text is not resolved")
                     .help("make the whole text the secret: `secret://NAME`, and nothing before it"),
             ),
-            NodeKind::Array(_) => spot.items().for_each(|item| self.check_secrets(&item)),
-            NodeKind::Object(_) => spot.members().for_each(|(_, member)| self.check_secrets(&member)),
+            NodeKind::Array(_) => cursor.items().for_each(|item| self.check_secrets(&item)),
+            NodeKind::Object(_) => cursor.members().for_each(|(_, member)| self.check_secrets(&member)),
             _ => {}
         }
     }
 
-    /// The node at `pointer` below `spot`, reported. The walk is as long as the pointer, which data depth bounds.
-    fn bad_param(&self, spot: &Cursor<'_>, pointer: &str, error: crate::path::PathError) {
+    /// The node at `pointer` below `cursor`, reported. The walk is as long as the pointer, which data depth bounds.
+    fn bad_param(&self, cursor: &Cursor<'_>, pointer: &str, error: crate::path::PathError) {
         let Some(rest) = pointer.strip_prefix('/') else {
-            let found = self.inside(spot, Code::BadParam, error.offset, error.len, error.message);
+            let found = self.inside(cursor, Code::BadParam, error.offset, error.len, error.message);
             self.report(super::paths::helped(found, error.help));
             return;
         };
@@ -181,8 +182,8 @@ impl Checker<'_> {
             None => (rest, ""),
         };
         let key = key.replace("~1", "/").replace("~0", "~");
-        let item = key.parse().ok().and_then(|index| spot.items().nth(index));
-        if let Some(inner) = item.or_else(|| spot.member(&key)) {
+        let item = key.parse().ok().and_then(|index| cursor.items().nth(index));
+        if let Some(inner) = item.or_else(|| cursor.member(&key)) {
             self.bad_param(&inner, rest, error);
         }
     }

@@ -1,30 +1,30 @@
 //! `rollback`: how a task is undone.
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::fields;
 use super::local::MappingContext;
 use super::resource::Reach;
 use super::retry::Policies;
-use super::spot::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Call, Pattern, Rollback, Undo};
 
 impl Checker<'_> {
     /// A task's `rollback`.
-    pub(super) fn rollback(&self, spot: &Cursor<'_>, call: Option<&Call>) -> Option<Rollback> {
-        if !self.shaped(spot, &fields::ROLLBACK, &[]) {
+    pub(super) fn rollback(&self, cursor: &Cursor<'_>, call: Option<&Call>) -> Option<Rollback> {
+        if !self.check_fields(cursor, &fields::ROLLBACK, &[]) {
             return None;
         }
-        let undo = match spot.member("child") {
+        let undo = match cursor.member("child") {
             Some(child) => {
-                self.check_child(spot, &child, call);
+                self.check_child(cursor, &child, call);
                 Some(Undo::Child)
             }
-            None => self.call(spot, "rollback").map(Undo::Call),
+            None => self.call(cursor, "rollback").map(Undo::Call),
         };
-        let enter = self.mappings(spot, "inputMappings", MappingContext::Rollback);
-        let timeout = spot.member("timeoutSeconds").and_then(|field| self.timeout(&field));
-        let retry = self.retry(spot, Policies::Rollback);
+        let enter = self.mappings(cursor, "inputMappings", MappingContext::Rollback);
+        let timeout = cursor.member("timeoutSeconds").and_then(|field| self.timeout(&field));
+        let retry = self.retry(cursor, Policies::Rollback);
         Some(Rollback {
             undo: undo?,
             enter,
@@ -33,12 +33,12 @@ impl Checker<'_> {
         })
     }
 
-    fn check_child(&self, spot: &Cursor<'_>, child: &Cursor<'_>, call: Option<&Call>) {
+    fn check_child(&self, cursor: &Cursor<'_>, child: &Cursor<'_>, call: Option<&Call>) {
         if self.flag(child) == Some(false) {
             let found = child.problem(Code::OutOfRange, "`child` can only be true");
             self.report(found.help("leave it out and say what undoes the task"));
         }
-        for (name, member) in spot.members().filter(|(name, _)| *name != "child") {
+        for (name, member) in cursor.members().filter(|(name, _)| *name != "child") {
             if fields::ROLLBACK.has(name) {
                 let message = format!("`{name}` has no meaning beside `child`");
                 let found = member.problem_of_key(Code::ChildNotAlone, message);

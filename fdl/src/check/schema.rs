@@ -1,7 +1,7 @@
 //! `inputSchema` and `outputSchema`: JSON Schemas that need nothing from elsewhere.
 
 use super::Checker;
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::diagnostics::Code;
 use crate::graph::{Schema, SchemaError};
 use crate::syntax::{Node, NodeKind};
@@ -14,16 +14,16 @@ const REASON_CHARS: usize = 300;
 
 impl Checker<'_> {
     /// A schema, compiled.
-    pub(super) fn schema(&self, spot: &Cursor<'_>) -> Option<Schema> {
-        if !matches!(spot.node.kind, NodeKind::Object(_) | NodeKind::Bool(_)) {
-            self.wrong_type(spot, "an object or a boolean");
+    pub(super) fn schema(&self, cursor: &Cursor<'_>) -> Option<Schema> {
+        if !matches!(cursor.node.kind, NodeKind::Object(_) | NodeKind::Bool(_)) {
+            self.wrong_type(cursor, "an object or a boolean");
             return None;
         }
-        self.check_data(spot)?;
-        match Schema::new(&spot.node.to_value(), self.limits) {
+        self.check_data(cursor)?;
+        match Schema::new(&cursor.node.to_value(), self.limits) {
             Ok(schema) => Some(schema),
             Err(SchemaError::TooCostly(why)) => {
-                let found = spot.problem_of_key(Code::SchemaTooCostly, format!("{} {why}", spot.called()));
+                let found = cursor.problem_of_key(Code::SchemaTooCostly, format!("{} {why}", cursor.called()));
                 self.report(
                     found.help("ask less about one value: fewer references and alternatives inside each other"),
                 );
@@ -31,11 +31,11 @@ impl Checker<'_> {
             }
             Err(SchemaError::Wrong(error)) => {
                 let mut ids = FxHashSet::default();
-                collect(spot.node, "$id", &mut ids);
-                if self.remote_references(spot, &ids) == 0 {
+                collect(cursor.node, "$id", &mut ids);
+                if self.remote_references(cursor, &ids) == 0 {
                     let reason: String = error.chars().take(REASON_CHARS).collect();
-                    let message = format!("{} is not a JSON Schema: {reason}", spot.called());
-                    self.report(spot.problem_of_key(Code::BadSchema, message));
+                    let message = format!("{} is not a JSON Schema: {reason}", cursor.called());
+                    self.report(cursor.problem_of_key(Code::BadSchema, message));
                 }
                 None
             }
@@ -43,12 +43,12 @@ impl Checker<'_> {
     }
 
     /// Reports references to other documents, and says how many. The depth was checked.
-    fn remote_references(&self, spot: &Cursor<'_>, ids: &FxHashSet<&str>) -> usize {
+    fn remote_references(&self, cursor: &Cursor<'_>, ids: &FxHashSet<&str>) -> usize {
         let mut count = 0;
-        for item in spot.items() {
+        for item in cursor.items() {
             count += self.remote_references(&item, ids);
         }
-        for (key, member) in spot.members() {
+        for (key, member) in cursor.members() {
             match member.str().filter(|_| key == "$ref" || key == "$dynamicRef") {
                 Some(reference) if is_remote(reference, ids) => {
                     let message = format!("`{reference}` is another document, which is never fetched");

@@ -1,46 +1,46 @@
 //! What every step has, and which reader is for which type.
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::fields;
 use super::kind::Kind;
 use super::local::MappingContext;
 use super::outline::{Entry, Slot, entries};
 use super::resource::Reach;
 use super::retry::Policies;
-use super::spot::Cursor;
 use crate::diagnostics::{Code, Nearest};
-use crate::graph::{Amount, Enter, Leave, Step, StepId, StepKind};
+use crate::graph::{InputMode, OutputMode, Step, StepId, StepKind, TimeoutSource};
 
 impl Checker<'_> {
     /// Reads one step; `None` where too much of it is missing (which is then reported).
     pub(super) fn step(&self, id: StepId) -> Option<Step> {
         let entry = self.outline.entry(id)?;
-        let spot = Cursor::step(entry.node, &self.outline, id);
-        if !self.is_object(&spot) {
+        let cursor = Cursor::step(entry.node, &self.outline, id);
+        if !self.is_object(&cursor) {
             return None;
         }
         let Some(kind) = entry.kind else {
-            self.unknown_kind(&spot);
+            self.unknown_kind(&cursor);
             return None;
         };
-        self.check_kind(&spot, kind);
+        self.check_kind(&cursor, kind);
         let ends = matches!(kind, Kind::Succeed | Kind::Fail);
         let told: &[&str] = if ends { &["end"] } else { &[] };
-        self.shaped(&spot, fields::of_step(kind), told);
-        self.check_end(&spot, kind, ends);
-        if let Some(description) = spot.member("description") {
+        self.check_fields(&cursor, fields::of_step(kind), told);
+        self.check_end(&cursor, kind, ends);
+        if let Some(description) = cursor.member("description") {
             self.text(&description);
         }
-        let enter = self.mappings(&spot, "inputMappings", MappingContext::StepInput);
-        let leave = self.mappings(&spot, "outputMappings", MappingContext::StepOutput(kind));
-        let own = self.own_fields(&spot, id, kind, entry);
+        let enter = self.mappings(&cursor, "inputMappings", MappingContext::StepInput);
+        let leave = self.mappings(&cursor, "outputMappings", MappingContext::StepOutput(kind));
+        let own = self.own_fields(&cursor, id, kind, entry);
         let mut step = Step {
             name: entry.name.cloned().unwrap_or_default(),
             list: entry.list,
             position: entry.position,
             kind: StepKind::Pass,
-            enter: enter.map_or(Enter::Merged, Enter::Program),
-            leave: leave.map_or_else(|| default_leave(kind), Leave::Program),
+            enter: enter.map_or(InputMode::Merged, InputMode::Program),
+            leave: leave.map_or_else(|| default_leave(kind), OutputMode::Program),
             failed: None,
             next: if ends || is_end(entry) { None } else { self.after(entry) },
             retry: Vec::new(),
@@ -48,43 +48,43 @@ impl Checker<'_> {
             timeout: None,
         };
         if matches!(kind, Kind::Task | Kind::Parallel | Kind::Foreach | Kind::Choice) {
-            self.failures(&spot, &mut step, kind, own.as_ref());
+            self.failures(&cursor, &mut step, kind, own.as_ref());
         }
         step.kind = own?;
         Some(step)
     }
 
-    fn own_fields(&self, spot: &Cursor<'_>, id: StepId, kind: Kind, entry: &Entry<'_>) -> Option<StepKind> {
+    fn own_fields(&self, cursor: &Cursor<'_>, id: StepId, kind: Kind, entry: &Entry<'_>) -> Option<StepKind> {
         match kind {
-            Kind::Task => self.task(spot),
+            Kind::Task => self.task(cursor),
             Kind::Pass => Some(StepKind::Pass),
-            Kind::Wait => self.wait(spot),
-            Kind::Choice => self.choice(spot, id, entry.list),
-            Kind::Parallel => self.parallel(spot, id),
-            Kind::Foreach => self.foreach(spot, id),
+            Kind::Wait => self.wait(cursor),
+            Kind::Choice => self.choice(cursor, id, entry.list),
+            Kind::Parallel => self.parallel(cursor, id),
+            Kind::Foreach => self.foreach(cursor, id),
             Kind::Succeed => Some(StepKind::Succeed),
-            Kind::Fail => self.fail(spot),
+            Kind::Fail => self.fail(cursor),
         }
     }
 
     /// `retry`, `catch`, `errorMappings` and `timeoutSeconds`.
-    fn failures(&self, spot: &Cursor<'_>, step: &mut Step, kind: Kind, own: Option<&StepKind>) {
+    fn failures(&self, cursor: &Cursor<'_>, step: &mut Step, kind: Kind, own: Option<&StepKind>) {
         // What is inside a composite, or can't be read, may well call child flows.
         let child = match own {
             Some(StepKind::Task(task)) => Reach::of(&task.call.resource).may_be(Reach::Child),
             _ => true,
         };
         let whose = if child { Policies::ChildTask } else { Policies::Step };
-        step.retry = self.retry(spot, whose);
-        step.catch = self.catches(spot, step.list, !child);
-        step.failed = self.mappings(spot, "errorMappings", MappingContext::Errors);
-        step.timeout = spot
+        step.retry = self.retry(cursor, whose);
+        step.catch = self.catches(cursor, step.list, !child);
+        step.failed = self.mappings(cursor, "errorMappings", MappingContext::Errors);
+        step.timeout = cursor
             .member("timeoutSeconds")
             .and_then(|field| self.timeout(&field))
-            .map(Amount::Fixed);
-        if let Some(mappings) = spot
+            .map(TimeoutSource::Fixed);
+        if let Some(mappings) = cursor
             .member("errorMappings")
-            .filter(|_| spot.node.get("catch").is_none())
+            .filter(|_| cursor.node.get("catch").is_none())
         {
             let message = format!("`errorMappings` has no effect: this {} catches nothing", kind.as_str());
             let found = mappings.problem_of_key(Code::ErrorMappingsUnused, message);
@@ -92,8 +92,8 @@ impl Checker<'_> {
         }
     }
 
-    fn check_end(&self, spot: &Cursor<'_>, kind: Kind, ends: bool) {
-        let Some(end) = spot.member("end") else {
+    fn check_end(&self, cursor: &Cursor<'_>, kind: Kind, ends: bool) {
+        let Some(end) = cursor.member("end") else {
             return;
         };
         self.flag(&end);
@@ -104,14 +104,14 @@ impl Checker<'_> {
         }
     }
 
-    fn unknown_kind(&self, spot: &Cursor<'_>) {
+    fn unknown_kind(&self, cursor: &Cursor<'_>) {
         for field in ["type", "name"] {
-            if spot.node.get(field).is_none() {
+            if cursor.node.get(field).is_none() {
                 let message = format!("a step needs `{field}`");
-                self.report(spot.problem_of_whole(Code::MissingField, message));
+                self.report(cursor.problem_of_whole(Code::MissingField, message));
             }
         }
-        let Some(field) = spot.member("type") else {
+        let Some(field) = cursor.member("type") else {
             return;
         };
         let Some(word) = self.text(&field) else {
@@ -128,8 +128,8 @@ impl Checker<'_> {
     }
 
     /// Whether the type is written as it is read.
-    fn check_kind(&self, spot: &Cursor<'_>, kind: Kind) {
-        let Some(field) = spot.member("type") else {
+    fn check_kind(&self, cursor: &Cursor<'_>, kind: Kind) {
+        let Some(field) = cursor.member("type") else {
             return;
         };
         let Some(word) = field.str().filter(|word| *word != kind.as_str()) else {
@@ -170,10 +170,10 @@ pub(super) fn is_end(entry: &Entry<'_>) -> bool {
     )
 }
 
-fn default_leave(kind: Kind) -> Leave {
+fn default_leave(kind: Kind) -> OutputMode {
     match kind {
-        Kind::Parallel | Kind::Foreach => Leave::Nothing,
-        _ => Leave::Local,
+        Kind::Parallel | Kind::Foreach => OutputMode::Nothing,
+        _ => OutputMode::Local,
     }
 }
 

@@ -1,15 +1,15 @@
 //! "Did you mean", within a budget: a text full of mistakes must not take long to check.
 
 use super::Checker;
-use super::spot::Cursor;
+use super::cursor::Cursor;
 use crate::diagnostics::{Diagnostic, Nearest, nearest_alone};
 
 /// How many words are compared in one check before suggestions end.
-pub(super) const COMPARISONS: usize = 30_000;
+pub(super) const MAX_COMPARISONS: usize = 30_000;
 /// Bytes of a word of the usual length.
-const LETTERS: usize = 16;
+const USUAL_WORD_BYTES: usize = 16;
 /// How many times as long a word counts at most: longer ones are not compared at all.
-const WEIGHT: usize = 4;
+const MAX_WORD_WEIGHT: usize = 4;
 
 impl Checker<'_> {
     /// The candidate nearest to a word. `count` says how many `candidates` there are at most.
@@ -18,7 +18,7 @@ impl Checker<'_> {
         C: IntoIterator<Item = &'c str>,
     {
         // What comparing two words takes grows with the square of their length.
-        let weight = (word.len() / LETTERS).clamp(1, WEIGHT).pow(2);
+        let weight = (word.len() / USUAL_WORD_BYTES).clamp(1, MAX_WORD_WEIGHT).pow(2);
         let left = self.comparisons.get().checked_sub(count.saturating_mul(weight))?;
         self.comparisons.set(left);
         nearest_alone(word, candidates())
@@ -34,12 +34,15 @@ impl Checker<'_> {
         Nearest { alone: false, ..near }
     }
 
-    /// Offers to write `near` in place of the text at `spot`.
-    pub(super) fn did_you_mean(&self, found: Diagnostic, spot: &Cursor<'_>, near: Nearest<'_>) -> Diagnostic {
+    /// Offers to write `near` in place of the text at `cursor`.
+    pub(super) fn did_you_mean(&self, found: Diagnostic, cursor: &Cursor<'_>, near: Nearest<'_>) -> Diagnostic {
         let Nearest { word, alone } = near;
-        let (title, replacement) = (format!("change it to `{word}`"), self.quoted_like(spot.node.span, word));
+        let (title, replacement) = (
+            format!("change it to `{word}`"),
+            self.quoted_like(cursor.node.span, word),
+        );
         found
             .help(format!("did you mean `{word}`?"))
-            .mended_by(title, spot.node.span, replacement, alone)
+            .mended_by(title, cursor.node.span, replacement, alone)
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::graph::{
-    Amount, Backoff, CatchTarget, Enter, Leave, Matcher, Pattern, Source as Given, Step, StepId, StepKind, Tolerance,
-    Undo, Wait, WaitFor,
+    BackoffKind, CatchTarget, InputMode, Matcher, OutputMode, Pattern, Source as Given, Step, StepId, StepKind,
+    TimeoutSource, Tolerance, Undo, Wait, WaitFor,
 };
 use crate::value::Value;
 
@@ -73,10 +73,10 @@ fn composites_lead_to_their_lists() {
     let StepKind::Foreach(foreach) = &named(&flow, "f").kind else {
         panic!()
     };
-    assert!(matches!(foreach.concurrency, Amount::Fixed(100)) && foreach.tolerance.is_none());
-    assert!(matches!(named(&flow, "p").leave, Leave::Nothing));
-    assert!(matches!(named(&flow, "f").leave, Leave::Nothing));
-    assert!(matches!(named(&flow, "c").leave, Leave::Local));
+    assert!(matches!(foreach.concurrency, TimeoutSource::Fixed(100)) && foreach.tolerance.is_none());
+    assert!(matches!(named(&flow, "p").leave, OutputMode::Nothing));
+    assert!(matches!(named(&flow, "f").leave, OutputMode::Nothing));
+    assert!(matches!(named(&flow, "c").leave, OutputMode::Local));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn defaults_are_those_of_the_language() {
     );
     assert_eq!(flow.timeout, 365 * 86_400_000);
     let step = named(&flow, "a");
-    assert!(matches!(step.enter, Enter::Merged) && step.timeout.is_none() && step.failed.is_none());
+    assert!(matches!(step.enter, InputMode::Merged) && step.timeout.is_none() && step.failed.is_none());
     let retry = &step.retry[0];
     assert_eq!(retry.errors, [Matcher::Any]);
     assert_eq!(
@@ -114,7 +114,7 @@ fn defaults_are_those_of_the_language() {
     );
     assert_eq!(
         (retry.multiplier, retry.jitter, retry.backoff),
-        (2.0, 0.0, Backoff::Exponential)
+        (2.0, 0.0, BackoffKind::Exponential)
     );
     assert_eq!(step.retry[1].errors, [Matcher::Named("A".into())]);
     assert_eq!(step.retry[1].max_attempts, u64::MAX);
@@ -143,8 +143,13 @@ fn what_is_written_is_compiled() {
             {"type": "fail", "name": "g", "error": "$input.name", "cause": "$inputs"}]"#,
     );
     let step = named(&flow, "a");
-    assert!(matches!(step.timeout, Some(Amount::Fixed(9_000))));
-    assert!(matches!((&step.enter, &step.leave), (Enter::Program(_), Leave::Program(_))) && step.failed.is_some());
+    assert!(matches!(step.timeout, Some(TimeoutSource::Fixed(9_000))));
+    assert!(
+        matches!(
+            (&step.enter, &step.leave),
+            (InputMode::Program(_), OutputMode::Program(_))
+        ) && step.failed.is_some()
+    );
     assert_eq!((step.retry[0].interval, step.retry[0].max_interval), (2, 1_100));
     assert_eq!(step.retry[0].max_attempts, 0);
     assert_eq!(step.catch[0].target, CatchTarget::Goto(StepId(1)));
@@ -297,8 +302,12 @@ fn very_many_problems_are_told_in_short() {
     ] {
         assert!(text.len() <= 1024 * 1024);
         let (checked, bytes) = told(text);
-        assert!(checked.diagnostics.len() <= 2 * MOST, "{}", checked.diagnostics.len());
-        assert!(bytes < 2 * MOST_BYTES, "{bytes}");
+        assert!(
+            checked.diagnostics.len() <= 2 * MAX_DIAGNOSTICS,
+            "{}",
+            checked.diagnostics.len()
+        );
+        assert!(bytes < 2 * MAX_DIAGNOSTIC_BYTES, "{bytes}");
         let last = checked
             .diagnostics
             .last()
@@ -314,7 +323,7 @@ fn warnings_beyond_those_kept_do_not_withhold_the_flow() {
     let (checked, _) = told(format!(
         r#"{{"version":"v1","type":"flow","steps":[{{"type":"pass","name":"a","inputMappings":[{mappings}]}}]}}"#
     ));
-    assert_eq!(checked.diagnostics.len(), MOST);
+    assert_eq!(checked.diagnostics.len(), MAX_DIAGNOSTICS);
     assert!(checked.flow.is_some());
 }
 

@@ -14,7 +14,7 @@ use crate::value::Text;
 use parser::Expression;
 
 /// Bytes of a condition.
-const LENGTH: usize = 4096;
+const MAX_CONDITION_BYTES: usize = 4096;
 
 /// A parsed condition.
 #[derive(Clone, Debug)]
@@ -90,8 +90,11 @@ impl From<Fault> for ConditionError {
 impl Condition {
     /// Parses a condition, or says what is wrong with it first.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
-        if text.len() > LENGTH {
-            let message = format!("a condition of {} bytes; {LENGTH} are the most", text.len());
+        if text.len() > MAX_CONDITION_BYTES {
+            let message = format!(
+                "a condition of {} bytes; {MAX_CONDITION_BYTES} are the most",
+                text.len()
+            );
             return Err(ConditionError::new(0, text.len(), message));
         }
         Ok(Self {

@@ -6,7 +6,7 @@ use crate::value::{Text, Value};
 use std::cell::OnceCell;
 
 /// Containers inside each other; what lies deeper than data may is refused before it is walked.
-const DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Compiled `serviceParams`.
 #[derive(Clone, Debug)]
@@ -51,8 +51,8 @@ impl Params {
     /// Compiles a value: strings in it that are `$`, or start with `$.` or `$[`, become paths. Fails with every path
     /// that is wrong.
     pub fn compile(value: &Value) -> Result<Self, Vec<ParamError>> {
-        if value.depth() > DEPTH {
-            let message = format!("nested deeper than the {DEPTH} levels allowed");
+        if value.depth() > MAX_DEPTH {
+            let message = format!("nested deeper than the {MAX_DEPTH} levels allowed");
             return Err(vec![ParamError {
                 pointer: String::new(),
                 error: PathError::new(0, 0, message),

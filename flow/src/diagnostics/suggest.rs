@@ -1,7 +1,7 @@
 //! "Did you mean": the known word nearest to a mistyped one.
 
 /// Words longer than this are no typing mistakes worth the comparison.
-const LONGEST: usize = 64;
+const MAX_WORD_CHARS: usize = 64;
 
 /// The candidate nearest to a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,12 @@ where
 
 /// The letters without case, unless there are too many of them.
 fn letters(word: &str) -> Option<Vec<char>> {
-    let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).take(LONGEST + 1).collect();
-    (letters.len() <= LONGEST).then_some(letters)
+    let letters: Vec<char> = word
+        .chars()
+        .flat_map(char::to_lowercase)
+        .take(MAX_WORD_CHARS + 1)
+        .collect();
+    (letters.len() <= MAX_WORD_CHARS).then_some(letters)
 }
 
 /// The Damerau-Levenshtein distance of two words, where no letter is changed twice.

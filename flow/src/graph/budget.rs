@@ -7,9 +7,9 @@ use crate::value::Value;
 use std::cell::Cell;
 
 /// What putting one value into what is made counts: it takes memory, where one that is only looked at takes none.
-const KEPT: usize = 4;
+const STEPS_PER_KEPT_VALUE: usize = 4;
 /// Bytes of text or JSON that are compared, counted or copied for one step.
-const BYTES: usize = 64;
+const BYTES_PER_STEP: usize = 64;
 
 /// The steps that the paths, conditions and templates of one place may take together (section "limits"). Keys and indices
 /// by themselves cost nothing: their number is that of the definition's text.
@@ -73,12 +73,12 @@ impl Budget {
 
     /// Takes the steps for values that are kept.
     pub fn keep(&self, values: usize) -> Result<(), Exhausted> {
-        self.take(values.saturating_mul(KEPT))
+        self.take(values.saturating_mul(STEPS_PER_KEPT_VALUE))
     }
 
     /// Takes the steps for walking through a text.
     pub fn read(&self, bytes: usize) -> Result<(), Exhausted> {
-        self.take(bytes / BYTES)
+        self.take(bytes / BYTES_PER_STEP)
     }
 
     /// Takes the steps for comparing two values, of which the smaller one decides.
@@ -94,7 +94,7 @@ impl Budget {
     /// Takes the steps for comparing a value with each of a list.
     pub fn compare_each(&self, value: &Value, items: &[Value], json_len: usize) -> Result<(), Exhausted> {
         let each = match value {
-            Value::String(text) => text.json_len() / BYTES,
+            Value::String(text) => text.json_len() / BYTES_PER_STEP,
             Value::Array(_) | Value::Object(_) => nodes(value.json_len()),
             _ => 0,
         };

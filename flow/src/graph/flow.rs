@@ -1,6 +1,6 @@
 //! The compiled flow as a whole.
 
-use super::{CatchTarget, FaultNames, ListId, Passing, Program, Schema, Source, Step, StepId, StepKind};
+use super::{CatchTarget, FaultNames, ListId, OutputPassing, Program, Schema, Source, Step, StepId, StepKind};
 use crate::value::{Text, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct FlowParts {
     /// Makes the output of the flow's input and variables.
     pub leave: Option<Arc<dyn Program>>,
     /// What becomes of a step's output.
-    pub passing: Passing,
+    pub passing: OutputPassing,
     /// Bound of the execution, in milliseconds.
     pub timeout: u64,
     /// What the execution's input must look like.

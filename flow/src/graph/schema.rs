@@ -36,7 +36,7 @@ pub enum SchemaError {
 
 impl Schema {
     /// How many misfits are told of one value.
-    const MISFITS: usize = 20;
+    const MAX_VIOLATIONS: usize = 20;
 
     /// Compiles a schema; says what is wrong with it otherwise. One that takes too many steps for the smallest of values
     /// is refused: what it costs is known before the evaluator sees it.
@@ -80,7 +80,7 @@ impl Schema {
                 message: "does not fit; to say where takes too many steps".to_owned(),
             }]);
         }
-        let errors = self.validator.iter_errors(&value).take(Self::MISFITS);
+        let errors = self.validator.iter_errors(&value).take(Self::MAX_VIOLATIONS);
         Ok(errors
             .map(|error| SchemaViolation {
                 pointer: error.instance_path().to_string(),

@@ -16,9 +16,9 @@ pub struct Step {
     /// What it does.
     pub kind: StepKind,
     /// How its input comes about.
-    pub enter: Enter,
+    pub enter: InputMode,
     /// How its output comes about.
-    pub leave: Leave,
+    pub leave: OutputMode,
     /// Makes the output of the step once its error is caught; `{}` without.
     pub failed: Option<Arc<dyn Program>>,
     /// The sibling after it; `None`: the list ends here.
@@ -28,7 +28,7 @@ pub struct Step {
     /// Catch clauses, the first that matches decides.
     pub catch: Vec<Catch>,
     /// Bound of each attempt.
-    pub timeout: Option<Amount>,
+    pub timeout: Option<TimeoutSource>,
 }
 
 /// What a step does.
@@ -54,7 +54,7 @@ pub enum StepKind {
 
 /// How a step's input comes about.
 #[derive(Clone, Debug)]
-pub enum Enter {
+pub enum InputMode {
     /// The parent's input with the parent's variables over it (FDL).
     Merged,
     /// The parent's input as it is now.
@@ -65,7 +65,7 @@ pub enum Enter {
 
 /// How a step's output comes about.
 #[derive(Clone, Debug)]
-pub enum Leave {
+pub enum OutputMode {
     /// The step's local.
     Local,
     /// `{}`.
@@ -76,7 +76,7 @@ pub enum Leave {
 
 /// What becomes of a step's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Passing {
+pub enum OutputPassing {
     /// It is merged into the list's variables (FDL).
     #[default]
     Merge,
@@ -86,7 +86,7 @@ pub enum Passing {
 
 /// A number fixed in the text, or made at run time from the step's own input.
 #[derive(Clone, Debug)]
-pub enum Amount {
+pub enum TimeoutSource {
     /// The number; a time is in milliseconds.
     Fixed(u64),
     /// The member `value` of what the program makes, in the same unit.
@@ -214,14 +214,14 @@ pub struct Retry {
     /// Largest share of the delay that is taken off at random, 0–1.
     pub jitter: f64,
     /// How the delay grows.
-    pub backoff: Backoff,
+    pub backoff: BackoffKind,
     /// A value for each attempt.
     pub values: Option<Values>,
 }
 
 /// How a delay grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backoff {
+pub enum BackoffKind {
     /// interval · multiplier^(k−1)
     Exponential,
     /// interval
@@ -297,7 +297,7 @@ pub struct Parallel {
     /// How many must succeed.
     pub wait_for: WaitFor,
     /// How many run at once; all where none is given.
-    pub concurrency: Option<Amount>,
+    pub concurrency: Option<TimeoutSource>,
 }
 
 /// A branch of a parallel.
@@ -334,7 +334,7 @@ pub struct Foreach {
     /// The steps.
     pub list: ListId,
     /// How many iterations run at once.
-    pub concurrency: Amount,
+    pub concurrency: TimeoutSource,
     /// How many iterations may fail.
     pub tolerance: Option<Tolerance>,
 }

@@ -7,9 +7,9 @@ use jsonpath_rust::JsonPath;
 #[test]
 fn length_and_nesting_are_bounded() {
     let long = |len: usize| format!("$.{}", "a".repeat(len - 2));
-    assert!(Query::parse(&long(LENGTH)).is_ok());
-    assert!(Query::parse(&long(LENGTH + 1)).is_err());
-    assert!(Query::after_root(&format!("$input.{}", "a".repeat(LENGTH)), 6).is_err());
+    assert!(Query::parse(&long(MAX_PATH_BYTES)).is_ok());
+    assert!(Query::parse(&long(MAX_PATH_BYTES + 1)).is_err());
+    assert!(Query::after_root(&format!("$input.{}", "a".repeat(MAX_PATH_BYTES)), 6).is_err());
     let pattern = |len: usize| format!("$[?match(@, '{}')]", "a".repeat(len));
     assert!(Query::parse(&pattern(256)).is_ok());
     assert!(Query::parse(&pattern(257)).is_err());
@@ -32,10 +32,10 @@ fn length_and_nesting_are_bounded() {
             data = Value::from(vec![data]);
         }
         for form in forms {
-            let deepest = Query::parse(&form(parse::NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
+            let deepest = Query::parse(&form(parse::MAX_NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
             deepest.find(root(&data), &budget()).unwrap();
             drop(deepest.clone());
-            assert!(Query::parse(&form(parse::NESTING + 2)).is_err());
+            assert!(Query::parse(&form(parse::MAX_NESTING + 2)).is_err());
             assert!(Query::parse(&form(400)).is_err());
         }
         for text in [

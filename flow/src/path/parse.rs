@@ -9,9 +9,9 @@ use crate::quoted::{self, Rules};
 use crate::value::Text;
 
 /// How many filters, parentheses and functions may stand inside each other.
-pub(super) const NESTING: usize = 32;
+pub(super) const MAX_NESTING: usize = 32;
 /// The largest integer of an index or a slice, 2⁵³−1, as RFC 9535 has it.
-const LARGEST: i64 = (1 << 53) - 1;
+const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// Boxed, because parsers call each other deeply and each keeps room for an error.
 pub(super) type Parsed<T> = Result<T, Box<PathError>>;
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
             ));
         }
         match written.parse::<i64>() {
-            Ok(value) if (-LARGEST..=LARGEST).contains(&value) => {
+            Ok(value) if (-MAX_INTEGER..=MAX_INTEGER).contains(&value) => {
                 self.at += len;
                 Ok(value)
             }
@@ -275,8 +275,8 @@ impl<'a> Parser<'a> {
     /// Parses what nests, `begin` being where it begins; this bounds every recursion of the parser and of what walks its
     /// result.
     pub(super) fn nested<T>(&mut self, begin: usize, parse: fn(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        if self.nesting == NESTING {
-            let message = format!("more than {NESTING} filters, parentheses and functions inside each other");
+        if self.nesting == MAX_NESTING {
+            let message = format!("more than {MAX_NESTING} filters, parentheses and functions inside each other");
             return Err(PathError::boxed(begin, 1, message));
         }
         self.nesting += 1;

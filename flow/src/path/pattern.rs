@@ -6,17 +6,17 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Bytes of a regular expression.
-const LENGTH: usize = 256;
+const MAX_PATTERN_BYTES: usize = 256;
 /// Bound of what an expression costs: about one for each character once its repetitions are written out.
-const COST: u64 = 2_000;
+const MAX_PATTERN_COST: u64 = 2_000;
 /// What a class of characters costs, and one with a Unicode property.
-const CLASS: u64 = 4;
-const PROPERTY: u64 = 40;
+const CLASS_COST: u64 = 4;
+const PROPERTY_COST: u64 = 40;
 
 /// Steps for building an expression, for each of its cost.
-const BUILDING: usize = 20;
+const STEPS_PER_COST: usize = 20;
 /// Expressions of one search that are kept; more are built anew each time.
-const KEPT: usize = 8;
+const CACHED_PATTERNS: usize = 8;
 
 /// A regular expression. It is built anew for each search: built, one of a few bytes can take a megabyte, and a
 /// definition has room for thousands of them.
@@ -40,11 +40,11 @@ impl<'q> Built<'q> {
         if let Some((_, regex)) = self.0.borrow().iter().find(|(known, _)| std::ptr::eq(*known, pattern)) {
             return Ok(fits(regex));
         }
-        budget.take(pattern.cost.saturating_mul(BUILDING))?;
+        budget.take(pattern.cost.saturating_mul(STEPS_PER_COST))?;
         let regex = pattern.build();
         let held = fits(&regex);
         let mut built = self.0.borrow_mut();
-        if built.len() < KEPT {
+        if built.len() < CACHED_PATTERNS {
             built.push((pattern, regex));
         }
         Ok(held)
@@ -55,11 +55,11 @@ impl Pattern {
     /// Takes an expression for whole strings or for parts of them; otherwise what is wrong with it, as the rest of a
     /// sentence.
     pub(super) fn new(pattern: &str, whole: bool) -> Result<Self, &'static str> {
-        if pattern.len() > LENGTH {
+        if pattern.len() > MAX_PATTERN_BYTES {
             return Err("is longer than the 256 bytes a regular expression may have");
         }
         let cost = cost(pattern)?;
-        if cost > COST {
+        if cost > MAX_PATTERN_COST {
             return Err("repeats too much for a regular expression");
         }
         let mut spelled = spelled(pattern);
@@ -142,7 +142,7 @@ fn cost(pattern: &str) -> Result<u64, &'static str> {
             }
             '[' => class(&mut chars)?,
             '\\' => escape(&mut chars)?,
-            '.' => CLASS,
+            '.' => CLASS_COST,
             _ => 1,
         };
         sum = sum.saturating_add(last.replace(atom).unwrap_or(0));
@@ -157,7 +157,7 @@ type Characters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 /// The cost of a class, from after its `[` to after its `]`.
 fn class(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
-    let mut cost = CLASS;
+    let mut cost = CLASS_COST;
     while let Some(c) = chars.next() {
         match c {
             ']' => return Ok(cost),
@@ -176,7 +176,7 @@ fn escape(chars: &mut Characters<'_>) -> Result<u64, &'static str> {
             if chars.next_if_eq(&'{').is_none() || !chars.by_ref().any(|c| c == '}') {
                 return Err("has a `\\p` without a property in braces");
             }
-            Ok(PROPERTY)
+            Ok(PROPERTY_COST)
         }
         Some('n' | 'r' | 't') => Ok(1),
         Some(c) if c.is_ascii_punctuation() => Ok(1),

@@ -4,13 +4,13 @@
 mod recovery;
 mod scan;
 mod string;
+mod string_cache;
 #[cfg(test)]
 mod tests;
-mod words;
 
+use super::location::pointer_of;
 use super::members::without_duplicates;
-use super::place::pointer_of;
-use super::problems::{MOST, excerpt, problem};
+use super::problems::{MAX_PROBLEMS, excerpt, problem};
 use super::source::BYTE_ORDER_MARK;
 use super::{MAX_DEPTH, Member, Node, NodeKind, Parse, Source, Span};
 use crate::diagnostics::Code;
@@ -293,7 +293,7 @@ impl Parser<'_> {
             Content::Object { mut members, .. } => {
                 let mut twice = Vec::new();
                 without_duplicates(&mut members, |first, second| {
-                    if twice.len() < MOST {
+                    if twice.len() < MAX_PROBLEMS {
                         twice.push((second.key.clone(), second.key_span, first.key_span));
                     }
                 });

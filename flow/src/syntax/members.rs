@@ -3,11 +3,11 @@
 use super::Member;
 
 /// Objects up to this size are searched through, larger ones sorted.
-const FEW: usize = 12;
+const LINEAR_SEARCH_MEMBERS: usize = 12;
 
 /// Takes members out whose key came before, and shows each to `report` beside the one that stays. The order stays.
 pub(super) fn without_duplicates(members: &mut Vec<Member>, mut report: impl FnMut(&Member, &Member)) {
-    let mut again = if members.len() <= FEW {
+    let mut again = if members.len() <= LINEAR_SEARCH_MEMBERS {
         searched(members)
     } else {
         sorted(members)

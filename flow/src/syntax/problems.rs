@@ -4,7 +4,7 @@ use super::Span;
 use crate::diagnostics::{Code, Diagnostic};
 
 /// Problems of one text that are kept. A text with more is no definition gone wrong but something else altogether.
-pub(super) const MOST: usize = 100;
+pub(super) const MAX_PROBLEMS: usize = 100;
 
 /// The problems found so far.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Problems {
 
     /// Whether there are as many as are kept: the text is not worth reading on.
     pub fn is_full(&self) -> bool {
-        self.found.len() >= MOST
+        self.found.len() >= MAX_PROBLEMS
     }
 
     /// Says that the text was not read on, and may have more problems.

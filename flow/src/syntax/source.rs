@@ -33,7 +33,7 @@ pub struct Source {
 }
 
 /// Bytes of a block: so many at most are counted to find a column, however long the line.
-const BLOCK: usize = 4096;
+const BLOCK_BYTES: usize = 4096;
 
 /// The mark some editors put before UTF-8 text; it belongs to no line.
 pub(super) const BYTE_ORDER_MARK: char = '\u{FEFF}';
@@ -96,7 +96,7 @@ impl Source {
         let begin = |bytes: &[u8]| bytes.iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
         let blocks = self.characters.get_or_init(|| {
             let mut before = 0;
-            let blocks = self.text.as_bytes().chunks(BLOCK);
+            let blocks = self.text.as_bytes().chunks(BLOCK_BYTES);
             let sum = |block: &[u8]| {
                 let first = before;
                 before += begin(block);
@@ -104,14 +104,20 @@ impl Source {
             };
             blocks.map(sum).collect()
         });
-        let block = offset / BLOCK;
+        let block = offset / BLOCK_BYTES;
         let Some(before) = blocks.get(block) else {
             return blocks.last().map_or(0, |before| {
-                let last = (blocks.len() - 1) * BLOCK;
+                let last = (blocks.len() - 1) * BLOCK_BYTES;
                 before + begin(self.text.as_bytes().get(last..).unwrap_or_default())
             });
         };
-        before + begin(self.text.as_bytes().get(block * BLOCK..offset).unwrap_or_default())
+        before
+            + begin(
+                self.text
+                    .as_bytes()
+                    .get(block * BLOCK_BYTES..offset)
+                    .unwrap_or_default(),
+            )
     }
 
     /// The text of a line counted from 1, without its line break; empty if there is no such line.
@@ -229,7 +235,10 @@ mod tests {
         }
         let end = source.line_column(text.len());
         assert_eq!((end.line, end.column), (2, 15_001));
-        let block = "a".repeat(2 * BLOCK);
-        assert_eq!(Source::new("a", block).line_column(2 * BLOCK).column, 2 * BLOCK + 1);
+        let block = "a".repeat(2 * BLOCK_BYTES);
+        assert_eq!(
+            Source::new("a", block).line_column(2 * BLOCK_BYTES).column,
+            2 * BLOCK_BYTES + 1
+        );
     }
 }

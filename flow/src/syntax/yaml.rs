@@ -7,9 +7,9 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
+use super::location::pointer_of;
 use super::members::without_duplicates;
-use super::place::pointer_of;
-use super::problems::{MOST, Problems, excerpt, problem};
+use super::problems::{MAX_PROBLEMS, Problems, excerpt, problem};
 use super::{MAX_DEPTH, Member, Node, NodeKind, Parse, Source, Span};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::value::Text;
@@ -271,7 +271,7 @@ impl Builder<'_> {
             } => {
                 let mut twice = Vec::new();
                 without_duplicates(&mut members, |first, second| {
-                    if twice.len() >= MOST {
+                    if twice.len() >= MAX_PROBLEMS {
                         return;
                     }
                     let message = format!("the key `{}` comes twice", excerpt(&second.key));

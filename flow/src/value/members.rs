@@ -4,7 +4,7 @@ use super::{Text, Value};
 use indexmap::IndexMap;
 
 /// Up to so many members are searched through: most objects are that small, and an index costs more than it saves.
-const FEW: usize = 8;
+const LINEAR_SEARCH_MEMBERS: usize = 8;
 
 type Indexed = IndexMap<Text, Value, foldhash::fast::FixedState>;
 
@@ -24,7 +24,7 @@ pub(super) enum Iter<'a> {
 impl Members {
     /// None yet, with room for so many.
     pub(super) fn with_capacity(members: usize) -> Self {
-        if members <= FEW {
+        if members <= LINEAR_SEARCH_MEMBERS {
             Self::Few(Vec::with_capacity(members))
         } else {
             let indexed = Indexed::with_capacity_and_hasher(members, Default::default());
@@ -60,7 +60,7 @@ impl Members {
                 if let Some((_, old)) = members.iter_mut().find(|(name, _)| *name == key) {
                     return Some(std::mem::replace(old, value));
                 }
-                if members.len() < FEW {
+                if members.len() < LINEAR_SEARCH_MEMBERS {
                     members.push((key, value));
                     return None;
                 }
@@ -99,7 +99,13 @@ mod tests {
     #[test]
     fn few_and_many_are_alike() {
         let name = |n: usize| Text::from(format!("k{n}"));
-        for (room, count) in [(0, 3), (0, FEW), (0, FEW + 1), (FEW + 1, 4), (0, 100)] {
+        for (room, count) in [
+            (0, 3),
+            (0, LINEAR_SEARCH_MEMBERS),
+            (0, LINEAR_SEARCH_MEMBERS + 1),
+            (LINEAR_SEARCH_MEMBERS + 1, 4),
+            (0, 100),
+        ] {
             let mut members = Members::with_capacity(room);
             for n in 0..count {
                 assert_eq!(members.insert(name(n), Value::from(n as u64)), None);

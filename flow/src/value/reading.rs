@@ -10,23 +10,23 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use std::hash::Hasher;
 
 /// Bytes a value may take for each byte of its text.
-const PER_BYTE: usize = 6;
+const MEMORY_PER_TEXT_BYTE: usize = 6;
 /// Bytes any value may take, however short its text.
-const FLOOR: usize = 32 * 1024 * 1024;
+const MIN_MEMORY_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of a value inside an array, and of a member of an object; further ones of many, which have an index.
-const VALUE: usize = size_of::<Value>();
-const MEMBER: usize = size_of::<(Text, Value)>();
-const INDEXED: usize = MEMBER;
+const VALUE_BYTES: usize = size_of::<Value>();
+const MEMBER_BYTES: usize = size_of::<(Text, Value)>();
+const INDEX_BYTES: usize = MEMBER_BYTES;
 /// Members that have no index.
 const FEW: usize = 8;
 /// Bytes of a container beside what it holds, if it holds anything, and of a string beside its characters.
-const CONTAINER: usize = 56;
-const TEXT: usize = 16;
+const CONTAINER_BYTES: usize = 56;
+const TEXT_BYTES: usize = 16;
 /// After so many bytes it is asked whether there may be more.
-const STEP: usize = 1024 * 1024;
+const ASK_EVERY_BYTES: usize = 1024 * 1024;
 /// Items of an array that are gathered before they are put aside.
-const CHUNK: usize = 8 * 1024;
+const CHUNK_BYTES: usize = 8 * 1024;
 
 /// Why a text was not read.
 #[derive(Debug)]
@@ -57,7 +57,8 @@ impl std::error::Error for ReadError {}
 impl Value {
     /// What a value may take in memory whose text has so many bytes: six times as much, and 32 MiB in any case.
     pub fn most_memory(text: usize) -> usize {
-        text.saturating_mul(PER_BYTE).saturating_add(FLOOR)
+        text.saturating_mul(MEMORY_PER_TEXT_BYTE)
+            .saturating_add(MIN_MEMORY_BYTES)
     }
 
     /// Reads JSON that comes from outside: a value that takes more than `limit` bytes of memory is given up on the way.
@@ -124,7 +125,7 @@ impl Reading<'_> {
             self.refused = Some(ReadError::TooLarge { limit: self.limit });
             return Err(E::custom("the value takes too much memory"));
         }
-        if self.used - self.asked >= STEP {
+        if self.used - self.asked >= ASK_EVERY_BYTES {
             self.asked = self.used;
             self.ask(self.used)?;
         }
@@ -143,7 +144,7 @@ impl Reading<'_> {
         let known = if name { &mut self.names } else { &mut self.texts };
         let (text, new) = known.text(text);
         if new {
-            self.count(TEXT + text.len().next_multiple_of(8))?;
+            self.count(TEXT_BYTES + text.len().next_multiple_of(8))?;
         }
         Ok(text)
     }
@@ -157,26 +158,26 @@ struct Known {
 }
 
 /// Places for known strings, the bytes these may have, and how many come before it is worth the while.
-const PLACES: usize = 256;
-const SHORT: usize = 32;
-const FIRST: usize = 16;
+const KNOWN_STRINGS: usize = 256;
+const KNOWN_STRING_BYTES: usize = 32;
+const STRINGS_BEFORE_CACHE: usize = 16;
 
 impl Known {
     /// A text, and whether it is a new one.
     fn text(&mut self, text: &str) -> (Text, bool) {
-        if text.len() > SHORT {
+        if text.len() > KNOWN_STRING_BYTES {
             return (Text::from(text), true);
         }
         self.seen = self.seen.saturating_add(1);
-        if self.seen <= FIRST {
+        if self.seen <= STRINGS_BEFORE_CACHE {
             return (Text::from(text), true);
         }
         if self.texts.is_empty() {
-            self.texts.resize(PLACES, None);
+            self.texts.resize(KNOWN_STRINGS, None);
         }
         let mut hasher = FxHasher::default();
         hasher.write(text.as_bytes());
-        let place = hasher.finish() as usize % PLACES;
+        let place = hasher.finish() as usize % KNOWN_STRINGS;
         let Some(kept) = self.texts.get_mut(place) else {
             return (Text::from(text), true);
         };
@@ -239,20 +240,20 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         let reading = self.0;
         let first = reading.values.len();
         let mut aside: Vec<Vec<Value>> = Vec::new();
-        let mut own = CONTAINER;
+        let mut own = CONTAINER_BYTES;
         while let Some(value) = seq.next_element_seed(Seed(reading))? {
-            reading.count(VALUE + std::mem::take(&mut own))?;
+            reading.count(VALUE_BYTES + std::mem::take(&mut own))?;
             reading.values.push(value);
-            if reading.values.len() - first == CHUNK {
+            if reading.values.len() - first == CHUNK_BYTES {
                 aside.push(reading.values.drain(first..).collect());
             }
         }
         if aside.is_empty() {
             return Ok(Value::Array(reading.values.drain(first..).collect()));
         }
-        let items = aside.len() * CHUNK + reading.values.len() - first;
+        let items = aside.len() * CHUNK_BYTES + reading.values.len() - first;
         // While they move they are there twice.
-        reading.ask(reading.used + items * VALUE)?;
+        reading.ask(reading.used + items * VALUE_BYTES)?;
         let mut all = Vec::with_capacity(items);
         let rest = reading.values.drain(first..);
         aside.into_iter().for_each(|chunk| all.extend(chunk));
@@ -263,15 +264,15 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let reading = self.0;
         let first = reading.members.len();
-        let mut own = CONTAINER;
+        let mut own = CONTAINER_BYTES;
         while let Some(name) = map.next_key_seed(Name(reading))? {
             let value = map.next_value_seed(Seed(reading))?;
             let index = if reading.members.len() - first >= FEW {
-                INDEXED
+                INDEX_BYTES
             } else {
                 0
             };
-            reading.count(MEMBER + index + std::mem::take(&mut own))?;
+            reading.count(MEMBER_BYTES + index + std::mem::take(&mut own))?;
             reading.members.push((name, value));
         }
         let members = reading.members.drain(first..);
@@ -315,7 +316,7 @@ mod tests {
         let many: Vec<String> = (0..30)
             .map(|n| format!("\"k{n}\":{{\"\":[{n},\"v\",\"v\"]}}"))
             .collect();
-        let long = format!("[{}]", vec!["{\"a\":\"b\"}"; CHUNK * 2 + 3].join(","));
+        let long = format!("[{}]", vec!["{\"a\":\"b\"}"; CHUNK_BYTES * 2 + 3].join(","));
         for text in ["null", "[]", "{}", r#"{"a":1,"b":[true,null,-1.5,"x\n"]}"#, &long] {
             assert_eq!(read(text, usize::MAX).unwrap().to_json(), text);
         }
@@ -361,10 +362,10 @@ mod tests {
     #[test]
     fn a_value_takes_no_more_than_it_may() {
         for (item, each) in [
-            ("0", VALUE),
-            ("[]", VALUE),
-            ("[0]", 2 * VALUE + CONTAINER),
-            ("{\"\":0}", VALUE + CONTAINER + MEMBER),
+            ("0", VALUE_BYTES),
+            ("[]", VALUE_BYTES),
+            ("[0]", 2 * VALUE_BYTES + CONTAINER_BYTES),
+            ("{\"\":0}", VALUE_BYTES + CONTAINER_BYTES + MEMBER_BYTES),
         ] {
             let text = format!("[{}]", vec![item; 100_000].join(","));
             let (_, used) = Value::read_counted(text.as_bytes(), usize::MAX, |_| true).unwrap();
@@ -388,7 +389,7 @@ mod tests {
         });
         assert!(matches!(read, Err(ReadError::NoRoom)));
         assert!(
-            asked.len() == 3 && asked.windows(2).all(|pair| pair[1] - pair[0] >= STEP),
+            asked.len() == 3 && asked.windows(2).all(|pair| pair[1] - pair[0] >= ASK_EVERY_BYTES),
             "{asked:?}"
         );
     }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use token::Token;
 
 /// Where a server is that nobody names.
-const USUAL: &str = "http://127.0.0.1:7878";
+const DEFAULT_SERVER: &str = "http://127.0.0.1:7878";
 /// A connection that takes longer is given up.
 const CONNECT: Duration = Duration::from_secs(10);
 /// An answer that takes longer is given up; the server answers who waits after a minute at most.
@@ -98,12 +98,16 @@ impl Client {
     /// Makes ready to ask the server that is named.
     pub fn new(options: &ServerOptions, output: Output) -> Result<Self, Exit> {
         let named = options.server.clone().or_else(|| set("STARBRIDGE_SERVER"));
-        let named = named.unwrap_or_else(|| USUAL.to_owned());
+        let named = named.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
         let server = Url::parse(&named).ok();
         let server = server.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let server = server.ok_or_else(|| {
             let message = format!("`{named}` is no address of a server");
-            bad(output, &message, &format!("write it as a URL, for example {USUAL}"))
+            bad(
+                output,
+                &message,
+                &format!("write it as a URL, for example {DEFAULT_SERVER}"),
+            )
         })?;
         let token = match (&options.token, &options.token_file) {
             (Some(token), _) => Some(token.clone()),

@@ -10,7 +10,7 @@ use starbridge_flow::limits::{Limits, is_name};
 use starbridge_flow::syntax::{NodeKind, Source, parse};
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::config::Config;
-use starbridge_node::reach::Reach;
+use starbridge_node::supported_resources::SupportedResources;
 use starbridge_node::system::reason;
 use starbridge_runtime::ResourceMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The word that stands for stdin where a file is asked for.
 pub const STDIN: &str = "-";
 /// Files longer than this are not read, whatever they hold.
-const LONGEST: u64 = 64 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Reads a definition and checks it; of a folder the flow in it. What is found is said; with errors the exit is
 /// [`Exit::Bad`].
@@ -59,7 +59,7 @@ pub fn flow_name(source: &Source) -> String {
 }
 
 /// Checks a definition, also for resources that nothing answers to where that is known.
-pub fn checked(source: &Source, reach: Option<&Reach>) -> Checked {
+pub fn checked(source: &Source, reach: Option<&SupportedResources>) -> Checked {
     let unsupported_reason = |resource: &str| reach.and_then(|reach| reach.unsupported_reason(resource));
     check_where(
         source,
@@ -69,7 +69,7 @@ pub fn checked(source: &Source, reach: Option<&Reach>) -> Checked {
 }
 
 /// Refuses to run a flow with resources that nothing answers to, and says which.
-pub fn all_answered(source: Source, reach: &Reach, output: Output) -> Result<(), Exit> {
+pub fn all_answered(source: Source, reach: &SupportedResources, output: Output) -> Result<(), Exit> {
     let mut diagnostics = checked(&source, Some(reach)).diagnostics;
     diagnostics.retain(|found| found.code == Code::NotAnswered);
     if diagnostics.is_empty() {
@@ -203,7 +203,7 @@ fn text_of(path: &Path) -> Result<String, (String, Option<String>)> {
         };
         (format!("can't read `{name}`: {}", reason(&error)), help)
     })?;
-    if bytes.len() as u64 > LONGEST {
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err((format!("can't read `{name}`: it has more than 64 MiB"), None));
     }
     String::from_utf8(bytes).map_err(|error| not_utf8(&name, &error))
@@ -212,9 +212,12 @@ fn text_of(path: &Path) -> Result<String, (String, Option<String>)> {
 fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == Path::new(STDIN) {
-        std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+        std::io::stdin()
+            .lock()
+            .take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)?;
     } else {
-        File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+        File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }

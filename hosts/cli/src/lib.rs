@@ -10,7 +10,7 @@ pub mod exit;
 pub mod output;
 mod progress;
 pub mod render;
-mod supervising;
+mod supervisor;
 mod table;
 mod usage;
 mod views;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 /// Runs the command that the arguments name, the program's own name first, and gives the process's exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if let Some(code) = supervising::supervise(&arguments) {
+    if let Some(code) = supervisor::supervise(&arguments) {
         return code;
     }
     let parsed = arguments::command()

@@ -1,9 +1,9 @@
 //! A flow for Graphviz: composites are clusters, lists run downwards.
 
-use super::coloring::{Coloring, Status};
 use super::icon::Icon;
 use super::outline::{BEGIN, Edge, EdgeKind, FINISH, Node, Outline};
 use super::state_colors;
+use super::status::{FlowStatus, Status};
 use super::text::{shorten, steady};
 use starbridge_flow::graph::Flow;
 use std::fmt::Write;
@@ -14,15 +14,15 @@ const ENDING: usize = 200;
 /// Draws a flow in the language of Graphviz; with a coloring, also what happened to its steps.
 ///
 /// The same flow and coloring give the same text.
-pub fn dot(flow: &Flow, coloring: Option<&Coloring>) -> String {
-    let outline = Outline::new(flow, coloring);
+pub fn dot(flow: &Flow, status: Option<&FlowStatus>) -> String {
+    let outline = Outline::new(flow, status);
     let mut out = String::from(
         "digraph flow {\n  compound=true; rankdir=TB; newrank=true; nodesep=0.35; ranksep=0.4;\n  \
          fontname=\"Helvetica,Arial,sans-serif\"; labelloc=t; labeljust=l;\n  \
          node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", color=\"#5f6f7e\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=11];\n  \
          edge [color=\"#44525f\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=10];\n",
     );
-    let _ = writeln!(out, "  label={};", quoted(&title(&outline, coloring)));
+    let _ = writeln!(out, "  label={};", quoted(&title(&outline, status)));
     // Writing to a string can't fail.
     let mut depth = 1;
     for node in &outline.nodes {
@@ -113,8 +113,8 @@ fn line(out: &mut String, edge: &Edge) {
 }
 
 /// The flow's name and how the execution ended.
-fn title(outline: &Outline, coloring: Option<&Coloring>) -> String {
-    let ending = coloring.and_then(Coloring::ending);
+fn title(outline: &Outline, status: Option<&FlowStatus>) -> String {
+    let ending = status.and_then(FlowStatus::ending);
     let ending = ending.map(|ending| shorten(ending, ENDING));
     let lines: Vec<String> = [outline.title.clone()].into_iter().chain(ending).collect();
     lines.join("\n")

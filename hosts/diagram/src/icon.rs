@@ -1,6 +1,6 @@
 //! The icons of steps and statuses.
 
-use super::coloring::Status;
+use super::status::Status;
 use starbridge_flow::graph::StepKind;
 
 /// An icon: for a kind of step, or for a status.

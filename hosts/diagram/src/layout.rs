@@ -16,8 +16,8 @@ mod list;
 #[cfg(test)]
 mod tests;
 
-use super::coloring::{Coloring, Status, Way};
 use super::icon::Icon;
+use super::status::{FlowStatus, Status, Way};
 use super::text::Font;
 pub(super) use card::BADGE;
 use starbridge_flow::graph::{Flow, ListId, StepId};
@@ -187,16 +187,16 @@ struct Block {
 /// What measuring needs to know.
 struct Drawing<'a> {
     flow: &'a Flow,
-    coloring: Option<&'a Coloring>,
+    status: Option<&'a FlowStatus>,
     /// The lists that are drawn. Each is drawn once, whatever leads to it.
     drawn: Vec<bool>,
 }
 
 /// Lays out a flow.
-pub(super) fn layout(flow: &Flow, coloring: Option<&Coloring>) -> Layout {
+pub(super) fn layout(flow: &Flow, status: Option<&FlowStatus>) -> Layout {
     let mut drawing = Drawing {
         flow,
-        coloring,
+        status,
         drawn: vec![false; flow.lists.len()],
     };
     let block = drawing.whole(ListId(0));
@@ -248,6 +248,6 @@ fn put(layout: &mut Layout, block: Block, (x, y): (i32, i32), parent: Option<usi
 impl Drawing<'_> {
     /// Whether a way was taken.
     fn taken(&self, way: Way) -> bool {
-        self.coloring.is_some_and(|coloring| coloring.taken(way) > 0)
+        self.status.is_some_and(|status| status.taken(way) > 0)
     }
 }

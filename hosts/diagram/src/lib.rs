@@ -3,7 +3,7 @@
 //! A picture depends only on the flow and the history: the same two give the same bytes. Whatever names, conditions and
 //! errors contain, the output stays well-formed and shows them as text.
 //!
-//! Read the history with [`Coloring::from_history`] if there is one, then draw with [`svg`], [`mermaid`] or [`dot`].
+//! Read the history with [`FlowStatus::from_history`] if there is one, then draw with [`svg`], [`mermaid`] or [`dot`].
 //!
 //! ```
 //! use starbridge_diagram::{mermaid, svg};
@@ -18,19 +18,19 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
-mod coloring;
 mod dot;
 mod icon;
+mod labels;
 mod layout;
 mod mermaid;
 mod outline;
+mod status;
 mod svg;
 mod text;
-mod words;
 
-pub use coloring::{Coloring, Marks, Status, Way};
 pub use dot::dot;
 pub use mermaid::mermaid;
+pub use status::{FlowStatus, Marks, Status, Way};
 pub use svg::svg;
 
 /// The fill and border of a status in pictures that other programs draw.

@@ -1,9 +1,9 @@
 //! A flow for Mermaid: a flowchart with subgraphs.
 
-use super::coloring::{Coloring, Status};
 use super::icon::Icon;
 use super::outline::{BEGIN, Edge, EdgeKind, End, FINISH, Node, Outline};
 use super::state_colors;
+use super::status::{FlowStatus, Status};
 use super::text::{shorten, steady};
 use starbridge_flow::graph::Flow;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ const ENDING: usize = 200;
 ///
 /// The same flow and coloring give the same text. Mermaid refuses more than 500 edges or 50,000 characters, unless
 /// the page that shows the chart raises its `maxEdges` and `maxTextSize`.
-pub fn mermaid(flow: &Flow, coloring: Option<&Coloring>) -> String {
-    let outline = Outline::new(flow, coloring);
+pub fn mermaid(flow: &Flow, status: Option<&FlowStatus>) -> String {
+    let outline = Outline::new(flow, status);
     let mut out = String::from("flowchart TD\n");
-    if let Some(ending) = coloring.and_then(Coloring::ending) {
+    if let Some(ending) = status.and_then(FlowStatus::ending) {
         let lines = [shorten(ending, ENDING)];
         let _ = writeln!(out, "  outcome[{}]", quoted(&lines));
     }

@@ -1,9 +1,9 @@
 //! A flow as nodes, groups and edges, from which pictures for other programs are written.
 
-use super::coloring::{Coloring, Status, Way};
 use super::icon::Icon;
+use super::labels;
+use super::status::{FlowStatus, Status, Way};
 use super::text::{clean, shorten};
-use super::words;
 use starbridge_flow::graph::{Catch, CatchTarget, Choice, Flow, ListId, Parallel, Step, StepId, StepKind};
 
 /// How many levels of composites are shown.
@@ -100,17 +100,17 @@ struct Shown {
 
 struct Outliner<'a> {
     flow: &'a Flow,
-    coloring: Option<&'a Coloring>,
+    status: Option<&'a FlowStatus>,
     drawn: Vec<bool>,
     outline: Outline,
 }
 
 impl Outline {
     /// The nodes and edges of a flow.
-    pub(super) fn new(flow: &Flow, coloring: Option<&Coloring>) -> Self {
+    pub(super) fn new(flow: &Flow, status: Option<&FlowStatus>) -> Self {
         let mut outliner = Outliner {
             flow,
-            coloring,
+            status,
             drawn: vec![false; flow.lists.len()],
             outline: Self {
                 title: flow.name.as_ref().map(|name| clean(name)).unwrap_or_default(),
@@ -153,7 +153,7 @@ fn id_of(step: StepId) -> String {
 
 impl Outliner<'_> {
     fn taken(&self, way: Way) -> bool {
-        self.coloring.is_some_and(|coloring| coloring.taken(way) > 0)
+        self.status.is_some_and(|status| status.taken(way) > 0)
     }
 
     fn edge(&mut self, from: End, to: End, kind: EdgeKind, label: String, taken: bool, back: bool) {
@@ -238,7 +238,7 @@ impl Outliner<'_> {
             return;
         };
         if let Some((to, back)) = find(self.flow, shown, step, target) {
-            let label = shorten(&words::errors(catch, &self.flow.fault_names), LINE);
+            let label = shorten(&labels::errors(catch, &self.flow.fault_names), LINE);
             let taken = self.taken(Way::Catch(id, target));
             self.edge(from.whole.clone(), to, EdgeKind::Catch, label, taken, back);
         }
@@ -282,7 +282,7 @@ impl Outliner<'_> {
             id: id_of(id),
             icon: Icon::of(&step.kind),
             lines: self.lines(id, step),
-            status: self.coloring.map(|coloring| coloring.marks(id).status),
+            status: self.status.map(|status| status.marks(id).status),
         });
     }
 
@@ -290,7 +290,7 @@ impl Outliner<'_> {
         self.outline.nodes.push(Node::Open {
             id: id_of(id),
             lines: self.lines(id, step),
-            status: self.coloring.map(|coloring| coloring.marks(id).status),
+            status: self.status.map(|status| status.marks(id).status),
             lane: false,
         });
     }
@@ -320,7 +320,7 @@ impl Outliner<'_> {
             let group = format!("{}b{index}", id_of(id));
             self.outline.nodes.push(Node::Open {
                 id: group.clone(),
-                lines: vec![shorten(&words::branch(branch, index), LINE)],
+                lines: vec![shorten(&labels::branch(branch, index), LINE)],
                 status: None,
                 lane: true,
             });
@@ -382,7 +382,7 @@ impl Outliner<'_> {
             .enumerate()
             .map(|(number, arm)| (u32::try_from(number).ok(), arm));
         for (number, arm) in arms.chain(choice.default.iter().map(|arm| (None, arm))) {
-            let label = shorten(&words::condition(&arm.text, number), LINE);
+            let label = shorten(&labels::condition(&arm.text, number), LINE);
             let (entered, left) = (self.taken(Way::Arm(id, number)), self.taken(Way::Goto(id, number)));
             let Some(list) = arm.list else {
                 let taken = entered && (arm.goto.is_none() || left);
@@ -438,15 +438,15 @@ impl Outliner<'_> {
     /// The lines of text about a step.
     fn lines(&self, id: StepId, step: &Step) -> Vec<String> {
         let mut lines = vec![format!("{} {}", Icon::of(&step.kind).character(), clean(&step.name))];
-        lines.extend(words::details(step).into_iter().map(|detail| detail.text));
-        let badges = words::badges(step);
+        lines.extend(labels::details(step).into_iter().map(|detail| detail.text));
+        let badges = labels::badges(step);
         if !badges.is_empty() {
             lines.push(badges.join(" · "));
         }
         let manual = step.catch.iter().filter(|catch| catch.target == CatchTarget::Manual);
-        lines.extend(manual.map(|catch| format!("on {} → operator", words::errors(catch, &self.flow.fault_names))));
-        if let Some(coloring) = self.coloring {
-            let marks = coloring.marks(id);
+        lines.extend(manual.map(|catch| format!("on {} → operator", labels::errors(catch, &self.flow.fault_names))));
+        if let Some(status) = self.status {
+            let marks = status.marks(id);
             lines.push(format!("{} {}", Icon::State(marks.status).character(), marks.words()));
         }
         lines.into_iter().map(|line| shorten(&line, LINE)).collect()

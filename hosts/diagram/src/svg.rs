@@ -3,9 +3,9 @@
 mod legend;
 mod style;
 
-use super::coloring::Coloring;
 use super::icon::Icon;
 use super::layout::{Anchor, BADGE, Face, Layout, Line, LineKind, Mark, Placed, Rect, Shape, Tone, What, layout};
+use super::status::FlowStatus;
 use super::text::{Font, clean, cut, width, wrap, xml};
 use legend::Legend;
 use starbridge_flow::graph::Flow;
@@ -29,11 +29,11 @@ const ENDING_LINE: i32 = 16;
 ///
 /// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the
 /// picture at its natural size.
-pub fn svg(flow: &Flow, coloring: Option<&Coloring>) -> String {
-    let layout = layout(flow, coloring);
+pub fn svg(flow: &Flow, status: Option<&FlowStatus>) -> String {
+    let layout = layout(flow, status);
     let room = layout.width.max(NARROW);
-    let legend = Legend::new(&layout, coloring, room);
-    let ending = coloring.and_then(Coloring::ending);
+    let legend = Legend::new(&layout, status, room);
+    let ending = status.and_then(FlowStatus::ending);
     let ending = ending.map_or_else(Vec::new, |ending| wrap(ending, Font::State, room, ENDING));
     let head = MARGIN + TITLE + i32::try_from(ending.len()).unwrap_or(0) * ENDING_LINE;
     let top = head + legend.height();
@@ -41,7 +41,7 @@ pub fn svg(flow: &Flow, coloring: Option<&Coloring>) -> String {
     let mut drawing = Drawing {
         out: String::with_capacity(4096 + layout.boxes.len() * 700),
     };
-    drawing.open(flow, coloring, (w, h));
+    drawing.open(flow, status, (w, h));
     drawing.title(flow, room);
     for (number, line) in (0..).zip(&ending) {
         let y = MARGIN + TITLE + number * ENDING_LINE + 4;
@@ -61,8 +61,8 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn open(&mut self, flow: &Flow, coloring: Option<&Coloring>, (w, h): (i32, i32)) {
-        let class = style::class(flow, coloring);
+    fn open(&mut self, flow: &Flow, status: Option<&FlowStatus>, (w, h): (i32, i32)) {
+        let class = style::class(flow, status);
         let _ = writeln!(
             self.out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
@@ -72,7 +72,7 @@ impl Drawing {
         let _ = writeln!(
             self.out,
             "<desc id=\"{class}-d\">{}</desc>",
-            xml(&description(flow, coloring))
+            xml(&description(flow, status))
         );
         self.out.push_str(&style::sheet(&class));
         let _ = writeln!(self.out, "<rect class=\"bg\" width=\"{w}\" height=\"{h}\"/>");
@@ -322,7 +322,7 @@ fn name(flow: &Flow) -> String {
 }
 
 /// A description of the picture, for those who do not see it.
-fn description(flow: &Flow, coloring: Option<&Coloring>) -> String {
+fn description(flow: &Flow, status: Option<&FlowStatus>) -> String {
     /// How many steps it names.
     const NAMED: usize = 20;
     let first = flow.lists.first().map_or(&[][..], |list| &list.steps);
@@ -334,13 +334,13 @@ fn description(flow: &Flow, coloring: Option<&Coloring>) -> String {
         .collect();
     let more = if first.len() > NAMED { " and so on" } else { "" };
     let mut text = format!("A flow of {} steps: {}{more}.", flow.steps.len(), names.join(", "));
-    if let Some(coloring) = coloring {
-        let states: Vec<String> = coloring
+    if let Some(status) = status {
+        let states: Vec<String> = status
             .occurring()
             .into_iter()
             .map(|(status, count)| format!("{count} {}", status.as_str()))
             .collect();
-        if let Some(ending) = coloring.ending() {
+        if let Some(ending) = status.ending() {
             let _ = write!(text, " {ending}.");
         }
         let _ = write!(text, " Steps: {}.", states.join(", "));

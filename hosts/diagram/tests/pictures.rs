@@ -3,12 +3,12 @@
 //!
 //! `UPDATE=1` rewrites the expectations.
 
-use starbridge_diagram::{Coloring, dot, mermaid, svg};
+use starbridge_diagram::{FlowStatus, dot, mermaid, svg};
 use starbridge_fdl::check;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
-use starbridge_simulator::{Case, Flows, Rehearsal};
+use starbridge_simulator::{Case, Flows, Simulation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,16 +37,16 @@ fn flow(name: &str) -> Arc<Flow> {
 }
 
 /// The coloring by the history of a case.
-fn coloring(flow: &Arc<Flow>, case: &str) -> Coloring {
+fn status(flow: &Arc<Flow>, case: &str) -> FlowStatus {
     let case: Case = serde_json::from_str(&read(case)).unwrap_or_else(|error| panic!("{case}: {error}"));
     let flows = Flows {
         name: "flow".to_owned(),
         flow: flow.clone(),
         children: BTreeMap::new(),
     };
-    let mut rehearsal = Rehearsal::new(flows, case, Limits::default());
-    rehearsal.run().unwrap();
-    Coloring::from_history(flow, rehearsal.histories().values().next().unwrap())
+    let mut simulation = Simulation::new(flows, case, Limits::default());
+    simulation.run().unwrap();
+    FlowStatus::from_history(flow, simulation.histories().values().next().unwrap())
 }
 
 /// All pictures, by the names of their files.
@@ -59,15 +59,15 @@ fn pictures() -> BTreeMap<String, String> {
         .filter(|name| !name.contains('.'))
     {
         let flow = flow(&format!("{name}.json"));
-        let mut draw = |name: &str, coloring: Option<&Coloring>| {
-            pictures.insert(format!("{name}.svg"), svg(&flow, coloring));
-            pictures.insert(format!("{name}.dot"), dot(&flow, coloring));
-            pictures.insert(format!("{name}.mmd"), mermaid(&flow, coloring));
+        let mut draw = |name: &str, status: Option<&FlowStatus>| {
+            pictures.insert(format!("{name}.svg"), svg(&flow, status));
+            pictures.insert(format!("{name}.dot"), dot(&flow, status));
+            pictures.insert(format!("{name}.mmd"), mermaid(&flow, status));
         };
         draw(name, None);
         let case = format!("{name}.case.json");
         if names.contains(&case) {
-            draw(&format!("{name}-undone"), Some(&coloring(&flow, &case)));
+            draw(&format!("{name}-undone"), Some(&status(&flow, &case)));
         }
     }
     pictures

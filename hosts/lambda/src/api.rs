@@ -16,7 +16,7 @@ use tower_service::Service;
 use crate::Failure;
 
 /// The largest answer, in bytes. Lambda carries 6 MB, of which quoting a body takes two.
-pub(crate) const ANSWER: usize = 6 * 1024 * 1024;
+pub(crate) const MAX_ANSWER_BYTES: usize = 6 * 1024 * 1024;
 
 /// The API, for events and for requests over HTTP.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub(crate) struct Api {
 }
 
 /// A request to the API.
-pub(crate) struct Asked {
+pub(crate) struct ApiRequest {
     pub(crate) method: Method,
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
 }
 
 /// An answer of the API.
-pub(crate) struct Answered {
+pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -73,7 +73,7 @@ impl Api {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let asked = Asked {
+        let asked = ApiRequest {
             method,
             uri,
             headers,
@@ -93,7 +93,7 @@ impl Api {
     }
 
     /// Answers a request over HTTP. `known`: Lambda has authenticated the sender, who then needs no token.
-    pub(crate) async fn answer(&self, mut asked: Asked, known: bool) -> Result<Answered, Failure> {
+    pub(crate) async fn answer(&self, mut asked: ApiRequest, known: bool) -> Result<ApiResponse, Failure> {
         if known {
             // A sender that Lambda knows has signed the request. No browser does that by itself, whatever page it
             // shows.
@@ -113,7 +113,7 @@ impl Api {
     }
 }
 
-async fn send(mut router: Router, asked: Asked) -> Result<Answered, Failure> {
+async fn send(mut router: Router, asked: ApiRequest) -> Result<ApiResponse, Failure> {
     let mut request = Request::new(Body::from(asked.body));
     *request.method_mut() = asked.method;
     *request.uri_mut() = asked.uri;
@@ -122,12 +122,12 @@ async fn send(mut router: Router, asked: Asked) -> Result<Answered, Failure> {
     request.extensions_mut().insert(from);
     let response = router.call(request).await.unwrap_or_else(|never| match never {});
     let (head, body) = response.into_parts();
-    let body = axum::body::to_bytes(body, ANSWER).await;
+    let body = axum::body::to_bytes(body, MAX_ANSWER_BYTES).await;
     let body = body.map_err(|_| {
         let words = "the answer has more than the 6 MB that Lambda carries: ask for less at a time";
         Failure::new("AnswerTooLarge", words)
     })?;
-    Ok(Answered {
+    Ok(ApiResponse {
         status: head.status,
         headers: head.headers,
         body: body.to_vec(),

@@ -2,8 +2,8 @@
 //! those that fail arrive again, and after some tries go to the dead-letter queue with the reason.
 
 use crate::Failure;
+use crate::continuations::Continuation;
 use crate::environment::{Invocation, Running};
-use crate::onward::Continuation;
 use axum::http::Method;
 use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_node::problem::SET_ASIDE;
@@ -82,7 +82,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
             stopped.extend(record.group);
         }
     }
-    if let Err(failure) = running.rest(invocation.until).await {
+    if let Err(failure) = running.quiesce(invocation.until).await {
         // Nobody knows what of it is durable. All of it arrives again, and what is known already changes nothing.
         tracing::error!(kind = failure.kind, "{}", failure.words);
         failed = records.iter().map(|record| record.id).collect();
@@ -107,7 +107,7 @@ async fn deal_with(running: &Running, record: &Record<'_>) -> Result<(), Trouble
     let read: Result<Object, _> = serde_json::from_str(record.body);
     let message = read.map_err(|error| Trouble::Bad(format!("it is no JSON object: {error}")))?;
     if let Some(continuation) = Continuation::read(&message) {
-        return go_on(running, continuation).await;
+        return resume(running, continuation).await;
     }
     if message.get("token").is_some() {
         return report(running, record, &message).await;
@@ -119,13 +119,13 @@ async fn deal_with(running: &Running, record: &Record<'_>) -> Result<(), Trouble
     Err(Trouble::Bad(words.to_owned()))
 }
 
-async fn go_on(running: &Running, continuation: Continuation) -> Result<(), Trouble> {
+async fn resume(running: &Running, continuation: Continuation) -> Result<(), Trouble> {
     let now = running.node.now();
-    if let Some(onward) = &running.onward
+    if let Some(continuations) = &running.continuations
         && continuation.at > now.plus_millis(running.settings.linger_ms)
     {
         // The queue could not delay it any longer.
-        return Ok(onward.put(&continuation, now).await?);
+        return Ok(continuations.put(&continuation, now).await?);
     }
     let taken = running
         .node
@@ -149,8 +149,8 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
     match answer.await {
         // A message that comes twice or too late changes nothing, however often it comes.
         Ok(Reply::Taken | Reply::Left | Reply::AlreadyCompleted | Reply::TimedOut) => Ok(()),
-        Ok(Reply::Held) => match (&running.onward, record.group) {
-            (Some(onward), None) => Ok(onward.put_text(record.body.to_owned(), SOON).await?),
+        Ok(Reply::Held) => match (&running.continuations, record.group) {
+            (Some(continuations), None) => Ok(continuations.put_text(record.body.to_owned(), SOON).await?),
             _ => Err(Trouble::Again("the execution is being worked on elsewhere".to_owned())),
         },
         Ok(Reply::SetAside) => Err(Trouble::Bad(SET_ASIDE.to_owned())),
@@ -200,7 +200,10 @@ async fn is_settled(running: &Running, record: &Record<'_>, trouble: Trouble) ->
         reason,
         "a message could not be dealt with"
     );
-    let letters = running.onward.as_ref().filter(|onward| onward.buries);
+    let letters = running
+        .continuations
+        .as_ref()
+        .filter(|continuations| continuations.has_dead_letters);
     let Some(letters) = letters.filter(|_| bad && record.received >= running.settings.tries) else {
         return false;
     };

@@ -8,7 +8,7 @@ use starbridge_flow::limits::is_name;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::aws;
-use starbridge_node::tables::DURABILITY;
+use starbridge_node::leased_store::DURABILITY;
 use starbridge_server::execution_shape;
 use std::path::Path;
 
@@ -37,18 +37,18 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         running.api.ask(Method::PUT, &path, definition).await?;
     }
     if asked.later {
-        if running.onward.is_none() {
+        if running.continuations.is_none() {
             let words = "`async` needs a table (`STARBRIDGE_LAMBDA_TABLE`): without one nothing is kept to go on with";
             return Err(Failure::new("NoTable", words));
         }
-        running.node.stand_still()?;
+        running.node.pause_dispatch()?;
     }
     let path = format!("/v1/flows/{}/executions", asked.flow);
     let begun = running.api.ask(Method::POST, &path, &asked.start.clone().into()).await;
     let begun = match begun {
         Ok(begun) => begun,
         Err(failure) => {
-            running.rest(invocation.until).await?;
+            running.quiesce(invocation.until).await?;
             // Lambda may bring an event twice. The second time, the answer is the same.
             return match before(running, &asked.flow, &asked.start)? {
                 Some(id) if failure.kind == "ExecutionAlreadyExists" => answer(running, &id, asked.history),
@@ -62,7 +62,7 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         // with it.
         running.node.take_up(&id).await?;
     }
-    running.rest(invocation.until).await?;
+    running.quiesce(invocation.until).await?;
     answer(running, &id, asked.history)
 }
 
@@ -82,20 +82,20 @@ fn before(running: &Running, flow: &str, start: &Object) -> Result<Option<Text>,
 }
 
 fn answer(running: &Running, id: &Text, history: bool) -> Result<Value, Failure> {
-    let failed = |error: starbridge_node::node::LookError| Failure::new("StoreFailed", error.to_string());
+    let failed = |error: starbridge_node::node::QueryError| Failure::new("StoreFailed", error.to_string());
     let found = running.node.execution(id).map_err(failed)?;
     let mut shape = match execution_shape(&found) {
         Value::Object(shape) => shape,
         _ => Object::new(),
     };
-    if running.onward.is_none() && !found.record.status.is_ended() {
+    if running.continuations.is_none() && !found.record.status.is_ended() {
         let words = format!(
             "the execution {id} did not end within the invocation, and nothing is kept to go on with: give the function more \
              time, or a table (`STARBRIDGE_LAMBDA_TABLE`) and a queue (`STARBRIDGE_LAMBDA_QUEUE`)"
         );
         return Err(Failure::new("NotEnded", words));
     }
-    if history || running.onward.is_none() {
+    if history || running.continuations.is_none() {
         let mut events = Vec::new();
         loop {
             let from = EventId(events.len() as u64 + 1);
@@ -201,7 +201,7 @@ pub(crate) async fn put_flows(running: &Running, package: &Path) -> Result<(), F
 impl Running {
     /// Loads the latest versions of all flows.
     pub(crate) fn know_all(&self) -> Result<(), Failure> {
-        match self.onward {
+        match self.continuations {
             Some(_) => Ok(self.node.refresh_flows()?),
             None => Ok(()),
         }
@@ -209,7 +209,7 @@ impl Running {
 
     /// Loads the latest version of a flow.
     pub(crate) fn know(&self, flow: &str) -> Result<(), Failure> {
-        match self.onward {
+        match self.continuations {
             Some(_) => Ok(self.node.refresh_flow(flow)?),
             None => Ok(()),
         }

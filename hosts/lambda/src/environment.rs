@@ -2,8 +2,8 @@
 
 use crate::Failure;
 use crate::api::Api;
+use crate::continuations::Continuations;
 use crate::figures::Figures;
-use crate::onward::Continuations;
 use starbridge_flow::time::Timestamp;
 use starbridge_node::config::LambdaConfig;
 use starbridge_node::node::Node;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How long an invocation lasts if it has no deadline, in milliseconds: with a stand-in for Lambda that keeps no
 /// time.
-const UNTOLD_MS: u64 = 60_000;
+const DEFAULT_INVOCATION_MS: u64 = 60_000;
 /// By how many milliseconds a lease outlives its invocation, because clocks differ.
 const SKEW_MS: u64 = 2_000;
 /// The longest wait for a timer if there is no store: longer than any invocation.
@@ -29,7 +29,7 @@ pub(crate) struct Running {
     pub(crate) settings: Arc<LambdaConfig>,
     pub(crate) retention_days: u64,
     /// The queue for what goes on later. It exists if there is a table.
-    pub(crate) onward: Option<Continuations>,
+    pub(crate) continuations: Option<Continuations>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) leases: Option<Arc<dyn ExecutionLeases>>,
     pub(crate) express: Option<Arc<Express>>,
@@ -56,7 +56,11 @@ impl Running {
         SystemClock.catch_up();
         let now = SystemClock.now();
         let told = Timestamp(i64::try_from(deadline).unwrap_or(i64::MAX));
-        let deadline = if told > now { told } else { now.plus_millis(UNTOLD_MS) };
+        let deadline = if told > now {
+            told
+        } else {
+            now.plus_millis(DEFAULT_INVOCATION_MS)
+        };
         if let Some(leases) = &self.leases {
             leases.hold_until(deadline.plus_millis(SKEW_MS));
         }
@@ -68,15 +72,15 @@ impl Running {
 
     /// Waits until nothing more can be done now, or the time is over, and puts what goes on later into the queue.
     /// Returns what was given back.
-    pub(crate) async fn rest(&self, until: Timestamp) -> Result<Vec<SuspendedExecution>, Failure> {
-        let linger = match self.onward {
+    pub(crate) async fn quiesce(&self, until: Timestamp) -> Result<Vec<SuspendedExecution>, Failure> {
+        let grace = match self.continuations {
             Some(_) => Duration::from_millis(self.settings.linger_ms),
             None => FOR_EVER,
         };
-        let resting = self.node.rest(until, linger).await?;
-        if let Some(onward) = &self.onward {
+        let resting = self.node.quiesce(until, grace).await?;
+        if let Some(continuations) = &self.continuations {
             for rest in &resting {
-                onward.go_on(rest, self.node.now()).await?;
+                continuations.resume(rest, self.node.now()).await?;
             }
         }
         Ok(resting)

@@ -1,6 +1,6 @@
 //! The function: it takes an event and returns its answer.
 
-use crate::api::ANSWER;
+use crate::api::MAX_ANSWER_BYTES;
 use crate::environment::Running;
 use crate::event::{self, Kind};
 use crate::{Failure, batch, direct, record, sweep, web};
@@ -48,13 +48,13 @@ impl Function {
         };
         if answer.is_err() && !mine.has_failed() {
             // What it had begun is given back, so that the next event finds nothing in progress.
-            let given_back = mine.rest(mine.node.now()).await;
+            let given_back = mine.quiesce(mine.node.now()).await;
             if let Err(failure) = given_back {
                 tracing::error!(kind = failure.kind, "{}", failure.words);
             }
         }
         record::write(&mine, kind, answer.is_ok());
-        if mine.onward.is_none() {
+        if mine.continuations.is_none() {
             mine.forget_all().await;
         }
         let answer = answer.and_then(small_enough);
@@ -69,7 +69,7 @@ impl Function {
 /// An answer, if Lambda can carry it.
 fn small_enough(answer: Value) -> Result<Value, Failure> {
     let bytes = answer.to_json().len();
-    match bytes > ANSWER {
+    match bytes > MAX_ANSWER_BYTES {
         false => Ok(answer),
         true => Err(Failure::new(
             "AnswerTooLarge",

@@ -26,6 +26,7 @@
 
 mod api;
 mod batch;
+mod continuations;
 mod direct;
 mod environment;
 mod event;
@@ -33,7 +34,6 @@ mod failure;
 mod figures;
 mod function;
 pub mod logging;
-mod onward;
 mod record;
 pub mod settings;
 mod start;

@@ -1,13 +1,13 @@
 //! Starts an environment, with its first event.
 
 use crate::api::Api;
+use crate::continuations::Continuations;
 use crate::environment::Running;
-use crate::onward::Continuations;
 use crate::{Failure, direct, settings};
 use starbridge_node::config::Config;
+use starbridge_node::leased_store::{LeasedStore, open_table};
 use starbridge_node::node::Node;
 use starbridge_node::stores::in_memory;
-use starbridge_node::tables::{Table, open_table};
 use std::sync::Arc;
 
 impl Running {
@@ -19,15 +19,15 @@ impl Running {
         let mut node = match settings.table.as_str() {
             "" => config.node(in_memory()).map_err(bad)?,
             table => {
-                let Table {
+                let LeasedStore {
                     store,
-                    visit,
+                    leased,
                     express: before,
                 } = open_table(table, config).map_err(bad)?;
                 express = Some(before);
                 let mut node = config.node(store).map_err(bad)?;
-                leases = Some(visit.leases.clone());
-                node.visit = Some(visit);
+                leases = Some(leased.leases.clone());
+                node.leased = Some(leased);
                 node
             }
         };
@@ -38,7 +38,7 @@ impl Running {
         // An invocation has few executions, so one thread is enough.
         node.owners = 1;
         node.worker_queues = false;
-        let onward = match settings.queue.as_str() {
+        let continuations = match settings.queue.as_str() {
             "" => None,
             queue => Some(Continuations::through(queue, &settings.dead_letters).map_err(bad)?),
         };
@@ -49,7 +49,7 @@ impl Running {
             api,
             settings: Arc::new(settings.clone()),
             retention_days: config.retention.days,
-            onward,
+            continuations,
             figures: Arc::default(),
             leases,
             express,

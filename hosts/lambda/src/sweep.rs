@@ -2,20 +2,20 @@
 //! are due, and retention.
 
 use crate::Failure;
+use crate::continuations::Continuation;
 use crate::environment::{Invocation, Running};
-use crate::onward::Continuation;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
 
 /// How many executions are found at a time.
-const FOUND: usize = 1_000;
+const SWEEP_BATCH: usize = 1_000;
 /// An execution that is this many milliseconds overdue has lost its continuation.
-const GRACE: i64 = 60_000;
-const DAY: i64 = 24 * 60 * 60 * 1000;
+const GRACE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 fn days_before(now: Timestamp, days: u64) -> Timestamp {
     let days = i64::try_from(days).unwrap_or(i64::MAX);
-    Timestamp(now.0.saturating_sub(days.saturating_mul(DAY)))
+    Timestamp(now.0.saturating_sub(days.saturating_mul(DAY_MS)))
 }
 
 /// Makes a sweep. Returns what it found.
@@ -23,20 +23,20 @@ pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Va
     let now = running.node.now();
     let mut stranded = 0;
     let mut cleared = 0;
-    if let Some((onward, leases)) = running.onward.as_ref().zip(running.leases()) {
-        let before = Timestamp(now.0.saturating_sub(GRACE));
-        for execution in leases.stranded(before, FOUND)? {
-            onward.put(&Continuation { execution, at: now }, now).await?;
+    if let Some((continuations, leases)) = running.continuations.as_ref().zip(running.leases()) {
+        let before = Timestamp(now.0.saturating_sub(GRACE_MS));
+        for execution in leases.stranded(before, SWEEP_BATCH)? {
+            continuations.put(&Continuation { execution, at: now }, now).await?;
             stranded += 1;
         }
         // What schedules start begins here and goes on later, like everything that nobody waits for.
-        running.node.stand_still()?;
+        running.node.pause_dispatch()?;
     }
     // The handling of a trigger is stored at once, so what it starts must be too.
     running.choose_express(Some(false));
     running.node.fire_schedules().await?;
-    running.rest(invocation.until).await?;
-    if running.onward.is_some() && running.retention_days > 0 {
+    running.quiesce(invocation.until).await?;
+    if running.continuations.is_some() && running.retention_days > 0 {
         let before = days_before(now, running.retention_days);
         while running.node.now() < invocation.until {
             let some = running.node.clear_before(before).await?;

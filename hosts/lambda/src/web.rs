@@ -2,7 +2,7 @@
 //! everywhere in the API.
 
 use crate::Failure;
-use crate::api::{Answered, Asked};
+use crate::api::{ApiRequest, ApiResponse};
 use crate::environment::{Invocation, Running};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use base64::Engine as _;
@@ -35,16 +35,16 @@ pub(crate) async fn take(running: &Running, event: &Value, invocation: Invocatio
         &mut asked.uri,
         invocation.until.millis_since(running.node.now()) / 1_000,
     );
-    if running.onward.is_some() && !waits {
-        running.node.stand_still()?;
+    if running.continuations.is_some() && !waits {
+        running.node.pause_dispatch()?;
     }
     let answered = running.api.answer(asked, known).await?;
-    let until = match running.onward {
+    let until = match running.continuations {
         // Without a store, what was begun is done now.
         None => invocation.until,
         Some(_) => running.node.now(),
     };
-    running.rest(until).await?;
+    running.quiesce(until).await?;
     Ok(answer(&answered))
 }
 
@@ -75,7 +75,7 @@ fn is_report(path: &str) -> bool {
 }
 
 /// Loads flows that may have been stored elsewhere since.
-fn know_what_is_asked_for(running: &Running, asked: &Asked) -> Result<(), Failure> {
+fn know_what_is_asked_for(running: &Running, asked: &ApiRequest) -> Result<(), Failure> {
     let path = asked.uri.path();
     match path.strip_prefix("/v1/flows/").and_then(|rest| rest.split('/').next()) {
         Some(flow) => running.know(flow),
@@ -86,7 +86,7 @@ fn know_what_is_asked_for(running: &Running, asked: &Asked) -> Result<(), Failur
     }
 }
 
-fn read(event: &Value) -> Result<Asked, String> {
+fn read(event: &Value) -> Result<ApiRequest, String> {
     let empty = Object::new();
     let context = event
         .get("requestContext")
@@ -118,7 +118,7 @@ fn read(event: &Value) -> Result<Asked, String> {
     let from = of(context, "sourceIp")
         .parse()
         .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    Ok(Asked {
+    Ok(ApiRequest {
         method: method.map_err(|_| "the method is none")?,
         uri: uri.map_err(|_| "the path is none")?,
         headers,
@@ -127,7 +127,7 @@ fn read(event: &Value) -> Result<Asked, String> {
     })
 }
 
-fn answer(answered: &Answered) -> Value {
+fn answer(answered: &ApiResponse) -> Value {
     let mut headers = Object::new();
     for (name, value) in &answered.headers {
         if let Ok(value) = value.to_str() {

@@ -18,20 +18,20 @@ pub(crate) fn way() -> starbridge_aws::Aws {
 /// Adds the connectors for queues of SQS and functions of Lambda. All runtimes share connections, credentials and
 /// batches. Nothing is read or started before the first call.
 #[cfg(feature = "aws")]
-pub fn add_to(further: &mut OptionalConnectors) {
+pub fn add_to(optional_connectors: &mut OptionalConnectors) {
     use starbridge_ports::Connector;
     let way = way();
     let sqs: Arc<dyn Connector> = Arc::new(starbridge_connector_sqs::SqsConnector::new(way.clone()));
     let lambda: Arc<dyn Connector> = Arc::new(starbridge_connector_lambda::LambdaConnector::new(way));
-    further.add("sqs", move || sqs.clone());
-    further.add("lambda", move || lambda.clone());
+    optional_connectors.add("sqs", move || sqs.clone());
+    optional_connectors.add("lambda", move || lambda.clone());
 }
 
 /// Records that this program is built without AWS, for errors of calls.
 #[cfg(not(feature = "aws"))]
-pub fn add_to(further: &mut OptionalConnectors) {
-    further.lack("sqs", WITHOUT);
-    further.lack("lambda", WITHOUT);
+pub fn add_to(optional_connectors: &mut OptionalConnectors) {
+    optional_connectors.add_unavailable("sqs", WITHOUT);
+    optional_connectors.add_unavailable("lambda", WITHOUT);
 }
 
 /// The replies in a queue of SQS, given by name, URL or ARN. Messages that can't be handled go to the dead-letter
@@ -66,8 +66,8 @@ pub fn replies(_: &str, _: Option<&str>) -> Result<Arc<dyn ReplySource>, String>
 ///
 /// What is wrong with a name.
 #[cfg(feature = "aws")]
-pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
-    Ok(Arc::new(starbridge_connector_sqs::SqsOnward::new(
+pub fn continuation_queue(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
+    Ok(Arc::new(starbridge_connector_sqs::SqsContinuationQueue::new(
         way(),
         queue,
         dead_letters,
@@ -80,7 +80,7 @@ pub fn onward(queue: &str, dead_letters: Option<&str>) -> Result<Arc<dyn Continu
 ///
 /// Always.
 #[cfg(not(feature = "aws"))]
-pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
+pub fn continuation_queue(_: &str, _: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, String> {
     Err(WITHOUT.to_owned())
 }
 
@@ -91,8 +91,8 @@ pub fn onward(_: &str, _: Option<&str>) -> Result<Arc<dyn ContinuationQueue>, St
 /// Why they can't be read.
 #[cfg(feature = "s3")]
 pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
-    let place =
-        starbridge_connector_s3::Place::parse(place).ok_or_else(|| format!("`{place}` is no `s3://BUCKET/PREFIX`"))?;
+    let place = starbridge_connector_s3::S3Prefix::parse(place)
+        .ok_or_else(|| format!("`{place}` is no `s3://BUCKET/PREFIX`"))?;
     let found = starbridge_connector_s3::definitions(&way(), &place).map_err(|fault| fault.cause)?;
     Ok(found.into_iter().map(|it| (it.name, it.text)).collect())
 }
@@ -112,11 +112,11 @@ pub fn definitions(place: &str) -> Result<Vec<(String, String)>, String> {
 #[cfg(all(test, not(feature = "aws")))]
 mod tests {
     #[test]
-    fn without_the_feature_it_is_named() {
-        let mut further = crate::optional_connectors::OptionalConnectors::default();
-        super::add_to(&mut further);
-        let lacking: Vec<&str> = further.lacking().map(|(scheme, _)| scheme).collect();
-        assert_eq!(lacking, ["sqs", "lambda"]);
+    fn aws_without_the_feature_is_named() {
+        let mut optional_connectors = crate::optional_connectors::OptionalConnectors::default();
+        super::add_to(&mut optional_connectors);
+        let unavailable: Vec<&str> = optional_connectors.unavailable().map(|(scheme, _)| scheme).collect();
+        assert_eq!(unavailable, ["sqs", "lambda"]);
         assert!(
             super::replies("replies", None)
                 .err()

@@ -1,7 +1,7 @@
 //! Reports by token over HTTP (section "tasks"), for the listener of one process and for a server.
 
-use crate::large;
 use crate::node::NotTaken;
+use crate::offload;
 use crate::problem::{Answer, Problem, whole};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -20,12 +20,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// The result of handing in a report: a receiver for what became of it, once that is durable.
-pub type HandedIn = Result<oneshot::Receiver<Reply>, NotTaken>;
+pub type ReportOutcome = Result<oneshot::Receiver<Reply>, NotTaken>;
 
 /// Takes reports.
 pub trait Reports: Clone + Send + Sync + 'static {
     /// Hands in a report, in the order of calls.
-    fn hand_in(&self, token: String, report: Report) -> impl Future<Output = HandedIn> + Send;
+    fn hand_in(&self, token: String, report: Report) -> impl Future<Output = ReportOutcome> + Send;
 
     /// Checks a token before its report is handed in. A server counts wrong tokens for each sender here.
     ///
@@ -51,7 +51,7 @@ pub struct EngineReports {
 }
 
 impl Reports for EngineReports {
-    async fn hand_in(&self, token: String, report: Report) -> HandedIn {
+    async fn hand_in(&self, token: String, report: Report) -> ReportOutcome {
         let (reply, answer) = oneshot::channel();
         let Ok((execution, call)) = self.tokens.verify(&token) else {
             // The receiver still exists.
@@ -69,7 +69,7 @@ impl Reports for EngineReports {
     }
 }
 
-async fn reply(handed_in: HandedIn) -> Result<Reply, NotTaken> {
+async fn reply(handed_in: ReportOutcome) -> Result<Reply, NotTaken> {
     handed_in?.await.map_err(|_| NotTaken::Stopping)
 }
 
@@ -161,7 +161,7 @@ async fn report<R: Reports>(
     body: Result<Bytes, BytesRejection>,
 ) -> Answer<StatusCode> {
     let body = whole(body)?;
-    let report = large::work(body.len(), move || read_report(&verb, &body)).await?;
+    let report = offload::work(body.len(), move || read_report(&verb, &body)).await?;
     let report = report.map_err(bad_report)?;
     answer(reply(reports.hand_in(token, report).await).await)
 }
@@ -179,10 +179,10 @@ async fn batch<R: Reports>(
         let read = serde_json::from_slice::<Object>(&body).ok();
         read.and_then(|body| body.get("reports")?.as_array().cloned())
     };
-    let entries = large::work(size, reading).await?;
+    let entries = offload::work(size, reading).await?;
     let entries = entries.ok_or_else(|| bad_report("expected `{\"reports\": [...]}`"))?;
     if entries.len() > BATCH {
-        large::discard(size, entries);
+        offload::discard(size, entries);
         let detail = format!("a batch has at most {BATCH} reports");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "TooManyReports", detail));
     }
@@ -196,7 +196,7 @@ async fn batch<R: Reports>(
             Err(detail) => Err(bad_report(detail)),
         });
     }
-    large::discard(size, entries);
+    offload::discard(size, entries);
     let mut results = Vec::new();
     for report in under_way {
         let answered = match report {

@@ -85,7 +85,7 @@ fn since_boot() -> Duration {
 }
 
 /// The speed of correction: one second in 200.
-const SLOWLY: u32 = 200;
+const CATCH_UP_PART: u32 = 200;
 /// A difference from this on is logged.
 const SAID: Duration = Duration::from_secs(10);
 
@@ -113,7 +113,7 @@ impl Steady {
         // Two threads that look at the same time may arrive here in the other order.
         let passed = steady.saturating_sub(self.steady);
         let usual = self.shown + passed;
-        let most = passed / SLOWLY;
+        let most = passed / CATCH_UP_PART;
         self.shown = match wall.checked_sub(usual) {
             Some(behind) => usual + behind.min(most),
             None => usual - (usual - wall).min(most),
@@ -142,7 +142,7 @@ impl Steady {
 mod tests {
     use super::*;
 
-    const HOUR: u64 = 3_600;
+    const HOUR_SECONDS: u64 = 3_600;
 
     fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -151,63 +151,66 @@ mod tests {
     /// Begins a clock at an hour; shows its time `after` so many seconds on a machine whose wall clock was set to
     /// `wall` meanwhile.
     fn shown(wall: u64, after: u64) -> Duration {
-        let mut clock = Steady::begin(secs(5), secs(HOUR));
-        let mut last = secs(HOUR);
+        let mut clock = Steady::begin(secs(5), secs(HOUR_SECONDS));
+        let mut last = secs(HOUR_SECONDS);
         for step in 1..=after * 10 {
             let passed = Duration::from_millis(step * 100);
             let now = clock.at(secs(5) + passed, secs(wall) + passed);
             assert!(now >= last, "it went back");
             last = now;
         }
-        last - secs(HOUR)
+        last - secs(HOUR_SECONDS)
     }
 
     #[test]
-    fn durations_are_those_of_the_steady_clock() {
-        for wall in [HOUR, 0, 2 * HOUR, 400 * 24 * HOUR] {
+    fn clock_durations_are_those_of_the_steady_clock() {
+        for wall in [HOUR_SECONDS, 0, 2 * HOUR_SECONDS, 400 * 24 * HOUR_SECONDS] {
             let three = shown(wall, 3);
             let off = three.abs_diff(secs(3));
-            assert!(off <= secs(3) / SLOWLY, "set to {wall}: {three:?}");
+            assert!(off <= secs(3) / CATCH_UP_PART, "set to {wall}: {three:?}");
         }
-        assert_eq!(shown(HOUR, 3), secs(3));
+        assert_eq!(shown(HOUR_SECONDS, 3), secs(3));
     }
 
     #[test]
-    fn a_difference_is_made_good_in_time() {
+    fn clock_difference_is_caught_up_in_time() {
         // One second in 200, and then no more.
-        assert_eq!(shown(HOUR + 1, 400), secs(401));
-        assert_eq!(shown(HOUR - 1, 400), secs(399));
+        assert_eq!(shown(HOUR_SECONDS + 1, 400), secs(401));
+        assert_eq!(shown(HOUR_SECONDS - 1, 400), secs(399));
     }
 
     #[test]
-    fn a_process_that_was_frozen_goes_on_at_the_wall_clock() {
-        let mut clock = Steady::begin(secs(5), secs(HOUR));
-        clock.catch_up(secs(6), secs(2 * HOUR));
-        assert_eq!(clock.at(secs(7), secs(2 * HOUR + 1)), secs(2 * HOUR + 1));
+    fn clock_of_a_suspended_process_goes_on_at_the_wall_clock() {
+        let mut clock = Steady::begin(secs(5), secs(HOUR_SECONDS));
+        clock.catch_up(secs(6), secs(2 * HOUR_SECONDS));
+        assert_eq!(
+            clock.at(secs(7), secs(2 * HOUR_SECONDS + 1)),
+            secs(2 * HOUR_SECONDS + 1)
+        );
         // It never goes back.
-        clock.catch_up(secs(8), secs(HOUR));
-        assert!(clock.at(secs(8), secs(HOUR)) > secs(2 * HOUR));
+        clock.catch_up(secs(8), secs(HOUR_SECONDS));
+        assert!(clock.at(secs(8), secs(HOUR_SECONDS)) > secs(2 * HOUR_SECONDS));
     }
 
     #[test]
-    fn looks_in_another_order_do_no_harm() {
-        let mut clock = Steady::begin(secs(5), secs(HOUR));
-        let later = clock.at(secs(9), secs(HOUR + 4));
-        assert_eq!(clock.at(secs(8), secs(HOUR + 3)), later);
-        assert_eq!(clock.at(secs(10), secs(HOUR + 5)), secs(HOUR + 5));
+    fn clock_reads_in_another_order_do_no_harm() {
+        let mut clock = Steady::begin(secs(5), secs(HOUR_SECONDS));
+        let later = clock.at(secs(9), secs(HOUR_SECONDS + 4));
+        assert_eq!(clock.at(secs(8), secs(HOUR_SECONDS + 3)), later);
+        assert_eq!(clock.at(secs(10), secs(HOUR_SECONDS + 5)), secs(HOUR_SECONDS + 5));
     }
 
     #[test]
-    fn a_clock_that_is_set_is_said_once() {
-        let mut clock = Steady::begin(secs(5), secs(HOUR));
+    fn clock_that_is_set_is_logged_once() {
+        let mut clock = Steady::begin(secs(5), secs(HOUR_SECONDS));
         let mut notice = |wall: u64| {
             clock.at(secs(5), secs(wall));
             clock.notice(secs(wall)).map(|away| away.as_secs())
         };
-        assert_eq!(notice(HOUR), None);
-        assert_eq!(notice(HOUR + 60), Some(60));
-        assert_eq!(notice(HOUR + 60), None);
-        assert_eq!(notice(HOUR), None);
-        assert_eq!(notice(0), Some(HOUR));
+        assert_eq!(notice(HOUR_SECONDS), None);
+        assert_eq!(notice(HOUR_SECONDS + 60), Some(60));
+        assert_eq!(notice(HOUR_SECONDS + 60), None);
+        assert_eq!(notice(HOUR_SECONDS), None);
+        assert_eq!(notice(0), Some(HOUR_SECONDS));
     }
 }

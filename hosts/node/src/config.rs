@@ -270,9 +270,9 @@ impl Default for LogConfig {
 /// The prefix of variables that override settings.
 const PREFIX: &str = "STARBRIDGE_";
 /// The largest number of events a history can have, whatever is configured: it is the limit of the stores' numbers.
-const MOST_EVENTS: u64 = 10_000_000;
+const MAX_EVENTS: u64 = 10_000_000;
 /// The longest time in seconds that can be set for a connection. More is as good as without limit.
-const MOST_SECONDS: u64 = 86_400;
+const MAX_SECONDS: u64 = 86_400;
 
 impl ServerConfig {
     /// The networks of the trusted proxies.
@@ -341,15 +341,15 @@ impl Config {
             ("idle_seconds", self.server.idle_seconds),
             ("write_seconds", self.server.write_seconds),
         ] {
-            if !(1..=MOST_SECONDS).contains(&seconds) {
+            if !(1..=MAX_SECONDS).contains(&seconds) {
                 return Err(format!(
-                    "`server.{setting}` must be from 1 to {MOST_SECONDS}, not {seconds}"
+                    "`server.{setting}` must be from 1 to {MAX_SECONDS}, not {seconds}"
                 ));
             }
         }
         self.token_secret()?;
-        if self.limits.history_events > MOST_EVENTS {
-            return Err(format!("`limits.history_events` can be at most {MOST_EVENTS}"));
+        if self.limits.history_events > MAX_EVENTS {
+            return Err(format!("`limits.history_events` can be at most {MAX_EVENTS}"));
         }
         for token in &self.tokens {
             if token.sha256.len() != 64 || !token.sha256.chars().all(|digit| digit.is_ascii_hexdigit()) {
@@ -405,11 +405,11 @@ impl Config {
     }
 
     /// The connectors that exist only because they are configured.
-    fn further(&self) -> Result<OptionalConnectors, String> {
-        let mut further = OptionalConnectors::default();
-        self.redis.add_to(&mut further, &*self.secrets())?;
-        aws::add_to(&mut further);
-        Ok(further)
+    fn optional_connectors(&self) -> Result<OptionalConnectors, String> {
+        let mut optional_connectors = OptionalConnectors::default();
+        self.redis.add_to(&mut optional_connectors, &*self.secrets())?;
+        aws::add_to(&mut optional_connectors);
+        Ok(optional_connectors)
     }
 
     /// The connectors that the environment alone configures, for a run in this process.
@@ -417,9 +417,11 @@ impl Config {
     /// # Errors
     ///
     /// Which setting is wrong, and how.
-    pub fn further_of(environment: impl Iterator<Item = (String, String)>) -> Result<OptionalConnectors, String> {
+    pub fn optional_connectors_of(
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<OptionalConnectors, String> {
         let environment = environment.filter(|(variable, _)| variable.starts_with("STARBRIDGE_REDIS_"));
-        Self::read("", environment)?.further()
+        Self::read("", environment)?.optional_connectors()
     }
 
     /// The reply queues that are configured.
@@ -469,13 +471,13 @@ impl Config {
                 timeout: seconds(self.commands.timeout_seconds),
                 ..CommandSettings::in_folder(folder.clone())
             }),
-            further: self.further()?,
+            optional_connectors: self.optional_connectors()?,
             notifications: self.signed_targets(&*self.secrets())?,
             secrets: self.secrets(),
             secret_use: self.secret_use(),
             token_keys: self.token_keys(&*self.secrets())?,
             worker_queues: true,
-            visit: None,
+            leased: None,
             clock: Arc::new(SystemClock),
         })
     }
@@ -536,14 +538,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_what_is_read() {
+    fn config_printed_is_config_read() {
         let usual = Config::read("", none()).unwrap();
         assert_eq!(usual, Config::default());
         assert_eq!(Config::read(&usual.to_toml(), none()).unwrap(), usual);
     }
 
     #[test]
-    fn the_environment_overrides() {
+    fn config_environment_overrides_the_file() {
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let environment = [
             set("STARBRIDGE_SERVER_LISTEN", "127.0.0.1:9"),
@@ -565,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn config_mistakes_are_named() {
         for (text, word) in [
             ("[server]\nlisen = \"1\"", "lisen"),
             ("[server]\nhead_seconds = 0", "server.head_seconds"),

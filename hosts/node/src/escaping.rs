@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controls_are_seen_and_obeyed_by_nobody() {
+    fn escaping_shows_control_characters() {
         assert_eq!(escaped("plain é 漢 👩‍💻"), "plain é 漢 👩‍💻");
         for (text, expected) in [
             ("a\nb", "a\\nb"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_terminal_obeys_only_colours_are_left() {
+    fn escaping_leaves_only_colours_of_terminal_sequences() {
         for (text, expected) in [
             (
                 "\x1b[1m\x1b[38;5;9merror\x1b[0m:\tx\n",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_json_stay_json() {
+    fn escaping_keeps_json_lines_json() {
         let given = "\x7f\u{9b}\u{202e}\u{e0041}\u{2028} é";
         let mut lines = JsonLines(Vec::new());
         let line = format!("{}\n", serde_json::json!({"error": given}));

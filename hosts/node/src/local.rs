@@ -3,7 +3,7 @@
 
 mod durable;
 
-use crate::system::{EnvironmentSecrets, SystemClock, birth, fresh_token_keys};
+use crate::system::{EnvironmentSecrets, SystemClock, fresh_token_keys, new_seed};
 use starbridge_connector_command::{CommandConnector, CommandSettings};
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::graph::Flow;
@@ -33,7 +33,7 @@ pub struct LocalSettings {
     /// Settings for local programs; `None` if they may not be called.
     pub commands: Option<CommandSettings>,
     /// Connectors that exist only if they are configured.
-    pub further: crate::optional_connectors::OptionalConnectors,
+    pub optional_connectors: crate::optional_connectors::OptionalConnectors,
     /// The store of the run; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
     /// After how many events a checkpoint is made; `None`: the default.
@@ -49,12 +49,12 @@ pub struct LocalRun {
     engine: Option<Engine>,
     commands: mpsc::Sender<Command>,
     tokens: TokenKeys,
-    kept: Option<durable::Kept>,
+    kept: Option<durable::RunStore>,
 }
 
 /// An execution to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum LocalStart {
     /// A new one.
     New(Text),
     /// One that began earlier and goes on.
@@ -63,7 +63,7 @@ pub enum Begun {
     Ended(Text),
 }
 
-impl Begun {
+impl LocalStart {
     /// The id of the execution.
     pub fn id(&self) -> &Text {
         match self {
@@ -140,13 +140,17 @@ impl LocalRun {
         }
         let kept = match settings.store {
             None => None,
-            Some(store) => Some(durable::Kept::open(store, settings.flows.clone(), &settings.limits)?),
+            Some(store) => Some(durable::RunStore::open(
+                store,
+                settings.flows.clone(),
+                &settings.limits,
+            )?),
         };
         let tokens = match &kept {
             None => fresh_token_keys().map_err(LocalError::System)?,
             Some(kept) => kept.token_keys()?,
         };
-        let flows = kept.as_ref().map_or(settings.flows, durable::Kept::flows);
+        let flows = kept.as_ref().map_or(settings.flows, durable::RunStore::flows);
         let mut connectors = Connectors::new();
         let http = HttpConnector::new(HttpSettings {
             clock: Some(Arc::new(SystemClock)),
@@ -156,8 +160,8 @@ impl LocalRun {
         if let Some(commands) = settings.commands {
             connectors.insert("cmd", Arc::new(CommandConnector::new(commands)));
         }
-        settings.further.insert_into(&mut connectors);
-        let world = EngineDeps {
+        settings.optional_connectors.insert_into(&mut connectors);
+        let deps = EngineDeps {
             queues: None,
             leases: None,
             history: match &kept {
@@ -174,7 +178,7 @@ impl LocalRun {
             tokens: tokens.clone(),
         };
         let limits = Arc::new(settings.limits);
-        let mut shard = Shard::new(flows, settings.resources, limits, |request, _| birth(request));
+        let mut shard = Shard::new(flows, settings.resources, limits, |request, _| new_seed(request));
         // Without a store nothing is loaded again, so no checkpoint is needed.
         let never = kept.is_none().then_some(u64::MAX);
         if let Some(events) = settings.checkpoint_every.or(never) {
@@ -186,7 +190,7 @@ impl LocalRun {
             ..EngineSettings::default()
         };
         Ok(Self {
-            engine: Some(Engine::new(shard, world, engine_settings, inbox, observer)),
+            engine: Some(Engine::new(shard, deps, engine_settings, inbox, observer)),
             commands,
             tokens,
             kept,
@@ -216,7 +220,7 @@ impl LocalRun {
     /// [`LocalError::Start`] if the start is refused, [`LocalError::OtherDefinition`] or [`LocalError::OtherInput`]
     /// if the execution with that name differs, [`LocalError::Name`] if the name is not allowed,
     /// [`LocalError::Store`] if the store fails.
-    pub fn begin(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<Begun, LocalError> {
+    pub fn begin(&mut self, flow: &str, input: Option<Object>, name: Option<&str>) -> Result<LocalStart, LocalError> {
         if let Some(begun) = self.take_up(flow, input.as_ref(), name)? {
             return Ok(begun);
         }
@@ -232,7 +236,7 @@ impl LocalRun {
         let engine = self.engine.as_mut().ok_or_else(given_up)?;
         let now = engine.now();
         let started = engine.shard_mut().start(request, now);
-        started.map(Begun::New).map_err(LocalError::Start)
+        started.map(LocalStart::New).map_err(LocalError::Start)
     }
 
     /// Runs until the execution and its children have ended.

@@ -8,9 +8,9 @@ mod flows;
 mod followers;
 mod keys;
 mod leased;
-mod notifying;
+mod notifier_thread;
 mod owners;
-mod places;
+mod permits;
 mod queries;
 mod queue_thread;
 mod queues;
@@ -27,10 +27,10 @@ pub use flows::{PutError, PutFlow};
 pub use followers::{FollowError, Follower, Heard};
 pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use keys::{read_keys, token_keys};
-pub use leased::Visit;
-pub use notifying::ShownTarget;
-pub use places::{NoPlace, Place};
-pub use queries::{Kept, KeptEvents, LookError, Looked};
+pub use leased::LeaseSettings;
+pub use notifier_thread::ShownTarget;
+pub use permits::{NoWaitPermit, WaitPermit};
+pub use queries::{QueryError, QueryResult, StoredEvents, StoredExecution};
 pub use queues::{BulkOutcome, ShownQueue};
 pub use schedules::{RunError, ScheduleError, Scheduled};
 pub use watchers::{Watch, Watchers};
@@ -38,9 +38,9 @@ pub use watchers::{Watch, Watchers};
 use crate::flow_loading;
 use crate::notify::Target;
 use crate::programs::CommandSettings;
-use crate::reach::Reach;
-use owners::{Owners, Start};
-use places::Places;
+use crate::supported_resources::SupportedResources;
+use owners::{OwnerDeps, Owners};
+use permits::WaitPermits;
 use starbridge_connector_http::HttpSettings;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
@@ -81,7 +81,7 @@ pub struct NodeSettings {
     /// Settings for local programs; `None` if they may not be called.
     pub commands: Option<CommandSettings>,
     /// Connectors that exist only if they are configured.
-    pub further: crate::optional_connectors::OptionalConnectors,
+    pub optional_connectors: crate::optional_connectors::OptionalConnectors,
     /// The targets of notifications about status changes.
     pub notifications: Vec<Target>,
     /// The source of secrets.
@@ -93,7 +93,7 @@ pub struct NodeSettings {
     /// Whether calls to `queue:NAME` become tasks for workers. This needs a node that runs all the time.
     pub worker_queues: bool,
     /// Set if executions are leased: the node then has them for a time only, and only those it asks for.
-    pub visit: Option<Visit>,
+    pub leased: Option<LeaseSettings>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
@@ -101,7 +101,7 @@ pub struct NodeSettings {
 /// A running node.
 ///
 /// Start it with [`Node::start`], then call its methods from any thread; they reach the owner of the execution they
-/// name. For its background work, spawn [`Node::keep_schedules`], [`Node::keep_tidy`] and [`Node::keep_replies`] on a
+/// name. For its background work, spawn [`Node::keep_schedules`], [`Node::clear_periodically`] and [`Node::keep_replies`] on a
 /// runtime. Watch [`Node::ended`], and stop it with [`Node::drain`].
 pub struct Node {
     store: Arc<dyn Store>,
@@ -110,23 +110,23 @@ pub struct Node {
     tokens: TokenKeys,
     owners: Owners,
     watchers: Watchers,
-    waiters: Places,
-    followers: Places,
+    waiters: WaitPermits,
+    followers: WaitPermits,
     /// Limits how many histories are read at a time for followers.
     reads: Arc<Semaphore>,
     counters: Arc<Counters>,
     schedules: schedules::Schedules,
     queues: QueueHandle,
-    notifications: Option<notifying::Notifications>,
+    notifications: Option<notifier_thread::Notifications>,
     vault: Arc<Vault>,
-    reach: Reach,
+    reach: SupportedResources,
     clock: Arc<dyn Clock>,
 }
 
 /// The resources that a node can call.
-fn reach(settings: &NodeSettings) -> Reach {
-    let mut reach = Reach::of(settings.resources.clone()).guarded(settings.http.guard.clone());
-    for (scheme, why) in settings.further.lacking() {
+fn reach(settings: &NodeSettings) -> SupportedResources {
+    let mut reach = SupportedResources::of(settings.resources.clone()).guarded(settings.http.guard.clone());
+    for (scheme, why) in settings.optional_connectors.unavailable() {
         reach = reach.without(scheme, why);
     }
     if !settings.worker_queues {
@@ -171,12 +171,12 @@ impl Node {
         let clock = settings.clock.clone();
         let reach = reach(&settings);
         let limits = Arc::new(settings.limits.clone());
-        let flows = match settings.visit {
+        let flows = match settings.leased {
             None => flow_loading::load(store.as_ref(), &limits)?,
             // Flows are read when they are asked for.
             Some(_) => flow_loading::shared(FlowTable::default(), store.clone(), limits.clone()),
         };
-        if settings.visit.is_none() {
+        if settings.leased.is_none() {
             let after_crash = runtime::note_start(store.as_ref(), clock.now())?;
             if let Some(executions) = after_crash {
                 tracing::info!(
@@ -190,8 +190,8 @@ impl Node {
         let watchers = Watchers::default();
         let counters = Arc::new(Counters::default());
         let shared = queue_thread::Shared::new();
-        let notifications = notifying::Notifications::prepare(&settings)?;
-        let door = shared.door.clone();
+        let notifications = notifier_thread::Notifications::prepare(&settings)?;
+        let queue_handle = shared.queue_handle.clone();
         let vault = Arc::new(Vault::new(
             settings.secrets.clone(),
             settings.secret_use.clone(),
@@ -200,11 +200,11 @@ impl Node {
         for (name, flow) in flows.latest() {
             vault.know(&name, &flow);
         }
-        let waiters = Places::new(settings.waiters, "server.waiters");
-        let followers = Places::new(settings.followers, "server.followers");
+        let waiters = WaitPermits::new(settings.waiters, "server.waiters");
+        let followers = WaitPermits::new(settings.followers, "server.followers");
         let owners = Owners::start(
             shared,
-            &Start {
+            &OwnerDeps {
                 settings,
                 flows: flows.clone(),
                 limits: limits.clone(),
@@ -224,10 +224,10 @@ impl Node {
             watchers,
             waiters,
             followers,
-            reads: Arc::new(Semaphore::new(followers::READS)),
+            reads: Arc::new(Semaphore::new(followers::MAX_CONCURRENT_READS)),
             counters,
             schedules: schedules::Schedules::default(),
-            queues: door,
+            queues: queue_handle,
             notifications,
             vault,
             reach,
@@ -242,7 +242,7 @@ impl Node {
     /// # Errors
     ///
     /// [`StartFailure`] if the start is refused, an execution with that name exists, or the node is busy or stopping.
-    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::Start, StartFailure> {
+    pub async fn begin(&self, request: StartRequest, wait: bool) -> Result<runtime::StartedExecution, StartFailure> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Start {
             request: Box::new(request),
@@ -259,7 +259,7 @@ impl Node {
     ///
     /// [`StartFailure`] if the fork is not possible, an execution with that name exists, or the node is busy or
     /// stopping.
-    pub async fn fork(&self, request: ForkRequest) -> Result<runtime::Start, StartFailure> {
+    pub async fn fork(&self, request: ForkRequest) -> Result<runtime::StartedExecution, StartFailure> {
         let (reply, answer) = oneshot::channel();
         let request = Box::new(request);
         self.owners.anyone(Command::Fork { request, reply })?;
@@ -299,7 +299,7 @@ impl Node {
             return Ok(answer);
         };
         // Heartbeats for leases are not events: the queues know which worker holds the task.
-        if report == Report::Heartbeat && self.beat((Text::from(execution.as_str()), call)).await {
+        if report == Report::Heartbeat && self.heartbeat((Text::from(execution.as_str()), call)).await {
             let _ = reply.send(Reply::Taken);
             return Ok(answer);
         }
@@ -338,7 +338,7 @@ impl Node {
     /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
         let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        self.queues.tell(QueueCommand::Drain);
+        self.queues.send(QueueCommand::Drain);
         self.owners.drain(self.now().plus_millis(millis), &self.queues).await?;
         Ok(runtime::note_end(self.store.as_ref())?)
     }

@@ -2,7 +2,7 @@
 //!
 //! Each notice goes at least once to each target that wants its status. A target gets the notices of one execution in
 //! their order; executions are independent. A target that fails or is slow delays only itself, and never the flows:
-//! notices are stored ([`NextNotifications`]), and every target has its own loop ([`Notifier`]).
+//! notices are stored ([`NoticeQueue`]), and every target has its own loop ([`Notifier`]).
 //!
 //! A 2xx or an acknowledged message ends the delivery. Anything else is tried again: after a second, then each time
 //! after twice as long, at most ten minutes, each time shortened a little by chance. After three days the notice is
@@ -24,13 +24,13 @@ pub use settings::{NotifierDeps, NotifierSettings};
 pub use signature::signature;
 pub use stored::StoredNotices;
 pub use target::{Target, TargetConfig};
-pub use target_worker::Told;
+pub use target_worker::DeliveryCounters;
 
 use starbridge_flow::time::Timestamp;
 use starbridge_ports::StoreError;
 
 /// The notices that are still to be delivered. Calls must be short, because they run on the notifier's thread.
-pub trait NextNotifications: Send + Sync {
+pub trait NoticeQueue: Send + Sync {
     /// At most `limit` notices that are due for this target, the longest due first. Of each execution only the
     /// earliest stored one counts, whether it is due or not, so that a later one never overtakes it.
     ///

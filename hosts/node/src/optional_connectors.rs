@@ -18,13 +18,13 @@ impl OptionalConnectors {
     }
 
     /// Records why resources of this kind can't be called.
-    pub fn lack(&mut self, scheme: &'static str, why: &'static str) {
+    pub fn add_unavailable(&mut self, scheme: &'static str, why: &'static str) {
         self.1.push((scheme, why));
-        self.add(scheme, move || Arc::new(Lacking(why)));
+        self.add(scheme, move || Arc::new(UnavailableConnector(why)));
     }
 
     /// The kinds of resources that can't be called, with the reasons.
-    pub fn lacking(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub fn unavailable(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.1.iter().copied()
     }
 
@@ -37,9 +37,9 @@ impl OptionalConnectors {
 }
 
 /// Takes the place of a connector that does not exist, and fails every call with the reason.
-struct Lacking(&'static str);
+struct UnavailableConnector(&'static str);
 
-impl Connector for Lacking {
+impl Connector for UnavailableConnector {
     fn call(&self, request: Request) -> OutcomeFuture<'_> {
         let cause = format!("`{}` can't be called here: {}", request.target, self.0);
         Box::pin(std::future::ready(Outcome::not_sent(cause)))

@@ -1,7 +1,7 @@
 //! Problems: errors of the API in the form of RFC 9457, with stable codes.
 
-use crate::large::NotDone;
-use crate::node::{FollowError, LookError, NoPlace, NotTaken};
+use crate::node::{FollowError, NoWaitPermit, NotTaken, QueryError};
+use crate::offload::NotDone;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -169,18 +169,18 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<LookError> for Problem {
-    fn from(error: LookError) -> Self {
+impl From<QueryError> for Problem {
+    fn from(error: QueryError) -> Self {
         match error {
-            LookError::NoSuchExecution => Self::missing("NoSuchExecution", error.to_string()),
-            LookError::NoSuchEvent(_) => Self::missing("NoSuchEvent", error.to_string()),
-            LookError::Store(error) => error.into(),
+            QueryError::NoSuchExecution => Self::missing("NoSuchExecution", error.to_string()),
+            QueryError::NoSuchEvent(_) => Self::missing("NoSuchEvent", error.to_string()),
+            QueryError::Store(error) => error.into(),
         }
     }
 }
 
-impl From<NoPlace> for Problem {
-    fn from(NoPlace { most, setting }: NoPlace) -> Self {
+impl From<NoWaitPermit> for Problem {
+    fn from(NoWaitPermit { most, setting }: NoWaitPermit) -> Self {
         let detail = format!("as many requests wait already as may at a time ({most}, `{setting}`): try again later");
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "TooManyWaiting", detail)
     }
@@ -190,7 +190,7 @@ impl From<FollowError> for Problem {
     fn from(error: FollowError) -> Self {
         match error {
             FollowError::Look(error) => error.into(),
-            FollowError::NoPlace(none) => none.into(),
+            FollowError::NoWaitPermit(none) => none.into(),
         }
     }
 }
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_store_says_stays_here() {
+    fn problem_hides_what_a_store_says() {
         let why = || "/srv/flows.db: too many SQL variables".to_owned();
         for (error, status) in [(StoreError::Unavailable(why()), 503), (StoreError::Corrupt(why()), 500)] {
             let problem = Problem::from(error);

@@ -16,12 +16,12 @@ pub struct Replayed {
     /// How many turns are the same.
     pub turns: usize,
     /// The first difference, if there is one.
-    pub parting: Option<Parting>,
+    pub divergence: Option<Divergence>,
 }
 
 /// The first difference between a replay and a recording.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parting {
+pub struct Divergence {
     /// The number of the event.
     pub event: EventId,
     /// The recorded event; `None` if the recording has ended.
@@ -85,7 +85,7 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
         }
         if read.is_err() || state.broken_at().is_some() {
             let refused = read.err().map(|error| error.message);
-            let parting = Parting {
+            let divergence = Divergence {
                 event: event.id,
                 recorded: Some(written),
                 expected: None,
@@ -94,7 +94,7 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
             return Replayed {
                 state: before,
                 turns,
-                parting: Some(parting),
+                divergence: Some(divergence),
             };
         }
     }
@@ -102,20 +102,20 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
         let end = end_of_turn(&history.events, EventId(at as u64 + 1));
         let recorded = history.events.get(at..end).unwrap_or_default();
         let before = state.clone();
-        let parting = match take_turn(&mut state, flow, &history.flow, first) {
-            Ok(came) => parting(history, flow, recorded, &came, at),
-            Err(refused) => Some(Parting {
+        let divergence = match take_turn(&mut state, flow, &history.flow, first) {
+            Ok(came) => divergence(history, flow, recorded, &came, at),
+            Err(refused) => Some(Divergence {
                 event: first.id,
                 recorded: Some(write_event(&history.flow, first)),
                 expected: None,
                 refused: Some(refused),
             }),
         };
-        if parting.is_some() {
+        if divergence.is_some() {
             return Replayed {
                 state: before,
                 turns,
-                parting,
+                divergence,
             };
         }
         turns += 1;
@@ -124,7 +124,7 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
     Replayed {
         state,
         turns,
-        parting: None,
+        divergence: None,
     }
 }
 
@@ -141,7 +141,13 @@ fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, first: &Event
 
 /// The first event in which a turn differs. The first event of a history names the definition, which may be another
 /// one.
-fn parting(history: &ExportedHistory, flow: &Flow, recorded: &[Event], came: &[Event], at: usize) -> Option<Parting> {
+fn divergence(
+    history: &ExportedHistory,
+    flow: &Flow,
+    recorded: &[Event],
+    came: &[Event],
+    at: usize,
+) -> Option<Divergence> {
     let most = recorded.len().max(came.len());
     for index in 0..most {
         let was = recorded.get(index).map(|event| write_event(&history.flow, event));
@@ -151,7 +157,7 @@ fn parting(history: &ExportedHistory, flow: &Flow, recorded: &[Event], came: &[E
             _ => false,
         };
         if !same {
-            return Some(Parting {
+            return Some(Divergence {
                 event: EventId((at + index + 1) as u64),
                 recorded: was,
                 expected: is,

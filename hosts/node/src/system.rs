@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use uuid::{ContextV7, Uuid};
 
 /// A new id and a new seed. The id is a UUID (version 7); that of a child follows from the call that starts it.
-pub fn birth(request: &StartRequest) -> ExecutionSeed {
+pub fn new_seed(request: &StartRequest) -> ExecutionSeed {
     ExecutionSeed {
         id: match &request.parent {
             None => Text::from(new_id(SystemClock.now()).to_string()),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_grow_whatever_the_clock_says() {
+    fn execution_ids_grow_whatever_the_clock_says() {
         let times = [
             -86_400_000,
             0,

@@ -7,12 +7,12 @@ pub use row::Row;
 use row::Status;
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Timestamp;
-use starbridge_machine::{Event, EventKind, Path};
+use starbridge_machine::{Event, EventKind, StepPath};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 /// The statuses of a visit.
-pub const STATUSES: [&str; 12] = [
+pub const STEP_STATUSES: [&str; 12] = [
     "entered",
     "running",
     "waiting",
@@ -29,7 +29,7 @@ pub const STATUSES: [&str; 12] = [
 
 /// A step at its place: the composites around it as text, and its number. What is inside of a composite has places that begin
 /// with the composite's own place and number.
-type Place = (String, u32);
+type WaitPermit = (String, u32);
 
 /// Rows in the order steps were entered. It takes all events of a history, one after the other.
 #[derive(Debug)]
@@ -37,11 +37,11 @@ pub struct Visits {
     /// By the number of their `StepEntered`.
     rows: BTreeMap<u64, Row>,
     /// The latest visit of each step and place that has not been left.
-    open: BTreeMap<Place, u64>,
+    open: BTreeMap<WaitPermit, u64>,
     /// The visit of each call: undoing names the call.
     calls: HashMap<u64, u64>,
     /// The visit that is being undone at each place.
-    undoing: HashMap<Place, u64>,
+    undoing: HashMap<WaitPermit, u64>,
     /// If set, only visits with this status at the end.
     wanted: Option<String>,
     /// Only visits entered after this event.
@@ -135,7 +135,7 @@ impl Visits {
         self.rows.insert(number, Row::entered(flow, event, step, self.run));
     }
 
-    fn see_row(&mut self, key: &Place, event: &Event) {
+    fn see_row(&mut self, key: &WaitPermit, event: &Event) {
         let Some((number, row)) = self
             .open
             .get(key)
@@ -163,7 +163,7 @@ impl Visits {
     }
 
     /// An event of undoing a visit: the first names the call that is undone.
-    fn see_undoing(&mut self, key: &Place, event: &Event) {
+    fn see_undoing(&mut self, key: &WaitPermit, event: &Event) {
         if let EventKind::RollbackStarted { of } = &event.detail {
             match self.calls.get(&of.0) {
                 Some(number) => self.undoing.insert(key.clone(), *number),
@@ -176,7 +176,7 @@ impl Visits {
     }
 
     /// What was given up when the execution ended goes on where a redrive lets something inside of it go on.
-    fn reopen_around(&mut self, path: &Path) {
+    fn reopen_around(&mut self, path: &StepPath) {
         if self.run == 1 {
             return;
         }
@@ -236,7 +236,7 @@ impl Visits {
     }
 }
 
-fn place(path: &Path) -> String {
+fn place(path: &StepPath) -> String {
     let mut place = String::new();
     for item in path.items() {
         write_item(&mut place, item);

@@ -6,7 +6,7 @@ use starbridge_node::config::Config;
 use starbridge_node::node::Node;
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{ReplyError, ReplyFuture, ReplyMessage, ReplySource};
-use starbridge_runtime::{HoldRequest, StartRequest};
+use starbridge_runtime::{PollOptions, StartRequest};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -111,8 +111,8 @@ async fn task(node: &Arc<Node>) -> (Text, String) {
         input: Object::new(),
         ..StartRequest::default()
     };
-    let begun = node.begin(request, false).await.unwrap().begun;
-    let hold = HoldRequest {
+    let begun = node.begin(request, false).await.unwrap().snapshot;
+    let hold = PollOptions {
         worker: "w".into(),
         queues: vec!["q".into()],
         limit: 1,
@@ -126,7 +126,7 @@ async fn task(node: &Arc<Node>) -> (Text, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_are_deleted_once_what_they_say_is_durable() {
+async fn reply_messages_are_deleted_once_durable() {
     let node = node().await;
     let flow = r#"{"version":"v1","type":"flow","steps":[{"type":"task","name":"t","resourceArn":"queue:q"}]}"#;
     node.put_flow("f", flow.to_owned(), None).unwrap();

@@ -6,8 +6,8 @@ use crate::shapes;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_node::large::{self, SMALL};
-use starbridge_node::node::{Kept, Looked, Node};
+use starbridge_node::node::{Node, QueryResult, StoredExecution};
+use starbridge_node::offload::{self, INLINE_BYTES};
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::Snapshot;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct Room {
 #[derive(Debug)]
 pub enum Found {
     /// A stored one, whose data is still to be read.
-    Kept(Kept),
+    Stored(StoredExecution),
     /// One in memory.
     Live(Snapshot),
 }
@@ -82,7 +82,7 @@ impl Answers {
 
     /// A part of a stream that is already written. Parts with ordinary events are small, however many come together.
     pub fn part(&self, bytes: Bytes) -> Answer<Bytes> {
-        if bytes.len() <= 2 * SMALL {
+        if bytes.len() <= 2 * INLINE_BYTES {
             return Ok(bytes);
         }
         let mut room = self.room();
@@ -108,7 +108,7 @@ fn full() -> Problem {
 impl Room {
     /// Takes room for this many bytes. Small answers need none.
     pub fn hold(&mut self, bytes: usize) -> Answer<()> {
-        let counted = if bytes <= SMALL { 0 } else { bytes };
+        let counted = if bytes <= INLINE_BYTES { 0 } else { bytes };
         if self.owed {
             self.share.force(counted);
         } else if !self.share.set(counted, Due::Whole) {
@@ -133,12 +133,12 @@ impl Room {
         make: impl FnOnce() -> Answer<Value> + Send + 'static,
     ) -> Answer {
         self.hold(self.share.bytes().max(bytes))?;
-        large::work(bytes, move || self.finish(status, make)).await?
+        offload::work(bytes, move || self.finish(status, make)).await?
     }
 
     /// Makes an answer whose size is not known before, as if it were large.
     pub async fn write_all(self, status: StatusCode, make: impl FnOnce() -> Answer<Value> + Send + 'static) -> Answer {
-        large::work(usize::MAX, move || self.finish(status, make)).await?
+        offload::work(usize::MAX, move || self.finish(status, make)).await?
     }
 
     fn finish(mut self, status: StatusCode, make: impl FnOnce() -> Answer<Value>) -> Answer {
@@ -170,24 +170,24 @@ impl Found {
     /// How many bytes of JSON reading and showing it takes.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Kept(kept) => kept.bytes(),
+            Self::Stored(kept) => kept.bytes(),
             Self::Live(begun) => begun.input.json_len() + begun.output.as_ref().map_or(0, Object::json_len),
         }
     }
 
     /// Reads the data of the execution.
-    pub fn read(self) -> Looked<Snapshot> {
+    pub fn read(self) -> QueryResult<Snapshot> {
         match self {
-            Self::Kept(kept) => kept.snapshot(),
+            Self::Stored(kept) => kept.snapshot(),
             Self::Live(begun) => Ok(begun),
         }
     }
 }
 
 /// A stored execution, with room to show it.
-pub async fn find(app: &App, id: Text, mut room: Room) -> Answer<(Kept, Room)> {
+pub async fn find(app: &App, id: Text, mut room: Room) -> Answer<(StoredExecution, Room)> {
     aside(&app.node, move |node| {
-        let kept = node.kept(&id)?;
+        let kept = node.stored(&id)?;
         // From now on it takes memory, while it waits to be shown.
         room.hold(kept.bytes())?;
         Ok::<_, Problem>((kept, room))

@@ -1,7 +1,7 @@
 //! Bodies of requests: read once their sender is known, at a minimum speed, and limited together.
 
 use crate::App;
-use crate::budget::{Budget, Due, PART, Share};
+use crate::budget::{Budget, Due, RESERVED_PART, Share};
 use crate::connections::Watch;
 use crate::reading;
 use axum::body::{Body, Bytes, HttpBody};
@@ -9,7 +9,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use starbridge_flow::value::{Object, ReadError, Value};
-use starbridge_node::large::{self, SMALL};
+use starbridge_node::offload::{self, INLINE_BYTES};
 use starbridge_node::problem::{Answer, Problem};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Default for BodySettings {
 }
 
 /// How many bytes a second a body must have at least, after the time it may pause.
-const SLOWEST: u64 = 4 * 1024;
+const MIN_BYTES_PER_SECOND: u64 = 4 * 1024;
 /// All bodies in progress.
 #[derive(Debug)]
 pub struct Bodies {
@@ -68,7 +68,7 @@ impl Bodies {
         Arc::new(Self {
             silence: settings.silence,
             all: Budget::new(settings.in_flight),
-            strangers: Budget::new(settings.in_flight / PART),
+            strangers: Budget::new(settings.in_flight / RESERVED_PART),
         })
     }
 
@@ -90,7 +90,7 @@ impl Charge {
         {
             return Err(full());
         }
-        let due = if bytes > SMALL { Due::Common } else { Due::Whole };
+        let due = if bytes > INLINE_BYTES { Due::Common } else { Due::Whole };
         if self.share.set(bytes, due) {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl Sent {
             let read = Value::read_counted(&bytes, limit, room);
             (read, bytes, charge)
         };
-        let (read, bytes, charge) = large::work(self.length, reading).await?;
+        let (read, bytes, charge) = offload::work(self.length, reading).await?;
         self.charge = charge;
         let (value, size) = read.map_err(|error| match error {
             ReadError::NoRoom => full(),
@@ -201,7 +201,7 @@ impl Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         let value = std::mem::take(&mut self.value);
-        large::discard(value.json_len(), (value, self.charge.take()));
+        offload::discard(value.json_len(), (value, self.charge.take()));
     }
 }
 
@@ -279,7 +279,7 @@ impl Pace {
     /// The next bytes; `None` at the end.
     async fn next(&mut self, body: &mut Body) -> Answer<Option<Bytes>> {
         loop {
-            let slowest = Duration::from_secs(self.arrived / SLOWEST);
+            let slowest = Duration::from_secs(self.arrived / MIN_BYTES_PER_SECOND);
             let last = self.began + self.silence + slowest;
             let deadline = last.min(Instant::now() + self.silence);
             let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One part in this many of a budget is reserved for small shares.
-pub const PART: usize = 8;
+pub const RESERVED_PART: usize = 8;
 
 /// A number of bytes that may be held.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Share {
         let alone = due != Due::Strict && held.load(Ordering::Relaxed) == self.bytes;
         let most = match due {
             _ if alone => usize::MAX,
-            Due::Common => most - most / PART,
+            Due::Common => most - most / RESERVED_PART,
             Due::Whole | Due::Strict => *most,
         };
         let grown = |held: usize| held.checked_add(more).filter(|held| *held <= most);

@@ -8,7 +8,7 @@ mod seats;
 mod serving;
 mod watch;
 
-pub use seats::{LEAVING, RESERVE};
+pub use seats::{MAX_LEAVING, RESERVE_SEATS};
 pub use watch::Watch;
 
 use axum::Router;
@@ -124,7 +124,7 @@ fn is_of_one(error: &std::io::Error) -> bool {
 /// How long, and how much, is read from a client that was answered early. If its connection were closed at once, it
 /// would be reset and the answer lost.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-const LAST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Closes a connection so that its last answer arrives.
 async fn close(mut stream: TcpStream) {
@@ -134,7 +134,7 @@ async fn close(mut stream: TcpStream) {
             return;
         }
         let mut scratch = [0; 4096];
-        let mut left = LAST_BYTES;
+        let mut left = MAX_LINGER_BYTES;
         while let Ok(read @ 1..) = stream.read(&mut scratch).await {
             left = left.saturating_sub(read);
             if left == 0 {

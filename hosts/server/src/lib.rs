@@ -47,7 +47,7 @@ mod shapes;
 pub use access::{Access, TokenHash, access_of};
 pub use answers::AnswerSettings;
 pub use body::BodySettings;
-pub use connections::{ConnectionSettings, LEAVING, RESERVE};
+pub use connections::{ConnectionSettings, MAX_LEAVING, RESERVE_SEATS};
 pub use openapi::openapi;
 pub use scope::Scope;
 pub use shapes::execution as execution_shape;

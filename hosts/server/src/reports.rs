@@ -11,9 +11,9 @@ use starbridge_flow::limits::Limits;
 use starbridge_node::problem::Answer;
 
 /// How many bytes a report may have beside its data.
-const ENVELOPE: usize = 64 * 1024;
+const ENVELOPE_BYTES: usize = 64 * 1024;
 /// How many bytes any report may have beyond the data of a step.
-const REPORT: usize = 1024 * 1024;
+const MAX_REPORT_BYTES: usize = 1024 * 1024;
 /// How many bytes a byte of data takes at most in JSON: `\u0000`.
 const ESCAPED: usize = 6;
 /// How many bytes a value takes at most for each byte of its text: `[[0],` is worst.
@@ -26,7 +26,7 @@ const QUOTE: usize = 8;
 /// named error.
 pub fn largest(limits: &Limits) -> usize {
     let data = limits.step_data_bytes;
-    (REPORT + data).max(data.saturating_mul(ESCAPED).saturating_add(ENVELOPE))
+    (MAX_REPORT_BYTES + data).max(data.saturating_mul(ESCAPED).saturating_add(ENVELOPE_BYTES))
 }
 
 /// Admits reports with a token of ours, and batches, in which each report has its own.

@@ -5,12 +5,12 @@ use crate::{App, access, reports};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use starbridge_node::callbacks::{self, Client, HandedIn, Reports};
+use starbridge_node::callbacks::{self, Client, ReportOutcome, Reports};
 use starbridge_node::problem::Problem;
 use starbridge_runtime::Report;
 
 impl Reports for App {
-    async fn hand_in(&self, token: String, report: Report) -> HandedIn {
+    async fn hand_in(&self, token: String, report: Report) -> ReportOutcome {
         self.node.report(token, report).await
     }
 

@@ -35,11 +35,11 @@ pub struct Route {
 }
 
 /// How many bytes a body may have beside its data.
-const ENVELOPE: usize = 64 * 1024;
+const ENVELOPE_BYTES: usize = 64 * 1024;
 
 /// How many bytes the body of a request may have.
 pub fn largest_body(limits: &Limits) -> usize {
-    limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE
+    limits.collection_bytes.max(limits.definition_bytes) + ENVELOPE_BYTES
 }
 
 const PAGE: &[(&str, &str)] = &[

@@ -5,11 +5,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::notify::failed_undo;
-use starbridge_ports::{Broken, KeptFlow, Record};
+use starbridge_ports::{Broken, ExecutionRecord, KeptFlow};
 use starbridge_runtime::Snapshot;
 
 /// The priority of an execution that has none.
-const PRIORITY: u32 = 5;
+const DEFAULT_PRIORITY: u32 = 5;
 
 /// An answer with JSON.
 pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
@@ -39,7 +39,7 @@ pub fn execution(begun: &Snapshot) -> Value {
 }
 
 /// An execution without its data.
-pub fn record(id: &str, record: &Record) -> Object {
+pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     let mut shape = Object::new();
     let mut set = |key: &str, value: Value| drop(shape.insert(key.into(), value));
     set("id", id.into());
@@ -61,7 +61,7 @@ pub fn record(id: &str, record: &Record) -> Object {
     if let Some(ended) = record.ended {
         set("endedTime", ended.to_string().into());
     }
-    set("priority", PRIORITY.into());
+    set("priority", DEFAULT_PRIORITY.into());
     if let Some(labels) = &record.labels {
         set("labels", labels.clone().into());
     }

@@ -87,7 +87,7 @@ fn list(problems: &mut Vec<String>, what: &str, expected: Option<&[String]>, got
 
 /// The first difference of two outputs, by JSON pointer.
 fn difference(problems: &mut Vec<String>, expected: &Value, got: Option<&Value>) {
-    const MOST: usize = 10;
+    const MAX_DIFFERENCES: usize = 10;
     let Some(got) = got else {
         problems.push(format!("output: expected {expected}, got none"));
         return;
@@ -95,7 +95,7 @@ fn difference(problems: &mut Vec<String>, expected: &Value, got: Option<&Value>)
     let mut open = vec![(String::new(), expected, got)];
     let mut found = 0;
     while let Some((pointer, expected, got)) = open.pop() {
-        if expected == got || found >= MOST {
+        if expected == got || found >= MAX_DIFFERENCES {
             continue;
         }
         match (expected, got) {

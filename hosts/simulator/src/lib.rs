@@ -1,11 +1,11 @@
 //! Rehearsals: flows that run in virtual time, with mocks in place of their resources. `test` and `exec --mock` use them.
 //!
-//! Read a [`TestFile`], compile its flows, run a [`Rehearsal`] for each [`Case`], and [`compare`] the [`Outcome`] with what the
+//! Read a [`TestFile`], compile its flows, run a [`Simulation`] for each [`Case`], and [`compare`] the [`Outcome`] with what the
 //! case expects:
 //!
 //! ```
 //! use starbridge_fdl::{limits::Limits, syntax::Source};
-//! use starbridge_simulator::{Flows, Rehearsal, TestFile, compare};
+//! use starbridge_simulator::{Flows, Simulation, TestFile, compare};
 //! use std::collections::BTreeMap;
 //!
 //! let definition = r#"{"version": "v1", "type": "flow", "steps": [
@@ -21,7 +21,7 @@
 //! let case = TestFile::parse(cases)?.cases.remove(0);
 //!
 //! let flows = Flows { name: "shop".to_owned(), flow, children: BTreeMap::new() };
-//! let outcome = Rehearsal::new(flows, case.clone(), limits).run()?;
+//! let outcome = Simulation::new(flows, case.clone(), limits).run()?;
 //! assert!(compare(&case.expect, &outcome).is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -33,7 +33,7 @@ mod interruption;
 mod mocks;
 mod outcome;
 mod silence;
-mod world;
+mod simulation;
 
 pub use case::{Case, Expect, FlowSource, LimitsGiven, Mock, Stop, TestFile, TestFileError};
 pub use compare::compare;
@@ -41,4 +41,4 @@ pub use interruption::{Crash, Interruption, Moment};
 pub use mocks::Mocks;
 pub use outcome::Outcome;
 pub use silence::Silence;
-pub use world::{Flows, Observer, Rehearsal, RehearsalError};
+pub use simulation::{Flows, Observer, Simulation, SimulationError};

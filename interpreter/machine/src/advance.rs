@@ -1,9 +1,9 @@
 //! Deciding: a signal in, the events of one turn out.
 
 use crate::MACHINE_VERSION;
-use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, Started};
+use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, StartRecord};
 use crate::signal::{Rejection, Signal, Timer};
-use crate::state::{At, FrameId, ROOT, State, Status, TimerFor};
+use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
 use starbridge_flow::graph::{Budget, FaultKind, Flow, SchemaViolation};
 use starbridge_flow::time::Timestamp;
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    fn take_start(&mut self, turn: &mut Turn<'_>, mut started: Box<Started>) -> Result<(), Rejection> {
+    fn take_start(&mut self, turn: &mut Turn<'_>, mut started: Box<StartRecord>) -> Result<(), Rejection> {
         let bytes = started.input.json_len();
         let limit = self.limits.collection_bytes;
         if bytes > limit {
@@ -315,18 +315,18 @@ impl State {
             return self.step_ending(turn);
         }
         match &frame.at {
-            At::Before(step) => {
+            FramePosition::Before(step) => {
                 let place = EventAddress {
                     step: Some(*step),
                     ..self.place(id)
                 };
                 self.emit(turn, place, EventKind::StepEntered);
             }
-            At::In(_) => self.step_visit(turn, id),
-            At::Ended if id == ROOT => self.end_flow(turn),
-            At::Ended => self.exit(turn, id, crate::event::Exit::Done),
-            At::Failed(..) => self.leave(turn, id),
-            At::Cancelled(_) => {}
+            FramePosition::In(_) => self.step_visit(turn, id),
+            FramePosition::Ended if id == ROOT => self.end_flow(turn),
+            FramePosition::Ended => self.exit(turn, id, crate::event::Exit::Done),
+            FramePosition::Failed(..) => self.leave(turn, id),
+            FramePosition::Cancelled(_) => {}
         }
     }
 

@@ -5,7 +5,9 @@
 //! step of this makes one event, so that a turn can be cut anywhere. A rollback in progress is waited for.
 
 use crate::event::{CancelReason, Child, EventId, EventKind, Exit, Failure};
-use crate::state::{ArmRun, At, Closing, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit};
+use crate::state::{
+    ArmRun, Closing, Frame, FrameId, FramePosition, ROOT, State, StepRun, TaskPhase, Visit, VisitPhase,
+};
 use crate::turn::{EventAddress, Turn};
 
 /// The next step of closing.
@@ -33,8 +35,8 @@ impl State {
     fn close_inside(&self, visit: &Visit) -> CloseStep {
         let mut blocked = false;
         let children: &mut dyn Iterator<Item = FrameId> = match &visit.phase {
-            Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => &mut std::iter::once(*child),
-            Phase::Started(Inside::Children(children)) => &mut children.live.values().copied(),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })) => &mut std::iter::once(*child),
+            VisitPhase::Started(StepRun::Children(children)) => &mut children.live.values().copied(),
             _ => return CloseStep::Clear,
         };
         for child in children {
@@ -55,8 +57,8 @@ impl State {
             return CloseStep::Blocked;
         }
         let exit = match &frame.at {
-            At::Failed(_, failure, _) => Exit::Failed(failure.clone()),
-            At::In(visit) => match self.close_visit(id, visit) {
+            FramePosition::Failed(_, failure, _) => Exit::Failed(failure.clone()),
+            FramePosition::In(visit) => match self.close_visit(id, visit) {
                 CloseStep::Clear => Exit::Cancelled,
                 step => return step,
             },
@@ -84,7 +86,7 @@ impl State {
             return CloseStep::Blocked;
         }
         match &root.at {
-            At::In(visit) => self.close_visit(ROOT, visit),
+            FramePosition::In(visit) => self.close_visit(ROOT, visit),
             _ => CloseStep::Clear,
         }
     }
@@ -129,7 +131,7 @@ impl State {
     /// Why what runs inside a step is being closed.
     pub(crate) fn closing_reason(&self, visit: &Visit) -> CancelReason {
         match &visit.phase {
-            Phase::Started(Inside::Children(children)) => match &children.closing {
+            VisitPhase::Started(StepRun::Children(children)) => match &children.closing {
                 Some(Closing::Met) => CancelReason::WaitForMet,
                 Some(Closing::Failed { .. }) if children.failed == 0 => CancelReason::Timeout,
                 _ => CancelReason::SiblingFailed,
@@ -141,8 +143,8 @@ impl State {
     /// The failure because of which a step is being closed.
     pub(crate) fn closing_failure(visit: &Visit) -> Option<Failure> {
         match &visit.phase {
-            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.clone(),
-            Phase::Started(Inside::Children(children)) => match &children.closing {
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { closing, .. })) => closing.clone(),
+            VisitPhase::Started(StepRun::Children(children)) => match &children.closing {
                 Some(Closing::Failed { failure, .. }) => Some(failure.clone()),
                 _ => None,
             },

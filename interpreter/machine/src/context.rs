@@ -1,7 +1,7 @@
 //! `$context`: what a program can read about the execution around it (section "data").
 
 use crate::effect::Reference;
-use crate::event::{Child, EventId, Failure, Path};
+use crate::event::{Child, EventId, Failure, StepPath};
 use crate::state::State;
 use starbridge_flow::graph::{CONTEXT_MEMBERS, Context};
 use starbridge_flow::value::{Object, Text, Value};
@@ -15,7 +15,7 @@ pub(crate) struct View<'a> {
 /// The part of `$context` that is about the step the program belongs to.
 pub(crate) struct StepView<'a> {
     pub(crate) name: Text,
-    pub(crate) path: &'a Path,
+    pub(crate) path: &'a StepPath,
     pub(crate) entered: EventId,
     pub(crate) visit: u32,
     pub(crate) attempt: u32,

@@ -38,7 +38,7 @@ pub struct Event {
     /// The step this event is about; `None` for the flow itself.
     pub step: Option<StepId>,
     /// The composites around that step.
-    pub path: Path,
+    pub path: StepPath,
     /// Whether the event belongs to a rollback.
     pub rollback: bool,
     /// The kind of the event, with its data.
@@ -47,7 +47,7 @@ pub struct Event {
 
 /// The composites around a step, from outside in. A clone costs one reference count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path(Option<Arc<[PathItem]>>);
+pub struct StepPath(Option<Arc<[PathItem]>>);
 
 /// One composite of a path, and the child of it that the path goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl Child {
     }
 }
 
-impl Path {
+impl StepPath {
     /// The composites of the path, from outside in.
     pub fn items(&self) -> &[PathItem] {
         self.0.as_deref().unwrap_or(&[])
@@ -93,7 +93,7 @@ impl Path {
     }
 }
 
-impl From<Vec<PathItem>> for Path {
+impl From<Vec<PathItem>> for StepPath {
     fn from(items: Vec<PathItem>) -> Self {
         Self((!items.is_empty()).then(|| items.into()))
     }
@@ -101,7 +101,7 @@ impl From<Vec<PathItem>> for Path {
 
 /// What an execution is started with; its first event records it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Started {
+pub struct StartRecord {
     /// The flow's name.
     pub flow: Text,
     /// The version of the flow, from 1.
@@ -122,12 +122,12 @@ pub struct Started {
     pub parent: Option<Parent>,
     /// Task tokens of the parent's calls that stand in the input.
     #[serde(default)]
-    pub tokens: Vec<Grant>,
+    pub tokens: Vec<TokenGrant>,
 }
 
 /// A task token that stands, as a reference, somewhere in an input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct TokenGrant {
     /// Where in the input the token stands.
     pub at: Pointer,
     /// The id of the execution that the call belongs to.
@@ -147,7 +147,7 @@ pub struct Parent {
 
 /// A call of a resource, recorded before it is sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scheduled {
+pub struct ScheduledCall {
     /// The resource, as the flow writes it or as a program made it.
     pub resource: Text,
     /// When the call counts as done.
@@ -292,7 +292,7 @@ pub struct Bounds {
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     /// † The execution began.
-    ExecutionStarted(Box<Started>),
+    ExecutionStarted(Box<StartRecord>),
     /// A list reached a step.
     StepEntered,
     /// An attempt began. For the flow: its input was made.
@@ -323,7 +323,7 @@ pub enum EventKind {
     /// A choice chose an arm: `Some(Some(n))` is the n-th, `Some(None)` the default, `None` none.
     ChoiceTaken { arm: Option<Option<u32>> },
     /// A call is recorded, before it is sent.
-    TaskScheduled(Box<Scheduled>),
+    TaskScheduled(Box<ScheduledCall>),
     /// † The resource acknowledged the call. It is not sent again.
     TaskSubmitted {
         receipt: Option<Value>,
@@ -410,11 +410,11 @@ impl Event {
     /// The bytes this event counts towards the bound of a turn: its values as compact JSON, and a fixed share for the
     /// rest.
     pub fn weight(&self) -> usize {
-        const ENVELOPE: usize = 128;
+        const ENVELOPE_BYTES: usize = 128;
         let object = |object: &Option<Object>| object.as_ref().map_or(0, Object::json_len);
         let value = |value: &Option<Value>| value.as_ref().map_or(0, Value::json_len);
         let failure = |failure: &Failure| failure.error.json_len() + failure.cause.json_len();
-        ENVELOPE
+        ENVELOPE_BYTES
             + match &self.detail {
                 EventKind::ExecutionStarted(started) => started.input.json_len(),
                 EventKind::StepStarted { input, .. } => object(input),

@@ -1,7 +1,7 @@
 //! Reading a state: which steps are open, and with what data.
 
-use crate::event::{Failure, Path};
-use crate::state::{At, Frame, Inside, Phase, ROOT, State, Status, TaskPhase, UndoPhase, UndoRun};
+use crate::event::{Failure, StepPath};
+use crate::state::{Frame, FramePosition, ROOT, State, Status, StepRun, TaskPhase, UndoPhase, UndoRun, VisitPhase};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::value::Object;
 
@@ -41,7 +41,7 @@ pub struct OpenStep {
     /// The step.
     pub step: StepId,
     /// The composites around it.
-    pub path: Path,
+    pub path: StepPath,
     /// How far the step has come.
     pub state: StepState,
     /// The attempt, from 1; 0 before the first.
@@ -106,7 +106,7 @@ impl State {
     fn failed_in(&self) -> Option<StepId> {
         let frames = self.frames.ids();
         frames.into_iter().find_map(|id| match &self.frame(id)?.at {
-            At::Failed(_, _, origin) => Some(*origin),
+            FramePosition::Failed(_, _, origin) => Some(*origin),
             _ => None,
         })
     }
@@ -159,21 +159,21 @@ fn open_step(frame: &Frame) -> Option<OpenStep> {
     let state = match (&frame.at, &frame.undoing) {
         (_, Some(undoing)) if undoing.failed => StepState::RollbackFailed,
         (_, Some(_)) => StepState::RollingBack,
-        (At::Failed(..), _) => StepState::Failed,
-        (At::Cancelled(_), _) => StepState::Cancelled,
+        (FramePosition::Failed(..), _) => StepState::Failed,
+        (FramePosition::Cancelled(_), _) => StepState::Cancelled,
         _ => match &visit.phase {
-            Phase::Entered => StepState::Entered,
-            Phase::Succeeded { .. } => StepState::Succeeded,
-            Phase::Failed { .. } => StepState::Failed,
-            Phase::Manual { .. } => StepState::Manual,
-            Phase::Retrying { .. } => StepState::Retrying,
-            Phase::Started(Inside::Wait(_)) => StepState::Waiting,
-            Phase::Started(Inside::Task(run)) => match run.phase {
+            VisitPhase::Entered => StepState::Entered,
+            VisitPhase::Succeeded { .. } => StepState::Succeeded,
+            VisitPhase::Failed { .. } => StepState::Failed,
+            VisitPhase::Manual { .. } => StepState::Manual,
+            VisitPhase::Retrying { .. } => StepState::Retrying,
+            VisitPhase::Started(StepRun::Wait(_)) => StepState::Waiting,
+            VisitPhase::Started(StepRun::Task(run)) => match run.phase {
                 TaskPhase::InFlight { .. } => StepState::InFlight,
                 TaskPhase::Sleeping { .. } => StepState::Polling,
                 _ => StepState::Running,
             },
-            Phase::Started(_) => StepState::Running,
+            VisitPhase::Started(_) => StepState::Running,
         },
     };
     Some(OpenStep {

@@ -16,7 +16,7 @@
 //! use starbridge_flow::syntax::Source;
 //! use starbridge_flow::time::Timestamp;
 //! use starbridge_flow::value::Object;
-//! use starbridge_machine::{EventId, Signal, Started, State, Status};
+//! use starbridge_machine::{EventId, Signal, StartRecord, State, Status};
 //! use std::sync::Arc;
 //!
 //! let limits = Arc::new(Limits::default());
@@ -26,7 +26,7 @@
 //!
 //! let mut state = State::new("e-1", Arc::clone(&limits));
 //! let mut history = Vec::new();
-//! let start = Started {
+//! let start = StartRecord {
 //!     flow: "shop".into(),
 //!     version: 1,
 //!     definition_hash: "".into(), // the machine fills in the hash and its own version
@@ -61,7 +61,7 @@
 )]
 
 #[macro_use]
-mod words;
+mod enum_names;
 
 mod advance;
 mod apply;
@@ -83,8 +83,8 @@ mod undo;
 
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
-    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent,
-    Path, PathItem, Resolution, ResolutionAction, Scheduled, Started,
+    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
+    Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedRollback, OpenStep, StepState};

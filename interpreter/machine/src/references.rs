@@ -4,9 +4,9 @@
 //! is never searched: a string elsewhere that looks like a reference stays a string.
 
 use crate::effect::{CallPart, CallReference, Reference};
-use crate::event::{EventId, Grant};
+use crate::event::{EventId, TokenGrant};
 use crate::state::{Frame, FrameId, State, Visit};
-use starbridge_flow::graph::{Call, Carried, Enter, Flow, Parameters, Pattern, Pointer, Program, Step, StepKind};
+use starbridge_flow::graph::{Call, Carried, Flow, InputMode, Parameters, Pattern, Pointer, Program, Step, StepKind};
 use starbridge_flow::value::Text;
 
 impl State {
@@ -22,7 +22,7 @@ impl State {
             return Vec::new();
         };
         let mut tokens = self.grants(flow, frame);
-        if let (Some(_), Enter::Program(program)) = (&visit.mapped, &step.enter) {
+        if let (Some(_), InputMode::Program(program)) = (&visit.mapped, &step.enter) {
             // The input is made just before the attempt's first call.
             tokens.extend(self.own_token(program.as_ref(), &task.call, visit.started.next()));
         }
@@ -41,11 +41,11 @@ impl State {
     }
 
     /// The token of a call, where a program puts it into the call's input.
-    fn own_token(&self, program: &dyn Program, called: &Call, call: EventId) -> Vec<Grant> {
+    fn own_token(&self, program: &dyn Program, called: &Call, call: EventId) -> Vec<TokenGrant> {
         if called.pattern != Pattern::WaitForCallback {
             return Vec::new();
         }
-        let grant = |at| Grant {
+        let grant = |at| TokenGrant {
             at,
             execution: self.execution().clone(),
             call,
@@ -54,7 +54,7 @@ impl State {
     }
 
     /// The tokens that the execution was started with, where they stand in the input of the step that a frame is in.
-    fn grants(&self, flow: &Flow, frame: FrameId) -> Vec<Grant> {
+    fn grants(&self, flow: &Flow, frame: FrameId) -> Vec<TokenGrant> {
         let granted = self.started().map_or(&[][..], |started| &started.tokens);
         if granted.is_empty() {
             return Vec::new();
@@ -73,7 +73,7 @@ impl State {
 
 /// Takes the places of tokens in the input of a composite; gives their places in the input of the step that one of
 /// its lists is in.
-fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<Grant>) -> Vec<Grant> {
+fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<TokenGrant>) -> Vec<TokenGrant> {
     let step = frame
         .visit()
         .and_then(|visit| Some((visit, flow.step(visit.step)?)))
@@ -84,9 +84,9 @@ fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<Grant>) -> Vec<Grant> {
     let hidden = |at: &Pointer, by: &starbridge_flow::value::Object| at.first().is_none_or(|key| by.contains_key(key));
     grants.retain(|grant| !hidden(&grant.at, &frame.extra));
     match (&visit.mapped, &step.enter) {
-        (Some(_), Enter::Program(program)) => carried(&grants, Some(program.as_ref())),
+        (Some(_), InputMode::Program(program)) => carried(&grants, Some(program.as_ref())),
         (Some(_), _) => Vec::new(),
-        (None, Enter::Input) => grants,
+        (None, InputMode::Input) => grants,
         (None, _) => {
             grants.retain(|grant| !hidden(&grant.at, &frame.local));
             grants
@@ -95,21 +95,21 @@ fn grants_in(flow: &Flow, frame: &Frame, mut grants: Vec<Grant>) -> Vec<Grant> {
 }
 
 /// Takes the places of tokens in the data that a program reads; gives their places in what it makes.
-fn carried(grants: &[Grant], program: Option<&dyn Program>) -> Vec<Grant> {
+fn carried(grants: &[TokenGrant], program: Option<&dyn Program>) -> Vec<TokenGrant> {
     let Some(program) = program else {
         return Vec::new();
     };
-    let places = |grant: &Grant| {
+    let places = |grant: &TokenGrant| {
         let grant = grant.clone();
         let places = program.carries(Carried::Input(&grant.at)).into_iter();
-        places.map(move |at| Grant { at, ..grant.clone() })
+        places.map(move |at| TokenGrant { at, ..grant.clone() })
     };
     grants.iter().flat_map(places).collect()
 }
 
 /// The references of a call: secrets where the parameters name them, tokens where they stand in the input and where
 /// the parameters take them from it.
-fn references(params: Option<&dyn Parameters>, tokens: Vec<Grant>) -> Vec<CallReference> {
+fn references(params: Option<&dyn Parameters>, tokens: Vec<TokenGrant>) -> Vec<CallReference> {
     let secrets = params
         .map_or(&[][..], |params| params.secrets())
         .iter()
@@ -119,7 +119,7 @@ fn references(params: Option<&dyn Parameters>, tokens: Vec<Grant>) -> Vec<CallRe
             reference: Reference::Secret(secret.name.clone()),
         });
     let mut references: Vec<CallReference> = secrets.collect();
-    for Grant { at, execution, call } in tokens {
+    for TokenGrant { at, execution, call } in tokens {
         let taken = params.map(|params| params.carries(&at)).unwrap_or_default();
         let places = taken.into_iter().map(|at| (CallPart::Params, at));
         references.extend(places.chain([(CallPart::Input, at)]).map(|(part, at)| CallReference {

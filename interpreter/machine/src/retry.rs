@@ -1,22 +1,22 @@
 //! When a step is tried again (section "errors").
 
 use crate::state::FrameId;
-use starbridge_flow::graph::{Backoff, Retry};
+use starbridge_flow::graph::{BackoffKind, Retry};
 
 /// The delay before the `k`-th retry of a policy (from 1), in milliseconds, rounded up. `chance` is uniform in [0,1].
 pub(crate) fn delay(policy: &Retry, k: u32, chance: f64) -> u64 {
     let k_real = f64::from(k);
     let grown = match policy.backoff {
-        Backoff::Fixed => policy.interval as f64,
-        Backoff::Exponential => {
+        BackoffKind::Fixed => policy.interval as f64,
+        BackoffKind::Exponential => {
             policy.interval as f64 * policy.multiplier.powi(i32::try_from(k - 1).unwrap_or(i32::MAX))
         }
-        Backoff::Polynomial => (k_real.powi(4) + 15.0 + chance * 30.0 * (k_real + 1.0)) * 1000.0,
+        BackoffKind::Polynomial => (k_real.powi(4) + 15.0 + chance * 30.0 * (k_real + 1.0)) * 1000.0,
     };
     let capped = grown.min(policy.max_interval as f64);
     let jitter = match policy.backoff {
-        Backoff::Polynomial => again(chance),
-        Backoff::Exponential | Backoff::Fixed => chance,
+        BackoffKind::Polynomial => again(chance),
+        BackoffKind::Exponential | BackoffKind::Fixed => chance,
     };
     ceil_millis(capped * (1.0 - policy.jitter * jitter))
 }

@@ -1,6 +1,6 @@
 //! Signals: what the machine is told from outside.
 
-use crate::event::{EventId, Resolution, Started};
+use crate::event::{EventId, Resolution, StartRecord};
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
@@ -9,7 +9,7 @@ use starbridge_flow::value::{Text, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signal {
     /// Begin the execution. The machine fills in `definition_hash` and `machine`.
-    Start(Box<Started>),
+    Start(Box<StartRecord>),
     /// The resource acknowledged the call. Under `poll`, a receipt with `status` 202 means that there is no result
     /// yet: its `location` is where to ask, its `retryAfter` (in seconds) the earliest time.
     Submitted {

@@ -15,11 +15,13 @@ mod undoing;
 pub(crate) use calls::{Calls, InFlight};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub(crate) use children::{Children, Closing, Outcome};
-pub(crate) use frames::{ArmRun, At, Frame, Frames, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun};
+pub(crate) use frames::{
+    ArmRun, Frame, FramePosition, Frames, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun,
+};
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
 pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
 
-use crate::event::{EventId, Failure, Started};
+use crate::event::{EventId, Failure, StartRecord};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
@@ -139,7 +141,7 @@ pub struct State {
 /// What is known of the execution as a whole.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Data {
-    pub(crate) started: Option<Box<Started>>,
+    pub(crate) started: Option<Box<StartRecord>>,
     pub(crate) started_time: Timestamp,
     pub(crate) last: EventId,
     pub(crate) last_time: Timestamp,
@@ -207,7 +209,7 @@ impl State {
     }
 
     /// What the execution was started with; `None` before the first event.
-    pub fn started(&self) -> Option<&Started> {
+    pub fn started(&self) -> Option<&StartRecord> {
         self.data.started.as_deref()
     }
 

@@ -11,7 +11,7 @@
 mod attempt;
 mod bounds;
 mod choice;
-mod failing;
+mod failure;
 mod flow;
 pub(crate) mod foreach;
 pub(crate) mod parallel;
@@ -19,9 +19,9 @@ mod simple;
 mod task;
 mod wait;
 
-pub(crate) use failing::{Tried, retry_scheduled};
+pub(crate) use failure::{Tried, retry_scheduled};
 
-use crate::state::{At, Children, Frame, FrameId, Inside, Phase, State, Visit};
+use crate::state::{Children, Frame, FrameId, FramePosition, State, StepRun, Visit, VisitPhase};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Step, StepKind};
 
@@ -52,30 +52,32 @@ impl State {
             return;
         };
         match (&visit.phase, &step.kind) {
-            (Phase::Entered, _) => self.begin_attempt(turn, id),
-            (Phase::Succeeded { .. }, _) => self.exit_step(turn, id),
-            (Phase::Failed { .. }, _) => self.after_failure(turn, id),
-            (Phase::Retrying { .. } | Phase::Manual { .. }, _) => {}
-            (Phase::Started(Inside::Simple), StepKind::Fail(fail)) => self.step_fail(turn, id, fail),
-            (Phase::Started(Inside::Simple), _) => self.complete(turn, id),
-            (Phase::Started(Inside::Wait(run)), StepKind::Wait(wait)) => {
+            (VisitPhase::Entered, _) => self.begin_attempt(turn, id),
+            (VisitPhase::Succeeded { .. }, _) => self.exit_step(turn, id),
+            (VisitPhase::Failed { .. }, _) => self.after_failure(turn, id),
+            (VisitPhase::Retrying { .. } | VisitPhase::Manual { .. }, _) => {}
+            (VisitPhase::Started(StepRun::Simple), StepKind::Fail(fail)) => self.step_fail(turn, id, fail),
+            (VisitPhase::Started(StepRun::Simple), _) => self.complete(turn, id),
+            (VisitPhase::Started(StepRun::Wait(run)), StepKind::Wait(wait)) => {
                 let run = run.clone();
                 self.step_wait(turn, id, wait, &run);
             }
-            (Phase::Started(Inside::Task(_)), StepKind::Task(task)) => self.step_task(turn, id, task),
-            (Phase::Started(Inside::Choice(_)), StepKind::Choice(choice)) => self.step_choice(turn, id, choice),
-            (Phase::Started(Inside::Children(_)), StepKind::Parallel(parallel)) => {
+            (VisitPhase::Started(StepRun::Task(_)), StepKind::Task(task)) => self.step_task(turn, id, task),
+            (VisitPhase::Started(StepRun::Choice(_)), StepKind::Choice(choice)) => self.step_choice(turn, id, choice),
+            (VisitPhase::Started(StepRun::Children(_)), StepKind::Parallel(parallel)) => {
                 self.step_parallel(turn, id, parallel)
             }
-            (Phase::Started(Inside::Children(_)), StepKind::Foreach(foreach)) => self.step_foreach(turn, id, foreach),
-            (Phase::Started(_), _) => {}
+            (VisitPhase::Started(StepRun::Children(_)), StepKind::Foreach(foreach)) => {
+                self.step_foreach(turn, id, foreach)
+            }
+            (VisitPhase::Started(_), _) => {}
         }
     }
 
     /// The step that a frame is in: its visit in the state, and its definition in the flow.
     pub(crate) fn visit_and_step<'s, 'f>(&'s self, turn: &Turn<'f>, id: FrameId) -> Option<(&'s Visit, &'f Step)> {
         let visit = match &self.frames.get(id)?.at {
-            At::In(visit) => visit,
+            FramePosition::In(visit) => visit,
             _ => return None,
         };
         Some((visit, turn.flow.step(visit.step)?))

@@ -1,6 +1,6 @@
 //! A turn: the events that one signal leads to, cut at bounds that are the same on every host.
 
-use crate::event::{Event, EventId, EventKind, Failure, Path};
+use crate::event::{Event, EventId, EventKind, Failure, StepPath};
 use crate::state::{FrameId, State};
 use starbridge_flow::graph::{Budget, Fault, FaultKind, Flow, Root, StepId};
 use starbridge_flow::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
@@ -81,7 +81,7 @@ fn cut(text: &str, chars: usize) -> Text {
 pub(crate) struct EventAddress {
     pub(crate) frame: FrameId,
     pub(crate) step: Option<StepId>,
-    pub(crate) path: Path,
+    pub(crate) path: StepPath,
     pub(crate) caused_by: EventId,
     pub(crate) rollback: bool,
 }
@@ -127,7 +127,7 @@ impl State {
         EventAddress {
             frame: crate::state::ROOT,
             step: None,
-            path: Path::default(),
+            path: StepPath::default(),
             caused_by,
             rollback: false,
         }

@@ -12,7 +12,7 @@
 
 use crate::context::{StepView, View};
 use crate::effect::is_queue;
-use crate::event::{EventId, EventKind, Failure, Scheduled};
+use crate::event::{EventId, EventKind, Failure, ScheduledCall};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
 use crate::turn::{EventAddress, Turn};
@@ -192,7 +192,7 @@ impl State {
             Some(millis) if is_queue(&resource) => (None, Some(millis)),
             timeout => (timeout.map(|millis| turn.now.plus_millis(millis)), None),
         };
-        let detail = EventKind::TaskScheduled(Box::new(Scheduled {
+        let detail = EventKind::TaskScheduled(Box::new(ScheduledCall {
             resource,
             pattern,
             attempt: run.attempt,

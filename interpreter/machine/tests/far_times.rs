@@ -40,7 +40,7 @@ fn fire(flow: &Flow, state: &mut State, due: Timestamp) {
 }
 
 #[test]
-fn a_retry_is_due_when_its_delay_says() {
+fn retry_is_due_when_its_delay_says() {
     let (flow, mut state) = started(r#""retry": [{"errors": ["Busy"], "maxIntervalSeconds": 5}]"#);
     let signal = Signal::Failed {
         call: call(&state),
@@ -59,7 +59,7 @@ fn a_retry_is_due_when_its_delay_says() {
 }
 
 #[test]
-fn a_poll_asks_again_at_the_end_of_time() {
+fn poll_asks_again_at_the_end_of_time() {
     let (flow, mut state) = started(r#""poll": {"intervalSeconds": 5}"#);
     let receipt: Object = [
         ("status".into(), Value::from(202u32)),
@@ -85,7 +85,7 @@ fn a_poll_asks_again_at_the_end_of_time() {
 
 /// Histories that were kept before such times had a bound stay readable and are written unchanged.
 #[test]
-fn a_delay_without_bound_that_was_kept_is_read() {
+fn retry_delay_without_bound_of_an_old_history_is_read() {
     let (flow, _) = started(r#""retry": [{"errors": ["Busy"]}]"#);
     let kept = r#"{"id":7,"causedBy":6,"time":"2024-01-01T00:00:00.000Z","step":"t","path":[],"type":"RetryScheduled","detail":{"policy":0,"attempt":2,"delayMs":18446744073709551615,"due":"1970-01-01T00:00:00.000Z"}}"#;
     let kept: Value = serde_json::from_str(kept).unwrap();

@@ -105,7 +105,7 @@ fn detail(flow: &Flow, event: &Event) -> String {
 }
 
 #[test]
-fn the_member_decides_and_not_the_name() {
+fn not_sent_is_decided_by_the_member_and_not_the_name() {
     for (error, not_sent, undone, written) in [
         ("Paper.Jam", false, true, r#"{"error":"Paper.Jam","cause":""}"#),
         (
@@ -134,7 +134,7 @@ fn the_member_decides_and_not_the_name() {
 }
 
 #[test]
-fn the_sending_of_a_call_for_a_callback_says_the_same() {
+fn not_sent_of_a_call_for_a_callback() {
     for (error, not_sent) in [
         ("HTTP.500", false),
         (NO_SUCH, false),
@@ -153,7 +153,7 @@ fn the_sending_of_a_call_for_a_callback_says_the_same() {
 }
 
 #[test]
-fn an_earlier_attempt_that_was_sent_is_undone() {
+fn rollback_undoes_an_earlier_attempt_that_was_sent() {
     let retry = r#", "retry": [{"errors": ["FnF.ALL"], "maxAttempts": 1, "intervalSeconds": 1}]"#;
     for (first, second, undone) in [(false, true, true), (true, false, true), (true, true, false)] {
         let mut run = Run::new(retry);
@@ -166,7 +166,7 @@ fn an_earlier_attempt_that_was_sent_is_undone() {
 
 /// Before the member `notSent` existed, the name alone said it.
 #[test]
-fn histories_without_the_member_mean_what_they_meant() {
+fn not_sent_in_histories_without_the_member() {
     for kind in ["TaskFailed", "TaskSubmitFailed"] {
         for (error, undone) in [
             (NO_SUCH, false),
@@ -181,7 +181,7 @@ fn histories_without_the_member_mean_what_they_meant() {
 }
 
 #[test]
-fn words_of_a_history_that_are_unknown_are_refused() {
+fn history_with_unknown_words_is_refused() {
     let flow = Run::new("").flow;
     for (kind, detail, problem) in [
         (
@@ -214,7 +214,7 @@ fn words_of_a_history_that_are_unknown_are_refused() {
 }
 
 #[test]
-fn words_are_read_as_they_are_written() {
+fn history_words_are_read_as_they_are_written() {
     for reason in CancelReason::ALL {
         assert_eq!(CancelReason::parse(reason.as_str()), Some(*reason));
         let json = serde_json::to_string(reason).unwrap();

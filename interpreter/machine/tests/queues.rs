@@ -71,7 +71,7 @@ fn task(more: &str) -> String {
 }
 
 #[test]
-fn the_queue_gives_as_many_retries_as_it_says() {
+fn redeliver_gives_as_many_retries_as_it_says() {
     let mut run = Run::new(&task(""));
     let first = run.call();
     assert_eq!(run.lose_lease(2), Some(0));
@@ -83,7 +83,7 @@ fn the_queue_gives_as_many_retries_as_it_says() {
 }
 
 #[test]
-fn a_policy_that_names_it_decides_alone() {
+fn redeliver_gives_way_to_a_policy_that_names_the_error() {
     let retry = r#", "retry": [{"errors": ["FnF.HeartbeatTimeout"], "maxAttempts": 1, "intervalSeconds": 9}]"#;
     let mut run = Run::new(&task(retry));
     assert_eq!(run.lose_lease(100), Some(9_000));
@@ -92,7 +92,7 @@ fn a_policy_that_names_it_decides_alone() {
 }
 
 #[test]
-fn a_policy_for_something_else_and_the_queue_count_apart() {
+fn redeliver_and_retry_policies_count_apart() {
     let retry = r#", "retry": [{"errors": ["Busy"], "maxAttempts": 1, "intervalSeconds": 5}]"#;
     let mut run = Run::new(&task(retry));
     assert_eq!(run.lose_lease(1), Some(0));
@@ -112,7 +112,7 @@ fn a_policy_for_something_else_and_the_queue_count_apart() {
 }
 
 #[test]
-fn only_a_lost_lease_is_retried_by_the_queue() {
+fn redeliver_is_only_for_a_lost_lease() {
     let mut run = Run::new(&task(""));
     run.lose_lease(3);
     let failed = Signal::Failed {
@@ -127,7 +127,7 @@ fn only_a_lost_lease_is_retried_by_the_queue() {
 }
 
 #[test]
-fn time_counts_from_when_a_worker_takes_it() {
+fn timeout_counts_from_when_a_worker_takes_the_task() {
     let mut run = Run::new(&task(r#", "timeoutSeconds": 5"#));
     let first = run.state.next_wakeup().unwrap();
     assert!(
@@ -146,7 +146,7 @@ fn time_counts_from_when_a_worker_takes_it() {
 }
 
 #[test]
-fn what_undoes_a_task_may_lose_its_worker_too() {
+fn redeliver_is_for_rollbacks_too() {
     let first = task(r#", "rollback": {"resourceArn": "queue:undo", "timeoutSeconds": 4}"#);
     let mut run = Run::new(&format!(
         r#"{first}, {{"type": "fail", "name": "no", "error": "Nope"}}"#

@@ -35,7 +35,7 @@ fn accepted(flow: &Flow, state: &mut State) -> EventId {
 }
 
 #[test]
-fn a_202_leaves_a_callback_waiting() {
+fn status_202_leaves_a_callback_waiting() {
     let (flow, mut state) = started(r#""pattern": "waitForCallback""#);
     let call = accepted(&flow, &mut state);
     assert!(state.is_in_flight(call));
@@ -43,7 +43,7 @@ fn a_202_leaves_a_callback_waiting() {
 }
 
 #[test]
-fn a_202_makes_a_poll_ask_again() {
+fn status_202_makes_a_poll_ask_again() {
     let (flow, mut state) = started(r#""poll": {"intervalSeconds": 5}"#);
     let call = accepted(&flow, &mut state);
     assert!(!state.is_in_flight(call));

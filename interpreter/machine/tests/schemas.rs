@@ -5,7 +5,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
-use starbridge_machine::{Rejection, Signal, Started, State};
+use starbridge_machine::{Rejection, Signal, StartRecord, State};
 use std::sync::Arc;
 
 /// Each level of the value doubles what is asked.
@@ -26,7 +26,7 @@ fn start(depth: usize) -> Result<(), Rejection> {
         outer.insert("a".into(), Value::from(inner));
         outer
     });
-    let started = Started {
+    let started = StartRecord {
         flow: "f".into(),
         version: 1,
         definition_hash: "".into(),
@@ -46,7 +46,7 @@ fn start(depth: usize) -> Result<(), Rejection> {
 }
 
 #[test]
-fn an_input_whose_schema_takes_too_many_steps_is_refused_and_told_why() {
+fn input_schema_that_takes_too_many_steps_is_refused() {
     assert_eq!(start(10), Ok(()));
     let refused = start(60).unwrap_err();
     assert!(matches!(refused, Rejection::InvalidInput(_)));

@@ -8,7 +8,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Event, EventId, Signal, Started, State, Status, history};
+use starbridge_machine::{Event, EventId, Signal, StartRecord, State, Status, history};
 use std::sync::Arc;
 
 const ORDER: &str = r#"{
@@ -61,7 +61,7 @@ impl Run {
             now: Timestamp(0),
             answers: answers.into_iter(),
         };
-        run.give(Signal::Start(Box::new(Started {
+        run.give(Signal::Start(Box::new(StartRecord {
             flow: Text::from("order"),
             version: 1,
             definition_hash: Text::default(),
@@ -174,7 +174,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn a_states_output_is_the_next_ones_input() {
+fn output_of_a_state_is_the_input_of_the_next() {
     let answer = Answer::Result(json(r#"{"receipt": "r1"}"#));
     let run = Run::new(
         ORDER,
@@ -200,14 +200,14 @@ fn input_of(event: &Event) -> Option<String> {
 }
 
 #[test]
-fn what_nothing_changes_is_passed_through() {
+fn input_is_passed_through_where_nothing_changes_it() {
     let run = Run::new(ORDER, r#"{"order": {"kind": "free", "total": 0}}"#, Vec::new());
     assert_eq!(run.state.output(), Some(&object(r#"{"kind": "free", "total": 0}"#)));
     assert_eq!(run.steps(), ["Prepare", "Decide", "Done"]);
 }
 
 #[test]
-fn an_empty_output_is_an_empty_input() {
+fn output_that_is_empty_is_an_empty_input() {
     let definition = r#"{"StartAt": "A", "States": {
         "A": {"Type": "Pass", "Result": {}, "Next": "B"},
         "B": {"Type": "Wait", "Seconds": 1, "Next": "C"},
@@ -217,7 +217,7 @@ fn an_empty_output_is_an_empty_input() {
 }
 
 #[test]
-fn a_retry_for_timeouts_is_for_their_kind() {
+fn retry_for_timeouts_is_for_their_kind() {
     let input = r#"{"order": {"kind": "paid", "total": 7}}"#;
     let answers = vec![Answer::Never, Answer::Never, Answer::Result(json("{}"))];
     let run = Run::new(ORDER, input, answers);

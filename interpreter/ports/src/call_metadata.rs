@@ -142,7 +142,7 @@ impl<'a> CallMetadata<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keys, Via};
+    use crate::{CallIds, ResourceFamily};
     use starbridge_flow::graph::Pattern;
     use starbridge_flow::time::Timestamp;
     use starbridge_flow::value::Object;
@@ -150,11 +150,11 @@ mod tests {
     fn request() -> Request {
         Request {
             target: "http://localhost/f".to_owned(),
-            via: Via::Direct,
+            via: ResourceFamily::Direct,
             pattern: Pattern::WaitForCallback,
             input: Object::new(),
             params: None,
-            keys: Keys {
+            keys: CallIds {
                 idempotency: "e/7".to_owned(),
                 step_visit: "e/5".to_owned(),
                 execution: "e".to_owned(),

@@ -55,7 +55,7 @@ pub struct Request {
     /// The receiver: one of the forms of section "tasks" (`http://…`, `cmd:…`).
     pub target: String,
     /// How the resource map led to the target.
-    pub via: Via,
+    pub via: ResourceFamily,
     /// When the call counts as done.
     pub pattern: Pattern,
     /// The input of the task, after its mappings.
@@ -63,7 +63,7 @@ pub struct Request {
     /// Service parameters; if `None`, only the input is sent.
     pub params: Option<Value>,
     /// The ids that the call carries.
-    pub keys: Keys,
+    pub keys: CallIds,
     /// The attempt, from 1.
     pub attempt: u32,
     /// Whether the call undoes something: messages then say `"type": "rollback"`.
@@ -80,7 +80,7 @@ pub struct Request {
 
 /// The family of names through which the resource map led to a target. Some families have their own errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Via {
+pub enum ResourceFamily {
     /// None: the resource is called as the flow writes it.
     #[default]
     Direct,
@@ -94,7 +94,7 @@ pub enum Via {
 
 /// The ids that a call carries, as headers, attributes or fields (section "tasks").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keys {
+pub struct CallIds {
     /// `Idempotency-Key`: the same when the call is sent again.
     pub idempotency: String,
     /// `Starbridge-Step-Key`: the same for all retries and polls of the step's visit.

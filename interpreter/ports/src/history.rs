@@ -21,7 +21,7 @@ pub struct Append {
     pub turn: Option<Turn>,
     /// What is known of the execution without reading its history, if that changed. A start always has one. Of a
     /// later one, the store ignores flow, name, start, labels and origin.
-    pub record: Option<Record>,
+    pub record: Option<ExecutionRecord>,
     /// The state at the last of these events. It replaces an earlier checkpoint.
     pub checkpoint: Option<Vec<u8>>,
     /// Messages to other executions. They are stored until they are handled.
@@ -96,7 +96,7 @@ impl Turn {
 /// What is known of an execution without reading its history. The runtime writes it when the execution starts, falls
 /// asleep, wakes and ends.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct ExecutionRecord {
     /// The flow's name.
     pub flow: Text,
     /// The version of the flow.
@@ -168,7 +168,7 @@ pub const CULPRIT: u32 = 3;
 
 impl Mark {
     /// Applies the mark to the record of an execution that has not ended.
-    pub fn change(&self, record: &mut Record) {
+    pub fn change(&self, record: &mut ExecutionRecord) {
         match self {
             Self::Failed => record.attempts += u32::from(record.attempts < SUSPECT),
             Self::Alone => record.attempts = CULPRIT,
@@ -191,7 +191,7 @@ impl Mark {
 
 /// All statuses, in an order that never changes, because stores write a status as its position here. New ones go to
 /// the end.
-pub const STATUSES: [Status; 10] = [
+pub const STATUS_CODES: [Status; 10] = [
     Status::New,
     Status::Running,
     Status::Manual,
@@ -204,12 +204,12 @@ pub const STATUSES: [Status; 10] = [
     Status::RolledBack,
 ];
 
-/// The position of a status in [`STATUSES`].
+/// The position of a status in [`STATUS_CODES`].
 pub fn code_of(status: Status) -> usize {
-    STATUSES.iter().position(|&known| known == status).unwrap_or(0)
+    STATUS_CODES.iter().position(|&known| known == status).unwrap_or(0)
 }
 
-impl Record {
+impl ExecutionRecord {
     /// Completes the record of a start: an execution without a name gets its id as name, and empty labels are
     /// dropped.
     #[must_use]
@@ -278,14 +278,14 @@ pub enum Refusal {
 #[derive(Clone, Debug, Default)]
 pub struct StoredHistory {
     /// What is known of the execution without reading its history.
-    pub record: Record,
+    pub record: ExecutionRecord,
     /// The latest checkpoint, and the number of its last event.
     pub checkpoint: Option<(EventId, Vec<u8>)>,
     /// The turns after the checkpoint, in order; all turns if there is none.
     pub turns: Vec<Turn>,
     /// Messages to the execution that are not handled. Only stores that lease executions to one process at a time
     /// fill this; others give all messages at once ([`History::messages`]).
-    pub mail: Vec<Message>,
+    pub messages: Vec<Message>,
 }
 
 /// Stores histories.

@@ -8,7 +8,7 @@ use starbridge_machine::EventId;
 
 /// What is known of the worker or process that handles a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The number of the call's `TaskScheduled` event.
     pub call: EventId,
     /// When the last heartbeat came.
@@ -42,7 +42,7 @@ pub trait ExecutionLeases: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn mail(&self, execution: &str) -> Result<Vec<Message>, StoreError>;
+    fn messages_for(&self, execution: &str) -> Result<Vec<Message>, StoreError>;
 
     /// Leaves a message for the holder of an execution. One that is there already stays unchanged. Returns whether
     /// there is a holder: if not, nothing was left, and the execution can be loaded.
@@ -50,14 +50,14 @@ pub trait ExecutionLeases: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn leave(&self, message: &Message) -> Result<bool, StoreError>;
+    fn leave_message(&self, message: &Message) -> Result<bool, StoreError>;
 
     /// The last heartbeats on calls of an execution.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn beats(&self, execution: &str) -> Result<Vec<Beat>, StoreError>;
+    fn heartbeats(&self, execution: &str) -> Result<Vec<Heartbeat>, StoreError>;
 
     /// Records a heartbeat on a call, unless a later one is recorded, and the deadline for which a check is arranged,
     /// if it is given.
@@ -65,7 +65,7 @@ pub trait ExecutionLeases: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn beat(&self, execution: &str, beat: &Beat) -> Result<(), StoreError>;
+    fn heartbeat(&self, execution: &str, beat: &Heartbeat) -> Result<(), StoreError>;
 
     /// Executions without a holder at a time that should go on: they were awake when their lease ended, or were to be
     /// woken before that time. The earliest first, at most `limit`.

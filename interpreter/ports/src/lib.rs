@@ -22,16 +22,16 @@
 //! }
 //!
 //! # use starbridge_flow::graph::Pattern;
-//! # use starbridge_ports::{Keys, Via};
+//! # use starbridge_ports::{CallIds, ResourceFamily};
 //! # use std::task::{Context, Poll, Waker};
 //! # let input: starbridge_flow::value::Object = [("n".into(), 1u32.into())].into_iter().collect();
 //! # let request = Request {
 //! #     target: "echo:".to_owned(),
-//! #     via: Via::Direct,
+//! #     via: ResourceFamily::Direct,
 //! #     pattern: Pattern::RequestResponse,
 //! #     input: input.clone(),
 //! #     params: None,
-//! #     keys: Keys::default(),
+//! #     keys: CallIds::default(),
 //! #     attempt: 1,
 //! #     rollback: false,
 //! #     polling: false,
@@ -68,14 +68,14 @@ pub use backoff::{Backoff, Failures};
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};
 pub use clock::{Clock, ClockSet};
-pub use connector::{Connector, Keys, Outcome, OutcomeFuture, Request, SentMembers, Via};
+pub use connector::{CallIds, Connector, Outcome, OutcomeFuture, Request, ResourceFamily, SentMembers};
 pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
-    Append, Broken, CULPRIT, DeadTasksCleared, FailedUndo, History, Mark, Record, RecordedFailure, Refusal, STATUSES,
-    SUSPECT, StoredHistory, Turn, code_of,
+    Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure, Refusal,
+    STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
-pub use leases::{Beat, ExecutionLeases};
+pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};
 pub use message::{Message, MessageBody, MessageId};
 pub use notices::{KeptNotice, NextNotice, NoticeChange, Notices};

@@ -1,7 +1,7 @@
 //! The port for looking up executions, and the traits that complete a store.
 
 use crate::error::StoreError;
-use crate::history::{Record, Turn};
+use crate::history::{ExecutionRecord, Turn};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Status};
@@ -12,7 +12,7 @@ pub struct Listed {
     /// The id of the execution.
     pub id: Text,
     /// What is known of the execution without reading its history.
-    pub record: Record,
+    pub record: ExecutionRecord,
 }
 
 /// Which executions to list: those that match everything that is given.
@@ -22,7 +22,7 @@ pub struct Query {
     pub flow: Option<Text>,
     /// Their status is one of these; empty: any.
     pub statuses: Vec<Status>,
-    /// Only executions that are set aside ([`Record::broken`]).
+    /// Only executions that are set aside ([`ExecutionRecord::broken`]).
     pub broken: bool,
     /// Their name begins with this.
     pub name: Option<Text>,
@@ -40,7 +40,7 @@ pub struct Query {
 
 impl Query {
     /// Whether an execution with this record matches. `cursor` and `limit` are ignored.
-    pub fn fits(&self, record: &Record) -> bool {
+    pub fn fits(&self, record: &ExecutionRecord) -> bool {
         let label = |(label, value): &(Text, Text)| {
             let kept = record.labels.as_ref().and_then(|labels| labels.get(label));
             kept.map(Value::to_plain_text).is_some_and(|kept| *value == *kept)
@@ -74,7 +74,7 @@ pub trait Listing: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError>;
+    fn record(&self, execution: &str) -> Result<Option<ExecutionRecord>, StoreError>;
 
     /// The id of the execution with this name in this flow; `None` if there is none.
     ///
@@ -140,29 +140,29 @@ pub trait KeyValue: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
+    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
     /// Keeps a text where there is none, whoever else does so at the same time. Answers what is kept then.
-    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError>;
+    fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError>;
     /// The text under a kind and a name; `None` if there is none.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError>;
+    fn get_value(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError>;
 
     /// All names and texts of a kind, by name.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError>;
+    fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError>;
 
     /// Deletes a text. Returns whether it was there.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
+    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
 }
 
 /// Everything a durable runtime needs of a store.

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_a_day_at_most() {
+    fn retry_after_from_outside_is_a_day_at_most() {
         for (text, seconds) in [
             ("0", Some(0)),
             (" 7 ", Some(7)),

@@ -20,7 +20,7 @@ pub struct QueuedTask {
     pub priority: u8,
     /// The smaller goes first within a priority. The tasks of an execution get increasing rounds, so that an
     /// execution with many tasks does not delay the others.
-    pub round: u64,
+    pub virtual_time: u64,
     /// The smaller goes first within a round: when the execution began.
     pub order: Timestamp,
     /// When the task was put into the queue.
@@ -39,7 +39,7 @@ impl QueuedTask {
     /// The position of the task in its queue: the smallest key is taken first. Tasks with equal keys go in the order
     /// of their executions and calls.
     pub fn order_key(&self) -> (Reverse<u8>, u64, Timestamp) {
-        (Reverse(self.priority), self.round, self.order)
+        (Reverse(self.priority), self.virtual_time, self.order)
     }
 }
 
@@ -96,7 +96,7 @@ pub struct Depth {
     /// How many tasks no worker holds.
     pub waiting: u64,
     /// The lowest round among these tasks.
-    pub round: u64,
+    pub virtual_time: u64,
 }
 
 impl Depth {
@@ -109,10 +109,10 @@ impl Depth {
                 queue: task.queue.clone(),
                 priority: task.priority,
                 waiting: 0,
-                round: task.round,
+                virtual_time: task.virtual_time,
             });
             depth.waiting += 1;
-            depth.round = depth.round.min(task.round);
+            depth.virtual_time = depth.virtual_time.min(task.virtual_time);
         }
         depths.into_values().collect()
     }

@@ -1,28 +1,27 @@
 //! The engine: drives a shard in real time, with a store and connectors. [`Engine`] says in which order to call it.
 
-mod answers;
 mod aside;
 mod commands;
 mod dispatch;
 mod heartbeats;
 mod loading;
-mod resting;
+mod quiescence;
 mod sleepers;
+mod waiters;
 pub(crate) mod writer;
 
-pub use commands::{Command, Reply, Report, Snapshot, Start, StartFailure};
-pub use resting::SuspendedExecution;
+pub use commands::{Command, Reply, Report, Snapshot, StartFailure, StartedExecution};
+pub use quiescence::SuspendedExecution;
 pub use writer::Writer;
 
-use crate::alone::Alone;
 use crate::queues::QueueHandle;
 use crate::secrets::Vault;
-use crate::shard::{Outgoing, Shard, Step};
+use crate::shard::{Outgoing, PumpResult, Shard};
+use crate::suspect_lock::SuspectLock;
 use crate::tokens::TokenKeys;
-use answers::Answers;
 use dispatch::{Calls, Done};
 use heartbeats::Heartbeats;
-use resting::{LeasedMode, Rest};
+use quiescence::{LeasedMode, Quiesce};
 use sleepers::Sleepers;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -32,6 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use waiters::Waiters;
 use writer::Writing;
 
 /// Connectors, each by the word before the colon of the resources it can call.
@@ -100,8 +100,8 @@ type Observer = Box<dyn FnMut(&Shard, &Outgoing) + Send>;
 pub struct Engine {
     shard: Shard,
     /// Runs suspects one at a time.
-    alone: Arc<Alone>,
-    world: EngineDeps,
+    alone: Arc<SuspectLock>,
+    deps: EngineDeps,
     settings: EngineSettings,
     /// By how many milliseconds time has jumped ahead.
     ahead: u64,
@@ -110,11 +110,11 @@ pub struct Engine {
     calls: Calls,
     heartbeats: Heartbeats,
     sleepers: Sleepers,
-    visiting: Option<LeasedMode>,
-    resting: Option<Rest>,
+    leased: Option<LeasedMode>,
+    quiescence: Option<Quiesce>,
     /// Set when the engine only makes durable what it decides.
-    still: bool,
-    answers: Answers,
+    paused: bool,
+    waiters: Waiters,
     done: (mpsc::UnboundedSender<Done>, mpsc::UnboundedReceiver<Done>),
     commands: mpsc::Receiver<Command>,
     /// Set when the engine takes no more commands: the time until which it waits for calls in flight.
@@ -125,7 +125,7 @@ pub struct Engine {
 const BATCH: usize = 256;
 /// How many turns may wait for the writer. Beyond that the engine takes no more commands, and those who send them are
 /// turned away.
-const BACKLOG: usize = 4096;
+const MAX_BACKLOG: usize = 4096;
 /// And so many bytes of them.
 const BACKLOG_BYTES: usize = 32 << 20;
 
@@ -134,31 +134,31 @@ impl Engine {
     /// after it is durable. Commands arrive on `commands`.
     pub fn new(
         mut shard: Shard,
-        world: EngineDeps,
+        deps: EngineDeps,
         settings: EngineSettings,
         commands: mpsc::Receiver<Command>,
         observer: impl FnMut(&Shard, &Outgoing) + Send + 'static,
     ) -> Self {
-        if world.leases.is_some() {
+        if deps.leases.is_some() {
             shard.leave_heartbeats();
         }
-        let alone = Arc::new(Alone::of(world.history.clone()));
+        let alone = Arc::new(SuspectLock::of(deps.history.clone()));
         shard.go_alone(alone.clone());
         Self {
             shard,
             alone,
-            writing: Writing::here(world.history.clone()),
-            visiting: world.leases.clone().map(LeasedMode::new),
-            resting: None,
-            still: false,
-            world,
+            writing: Writing::here(deps.history.clone()),
+            leased: deps.leases.clone().map(LeasedMode::new),
+            quiescence: None,
+            paused: false,
+            deps,
             settings,
             ahead: 0,
             observer: Box::new(observer),
             calls: Calls::new(settings.calls),
             heartbeats: Heartbeats::default(),
             sleepers: Sleepers::default(),
-            answers: Answers::default(),
+            waiters: Waiters::default(),
             done: mpsc::unbounded_channel(),
             commands,
             draining: None,
@@ -187,7 +187,7 @@ impl Engine {
 
     /// The time as executions see it: the clock's, and what was skipped by `fast_forward`.
     pub fn now(&self) -> Timestamp {
-        self.world.clock.now().plus_millis(self.ahead)
+        self.deps.clock.now().plus_millis(self.ahead)
     }
 
     /// Runs until an execution and all its children have ended and none of their calls is out.
@@ -198,7 +198,7 @@ impl Engine {
     /// histories.
     pub async fn run_until_ended(&mut self, execution: &str) -> Result<(), StoreError> {
         loop {
-            self.settle()?;
+            self.run_until_idle()?;
             if self.is_over(execution) || self.draining.is_some() {
                 return Ok(());
             }
@@ -219,16 +219,16 @@ impl Engine {
     /// [`StoreError`] if the store fails; [`StoreError::Conflict`] if another process appended to one of the
     /// histories.
     pub async fn serve(mut self) -> Result<(), StoreError> {
-        if self.visiting.is_none() {
+        if self.leased.is_none() {
             self.take_up()?;
         }
         loop {
-            self.settle()?;
+            self.run_until_idle()?;
             if self.is_drained() {
                 return Ok(());
             }
             self.leave_idle();
-            if self.come_to_rest()? {
+            if self.quiesce()? {
                 continue;
             }
             self.wait().await?;
@@ -244,24 +244,24 @@ impl Engine {
     /// Whether the engine leaves to the next start what would go on by itself: no child begins, no cut turn is
     /// continued, no message is taken. What comes from outside is still decided and made durable.
     fn decides_nothing_new(&self) -> bool {
-        self.draining.is_some() || self.hands_over()
+        self.draining.is_some() || self.is_handing_over()
     }
 
     /// Appends what was decided and carries out what follows, until nothing more can be done now.
-    fn settle(&mut self) -> Result<(), StoreError> {
+    fn run_until_idle(&mut self) -> Result<(), StoreError> {
         loop {
             let now = self.now();
             let step = match self.decides_nothing_new() {
-                true if self.shard.has_batch() => Step::Decided,
+                true if self.shard.has_batch() => PumpResult::Decided,
                 true => {
                     self.shard.release_what_waits_for_nothing();
-                    Step::Idle
+                    PumpResult::Idle
                 }
                 false => self.shard.pump(now),
             };
             match step {
-                Step::Missing(execution) => self.fetch(&execution)?,
-                Step::Decided => {
+                PumpResult::Missing(execution) => self.fetch(&execution)?,
+                PumpResult::Decided => {
                     if !self.writing.has_room() {
                         return Ok(());
                     }
@@ -270,8 +270,8 @@ impl Engine {
                         self.take_committed(&refusals)?;
                     }
                 }
-                Step::Idle if !self.carry_out_all() => return Ok(()),
-                Step::Idle => continue,
+                PumpResult::Idle if !self.carry_out_all() => return Ok(()),
+                PumpResult::Idle => continue,
             }
             self.carry_out_all();
         }
@@ -291,20 +291,20 @@ impl Engine {
 
     /// Waits for a flush, an answer, a command or a timer, whichever comes first, and handles it.
     async fn wait(&mut self) -> Result<(), StoreError> {
-        let clock = self.world.clock.clone();
+        let clock = self.deps.clock.clone();
         let set = clock.set();
         let now = self.now();
         let next = match self.draining {
             Some(end) => Some(end),
             None => {
-                let due = self.shard.next_wakeup().filter(|_| !self.hands_over());
-                let aside = self.shard.next_aside().filter(|_| !self.hands_over());
+                let due = self.shard.next_wakeup().filter(|_| !self.is_handing_over());
+                let aside = self.shard.next_aside().filter(|_| !self.is_handing_over());
                 let timers = [
                     due,
                     aside,
                     self.heartbeats.next(),
                     self.sleepers.next(),
-                    self.rests_at(),
+                    self.quiesces_at(),
                 ];
                 timers.into_iter().flatten().min()
             }
@@ -322,7 +322,7 @@ impl Engine {
             Duration::from_millis(next.millis_since(now))
         });
         let takes_commands =
-            self.draining.is_none() && self.shard.backlog() < BACKLOG && self.shard.backlog_bytes() < BACKLOG_BYTES;
+            self.draining.is_none() && self.shard.backlog() < MAX_BACKLOG && self.shard.backlog_bytes() < BACKLOG_BYTES;
         tokio::select! {
             biased;
             written = self.writing.written() => self.take_written(written)?,
@@ -361,7 +361,7 @@ impl Engine {
         self.shard.committed(refusals);
         let lost = self.shard.take_lost();
         for execution in &lost {
-            if self.visiting.is_none() {
+            if self.leased.is_none() {
                 tracing::error!(%execution, "somebody else has appended to a history");
                 return Err(StoreError::Conflict);
             }
@@ -386,7 +386,7 @@ impl Engine {
     fn take_done(&mut self, done: Done) {
         let now = self.now();
         self.calls.over(&done.execution, done.call);
-        let outcome = self.world.vault.redacted_outcome(done.outcome);
+        let outcome = self.deps.vault.redacted_outcome(done.outcome);
         let signal = self.signal_of(&done.execution, done.call, outcome);
         // If the machine rejects it, the call or the execution is over. The machine has noted a late result itself.
         let _ = self.shard.signal(&done.execution, signal, now);
@@ -395,12 +395,12 @@ impl Engine {
 
     /// Fires the timers that are due. While the engine drains, it leaves them to the next start.
     fn fire_due(&mut self) -> Result<(), StoreError> {
-        if self.draining.is_some() || self.hands_over() {
+        if self.draining.is_some() || self.is_handing_over() {
             return Ok(());
         }
         let now = self.now();
         self.see_to_aside(now)?;
-        self.look_for_mail(now)?;
+        self.poll_messages(now)?;
         self.wake_sleepers(now)?;
         for _ in 0..BATCH {
             if !self.shard.fire_next(now) {

@@ -9,19 +9,19 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{
-    Append, Beat, ExecutionLeases, History, Mark, Message, Record, Refusal, StoreError, StoredHistory,
+    Append, ExecutionLeases, ExecutionRecord, Heartbeat, History, Mark, Message, Refusal, StoreError, StoredHistory,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many bytes of turns of one execution are kept back at most.
-const KEPT_BACK: usize = 1 << 20;
+const KEPT_BACK_BYTES: usize = 1 << 20;
 
 /// Wraps a store with leases, and keeps back what express executions append.
 pub struct Express {
     history: Arc<dyn History>,
     leases: Arc<dyn ExecutionLeases>,
-    is_express: Box<dyn Fn(&Record) -> bool + Send + Sync>,
+    is_express: Box<dyn Fn(&ExecutionRecord) -> bool + Send + Sync>,
     kept_back: Mutex<KeptBack>,
 }
 
@@ -45,7 +45,7 @@ impl Express {
     pub fn new(
         history: Arc<dyn History>,
         leases: Arc<dyn ExecutionLeases>,
-        is_express: impl Fn(&Record) -> bool + Send + Sync + 'static,
+        is_express: impl Fn(&ExecutionRecord) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self {
             history,
@@ -84,7 +84,7 @@ impl Express {
             appends.push(append.clone());
             let bytes = |append: &Append| append.turn.as_ref().map_or(0, |turn| turn.text.len());
             let rests = append.record.as_ref().is_some_and(|record| !record.awake);
-            if rests || appends.iter().map(bytes).sum::<usize>() > KEPT_BACK {
+            if rests || appends.iter().map(bytes).sum::<usize>() > KEPT_BACK_BYTES {
                 let appends = std::mem::take(appends);
                 kept.appends.remove(&append.execution);
                 appends.into_iter().for_each(|append| passed.push(place, append));
@@ -188,20 +188,20 @@ impl ExecutionLeases for Express {
         Ok(free)
     }
 
-    fn mail(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
-        self.leases.mail(execution)
+    fn messages_for(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+        self.leases.messages_for(execution)
     }
 
-    fn leave(&self, message: &Message) -> Result<bool, StoreError> {
-        self.leases.leave(message)
+    fn leave_message(&self, message: &Message) -> Result<bool, StoreError> {
+        self.leases.leave_message(message)
     }
 
-    fn beats(&self, execution: &str) -> Result<Vec<Beat>, StoreError> {
-        self.leases.beats(execution)
+    fn heartbeats(&self, execution: &str) -> Result<Vec<Heartbeat>, StoreError> {
+        self.leases.heartbeats(execution)
     }
 
-    fn beat(&self, execution: &str, beat: &Beat) -> Result<(), StoreError> {
-        self.leases.beat(execution, beat)
+    fn heartbeat(&self, execution: &str, beat: &Heartbeat) -> Result<(), StoreError> {
+        self.leases.heartbeat(execution, beat)
     }
 
     fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError> {

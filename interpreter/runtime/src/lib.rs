@@ -47,7 +47,6 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
-mod alone;
 mod engine;
 mod express;
 mod flows;
@@ -61,18 +60,19 @@ mod secrets;
 mod shard;
 mod starts;
 mod stored_events;
+mod suspect_lock;
 mod tokens;
 
 pub use engine::{
-    Command, Connectors, Engine, EngineDeps, EngineSettings, Reply, Report, Snapshot, Start, StartFailure,
+    Command, Connectors, Engine, EngineDeps, EngineSettings, Reply, Report, Snapshot, StartFailure, StartedExecution,
     SuspendedExecution, Writer,
 };
 pub use express::Express;
 pub use flows::FlowTable;
 pub use queues::{
-    FairQueue, Grant, HeldTask, HoldRequest, PollOutcome, PollRequest, QueueCommand, QueueEngine, QueueEngineDeps,
-    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, Queues, QueuesViewed, TaskExpiry, TaskKey,
-    Ticks,
+    FairQueue, HeldTask, PollOptions, PollOutcome, PollRequest, QueueCommand, QueueEngine, QueueEngineDeps,
+    QueueHandle, QueuePoll, QueueSettings, QueueSettingsError, QueueView, Queues, QueuesViewed, TaskExpiry, TaskGrant,
+    TaskKey, Ticks,
 };
 pub use quoted::quoted;
 pub use references::{Revealing, read_references, references_in};
@@ -80,8 +80,8 @@ pub use report::{read_entry, read_report};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use secrets::{SecretUse, Vault};
 pub use shard::{
-    ExecutionSeed, ForkFailure, ForkRequest, Loaded, Outgoing, Shard, StartError, StartRequest, StatusChange,
-    Step as PumpResult, child_id, load,
+    ExecutionSeed, ForkFailure, ForkRequest, Loaded, Outgoing, PumpResult, Shard, StartError, StartRequest,
+    StatusChange, child_id, load,
 };
 pub use starts::{note_end, note_start};
 pub use stored_events::{each_stored_event, read_stored, stored_events};

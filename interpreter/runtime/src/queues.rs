@@ -8,17 +8,17 @@ mod command;
 mod engine;
 mod fair_queue;
 mod handle;
-mod holding;
+mod leased_tasks;
 mod queue;
 mod scheduler;
 mod settings;
-mod waiting;
+mod waiting_tasks;
 
-pub use command::{HeldTask, HoldRequest, QueueCommand, QueueView, QueuesViewed};
+pub use command::{HeldTask, PollOptions, QueueCommand, QueueView, QueuesViewed};
 pub use engine::{QueueEngine, QueueEngineDeps};
 pub use fair_queue::FairQueue;
 pub use handle::{QueueHandle, QueuePoll};
-pub use scheduler::{Grant, PollOutcome, PollRequest, Queues, TaskExpiry};
+pub use scheduler::{PollOutcome, PollRequest, Queues, TaskExpiry, TaskGrant};
 pub use settings::{QueueSettings, QueueSettingsError};
 
 use starbridge_flow::value::Text;

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_named_places_are_revealed_and_only_where_they_hold_their_reference() {
+    fn references_are_revealed_only_at_their_places() {
         let (vault, tokens) = known();
         let revealing = revealing(&vault, &tokens);
         let secret = Reference::Secret("KEY".into());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_not_there_is_named() {
+    fn secret_that_is_missing_is_named() {
         let (vault, tokens) = known();
         let revealing = revealing(&vault, &tokens);
         let (at, missing) = (Pointer::default(), Reference::Secret("NO".into()));

@@ -1,6 +1,6 @@
 //! The resource map: from the names that flows use to resources that can be called (section "tasks").
 
-use starbridge_ports::Via;
+use starbridge_ports::ResourceFamily;
 
 /// A table of patterns and targets. The first match counts.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +12,7 @@ pub struct ResourceMap {
 struct Entry {
     pattern: Vec<Part>,
     target: String,
-    via: Via,
+    via: ResourceFamily,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Resolved {
     /// The resource to call, in one of the forms that connectors know.
     pub target: String,
     /// Which family of names led there.
-    pub via: Via,
+    pub via: ResourceFamily,
 }
 
 /// Why an entry of a resource map is refused.
@@ -87,11 +87,11 @@ impl ResourceMap {
             }
         }
         let via = if pattern.starts_with("acs:fc:") {
-            Via::FunctionCompute
+            ResourceFamily::FunctionCompute
         } else if pattern.starts_with("acs:mns:") {
-            Via::MessageService
+            ResourceFamily::MessageService
         } else {
-            Via::Map
+            ResourceFamily::Map
         };
         self.entries.push(Entry {
             pattern: parts,
@@ -130,7 +130,7 @@ impl ResourceMap {
         }
         let direct = |target: String| Resolved {
             target,
-            via: Via::Direct,
+            via: ResourceFamily::Direct,
         };
         if let Some(target) = of_aws(resource) {
             return Some(direct(target));
@@ -230,19 +230,19 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_in() {
+    fn resource_map_fills_in_placeholders() {
         let map = map(&["acs:fc:*:*:services/{s}/functions/{f}=http://localhost:9000/{s}/{f}?a=b"]);
         let resolved = map
             .resolve("acs:fc:cn-hangzhou:123:services/shop/functions/pay")
             .unwrap();
         assert_eq!(resolved.target, "http://localhost:9000/shop/pay?a=b");
-        assert_eq!(resolved.via, Via::FunctionCompute);
+        assert_eq!(resolved.via, ResourceFamily::FunctionCompute);
         assert_eq!(map.resolve("acs:fc:cn:1:services/shop"), None);
         assert_eq!(map.resolve("nothing"), None);
     }
 
     #[test]
-    fn flows_need_no_map() {
+    fn resource_map_is_not_needed_for_flows() {
         let map = ResourceMap::default();
         assert_eq!(map.resolve("acs:fnf:cn:1:flow/child").unwrap().target, "flow:child");
         assert_eq!(map.resolve("fnf:StartExecution").unwrap().target, "flow:");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_aws_need_no_map() {
+    fn resource_map_is_not_needed_for_arns() {
         let mut map = map(&["acs:mns:*:/queues/{q}/messages=arn:aws:sqs:eu-west-1:1:{q}"]);
         for (resource, scheme) in [
             ("arn:aws:sqs:eu-west-1:1:orders", "sqs"),
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(map.resolve("arn:aws:s3:::bucket"), None);
         let mapped = map.resolve("acs:mns:cn:1:/queues/orders/messages").unwrap();
         assert_eq!(mapped.target, "sqs:arn:aws:sqs:eu-west-1:1:orders");
-        assert_eq!(mapped.via, Via::MessageService);
+        assert_eq!(mapped.via, ResourceFamily::MessageService);
         map.add("arn:*=http://x").unwrap();
         assert_eq!(
             map.resolve("arn:aws:sqs:eu-west-1:1:orders").unwrap().target,
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn resource_map_mistakes_are_named() {
         let mut map = ResourceMap::default();
         assert_eq!(map.add("acs:fc:x"), Err(ResourceMapError::NoTarget));
         assert_eq!(map.add("a{=http://x"), Err(ResourceMapError::Brace));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The least number of characters that a secret must have to be redacted. A shorter one would occur in ordinary text.
-const SHORTEST: usize = 4;
+const MIN_SECRET_CHARS: usize = 4;
 
 /// Which flows may use which secrets.
 #[derive(Clone, Debug, Default)]
@@ -123,7 +123,7 @@ impl Vault {
         }
         let secret = self.source.get(name);
         let secret = secret.ok_or_else(|| format!("there is no secret `{name}`"))?;
-        if secret.reveal().chars().count() >= SHORTEST {
+        if secret.reveal().chars().count() >= MIN_SECRET_CHARS {
             let known = |given: &Given| given.texts.contains_key(secret.reveal());
             if !known(&self.given.read().unwrap_or_else(PoisonError::into_inner)) {
                 let reference = Reference::Secret(Text::from(name)).text();
@@ -267,13 +267,13 @@ fn forms(value: &str) -> impl Iterator<Item = String> {
     let inside = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();
     let flat = value.replace(|letter: char| letter.is_control(), " ");
     let all = BTreeSet::from([value.to_owned(), inside, flat]);
-    all.into_iter().filter(|form| form.chars().count() >= SHORTEST)
+    all.into_iter().filter(|form| form.chars().count() >= MIN_SECRET_CHARS)
 }
 
 /// The value as a number, if it is one of the same length.
 fn number_of(value: &str) -> Option<Value> {
     let number: Value = serde_json::from_str(value).ok()?;
-    (number.as_number().is_some() && number.to_json().len() >= SHORTEST).then_some(number)
+    (number.as_number().is_some() && number.to_json().len() >= MIN_SECRET_CHARS).then_some(number)
 }
 
 /// The secrets that a definition names.
@@ -295,7 +295,7 @@ fn secrets_of(flow: &Flow) -> impl Iterator<Item = &SecretReference> {
 }
 
 /// The least length of the beginning of a value, in bytes, that is redacted where a text was cut.
-const BEGINNING: usize = 6;
+const MIN_BEGINNING_BYTES: usize = 6;
 
 /// The text without the beginning of a value at its end, or before the `…` where it was cut.
 fn without_beginning(text: &str, value: &str, reference: &str) -> Option<String> {
@@ -304,7 +304,7 @@ fn without_beginning(text: &str, value: &str, reference: &str) -> Option<String>
         let before = text.get(..end)?;
         let lengths = value.char_indices().rev().map(|(at, _)| at);
         let longest = lengths
-            .take_while(|&length| length >= BEGINNING)
+            .take_while(|&length| length >= MIN_BEGINNING_BYTES)
             .find(|&length| value.get(..length).is_some_and(|part| before.ends_with(part)))?;
         let kept = before.get(..end - longest)?;
         Some(format!("{kept}{reference}{}", text.get(end..).unwrap_or_default()))
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_only_the_hosts_own_secrets_are_kept_back() {
+    fn secrets_without_rules_withhold_only_the_hosts_own() {
         let uses = SecretUse::new(None, ["OWN".to_owned()]);
         assert!(uses.allows("any", "KEY"));
         assert!(!uses.allows("any", "OWN"));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn with_rules_a_flow_has_what_they_name() {
+    fn secrets_with_rules_are_for_flows_they_name() {
         let rules = vec![
             rule("pay-*", &["STRIPE_*", "OWN"]),
             rule("*", &["*_PUBLIC"]),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_any_characters() {
+    fn secrets_rules_may_have_stars() {
         for (pattern, name, expected) in [
             ("", "", true),
             ("*", "", true),
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_does_not_come_back() {
+    fn redaction_of_secrets_given_out() {
         let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
         let value: Value = serde_json::from_str(r#"{"a":["x canary y",1],"canary":"1"}"#).unwrap();
         assert_eq!(vault.redacted(&value), None, "nothing was given out");
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_written_otherwise_is_found_too() {
+    fn redaction_of_secrets_cut_or_escaped() {
         let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
         for name in ["LONG", "LINES"] {
             vault.give("flow", name).unwrap();
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_do_not_come_back_either() {
+    fn redaction_of_numbers() {
         let vault = Vault::new(Arc::new(Known), SecretUse::default(), TokenKeys::new(vec![[9; 32]]));
         for name in ["DIGITS", "MANY", "ONE", "PIN"] {
             vault.give("flow", name).unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_do_not_come_back() {
+    fn redaction_of_tokens() {
         let keys = TokenKeys::new(vec![[9; 32]]);
         let vault = Vault::new(Arc::new(Known), SecretUse::default(), keys.clone());
         let token = keys.sign("e", starbridge_machine::EventId(4));

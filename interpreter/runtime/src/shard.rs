@@ -12,7 +12,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use aside::TRIES;
+pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
@@ -20,24 +20,26 @@ pub use notices::StatusChange;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
 
-use crate::alone::Alone;
 use crate::flows::FlowTable;
 use crate::queues::FairQueue;
 use crate::resources::ResourceMap;
-use children::Post;
+use crate::suspect_lock::SuspectLock;
+use children::Incoming;
 use execution_ids::IdSource;
 use loaded::LoadedExecution;
 use starbridge_flow::graph::{FaultKind, Flow, SchemaViolation};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{CallToSend, Event, EventId, Grant, Parent, Rejection, Signal, Started, State, Status};
-use starbridge_ports::{Append, Message, MessageId, QueuedTask, Record, Refusal, SUSPECT};
+use starbridge_machine::{
+    CallToSend, Event, EventId, Parent, Rejection, Signal, StartRecord, State, Status, TokenGrant,
+};
+use starbridge_ports::{Append, ExecutionRecord, Message, MessageId, QueuedTask, Refusal, SUSPECT};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Whether a call is answered from outside, whatever its resource.
-type Outside = Box<dyn Fn(&Started, &CallToSend) -> bool + Send>;
+type InterceptCall = Box<dyn Fn(&StartRecord, &CallToSend) -> bool + Send>;
 
 /// Owns executions and does no I/O. Signals go in; batches to append and, once they are durable, calls and answers
 /// come out. The code that drives it is its host.
@@ -49,9 +51,9 @@ type Outside = Box<dyn Fn(&Started, &CallToSend) -> bool + Send>;
 /// 2. [`Shard::recover`] with what [`load`] gives, and [`Shard::redeliver`] with the messages of the store.
 /// 3. What happens: [`Shard::start`], [`Shard::fork`], [`Shard::signal`], and [`Shard::fire_next`] when
 ///    [`Shard::next_wakeup`] is due.
-/// 4. [`Shard::pump`]. [`Step::Decided`]: take [`Shard::take_batch`] and append it. [`Step::Missing`]: recover that
+/// 4. [`Shard::pump`]. [`PumpResult::Decided`]: take [`Shard::take_batch`] and append it. [`PumpResult::Missing`]: recover that
 ///    execution, or call [`Shard::absent`], or [`Shard::elsewhere`] if another process has it; then pump again.
-///    [`Step::Idle`]: nothing can be done now.
+///    [`PumpResult::Idle`]: nothing can be done now.
 /// 5. [`Shard::committed`] once a batch is durable, with its refusals. Several batches may be in flight; they are
 ///    committed in the order in which they were taken.
 /// 6. [`Shard::take_outgoing`]: calls to send and answers to give. These may leave, because what they follow from is
@@ -64,13 +66,13 @@ pub struct Shard {
     flows: FlowTable,
     resources: ResourceMap,
     limits: Arc<Limits>,
-    births: IdSource,
+    id_source: IdSource,
     /// The rounds of worker queues, if there are queues.
-    rounds: Option<Arc<FairQueue>>,
+    fair_queue: Option<Arc<FairQueue>>,
     /// Which calls of child flows are answered from outside nevertheless.
-    outside: Option<Outside>,
+    outside: Option<InterceptCall>,
     /// Makes the notices about status changes, if anybody wants them.
-    tell: Option<notices::Tell>,
+    tell: Option<notices::NoticeSource>,
     checkpoint_events: u64,
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
@@ -79,12 +81,12 @@ pub struct Shard {
     sync_calls: BTreeSet<(Text, EventId)>,
     /// By child: the call that waits for the child's rollback.
     undoing: BTreeMap<Text, (Text, EventId)>,
-    inbox: VecDeque<(Text, Post)>,
+    inbox: VecDeque<(Text, Incoming)>,
     continuing: VecDeque<Text>,
     wakeups: BTreeSet<(Timestamp, Text)>,
     pending: Vec<Append>,
     held: Vec<Outgoing>,
-    flights: VecDeque<batch::InFlightBatch>,
+    in_flight: VecDeque<batch::InFlightBatch>,
     outgoing: VecDeque<Outgoing>,
     /// Executions that only wait, in the order in which that was noticed.
     idle: VecDeque<Text>,
@@ -101,7 +103,7 @@ pub struct Shard {
     /// Executions that panicked and whose calls are still out.
     panicked: Vec<Text>,
     /// Runs suspects one at a time, if the store outlives the process.
-    alone: Option<Arc<Alone>>,
+    alone: Option<Arc<SuspectLock>>,
 }
 
 /// What leaves a shard, once what it follows from is durable.
@@ -166,14 +168,14 @@ pub enum Outgoing {
         status: Status,
     },
     /// A message for another execution of this shard. The shard delivers it itself.
-    Post(Message),
+    Message(Message),
     /// Everything that was decided before [`Shard::mark`] was called with this number is durable.
     Mark(u64),
 }
 
 /// The result of [`Shard::pump`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PumpResult {
     /// There is a batch to append.
     Decided,
     /// This execution has to be recovered, or reported with [`Shard::absent`] or [`Shard::elsewhere`].
@@ -198,7 +200,7 @@ pub struct StartRequest {
     /// The call that starts it, if it is a child.
     pub parent: Option<Parent>,
     /// Task tokens that the parent hands down, each with its place in the input.
-    pub tokens: Vec<Grant>,
+    pub tokens: Vec<TokenGrant>,
     /// Whether the parent waits for its end.
     pub awaited: bool,
     /// How many executions, one above the other, wait for this one.
@@ -232,19 +234,19 @@ impl std::fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 impl Shard {
-    /// A shard without executions. `births` gives ids and seeds and is the only source of both.
+    /// A shard without executions. `id_source` gives ids and seeds and is the only source of both.
     pub fn new(
         flows: FlowTable,
         resources: ResourceMap,
         limits: Arc<Limits>,
-        births: impl FnMut(&StartRequest, Timestamp) -> ExecutionSeed + Send + 'static,
+        id_source: impl FnMut(&StartRequest, Timestamp) -> ExecutionSeed + Send + 'static,
     ) -> Self {
         Self {
             flows,
             resources,
             limits,
-            births: Box::new(births),
-            rounds: None,
+            id_source: Box::new(id_source),
+            fair_queue: None,
             outside: None,
             tell: None,
             checkpoint_events: loaded::CHECKPOINT_EVENTS,
@@ -257,7 +259,7 @@ impl Shard {
             wakeups: BTreeSet::new(),
             pending: Vec::new(),
             held: Vec::new(),
-            flights: VecDeque::new(),
+            in_flight: VecDeque::new(),
             outgoing: VecDeque::new(),
             idle: VecDeque::new(),
             ended: Vec::new(),
@@ -271,7 +273,7 @@ impl Shard {
     }
 
     /// Lets calls of child flows for which `outside` holds leave like any other call, instead of starting the child.
-    pub fn answer_outside(&mut self, outside: impl Fn(&Started, &CallToSend) -> bool + Send + 'static) {
+    pub fn intercept_calls(&mut self, outside: impl Fn(&StartRecord, &CallToSend) -> bool + Send + 'static) {
         self.outside = Some(Box::new(outside));
     }
 
@@ -281,7 +283,7 @@ impl Shard {
     }
 
     /// Runs suspects one at a time.
-    pub(crate) fn go_alone(&mut self, alone: Arc<Alone>) {
+    pub(crate) fn go_alone(&mut self, alone: Arc<SuspectLock>) {
         self.alone = Some(alone);
     }
 
@@ -301,23 +303,23 @@ impl Shard {
             .flows
             .get(&request.flow, request.version)
             .ok_or(StartError::NoSuchFlow)?;
-        let birth = (self.births)(&request, now);
-        let id = birth.id;
+        let seed = (self.id_source)(&request, now);
+        let id = seed.id;
         let origin = self.origin(&id, &request);
-        let started = Started {
+        let started = StartRecord {
             flow: request.flow,
             version,
             definition_hash: Text::default(),
             machine: 0,
             name: request.name.unwrap_or_else(|| id.clone()),
             input: request.input,
-            seed: birth.seed,
+            seed: seed.seed,
             labels: request.labels,
             parent: request.parent,
             tokens: request.tokens,
         };
         let mut live = LoadedExecution::new(flow, State::new(id.clone(), self.limits.clone()), origin);
-        live.queues = self.rounds.is_some();
+        live.queues = self.fair_queue.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
         self.executions.insert(id.clone(), live);
         match self.signal(&id, Signal::Start(Box::new(started)), now) {
@@ -396,10 +398,10 @@ impl Shard {
     }
 
     /// Delivers messages between executions, and goes on with turns that were cut.
-    pub fn pump(&mut self, now: Timestamp) -> Step {
+    pub fn pump(&mut self, now: Timestamp) -> PumpResult {
         loop {
-            if let Some(missing) = self.take_posts(now) {
-                return Step::Missing(missing);
+            if let Some(missing) = self.take_incoming(now) {
+                return PumpResult::Missing(missing);
             }
             for _ in 0..self.continuing.len() {
                 if let Some(execution) = self.continuing.pop_front() {
@@ -408,11 +410,11 @@ impl Shard {
                 }
             }
             if !self.pending.is_empty() {
-                return Step::Decided;
+                return PumpResult::Decided;
             }
             self.release_what_waits_for_nothing();
             if self.inbox.is_empty() {
-                return Step::Idle;
+                return PumpResult::Idle;
             }
         }
     }
@@ -467,7 +469,7 @@ impl Shard {
     }
 
     /// The current record of a loaded execution.
-    pub fn record(&self, execution: &str) -> Option<Record> {
+    pub fn record(&self, execution: &str) -> Option<ExecutionRecord> {
         let live = self.executions.get(execution)?;
         Some(live.record(live.standing()))
     }

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 const KIND: &str = "node";
 const NAME: &str = "running";
 /// How many executions are marked in one transaction.
-const TOGETHER: usize = 4096;
+const BATCH: usize = 4096;
 
 /// Takes down that a node is running. If the one before did not come to its end by itself, any of the executions it went on with
 /// may be why: one attempt more failed with each. Answers how many they are in that case.
 pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, StoreError> {
     let mut after_crash = None;
-    if store.fetch(KIND, NAME)?.is_some() {
+    if store.get_value(KIND, NAME)?.is_some() {
         let mut taken_up: BTreeSet<Text> = store.awake()?.into_iter().collect();
         taken_up.extend(store.due(now, usize::MAX)?.into_iter().map(|(_, execution)| execution));
         taken_up.extend(store.messages()?.into_iter().map(|message| message.id.to));
@@ -24,11 +24,11 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
             .into_iter()
             .map(|execution| (execution, Mark::Failed))
             .collect();
-        for marks in marks.chunks(TOGETHER) {
+        for marks in marks.chunks(BATCH) {
             store.mark(marks)?;
         }
     }
-    store.keep(KIND, NAME, &now.to_string())?;
+    store.put_value(KIND, NAME, &now.to_string())?;
     Ok(after_crash)
 }
 
@@ -38,5 +38,5 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
 ///
 /// [`StoreError`] if the store can't be written.
 pub fn note_end(store: &dyn Store) -> Result<(), StoreError> {
-    store.discard(KIND, NAME).map(drop)
+    store.delete_value(KIND, NAME).map(drop)
 }

@@ -16,10 +16,10 @@ pub fn each_stored_event(
     execution: &str,
     mut see: impl FnMut(&Event) -> bool,
 ) -> Result<(), StoreError> {
-    const TOGETHER: u32 = 10_000;
+    const BATCH: u32 = 10_000;
     let mut next = EventId(1);
     loop {
-        let turns = store.turns(execution, next, TOGETHER, false)?;
+        let turns = store.turns(execution, next, BATCH, false)?;
         if turns.is_empty() {
             return Ok(());
         }

@@ -11,9 +11,9 @@ use starbridge_flow::hex;
 use starbridge_machine::{EventId, Reference};
 
 /// The largest length of a token, in characters.
-const LONGEST: usize = 2048;
+const MAX_TOKEN_BYTES: usize = 2048;
 /// The length of a MAC, in bytes.
-const MAC: usize = 32;
+const MAC_BYTES: usize = 32;
 
 /// The keys of task tokens. The first one signs, all verify.
 #[derive(Clone)]
@@ -44,12 +44,12 @@ impl TokenKeys {
 
     /// Whether a text may contain a token. Cheaper than looking for one.
     pub(crate) fn may_be_in(text: &str) -> bool {
-        text.len() > 2 * MAC && text.contains('.') && candidates(text).next().is_some()
+        text.len() > 2 * MAC_BYTES && text.contains('.') && candidates(text).next().is_some()
     }
 
     /// The text with the reference in place of each of our tokens; `None` if it contains none.
     pub(crate) fn referred(&self, text: &str) -> Option<String> {
-        if text.len() <= 2 * MAC {
+        if text.len() <= 2 * MAC_BYTES {
             return None;
         }
         let mut referred = None;
@@ -73,7 +73,7 @@ impl TokenKeys {
     /// [`TokenError::Invalid`] if no key of ours signed it.
     pub fn verify(&self, token: &str) -> Result<(String, EventId), TokenError> {
         let (body, mac) = token.split_once('.').ok_or(TokenError::Invalid)?;
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(TokenError::Invalid);
         }
         // A call has one token only: `sign` writes lower case.
@@ -83,7 +83,7 @@ impl TokenKeys {
         let body = hex::decode(body).and_then(|body| String::from_utf8(body).ok());
         let body = body.ok_or(TokenError::Invalid)?;
         // The length is checked before the comparison, so that a shorter MAC can't pass.
-        let mac: [u8; MAC] = hex::decode_array(mac).ok_or(TokenError::Invalid)?;
+        let mac: [u8; MAC_BYTES] = hex::decode_array(mac).ok_or(TokenError::Invalid)?;
         let ours = self.keys.iter().any(|key| {
             new_mac(key).is_some_and(|mut expected| {
                 expected.update(body.as_bytes());
@@ -115,12 +115,12 @@ fn candidates(text: &str) -> impl Iterator<Item = &str> {
         let after = bytes
             .get(dot + 1..)?
             .iter()
-            .take(2 * MAC)
+            .take(2 * MAC_BYTES)
             .take_while(|byte| is_digit(byte))
             .count();
         // The text before it may end in a digit, so an even number of digits is taken: the body has two digits a
         // byte.
-        (before >= 2 && after == 2 * MAC).then(|| text.get(dot - before / 2 * 2..dot + 1 + after))?
+        (before >= 2 && after == 2 * MAC_BYTES).then(|| text.get(dot - before / 2 * 2..dot + 1 + after))?
     })
 }
 
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_tokens_pass() {
+    fn token_of_others_is_refused() {
         let old = [1; 32];
         let new = [2; 32];
         let token = TokenKeys::new(vec![old]).sign("e/1", EventId(7));
@@ -163,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_mac_is_one() {
+    fn token_with_part_of_a_signature_is_refused() {
         let keys = TokenKeys::new(vec![[1; 32], [2; 32]]);
         let token = keys.sign("e", EventId(7));
         let (body, mac) = token.split_once('.').unwrap();
-        assert_eq!(mac.len(), 2 * MAC);
+        assert_eq!(mac.len(), 2 * MAC_BYTES);
         let mut wrong: Vec<String> = (0..mac.len()).map(|digits| mac[..digits].to_owned()).collect();
         wrong.extend((1..mac.len()).map(|digits| mac[digits..].to_owned()));
-        wrong.extend((1..=MAC).flat_map(|bytes| {
+        wrong.extend((1..=MAC_BYTES).flat_map(|bytes| {
             [
                 format!("{mac}{}", "00".repeat(bytes)),
                 format!("{}{mac}", "00".repeat(bytes)),

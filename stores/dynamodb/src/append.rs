@@ -2,8 +2,8 @@
 
 use crate::DynamoStore;
 use crate::head::Attached;
-use crate::session::{Entry, following, sound};
-use crate::side::{Side, message_key};
+use crate::session::{Entry, following, is_consistent};
+use crate::side_writes::{SideWrites, message_key};
 use starbridge_flow::value::Text;
 use starbridge_ports::{Append, Refusal, StoreError};
 use std::collections::HashSet;
@@ -14,13 +14,13 @@ struct Group<'a> {
 }
 
 /// How many appends of a group were stored, and what refuses the next one.
-type Kept = (usize, Option<Refusal>);
+type KeptAppends = (usize, Option<Refusal>);
 
 impl DynamoStore {
     pub(crate) fn append_all(&self, batch: &[Append]) -> Result<Vec<(usize, Refusal)>, StoreError> {
         let mut refusals = Vec::new();
         let mut refused: HashSet<&Text> = HashSet::new();
-        for wave in waves(groups(batch, self.next_orders(batch.len())), self.side_by_side) {
+        for wave in waves(groups(batch, self.next_orders(batch.len())), self.max_concurrent_writes) {
             let kept = self.append_wave(&wave, &refused);
             for (group, kept) in wave.iter().zip(kept) {
                 let (kept, mut refusal) = kept?;
@@ -35,7 +35,7 @@ impl DynamoStore {
     }
 
     /// Appends groups concurrently. No group can tell whether another one was written before it.
-    fn append_wave(&self, wave: &[Group<'_>], refused: &HashSet<&Text>) -> Vec<Result<Kept, StoreError>> {
+    fn append_wave(&self, wave: &[Group<'_>], refused: &HashSet<&Text>) -> Vec<Result<KeptAppends, StoreError>> {
         let one = |group: &Group<'_>| match group.members.first() {
             Some(first) if !refused.contains(&first.execution) => self.append_to(&first.execution, &group.members),
             _ => Ok((0, None)),
@@ -54,11 +54,11 @@ impl DynamoStore {
     }
 
     /// Appends to an execution. Returns how many of the appends were stored, and what refuses the next one.
-    fn append_to(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
+    fn append_to(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<KeptAppends, StoreError> {
         let Some(first) = appends.first() else {
             return Ok((0, None));
         };
-        if !sound(first) {
+        if !is_consistent(first) {
             return Ok((0, Some(Refusal::Conflict)));
         }
         let (kept, refusal) = if is_start(first) {
@@ -77,7 +77,7 @@ impl DynamoStore {
         Ok((kept, refusal))
     }
 
-    fn append_more(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
+    fn append_more(&self, execution: &Text, appends: &[Entry<'_>]) -> Result<KeptAppends, StoreError> {
         let conflict = Ok((0, Some(Refusal::Conflict)));
         let session = match self.sessions.get(execution) {
             Some(session) => session,
@@ -93,14 +93,14 @@ impl DynamoStore {
             return conflict;
         }
         let fitting = appends.get(..count).unwrap_or_default();
-        if !self.go_on(execution, session, fitting)? {
+        if !self.append_existing(execution, session, fitting)? {
             return conflict;
         }
         Ok((count, None))
     }
 
     /// Appends to an execution that does not exist: only messages can be handled.
-    fn append_nowhere(&self, appends: &[Entry<'_>]) -> Result<Kept, StoreError> {
+    fn append_nowhere(&self, appends: &[Entry<'_>]) -> Result<KeptAppends, StoreError> {
         let harmless = |append: &&Entry<'_>| {
             append.expected.0 == 0 && append.turn.is_none() && append.record.is_none() && append.checkpoint.is_none()
         };
@@ -108,7 +108,7 @@ impl DynamoStore {
         if count == 0 {
             return Ok((0, Some(Refusal::Conflict)));
         }
-        let mut side = Side::default();
+        let mut side = SideWrites::default();
         let write = self.write_id();
         for append in appends.iter().take(count) {
             self.add_side(&mut side, append, None, &write)?;
@@ -191,18 +191,18 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     touches.is_empty() || between.iter().all(|other| touched(other).is_disjoint(&touches))
 }
 
-/// Groups that may be written concurrently, at most `side_by_side` of them: they belong to different executions, none
+/// Groups that may be written concurrently, at most `max_concurrent_writes` of them: they belong to different executions, none
 /// writes to the execution of another, no two touch the same key, and none can refuse the start of another.
-fn waves(groups: Vec<Group<'_>>, side_by_side: usize) -> Vec<Vec<Group<'_>>> {
+fn waves(groups: Vec<Group<'_>>, max_concurrent_writes: usize) -> Vec<Vec<Group<'_>>> {
     let mut waves: Vec<Vec<Group<'_>>> = Vec::new();
-    let mut seen = Seen::default();
+    let mut seen = Touched::default();
     for group in groups {
-        let this = Seen::of(&group);
+        let this = Touched::of(&group);
         match waves.last_mut() {
-            Some(wave) if wave.len() < side_by_side && seen.bears(&this) => wave.push(group),
+            Some(wave) if wave.len() < max_concurrent_writes && seen.bears(&this) => wave.push(group),
             _ => {
                 waves.push(vec![group]);
-                seen = Seen::default();
+                seen = Touched::default();
             }
         }
         seen.add(this);
@@ -212,7 +212,7 @@ fn waves(groups: Vec<Group<'_>>, side_by_side: usize) -> Vec<Vec<Group<'_>>> {
 
 /// What the groups of a wave touch.
 #[derive(Default)]
-struct Seen {
+struct Touched {
     executions: HashSet<Text>,
     receivers: HashSet<Text>,
     touched: HashSet<(String, String)>,
@@ -220,7 +220,7 @@ struct Seen {
     alone: bool,
 }
 
-impl Seen {
+impl Touched {
     fn of(group: &Group<'_>) -> Self {
         let appends = || group.members.iter().map(|entry| entry.append);
         let messages = appends().flat_map(|append| &append.sent);
@@ -253,5 +253,5 @@ impl Seen {
 fn may_meet(append: &Append) -> bool {
     let name = append.record.as_ref().map(|record| &record.name);
     let named = name.is_some_and(|name| !name.is_empty() && *name != append.execution);
-    named || append.execution.len() != crate::start::UUID
+    named || append.execution.len() != crate::start::UUID_CHARS
 }

@@ -1,11 +1,11 @@
 //! Flows, and small texts stored by kind and name.
 
 use crate::DynamoStore;
+use crate::client::{QueryRequest, Written};
 use crate::item::{Item, key_of, keys, number, text, text_of, time_of};
 use crate::op::{ABSENT, Op, PRESENT};
 use crate::payload::{self, WRITE};
 use crate::table::FLOWS;
-use crate::wire::{Ask, Written};
 use aws_sdk_dynamodb::types::AttributeValue;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -17,7 +17,7 @@ fn partition(flow: &str) -> String {
 
 impl DynamoStore {
     fn kept(&self, name: &str) -> Result<Vec<Item>, StoreError> {
-        self.wire.all(&Ask::partition(
+        self.client.all(&QueryRequest::partition(
             &partition(name),
             Some(("#sk < :sk", crate::table::PARTS)),
         ))
@@ -29,7 +29,7 @@ impl DynamoStore {
             name: Text::from(pk.get(2..).unwrap_or_default()),
             version: sk.parse().unwrap_or_default(),
             hash: Text::from(text_of(item, "hash").unwrap_or_default()),
-            definition: payload::get_text(item, |pk, prefix| self.wire.parts(pk, prefix))?,
+            definition: payload::get_text(item, |pk, prefix| self.client.parts(pk, prefix))?,
             created: time_of(item, "created").unwrap_or_default(),
             hidden: item.contains_key("hidden"),
         })
@@ -43,7 +43,7 @@ impl DynamoStore {
             } else {
                 Op::update(key_of(item), "REMOVE #hidden")
             };
-            self.wire.write(&[op.when(PRESENT)], "")?;
+            self.client.write(&[op.when(PRESENT)], "")?;
             changed = true;
         }
         Ok(changed)
@@ -70,10 +70,10 @@ impl Catalogue for DynamoStore {
             item.insert(WRITE.to_owned(), text(&write));
             self.write_parts(&payload::put(&mut item, definition.as_bytes()))?;
             // Executions are listed flow by flow, so the flow must be known.
-            self.wire
+            self.client
                 .write(&[Op::put(keys(&(FLOWS.to_owned(), name.to_owned())))], "")?;
             let put = Op::put(item).when(ABSENT);
-            if self.wire.write(&[put], &write)? == Written::Done || self.is_ours(&key, &write)? {
+            if self.client.write(&[put], &write)? == Written::Done || self.is_ours(&key, &write)? {
                 return Ok((version, true));
             }
         }
@@ -93,12 +93,12 @@ impl Catalogue for DynamoStore {
     }
 
     fn latest_flow(&self, name: &str) -> Result<Option<KeptFlow>, StoreError> {
-        let ask = Ask {
+        let ask = QueryRequest {
             backwards: true,
             limit: Some(1),
-            ..Ask::partition(&partition(name), Some(("#sk < :sk", crate::table::PARTS)))
+            ..QueryRequest::partition(&partition(name), Some(("#sk < :sk", crate::table::PARTS)))
         };
-        let (items, _) = self.wire.page(&ask, None)?;
+        let (items, _) = self.client.page(&ask, None)?;
         items.first().map(|item| self.flow_of(item)).transpose()
     }
 
@@ -113,55 +113,58 @@ fn place(kind: &str, name: &str) -> (String, String) {
 }
 
 impl KeyValue for DynamoStore {
-    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         let write = self.write_id();
         let mut item = keys(&place(kind, name));
         item.insert(WRITE.to_owned(), crate::item::text(&write));
         self.write_parts(&payload::put(&mut item, text.as_bytes()))?;
-        self.wire.write(&[Op::put(item)], &write).map(drop)
+        self.client.write(&[Op::put(item)], &write).map(drop)
     }
 
-    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+    fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
         let write = self.write_id();
         let mut item = keys(&place(kind, name));
         item.insert(WRITE.to_owned(), crate::item::text(&write));
         self.write_parts(&payload::put(&mut item, text.as_bytes()))?;
         // Whether it was there or is there now: what is there counts.
-        self.wire.write(&[Op::put(item).when(ABSENT)], &write)?;
-        let kept = self.fetch(kind, name)?;
+        self.client.write(&[Op::put(item).when(ABSENT)], &write)?;
+        let kept = self.get_value(kind, name)?;
         kept.ok_or_else(|| StoreError::Unavailable(format!("`{name}` was deleted while it was kept")))
     }
 
-    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
-        let item = self.wire.get(&place(kind, name))?;
-        item.map(|item| payload::get_text(&item, |pk, prefix| self.wire.parts(pk, prefix)))
+    fn get_value(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        let item = self.client.get(&place(kind, name))?;
+        item.map(|item| payload::get_text(&item, |pk, prefix| self.client.parts(pk, prefix)))
             .transpose()
     }
 
-    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+    fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
         let (pk, _) = place(kind, "");
         let items = self
-            .wire
-            .all(&Ask::partition(&pk, Some(("#sk < :sk", crate::table::PARTS))))?;
+            .client
+            .all(&QueryRequest::partition(&pk, Some(("#sk < :sk", crate::table::PARTS))))?;
         let one = |item: &Item| {
             let name = key_of(item).1.get(1..).unwrap_or_default().to_owned();
-            Ok((name, payload::get_text(item, |pk, prefix| self.wire.parts(pk, prefix))?))
+            Ok((
+                name,
+                payload::get_text(item, |pk, prefix| self.client.parts(pk, prefix))?,
+            ))
         };
         items.iter().map(one).collect()
     }
 
-    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         let key = place(kind, name);
-        let there = self.wire.get(&key)?;
+        let there = self.client.get(&key)?;
         let Some(item) = there else {
             return Ok(false);
         };
         if let Some(prefix) = payload::parts_of(&item) {
-            for part in self.wire.parts(&key.0, &prefix)? {
-                self.wire.write(&[Op::delete(key_of(&part))], "")?;
+            for part in self.client.parts(&key.0, &prefix)? {
+                self.client.write(&[Op::delete(key_of(&part))], "")?;
             }
         }
-        self.wire.write(&[Op::delete(key)], "")?;
+        self.client.write(&[Op::delete(key)], "")?;
         Ok(true)
     }
 }

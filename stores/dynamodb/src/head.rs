@@ -1,29 +1,29 @@
 //! Heads: the item of an execution that is read before anything is written to the execution.
 
 use crate::DynamoStore;
+use crate::client::{BEGINS, QueryRequest};
 use crate::item::{Item, corrupt, key_of, keys, number, number_of, text, text_of, time_of};
 use crate::payload::{self, WRITE};
-use crate::record::{self, Hold};
+use crate::record::{self, ExecutionLease};
 use crate::session::Session;
 use crate::table::{self, HEAD, SK, TTL};
-use crate::wire::{Ask, BEGINS};
 use serde_json::{Value, json};
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::EventId;
-use starbridge_ports::{Record, StoreError, Turn};
+use starbridge_ports::{ExecutionRecord, StoreError, Turn};
 
 /// The content of an execution's head.
 #[derive(Debug)]
 pub(crate) struct Head {
-    pub life: String,
+    pub run_id: String,
     pub epoch: u64,
     pub mail: u64,
     /// The write that stored the head last.
     pub write: String,
     /// The number of the last event in the turns that the head holds.
     pub last: EventId,
-    pub record: Record,
-    pub hold: Option<Hold>,
+    pub record: ExecutionRecord,
+    pub hold: Option<ExecutionLease>,
 }
 
 /// Who has the lease of an execution, seen from this process.
@@ -43,7 +43,7 @@ impl Head {
         let missing = |name| move || corrupt(item, &format!("has no `{name}`"));
         let owner = text_of(item, "owner").map(str::to_owned);
         Ok(Self {
-            life: text_of(item, "life").ok_or_else(missing("life"))?.to_owned(),
+            run_id: text_of(item, "life").ok_or_else(missing("life"))?.to_owned(),
             epoch: number_of(item, "epoch").ok_or_else(missing("epoch"))?,
             mail: number_of(item, "mail").unwrap_or_default(),
             write: text_of(item, WRITE).unwrap_or_default().to_owned(),
@@ -51,7 +51,7 @@ impl Head {
             record: record::read(item)?,
             hold: owner
                 .zip(time_of(item, "until"))
-                .map(|(owner, until)| Hold { owner, until }),
+                .map(|(owner, until)| ExecutionLease { owner, until }),
         })
     }
 
@@ -66,7 +66,7 @@ impl Head {
 
     pub(crate) fn session(self, next: u64, last: EventId, held: bool) -> Session {
         Session {
-            life: self.life,
+            run_id: self.run_id,
             next,
             last,
             epoch: self.epoch,
@@ -91,7 +91,8 @@ impl DynamoStore {
     /// Whether an execution counts as deleted: its retention is over, or it is being deleted.
     pub(crate) fn is_over(&self, item: &Item) -> bool {
         let seconds = self.now().0.div_euclid(1_000);
-        item.contains_key(table::GONE) || number_of::<i64>(item, TTL).is_some_and(|ttl| ttl - table::GRACE <= seconds)
+        item.contains_key(table::GONE)
+            || number_of::<i64>(item, TTL).is_some_and(|ttl| ttl - table::CLEAR_GRACE_SECONDS <= seconds)
     }
 
     /// The head of an execution, if the execution exists.
@@ -104,7 +105,7 @@ impl DynamoStore {
         if execution.is_empty() {
             return Ok(None);
         }
-        let item = self.wire.get(&(table::execution(execution), HEAD.to_owned()))?;
+        let item = self.client.get(&(table::execution(execution), HEAD.to_owned()))?;
         let there = item.filter(|item| !self.is_over(item));
         there.map(|item| Ok((Head::of(&item)?, item))).transpose()
     }
@@ -120,15 +121,15 @@ impl DynamoStore {
             Ownership::Free | Ownership::Expired => false,
         };
         let pk = table::execution(execution);
-        for rest in self.wire.all(&Ask::partition(&pk, Some((BEGINS, "R#"))))? {
+        for rest in self.client.all(&QueryRequest::partition(&pk, Some((BEGINS, "R#"))))? {
             self.finish(&rest)?;
         }
-        let ask = Ask {
+        let ask = QueryRequest {
             backwards: true,
             limit: Some(1),
-            ..Ask::partition(&pk, Some((BEGINS, &table::turns(&head.life))))
+            ..QueryRequest::partition(&pk, Some((BEGINS, &table::turns(&head.run_id))))
         };
-        let (items, _) = self.wire.page(&ask, None)?;
+        let (items, _) = self.client.page(&ask, None)?;
         let (next, last) = match items.first() {
             Some(item) => place_of(item)?,
             None => (1, head.last),
@@ -162,7 +163,7 @@ pub(crate) fn turn_item(
     last: EventId,
     write: &str,
 ) -> (Item, Vec<Item>) {
-    let key = (table::execution(execution), table::turn(&session.life, session.next));
+    let key = (table::execution(execution), table::turn(&session.run_id, session.next));
     let mut item = keys(&key);
     item.insert(WRITE.to_owned(), text(write));
     item.insert("last".to_owned(), number(last.0));
@@ -173,7 +174,7 @@ pub(crate) fn turn_item(
 impl DynamoStore {
     /// The turns in an item.
     pub(crate) fn turns_in(&self, item: &Item) -> Result<Vec<Turn>, StoreError> {
-        let text = payload::get(item, |pk, prefix| self.wire.parts(pk, prefix))?;
+        let text = payload::get(item, |pk, prefix| self.client.parts(pk, prefix))?;
         let json: Option<Value> = serde_json::from_slice(&text).ok();
         let turn = |json: &Value| {
             Some(Turn {
@@ -190,7 +191,7 @@ impl DynamoStore {
     }
 
     /// Whether an item of an execution holds turns of this incarnation.
-    pub(crate) fn is_turn(item: &Item, life: &str) -> bool {
-        key_of(item).1.starts_with(&table::turns(life))
+    pub(crate) fn is_turn(item: &Item, run_id: &str) -> bool {
+        key_of(item).1.starts_with(&table::turns(run_id))
     }
 }

@@ -1,28 +1,28 @@
 //! Leases of executions: each is given to one process at a time.
 
 use crate::DynamoStore;
+use crate::client::{BEGINS, QueryRequest, Written};
 use crate::head::{Head, Ownership};
 use crate::item::{Item, number, text, text_of};
 use crate::op::{ABSENT, Op};
-use crate::record::{Hold, id_of};
-use crate::side::{message_item, message_key};
+use crate::record::{ExecutionLease, id_of};
+use crate::side_writes::{message_item, message_key};
 use crate::table::{self, DUE, DUE_INDEX, HEAD};
-use crate::wire::{Ask, BEGINS, Written};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Beat, ExecutionLeases, Message, StoreError};
+use starbridge_ports::{ExecutionLeases, Heartbeat, Message, StoreError};
 use std::sync::PoisonError;
 
 /// How long a lease lasts if no end was set, in milliseconds: the longest time a function of AWS Lambda runs.
-const HELD_MS: i64 = 15 * 60 * 1_000;
+const DEFAULT_LEASE_MS: i64 = 15 * 60 * 1_000;
 
 impl DynamoStore {
     /// The lease of an execution that is taken now.
-    pub(crate) fn new_hold(&self) -> Hold {
+    pub(crate) fn new_lease(&self) -> ExecutionLease {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        Hold {
+        ExecutionLease {
             owner: self.settings.owner.clone(),
-            until: until.unwrap_or(Timestamp(self.now().0.saturating_add(HELD_MS))),
+            until: until.unwrap_or(Timestamp(self.now().0.saturating_add(DEFAULT_LEASE_MS))),
         }
     }
 
@@ -36,11 +36,11 @@ impl DynamoStore {
     ) -> Result<Vec<Item>, StoreError> {
         let mut found = Vec::new();
         for shard in table::shards(over) {
-            let mut ask = Ask {
+            let mut ask = QueryRequest {
                 index: Some(DUE_INDEX),
                 keys: Some("#shard = :shard".to_owned()),
                 values: vec![(":shard", text(shard))],
-                ..Ask::default()
+                ..QueryRequest::default()
             };
             if let Some(before) = before {
                 ask.keys = Some("#shard = :shard AND #due < :due".to_owned());
@@ -52,7 +52,7 @@ impl DynamoStore {
             }
             let (mut from, mut count) = (None, 0);
             loop {
-                let (items, next) = self.wire.page(&ask, from)?;
+                let (items, next) = self.client.page(&ask, from)?;
                 count += items.len();
                 found.extend(items);
                 if next.is_none() || count >= enough {
@@ -84,26 +84,27 @@ impl ExecutionLeases for DynamoStore {
         let write = self.write_id();
         let op = self.head_op(&Text::from(execution), &session, &session.record, None, None, &write);
         let key = op.key();
-        if self.wire.write(&[op], &write)? == Written::Done {
+        if self.client.write(&[op], &write)? == Written::Done {
             self.sessions.forget(execution);
             return Ok(true);
         }
-        let head = self.wire.get(&key)?;
+        let head = self.client.get(&key)?;
         let head = head.as_ref().map(Head::of).transpose()?;
-        let kept =
-            head.is_some_and(|head| head.write != write && head.life == session.life && head.epoch == session.epoch);
+        let kept = head
+            .is_some_and(|head| head.write != write && head.run_id == session.run_id && head.epoch == session.epoch);
         if !kept {
             self.sessions.forget(execution);
         }
         Ok(!kept)
     }
 
-    fn mail(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
+    fn messages_for(&self, execution: &str) -> Result<Vec<Message>, StoreError> {
         // The count is read before the messages, so a message that comes in between counts as not seen.
         let head = self.head(execution)?;
-        let items = self
-            .wire
-            .all(&Ask::partition(&table::execution(execution), Some((BEGINS, "M#"))))?;
+        let items = self.client.all(&QueryRequest::partition(
+            &table::execution(execution),
+            Some((BEGINS, "M#")),
+        ))?;
         let messages = self.messages_in(&items)?;
         if let Some(head) = head {
             self.sessions.seen(execution, head.mail);
@@ -111,7 +112,7 @@ impl ExecutionLeases for DynamoStore {
         Ok(messages)
     }
 
-    fn leave(&self, message: &Message) -> Result<bool, StoreError> {
+    fn leave_message(&self, message: &Message) -> Result<bool, StoreError> {
         let write = self.write_id();
         let (item, parts) = message_item(message, &crate::order_text(self.next_orders(1)), &write);
         let head = Op::update((table::execution(&message.id.to), HEAD.to_owned()), "ADD #mail :n")
@@ -125,7 +126,7 @@ impl ExecutionLeases for DynamoStore {
         }
         self.write_parts(&parts.take().unwrap_or_default())?;
         let ops = [Op::put(item).when(ABSENT), head];
-        match self.wire.write(&ops, &write)? {
+        match self.client.write(&ops, &write)? {
             Written::Done => Ok(true),
             // The message is there already: it was stored earlier, or now and the answer was lost.
             Written::Refused(which) if which.first() == Some(&true) => {
@@ -135,12 +136,12 @@ impl ExecutionLeases for DynamoStore {
         }
     }
 
-    fn beats(&self, execution: &str) -> Result<Vec<Beat>, StoreError> {
-        self.beats_of(execution)
+    fn heartbeats(&self, execution: &str) -> Result<Vec<Heartbeat>, StoreError> {
+        self.heartbeats_of(execution)
     }
 
-    fn beat(&self, execution: &str, beat: &Beat) -> Result<(), StoreError> {
-        self.take_down(execution, beat)
+    fn heartbeat(&self, execution: &str, beat: &Heartbeat) -> Result<(), StoreError> {
+        self.record_heartbeat(execution, beat)
     }
 
     fn stranded(&self, before: Timestamp, limit: usize) -> Result<Vec<Text>, StoreError> {

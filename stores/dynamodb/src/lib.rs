@@ -34,9 +34,11 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod append;
-mod beats;
 mod catalogue;
+mod client;
+mod errors;
 mod head;
+mod heartbeats;
 mod item;
 mod lease;
 mod listing;
@@ -48,18 +50,17 @@ mod queueing;
 mod record;
 mod retention;
 mod session;
-mod side;
+mod side_writes;
 mod start;
 pub mod table;
-mod wire;
-mod words;
 mod write;
 
-pub use wire::{Counted, FaultHook};
+pub use client::{Counted, FaultHook};
 
 #[cfg(doc)]
 use starbridge_ports::ExecutionLeases;
 
+use client::{DynamoClient, QueryRequest, random};
 use item::text_of;
 use session::Sessions;
 use sha2::{Digest, Sha256};
@@ -72,7 +73,6 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wire::{Ask, DynamoClient, random};
 
 /// Settings of a store in DynamoDB.
 #[derive(Clone)]
@@ -91,12 +91,12 @@ pub struct DynamoSettings {
 /// A store in one table of DynamoDB. [`DynamoStore::new`] says how to begin.
 pub struct DynamoStore {
     settings: DynamoSettings,
-    wire: DynamoClient,
+    client: DynamoClient,
     sessions: Sessions,
     /// The end of leases that are taken now.
     until: Mutex<Option<Timestamp>>,
     /// How many executions of a batch are written concurrently.
-    side_by_side: usize,
+    max_concurrent_writes: usize,
     /// Flows that are known to be in the list of flows.
     flows: Mutex<HashSet<Text>>,
 }
@@ -106,10 +106,10 @@ pub struct DynamoStore {
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// How many executions of a batch are written concurrently.
-const SIDE_BY_SIDE: usize = 16;
+const MAX_CONCURRENT_WRITES: usize = 16;
 
 /// How many bits of an order number are below its milliseconds.
-const BELOW_MS: u32 = 20;
+const BITS_BELOW_MS: u32 = 20;
 
 /// The first order number of a time.
 fn order_at(at: Timestamp) -> String {
@@ -121,7 +121,7 @@ fn order_text(order: u64) -> String {
 }
 
 fn number_at(at: Timestamp) -> u64 {
-    u64::try_from(at.0).unwrap_or(0).min(u64::MAX >> BELOW_MS) << BELOW_MS
+    u64::try_from(at.0).unwrap_or(0).min(u64::MAX >> BITS_BELOW_MS) << BITS_BELOW_MS
 }
 
 impl DynamoStore {
@@ -129,11 +129,11 @@ impl DynamoStore {
     /// does not exist, call [`DynamoStore::create_table`] first.
     pub fn new(aws: Aws, settings: DynamoSettings) -> Self {
         Self {
-            wire: DynamoClient::new(aws, settings.table.clone()),
+            client: DynamoClient::new(aws, settings.table.clone()),
             settings,
             sessions: Sessions::default(),
             until: Mutex::default(),
-            side_by_side: SIDE_BY_SIDE,
+            max_concurrent_writes: MAX_CONCURRENT_WRITES,
             flows: Mutex::default(),
         }
     }
@@ -142,7 +142,7 @@ impl DynamoStore {
     #[doc(hidden)]
     #[must_use]
     pub fn with_faults(mut self, hook: FaultHook) -> Self {
-        self.wire.hook = Some(hook);
+        self.client.hook = Some(hook);
         self
     }
 
@@ -150,13 +150,13 @@ impl DynamoStore {
     #[doc(hidden)]
     #[must_use]
     pub fn one_by_one(mut self) -> Self {
-        self.side_by_side = 1;
+        self.max_concurrent_writes = 1;
         self
     }
 
     /// How many requests and items were needed so far.
     pub fn counted(&self) -> Counted {
-        self.wire.counted()
+        self.client.counted()
     }
 
     fn now(&self) -> Timestamp {
@@ -246,11 +246,11 @@ impl History for DynamoStore {
 
     /// Reads the whole table. [`History::load`] gives the messages of one execution with it.
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        let ask = Ask {
+        let ask = QueryRequest {
             filter: Some("begins_with(#sk, :m)".to_owned()),
             values: vec![(":m", item::text("M#"))],
-            ..Ask::default()
+            ..QueryRequest::default()
         };
-        self.messages_in(&self.wire.all(&ask)?)
+        self.messages_in(&self.client.all(&ask)?)
     }
 }

@@ -1,19 +1,19 @@
 //! Lookups: lists read the index of executions, turns are read from their items.
 
 use crate::DynamoStore;
+use crate::client::{BEGINS, QueryRequest};
 use crate::item::{Item, number, text, text_of};
 use crate::record::{self, id_of};
 use crate::table::{self, EXECUTIONS, HEAD, PLACE};
-use crate::wire::{Ask, BEGINS};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Listed, Listing, Page, Query, Record, STATUSES, StoreError, Turn, code_of};
+use starbridge_ports::{ExecutionRecord, Listed, Listing, Page, Query, STATUS_CODES, StoreError, Turn, code_of};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many items one page of the index has at least and at most.
-const FEWEST: usize = 25;
-const MOST: usize = 500;
+const MIN_PAGE: usize = 25;
+const MAX_PAGE: usize = 500;
 /// Executions one page looks at: what few fit is found over several pages, and no request reads all there are.
 const LOOKED: usize = 5_000;
 /// By how many milliseconds a start may have been written later than the execution began, or earlier by another
@@ -22,7 +22,7 @@ const SKEW_MS: i64 = 60 * 60 * 1_000;
 
 /// The executions of one flow in one status, the newest first.
 struct Stream {
-    ask: Ask,
+    ask: QueryRequest,
     ready: VecDeque<Item>,
     from: Option<Item>,
     over: bool,
@@ -50,7 +50,7 @@ impl DynamoStore {
         };
         let mut codes: Vec<usize> = query.statuses.iter().map(|status| code_of(*status)).collect();
         if codes.is_empty() {
-            codes = (0..STATUSES.len()).collect();
+            codes = (0..STATUS_CODES.len()).collect();
         }
         codes.sort_unstable();
         codes.dedup();
@@ -58,9 +58,9 @@ impl DynamoStore {
             crate::order_at(Timestamp(from.0.saturating_sub(SKEW_MS)))
         });
         let last = query.cursor.as_ref().map_or("~", Text::as_str);
-        let limit = query.limit.saturating_mul(2).clamp(FEWEST, MOST);
+        let limit = query.limit.saturating_mul(2).clamp(MIN_PAGE, MAX_PAGE);
         let stream = |flow: &Text, code: usize| Stream {
-            ask: Ask {
+            ask: QueryRequest {
                 index: Some(EXECUTIONS),
                 keys: Some("#flow = :flow AND #place BETWEEN :first AND :last".to_owned()),
                 values: vec![
@@ -70,7 +70,7 @@ impl DynamoStore {
                 ],
                 backwards: true,
                 limit: i32::try_from(limit).ok(),
-                ..Ask::default()
+                ..QueryRequest::default()
             },
             ready: VecDeque::new(),
             from: None,
@@ -86,7 +86,7 @@ impl DynamoStore {
     fn newest(&self, streams: &mut [Stream]) -> Result<Option<Item>, StoreError> {
         for stream in streams.iter_mut() {
             while stream.ready.is_empty() && !stream.over {
-                let (items, next) = self.wire.page(&stream.ask, stream.from.take())?;
+                let (items, next) = self.client.page(&stream.ask, stream.from.take())?;
                 stream.ready.extend(items);
                 stream.over = next.is_none();
                 stream.from = next;
@@ -129,7 +129,10 @@ impl DynamoStore {
         if !backwards && head.last >= from && !give(&item)? {
             return Ok(());
         }
-        let mut ask = Ask::partition(&table::execution(execution), Some((BEGINS, &table::turns(&head.life))));
+        let mut ask = QueryRequest::partition(
+            &table::execution(execution),
+            Some((BEGINS, &table::turns(&head.run_id))),
+        );
         ask.backwards = backwards;
         if !backwards {
             ask.filter = Some("#last >= :from".to_owned());
@@ -137,7 +140,7 @@ impl DynamoStore {
         }
         let mut next = None;
         loop {
-            let (items, after) = self.wire.page(&ask, next)?;
+            let (items, after) = self.client.page(&ask, next)?;
             for item in &items {
                 if !give(item)? {
                     return Ok(());
@@ -156,7 +159,7 @@ impl DynamoStore {
 }
 
 impl Listing for DynamoStore {
-    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+    fn record(&self, execution: &str) -> Result<Option<ExecutionRecord>, StoreError> {
         Ok(self.head(execution)?.map(|head| head.record))
     }
 
@@ -206,14 +209,14 @@ impl Listing for DynamoStore {
     }
 
     fn counts(&self) -> Result<Vec<(Status, u64)>, StoreError> {
-        let ask = Ask {
+        let ask = QueryRequest {
             index: Some(EXECUTIONS),
-            ..Ask::default()
+            ..QueryRequest::default()
         };
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         let mut from = None;
         loop {
-            let (items, next) = self.wire.page(&ask, from)?;
+            let (items, next) = self.client.page(&ask, from)?;
             for item in items.iter().filter(|item| !self.is_over(item)) {
                 let digit = text_of(item, PLACE).and_then(|place| place.split('#').next()?.parse().ok());
                 *counts.entry(digit.unwrap_or_default()).or_default() += 1;
@@ -225,7 +228,7 @@ impl Listing for DynamoStore {
         }
         let counted = counts.into_iter();
         Ok(counted
-            .filter_map(|(code, count)| Some((*STATUSES.get(code)?, count)))
+            .filter_map(|(code, count)| Some((*STATUS_CODES.get(code)?, count)))
             .collect())
     }
 

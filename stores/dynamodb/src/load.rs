@@ -1,19 +1,19 @@
 //! Loading executions and taking their leases.
 
 use crate::DynamoStore;
+use crate::client::{QueryRequest, Written};
 use crate::head::{Attached, Head, Ownership, place_of, turn_item};
 use crate::item::{Item, number_of, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload;
 use crate::session::Session;
 use crate::table::{self, HEAD, PARTS, SK};
-use crate::wire::{Ask, Written};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{Mark, StoreError, StoredHistory, Turn};
 
 /// How often a load starts again because another process writes meanwhile.
-const TRIES: u32 = 20;
+const MAX_TRIES: u32 = 20;
 
 /// The items of one execution, without the parts of large ones.
 struct Partition {
@@ -30,12 +30,12 @@ impl Partition {
         let later = self
             .items
             .iter()
-            .filter(|item| DynamoStore::is_turn(item, &self.head.life));
+            .filter(|item| DynamoStore::is_turn(item, &self.head.run_id));
         first.chain(later)
     }
 
     fn checkpoint(&self) -> Option<&Item> {
-        let place = table::checkpoint(&self.head.life);
+        let place = table::checkpoint(&self.head.run_id);
         self.items.iter().find(|item| text_of(item, SK) == Some(place.as_str()))
     }
 }
@@ -70,10 +70,10 @@ impl DynamoStore {
 
     /// The items of a partition. Unless `whole` is true, turns on later pages that the checkpoint covers are skipped.
     fn read_partition(&self, execution: &str, whole: bool) -> Result<Vec<Item>, StoreError> {
-        let ask = Ask::partition(&table::execution(execution), Some(("#sk < :sk", PARTS)));
+        let ask = QueryRequest::partition(&table::execution(execution), Some(("#sk < :sk", PARTS)));
         let (mut items, mut from): (Vec<Item>, Option<Item>) = (Vec::new(), None);
         loop {
-            let (page, mut next) = self.wire.page(&ask, from)?;
+            let (page, mut next) = self.client.page(&ask, from)?;
             items.extend(page);
             let Some(after) = &mut next else {
                 return Ok(items);
@@ -95,7 +95,7 @@ impl DynamoStore {
             Some(item) => {
                 let at = number_of(item, "last").map(EventId);
                 let at = at.ok_or_else(|| crate::item::corrupt(item, "has no `last`"))?;
-                Some((at, payload::get(item, |pk, prefix| self.wire.parts(pk, prefix))?))
+                Some((at, payload::get(item, |pk, prefix| self.client.parts(pk, prefix))?))
             }
             None => None,
         };
@@ -110,12 +110,12 @@ impl DynamoStore {
             record: partition.head.record.clone(),
             checkpoint,
             turns,
-            mail: self.messages_in(&partition.items)?,
+            messages: self.messages_in(&partition.items)?,
         })
     }
 
     pub(crate) fn load_one(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(partition) = self.partition(execution, false)?.filter(|partition| !partition.over) else {
                 self.sessions.forget(execution);
                 return Ok(None);
@@ -130,7 +130,7 @@ impl DynamoStore {
                 Ownership::Free | Ownership::Ours => false,
             };
             let mut items = partition.items.iter();
-            let last = items.rfind(|item| Self::is_turn(item, &partition.head.life));
+            let last = items.rfind(|item| Self::is_turn(item, &partition.head.run_id));
             let (next, last) = match last {
                 Some(item) => place_of(item)?,
                 None => (1, partition.head.last),
@@ -152,7 +152,7 @@ impl DynamoStore {
 
     /// Takes the lease of an execution as it was read. Returns false if another process wrote meanwhile.
     fn take(&self, execution: &Text, mut session: Session, expired: bool) -> Result<bool, StoreError> {
-        let (hold, write) = (self.new_hold(), self.write_id());
+        let (hold, write) = (self.new_lease(), self.write_id());
         let head = self.head_op(execution, &session, &session.record, Some(&hold), None, &write);
         let head_key = head.key();
         let mut ops = vec![head];
@@ -161,7 +161,7 @@ impl DynamoStore {
             let (item, _) = turn_item(execution, &session, &[], session.last, &write);
             ops.push(Op::put(item).when(ABSENT));
         }
-        let taken = self.wire.write(&ops, &write)? == Written::Done || self.is_ours(&head_key, &write)?;
+        let taken = self.client.write(&ops, &write)? == Written::Done || self.is_ours(&head_key, &write)?;
         if taken {
             session.next += u64::from(expired);
             session.epoch += 1;
@@ -173,7 +173,7 @@ impl DynamoStore {
 
     /// Marks an execution, unless another process has it.
     pub(crate) fn mark_one(&self, execution: &Text, mark: &Mark) -> Result<(), StoreError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let mut session = match self.sessions.get(execution) {
                 Some(session) => session,
                 None => match self.attach(execution)? {
@@ -185,10 +185,10 @@ impl DynamoStore {
                 return Ok(());
             }
             mark.change(&mut session.record);
-            let (hold, write) = (session.held.then(|| self.new_hold()), self.write_id());
+            let (hold, write) = (session.held.then(|| self.new_lease()), self.write_id());
             let op = self.head_op(execution, &session, &session.record, hold.as_ref(), None, &write);
             let key = op.key();
-            if self.wire.write(&[op], &write)? == Written::Done || self.is_ours(&key, &write)? {
+            if self.client.write(&[op], &write)? == Written::Done || self.is_ours(&key, &write)? {
                 if session.held {
                     self.sessions.put(execution, session);
                 }
@@ -213,10 +213,10 @@ impl DynamoStore {
 /// The last range key of turns that a checkpoint among these items covers.
 fn covered(items: &[Item]) -> Option<String> {
     let head = items.iter().find(|item| text_of(item, SK) == Some(HEAD))?;
-    let life = text_of(head, "life")?;
-    let place = table::checkpoint(life);
+    let run_id = text_of(head, "life")?;
+    let place = table::checkpoint(run_id);
     let checkpoint = items.iter().find(|item| text_of(item, SK) == Some(place.as_str()))?;
     // The item before the next one may hold turns after the checkpoint. The one before that does not.
     let next: u64 = number_of(checkpoint, "next")?;
-    Some(table::turn(life, next.checked_sub(2)?))
+    Some(table::turn(run_id, next.checked_sub(2)?))
 }

@@ -1,12 +1,12 @@
 //! Notices: all are in one partition, which is read whole.
 
 use crate::DynamoStore;
+use crate::client::QueryRequest;
 use crate::item::{Item, keys, number, number_of, text, text_of, time_of};
 use crate::op::{Op, PRESENT};
 use crate::payload;
 use crate::queueing::counted;
 use crate::table::NOTICES;
-use crate::wire::Ask;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{KeptNotice, NextNotice, NoticeChange, Notices, StoreError};
@@ -35,8 +35,8 @@ pub(crate) fn item(execution: &str, notice: &KeptNotice) -> Item {
 impl DynamoStore {
     /// All notices with their targets; those of one target in the order of executions and events.
     fn all_notices(&self) -> Result<Vec<(Text, NextNotice)>, StoreError> {
-        self.wire
-            .all(&Ask::partition(NOTICES, None))?
+        self.client
+            .all(&QueryRequest::partition(NOTICES, None))?
             .iter()
             .map(|item| {
                 let word = |name| Text::from(text_of(item, name).unwrap_or_default());
@@ -54,7 +54,7 @@ impl DynamoStore {
 
     fn delete_notice(&self, target: &str, execution: &str, event: EventId) -> Result<(), StoreError> {
         let key = (NOTICES.to_owned(), place(target, execution, event));
-        self.wire.write(&[Op::delete(key)], "").map(drop)
+        self.client.write(&[Op::delete(key)], "").map(drop)
     }
 }
 

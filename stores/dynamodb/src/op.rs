@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_in_expressions() {
+    fn attribute_names_are_found_in_expressions() {
         let op = Op::update((String::new(), String::new()), "SET #a = :a, #due = :d REMOVE #until").when(ABSENT);
         let mut found: Vec<String> = op.names().unwrap().into_values().collect();
         found.sort();

@@ -7,14 +7,14 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use starbridge_ports::StoreError;
 
 /// From this many bytes on, text is compressed.
-const SHORT: usize = 1_024;
+const COMPRESS_FROM_BYTES: usize = 1_024;
 /// The size of one part, in bytes. A quarter of a megabyte stays below DynamoDB's limit for an item with everything
 /// else in it.
-const PART: usize = 256 << 10;
+const PART_BYTES: usize = 256 << 10;
 /// How many bytes a payload may have when it is unpacked. Nothing that this store writes comes near it.
-const MOST: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 /// From 1 to 10. At this level histories shrink to a fifth, quickly.
-const LEVEL: u8 = 4;
+const COMPRESSION_LEVEL: u8 = 4;
 
 /// Attribute: text that is not compressed.
 const PLAIN: &str = "d";
@@ -28,20 +28,20 @@ pub(crate) const WRITE: &str = "w";
 /// Puts a payload into an item that has its `w`. What does not fit is returned as further items, to be written first:
 /// parts without their item mean nothing.
 pub(crate) fn put(item: &mut Item, payload: &[u8]) -> Vec<Item> {
-    if payload.len() <= SHORT
+    if payload.len() <= COMPRESS_FROM_BYTES
         && let Ok(plain) = std::str::from_utf8(payload)
     {
         item.insert(PLAIN.to_owned(), text(plain));
         return Vec::new();
     }
-    let packed = compress_to_vec(payload, LEVEL);
-    if packed.len() <= PART {
+    let packed = compress_to_vec(payload, COMPRESSION_LEVEL);
+    if packed.len() <= PART_BYTES {
         item.insert(PACKED.to_owned(), bytes(packed));
         return Vec::new();
     }
     let (pk, _) = crate::item::key_of(item);
     let write = text_of(item, WRITE).unwrap_or_default().to_owned();
-    let chunks = packed.chunks(PART).enumerate();
+    let chunks = packed.chunks(PART_BYTES).enumerate();
     let parts: Vec<Item> = chunks
         .map(|(place, chunk)| {
             let key: Key = (pk.clone(), format!("{}{place:05}", prefix(&write)));
@@ -86,7 +86,7 @@ pub(crate) fn get(
             }
         }
     }
-    decompress_to_vec_with_limit(&packed, MOST).map_err(|_| corrupt(item, "has content that can't be unpacked"))
+    decompress_to_vec_with_limit(&packed, MAX_BYTES).map_err(|_| corrupt(item, "has content that can't be unpacked"))
 }
 
 fn blob(item: &Item) -> Option<&[u8]> {
@@ -103,10 +103,10 @@ pub(crate) fn get_text(
 
 /// An attribute for a short text, compressed if it is not that short.
 pub(crate) fn attribute(content: &str) -> aws_sdk_dynamodb::types::AttributeValue {
-    if content.len() <= SHORT {
+    if content.len() <= COMPRESS_FROM_BYTES {
         text(content)
     } else {
-        bytes(compress_to_vec(content.as_bytes(), LEVEL))
+        bytes(compress_to_vec(content.as_bytes(), COMPRESSION_LEVEL))
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn of_attribute(item: &Item, name: &str) -> Result<String, StoreError
     }
     let packed = item.get(name).and_then(|value| value.as_b().ok());
     let packed = packed.ok_or_else(|| corrupt(item, &format!("has no `{name}`")))?;
-    let unpacked = decompress_to_vec_with_limit(packed.as_ref(), MOST).ok();
+    let unpacked = decompress_to_vec_with_limit(packed.as_ref(), MAX_BYTES).ok();
     unpacked
         .and_then(|bytes| String::from_utf8(bytes).ok())
         .ok_or_else(|| corrupt(item, &format!("has a `{name}` that can't be unpacked")))

@@ -3,11 +3,11 @@
 //! Processes that come and go serve no workers, so this is made small rather than fast.
 
 use crate::DynamoStore;
+use crate::client::QueryRequest;
 use crate::item::{Item, key_of, keys, text, text_of};
 use crate::op::{Op, PRESENT};
 use crate::payload;
 use crate::table::{DEAD, TASKS};
-use crate::wire::Ask;
 use serde_json::{Value, json};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -24,20 +24,20 @@ pub(crate) fn place(execution: &str, call: EventId) -> String {
     format!("{}{:020}", places(execution), call.0)
 }
 
-fn item(pk: &str, execution: &str, call: EventId, life: &str, content: &Value) -> Item {
+fn item(pk: &str, execution: &str, call: EventId, run_id: &str, content: &Value) -> Item {
     let mut item = keys(&(pk.to_owned(), place(execution, call)));
-    item.insert("o".to_owned(), text(life));
+    item.insert("o".to_owned(), text(run_id));
     item.insert("task".to_owned(), payload::attribute(&content.to_string()));
     item
 }
 
-pub(crate) fn task_item(task: &QueuedTask, life: &str) -> Item {
+pub(crate) fn task_item(task: &QueuedTask, run_id: &str) -> Item {
     let content = json!({
         "queue": &*task.queue,
         "execution": &*task.execution,
         "call": task.call.0,
         "priority": task.priority,
-        "round": task.round,
+        "round": task.virtual_time,
         "order": task.order.0,
         "since": task.since.0,
         "waitUntil": task.wait_until.map(|at| at.0),
@@ -45,10 +45,10 @@ pub(crate) fn task_item(task: &QueuedTask, life: &str) -> Item {
         "heartbeat": task.heartbeat_ms,
         "message": task.message,
     });
-    item(TASKS, &task.execution, task.call, life, &content)
+    item(TASKS, &task.execution, task.call, run_id, &content)
 }
 
-pub(crate) fn dead_item(task: &DeadTask, life: &str) -> Item {
+pub(crate) fn dead_item(task: &DeadTask, run_id: &str) -> Item {
     let content = json!({
         "queue": &*task.queue,
         "execution": &*task.execution,
@@ -59,7 +59,7 @@ pub(crate) fn dead_item(task: &DeadTask, life: &str) -> Item {
         "cause": &*task.cause,
         "time": task.time.0,
     });
-    item(DEAD, &task.execution, task.call, life, &content)
+    item(DEAD, &task.execution, task.call, run_id, &content)
 }
 
 fn content(item: &Item) -> Result<Value, StoreError> {
@@ -85,7 +85,7 @@ fn task_of(json: &Value) -> QueuedTask {
         execution: word(json, "execution"),
         call: EventId(whole(json, "call")),
         priority: u8::try_from(whole(json, "priority")).unwrap_or(9),
-        round: whole(json, "round"),
+        virtual_time: whole(json, "round"),
         order: time(json, "order").unwrap_or_default(),
         since: time(json, "since").unwrap_or_default(),
         wait_until: time(json, "waitUntil"),
@@ -118,11 +118,11 @@ fn lease_of(item: &Item) -> Option<TaskLease> {
 }
 
 /// The order of a task among all: its execution's start, and its call.
-type Order = (String, EventId);
+type EnqueuedOrder = (String, EventId);
 
 impl DynamoStore {
-    fn queued(&self) -> Result<Vec<(Order, QueuedTask, Option<TaskLease>)>, StoreError> {
-        let items = self.wire.all(&Ask::partition(TASKS, None))?;
+    fn queued(&self) -> Result<Vec<(EnqueuedOrder, QueuedTask, Option<TaskLease>)>, StoreError> {
+        let items = self.client.all(&QueryRequest::partition(TASKS, None))?;
         let mut tasks = Vec::with_capacity(items.len());
         for item in &items {
             let task = task_of(&content(item)?);
@@ -133,15 +133,15 @@ impl DynamoStore {
         Ok(tasks)
     }
 
-    fn waiting(&self) -> Result<Vec<(Order, QueuedTask)>, StoreError> {
+    fn waiting(&self) -> Result<Vec<(EnqueuedOrder, QueuedTask)>, StoreError> {
         let queued = self.queued()?.into_iter();
         Ok(queued
             .filter_map(|(order, task, lease)| lease.is_none().then_some((order, task)))
             .collect())
     }
 
-    fn dead(&self) -> Result<Vec<(Order, DeadTask)>, StoreError> {
-        let items = self.wire.all(&Ask::partition(DEAD, None))?;
+    fn dead(&self) -> Result<Vec<(EnqueuedOrder, DeadTask)>, StoreError> {
+        let items = self.client.all(&QueryRequest::partition(DEAD, None))?;
         let mut tasks = Vec::with_capacity(items.len());
         for item in &items {
             let task = dead_of(&content(item)?);
@@ -162,7 +162,7 @@ impl DynamoStore {
                     Op::update(key, "SET #lease = :l").with(":l", text(lease.to_string()))
                 }
             };
-            self.wire.write(&[op.when(PRESENT)], "")?;
+            self.client.write(&[op.when(PRESENT)], "")?;
         }
         Ok(())
     }
@@ -171,9 +171,9 @@ impl DynamoStore {
     pub(crate) fn clear_tasks(&self, execution: &str) -> Result<(), StoreError> {
         for pk in [TASKS, DEAD] {
             let of_it = places(execution);
-            let ask = Ask::partition(pk, Some((crate::wire::BEGINS, &of_it)));
-            for item in self.wire.all(&ask)? {
-                self.wire.write(&[Op::delete(key_of(&item))], "")?;
+            let ask = QueryRequest::partition(pk, Some((crate::client::BEGINS, &of_it)));
+            for item in self.client.all(&ask)? {
+                self.client.write(&[Op::delete(key_of(&item))], "")?;
             }
         }
         Ok(())
@@ -218,7 +218,7 @@ impl Queueing for DynamoStore {
     ) -> Result<Vec<DeadTask>, StoreError> {
         let dead = self.dead()?;
         let after = match after {
-            Some((execution, call)) => self.head(execution)?.map(|head| (head.life, call)),
+            Some((execution, call)) => self.head(execution)?.map(|head| (head.run_id, call)),
             None => None,
         };
         let found = dead

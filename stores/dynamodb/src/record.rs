@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Broken, Record, RecordedFailure, STATUSES, StoreError, code_of};
+use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES, StoreError, code_of};
 use std::time::Duration;
 
-fn json_of(record: &Record) -> Value {
+fn json_of(record: &ExecutionRecord) -> Value {
     let mut members = Map::new();
     let mut put = |name: &str, value: Value| _ = members.insert(name.to_owned(), value);
     put("flow", json!(&*record.flow));
@@ -61,7 +61,7 @@ fn json_of(record: &Record) -> Value {
     Value::Object(members)
 }
 
-fn of_json(json: &Value) -> Option<Record> {
+fn of_json(json: &Value) -> Option<ExecutionRecord> {
     let word = |value: &Value| value.as_str().map(Text::from);
     let time = |name| json.get(name).and_then(Value::as_i64).map(Timestamp);
     let labels = json
@@ -93,11 +93,11 @@ fn of_json(json: &Value) -> Option<Record> {
         })
     });
     let status = json.get("status")?.as_str()?;
-    Some(Record {
+    Some(ExecutionRecord {
         flow: word(json.get("flow")?)?,
         version: json.get("version")?.as_u64()?,
         name: word(json.get("name")?)?,
-        status: STATUSES.into_iter().find(|known| known.as_str() == status)?,
+        status: STATUS_CODES.into_iter().find(|known| known.as_str() == status)?,
         awake: json.get("awake").is_some(),
         wake_at: time("wakeAt"),
         started: time("started")?,
@@ -123,7 +123,7 @@ fn of_json(json: &Value) -> Option<Record> {
 }
 
 /// Reads the record in a head, or in what an index has of one.
-pub(crate) fn read(item: &Item) -> Result<Record, StoreError> {
+pub(crate) fn read(item: &Item) -> Result<ExecutionRecord, StoreError> {
     let text = payload::of_attribute(item, "record")?;
     let json = serde_json::from_str(&text).ok();
     json.as_ref()
@@ -138,7 +138,7 @@ pub(crate) fn id_of(item: &Item) -> Text {
 
 /// The lease of an execution: its holder and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hold {
+pub(crate) struct ExecutionLease {
     pub owner: String,
     pub until: Timestamp,
 }
@@ -146,14 +146,14 @@ pub(crate) struct Hold {
 /// The attributes of a head that follow from record and lease. Those without a value are to be removed.
 pub(crate) fn attributes(
     id: &str,
-    life: &str,
-    record: &Record,
-    hold: Option<&Hold>,
+    run_id: &str,
+    record: &ExecutionRecord,
+    hold: Option<&ExecutionLease>,
     now: Timestamp,
     retention: Option<Duration>,
 ) -> Vec<(&'static str, Option<AttributeValue>)> {
     let status = code_of(record.status);
-    let place = (!record.flow.is_empty()).then(|| text(format!("{status}#{life}#{id}")));
+    let place = (!record.flow.is_empty()).then(|| text(format!("{status}#{run_id}#{id}")));
     let until = hold.map(|hold| hold.until);
     let due = match (record.ended, record.awake, record.wake_at) {
         (Some(at), _, _) => Some((true, at)),
@@ -164,7 +164,7 @@ pub(crate) fn attributes(
     let ttl = record.ended.zip(retention).map(|(at, kept)| {
         let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
         let over = at.0.div_euclid(1_000).saturating_add(kept);
-        number(over.saturating_add(table::GRACE))
+        number(over.saturating_add(table::CLEAR_GRACE_SECONDS))
     });
     let sleeps = !record.awake && record.ended.is_none();
     vec![
@@ -177,7 +177,7 @@ pub(crate) fn attributes(
         (table::SHARD, due.map(|(over, _)| text(table::shard(over, id)))),
         (
             table::DUE,
-            due.map(|(_, at)| text(format!("{}#{life}", table::sortable(at)))),
+            due.map(|(_, at)| text(format!("{}#{run_id}", table::sortable(at)))),
         ),
         (
             "awake",

@@ -1,12 +1,12 @@
 //! Deleting executions that have been kept long enough.
 
 use crate::DynamoStore;
+use crate::client::{QueryRequest, Written};
 use crate::head::Head;
 use crate::item::{Key, key_of, text, text_of};
 use crate::op::Op;
 use crate::record::id_of;
 use crate::table::{self, DUE, HEAD, SK};
-use crate::wire::{Ask, Written};
 use aws_sdk_dynamodb::types::AttributeValue;
 use starbridge_flow::time::Timestamp;
 use starbridge_ports::{Retention, StoreError};
@@ -36,35 +36,35 @@ impl DynamoStore {
         // INVARIANT: from here on nobody sees it, and it stays in the index until nothing else of it is left.
         let gone = Op::update(key.clone(), "SET #gone = :gone").when("#due = :due");
         let gone = gone.with(":gone", AttributeValue::Bool(true)).with(":due", text(due));
-        if self.wire.write(&[gone], "")? != Written::Done {
+        if self.client.write(&[gone], "")? != Written::Done {
             return Ok(false);
         }
         self.sessions.forget(execution);
-        let Some(item) = self.wire.get(&key)? else {
+        let Some(item) = self.client.get(&key)? else {
             return Ok(true);
         };
         let head = Head::of(&item)?;
         if head.record.name != *execution {
             let name = (table::name(&head.record.flow, &head.record.name), HEAD.to_owned());
             let name = Op::delete(name).when("#execution = :id").with(":id", text(execution));
-            self.wire.write(&[name], "")?;
+            self.client.write(&[name], "")?;
         }
         self.clear_tasks(execution)?;
         self.clear_rows(execution)?;
-        let head = Op::delete(key).when("#life = :life").with(":life", text(&head.life));
-        self.wire.write(&[head], "")?;
+        let head = Op::delete(key).when("#life = :life").with(":life", text(&head.run_id));
+        self.client.write(&[head], "")?;
         Ok(true)
     }
 
     /// Deletes everything of an execution except its head.
     pub(crate) fn clear_rows(&self, execution: &str) -> Result<(), StoreError> {
-        let ask = Ask {
+        let ask = QueryRequest {
             only: Some("#pk, #sk"),
-            ..Ask::partition(&table::execution(execution), None)
+            ..QueryRequest::partition(&table::execution(execution), None)
         };
-        let items = self.wire.all(&ask)?;
+        let items = self.client.all(&ask)?;
         let rows = items.iter().filter(|item| text_of(item, SK) != Some(HEAD));
         let keys: Vec<Key> = rows.map(key_of).collect();
-        self.wire.delete_all(&keys)
+        self.client.delete_all(&keys)
     }
 }

@@ -2,7 +2,7 @@
 
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Append, Record};
+use starbridge_ports::{Append, ExecutionRecord};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     /// The order of its start, which is part of the keys of its turns.
-    pub life: String,
+    pub run_id: String,
     /// The number of the next item of turns.
     pub next: u64,
     /// The number of the last event.
@@ -23,7 +23,7 @@ pub(crate) struct Session {
     /// How many messages its holder has seen.
     pub mail: u64,
     /// The record of the execution.
-    pub record: Record,
+    pub record: ExecutionRecord,
 }
 
 /// The sessions of the executions that this process holds.
@@ -80,7 +80,7 @@ impl Deref for Entry<'_> {
 pub(crate) fn following(last: EventId, appends: &[Entry<'_>]) -> usize {
     let mut last = last;
     let fits = |append: &&Entry<'_>| {
-        let fits = append.expected == last && sound(append);
+        let fits = append.expected == last && is_consistent(append);
         if let (true, Some(turn)) = (fits, &append.turn) {
             last = turn.last();
         }
@@ -90,7 +90,7 @@ pub(crate) fn following(last: EventId, appends: &[Entry<'_>]) -> usize {
 }
 
 /// Whether the turn of an append begins where the append says.
-pub(crate) fn sound(append: &Append) -> bool {
+pub(crate) fn is_consistent(append: &Append) -> bool {
     let turn = append.turn.as_ref();
     turn.is_none_or(|turn| turn.events > 0 && turn.first == append.expected.next())
 }

@@ -1,25 +1,25 @@
 //! Starting executions.
 
 use crate::DynamoStore;
+use crate::client::{QueryRequest, Written};
 use crate::head::{Head, written};
 use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
 use crate::record;
-use crate::session::{Entry, Session, following, sound};
-use crate::side::mail_op;
+use crate::session::{Entry, Session, following, is_consistent};
+use crate::side_writes::inbox_op;
 use crate::table::{self, FLOWS, HEAD};
-use crate::wire::{Ask, Written};
 use crate::write::{Addition, rests};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Record, Refusal, StoreError};
+use starbridge_ports::{ExecutionRecord, Refusal, StoreError};
 
 /// The length of a UUID as text. Nobody can name an execution after an id that does not exist yet.
-pub(crate) const UUID: usize = 36;
+pub(crate) const UUID_CHARS: usize = 36;
 
 /// The items that make a start unique, and their conditions.
-struct Places {
+struct StartItems {
     head: Item,
     /// The write of a head whose retention is over, which this start replaces.
     over: Option<String>,
@@ -40,7 +40,7 @@ impl DynamoStore {
         let Some((first, later)) = appends.split_first() else {
             return Ok((0, None));
         };
-        if !sound(first) {
+        if !is_consistent(first) {
             return Ok((0, Some(Refusal::Conflict)));
         }
         let base = first.record.clone().unwrap_or_default().at_start(execution);
@@ -49,18 +49,18 @@ impl DynamoStore {
         }
         let begun = first.turn.as_ref().map_or(EventId(0), starbridge_ports::Turn::last);
         let count = 1 + following(begun, later);
-        let life = crate::order_text(first.order);
+        let run_id = crate::order_text(first.order);
         let appends = appends.get(..count).unwrap_or_default();
-        let mut add = self.addition(&base, &life, EventId(0), appends)?;
+        let mut add = self.addition(&base, &run_id, EventId(0), appends)?;
         let record = add.record.take().unwrap_or_else(|| base.clone());
         self.know_flow(&record.flow)?;
-        self.defer_overflow(execution, &life, 0, &mut add);
-        let checkpoint = self.checkpoint_op(execution, &life, 1, &mut add);
-        let hold = (!rests(&record)).then(|| self.new_hold());
+        self.defer_overflow(execution, &run_id, 0, &mut add);
+        let checkpoint = self.checkpoint_op(execution, &run_id, 1, &mut add);
+        let hold = (!rests(&record)).then(|| self.new_lease());
         let mail = add.side.mail.remove(execution.as_str()).unwrap_or_default();
         let mut head = keys(&(table::execution(execution), HEAD.to_owned()));
         for (name, value) in [
-            ("life", text(&life)),
+            ("life", text(&run_id)),
             ("epoch", number(1)),
             ("mail", number(mail)),
             ("last", number(add.last.0)),
@@ -69,7 +69,7 @@ impl DynamoStore {
             head.insert(name.to_owned(), value);
         }
         let retention = self.settings.retention;
-        for (name, value) in record::attributes(execution, &life, &record, hold.as_ref(), self.now(), retention) {
+        for (name, value) in record::attributes(execution, &run_id, &record, hold.as_ref(), self.now(), retention) {
             if let Some(value) = value {
                 head.insert(name.to_owned(), value);
             }
@@ -80,14 +80,14 @@ impl DynamoStore {
         // counted and never comes does no harm.
         let looked_at = (record.name != *execution).then(|| add.side.mail.remove(record.name.as_str()));
         if let Some(count) = looked_at.flatten() {
-            self.wire.write(&[mail_op(&record.name, count, self.now())], "")?;
+            self.client.write(&[inbox_op(&record.name, count, self.now())], "")?;
         }
         if let Some(refusal) = self.put_start(execution, &record, head, checkpoint.as_ref(), &mut add)? {
             return Ok((0, Some(refusal)));
         }
         if hold.is_some() {
             let session = Session {
-                life,
+                run_id,
                 next: 1,
                 last: add.last,
                 epoch: 1,
@@ -104,11 +104,11 @@ impl DynamoStore {
     }
 
     /// The refusal of a start that can be seen without writing.
-    fn taken(&self, execution: &Text, record: &Record) -> Result<Option<Refusal>, StoreError> {
+    fn taken(&self, execution: &Text, record: &ExecutionRecord) -> Result<Option<Refusal>, StoreError> {
         if let Some(session) = self.sessions.get(execution) {
             return Ok(Some(exists(execution, &session.record)));
         }
-        if record.name != *execution || execution.len() == UUID {
+        if record.name != *execution || execution.len() == UUID_CHARS {
             return Ok(None);
         }
         if self.head(execution)?.is_some() {
@@ -122,7 +122,7 @@ impl DynamoStore {
 
     /// The execution that has a name, if it still exists.
     pub(crate) fn holder(&self, name: &Key) -> Result<Option<(Text, Head)>, StoreError> {
-        let item = self.wire.get(name)?;
+        let item = self.client.get(name)?;
         let Some(id) = item.as_ref().and_then(|item| text_of(item, "execution")) else {
             return Ok(None);
         };
@@ -136,14 +136,14 @@ impl DynamoStore {
     fn put_start(
         &self,
         execution: &Text,
-        record: &Record,
+        record: &ExecutionRecord,
         head: Item,
         checkpoint: Option<&Op>,
         add: &mut Addition,
     ) -> Result<Option<Refusal>, StoreError> {
         let named = record.name != *execution;
         let name = (table::name(&record.flow, &record.name), HEAD.to_owned());
-        let mut places = Places {
+        let mut places = StartItems {
             head,
             over: None,
             name: named.then_some((name, None)),
@@ -155,7 +155,7 @@ impl DynamoStore {
             ops.extend(checkpoint.cloned());
             ops.extend(add.rest.clone().map(Op::put));
             ops.extend(add.side.ops(self.now()));
-            let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
+            let Written::Refused(which) = self.client.write(&ops, &self.write_id())? else {
                 return Ok(None);
             };
             let mut refused = ops
@@ -183,14 +183,14 @@ impl DynamoStore {
     fn who_refuses(
         &self,
         execution: &Text,
-        record: &Record,
+        record: &ExecutionRecord,
         op: &Op,
         write: &str,
-        places: &mut Places,
+        places: &mut StartItems,
     ) -> Result<Refuses, StoreError> {
         let key = op.key();
         if key == key_of(&places.head) {
-            let Some(item) = self.wire.get(&key)? else {
+            let Some(item) = self.client.get(&key)? else {
                 places.over = None;
                 return Ok(Refuses::NoLonger);
             };
@@ -209,7 +209,7 @@ impl DynamoStore {
             if let Some((id, head)) = self.holder(&key)? {
                 return Ok(Refuses::Other(exists(&id, &head.record)));
             }
-            let item = self.wire.get(&key)?;
+            let item = self.client.get(&key)?;
             let stale = item
                 .as_ref()
                 .and_then(|item| text_of(item, "execution"))
@@ -230,14 +230,14 @@ impl DynamoStore {
             return Ok(());
         }
         let item = keys(&(FLOWS.to_owned(), flow.to_string()));
-        self.wire.write(&[Op::put(item)], "")?;
+        self.client.write(&[Op::put(item)], "")?;
         self.knows_flow(flow, true);
         Ok(())
     }
 
     /// The flows that executions may belong to.
     pub(crate) fn flows_known(&self) -> Result<Vec<Text>, StoreError> {
-        let items = self.wire.all(&Ask::partition(FLOWS, None))?;
+        let items = self.client.all(&QueryRequest::partition(FLOWS, None))?;
         Ok(items.iter().map(|item| Text::from(key_of(item).1)).collect())
     }
 }
@@ -252,14 +252,14 @@ enum Refuses {
     NoLonger,
 }
 
-fn exists(execution: &Text, record: &Record) -> Refusal {
+fn exists(execution: &Text, record: &ExecutionRecord) -> Refusal {
     Refusal::Exists {
         execution: execution.clone(),
         version: record.version,
     }
 }
 
-fn start_ops(execution: &Text, record: &Record, places: &Places) -> Vec<Op> {
+fn start_ops(execution: &Text, record: &ExecutionRecord, places: &StartItems) -> Vec<Op> {
     let head = Op::put(places.head.clone());
     let mut ops = vec![match &places.over {
         None => head.when(ABSENT),

@@ -1,7 +1,7 @@
 //! The table: its keys, its indexes, and the keys of items.
 
 use crate::DynamoStore;
-use crate::words;
+use crate::errors;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
     ScalarAttributeType, TimeToLiveSpecification,
@@ -18,7 +18,7 @@ pub const SK: &str = "sk";
 pub const TTL: &str = "ttl";
 /// The seconds between the end of an execution's retention and [`TTL`]. Until then [`starbridge_ports::Retention`]
 /// finds everything that belongs to a head.
-pub const GRACE: i64 = 30 * 24 * 60 * 60;
+pub const CLEAR_GRACE_SECONDS: i64 = 30 * 24 * 60 * 60;
 /// The attribute of a head that is being deleted and is no longer visible.
 pub const GONE: &str = "gone";
 /// The index of all executions: hash key [`FLOW`], range key [`PLACE`], projection INCLUDE [`LISTED`].
@@ -74,16 +74,16 @@ pub(crate) fn name(flow: &str, name: &str) -> String {
 
 /// The prefix of range keys of an execution's turns. The order of its start keeps them apart from those of an earlier
 /// execution with that id.
-pub(crate) fn turns(life: &str) -> String {
-    format!("T#{life}#")
+pub(crate) fn turns(run_id: &str) -> String {
+    format!("T#{run_id}#")
 }
 
-pub(crate) fn turn(life: &str, number: u64) -> String {
-    format!("T#{life}#{number:010}")
+pub(crate) fn turn(run_id: &str, number: u64) -> String {
+    format!("T#{run_id}#{number:010}")
 }
 
-pub(crate) fn checkpoint(life: &str) -> String {
-    format!("C#{life}")
+pub(crate) fn checkpoint(run_id: &str) -> String {
+    format!("C#{run_id}")
 }
 
 pub(crate) fn message(event: u64, from: &str) -> String {
@@ -113,9 +113,9 @@ impl DynamoStore {
     ///
     /// [`StoreError::Unavailable`] if DynamoDB can't be reached or refuses.
     pub fn create_table(&self) -> Result<(), StoreError> {
-        let (client, table) = (self.wire.client()?, self.wire.table().to_owned());
-        let made = self.wire.wait(async move { create(&client, &table).await })?;
-        made.map_err(|fault| words::unavailable(self.wire.table(), &fault))
+        let (client, table) = (self.client.client()?, self.client.table().to_owned());
+        let made = self.client.wait(async move { create(&client, &table).await })?;
+        made.map_err(|fault| errors::unavailable(self.client.table(), &fault))
     }
 }
 

@@ -1,32 +1,32 @@
 //! Writing to an execution that exists.
 
 use crate::DynamoStore;
+use crate::client::Written;
 use crate::head::{Head, turn_item};
 use crate::item::{Item, Key, key_of, keys, number, text, text_of};
 use crate::op::{ABSENT, Op};
 use crate::payload::{self, WRITE};
-use crate::record::{self, Hold};
+use crate::record::{self, ExecutionLease};
 use crate::session::{Entry, Session};
-use crate::side::Side;
+use crate::side_writes::SideWrites;
 use crate::table::{self, HEAD};
-use crate::wire::Written;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{Record, StoreError, Turn};
+use starbridge_ports::{ExecutionRecord, StoreError, Turn};
 
 /// The largest number of operations in a transaction; more are deferred. DynamoDB takes a hundred.
-const MOST_OPS: usize = 80;
+const MAX_OPS: usize = 80;
 /// Their size, in bytes. DynamoDB takes four megabytes.
-const MOST_BYTES: usize = 2 << 20;
+const MAX_BYTES: usize = 2 << 20;
 
 /// What the appends to one execution add to it.
 pub(crate) struct Addition {
     pub turns: Vec<Turn>,
     pub last: EventId,
     /// The new record, if it changes.
-    pub record: Option<Record>,
+    pub record: Option<ExecutionRecord>,
     pub checkpoint: Option<(EventId, Vec<u8>)>,
-    pub side: Side,
+    pub side: SideWrites,
     /// The id of the write.
     pub write: String,
     /// The item with the deferred changes.
@@ -35,7 +35,7 @@ pub(crate) struct Addition {
 }
 
 /// What became of a write.
-pub(crate) enum Seen {
+pub(crate) enum WriteOutcome {
     /// It is stored, and its answer was lost.
     Ours,
     /// It is not possible.
@@ -48,8 +48,8 @@ impl DynamoStore {
     /// The sum of these appends to an execution with the record `base`.
     pub(crate) fn addition(
         &self,
-        base: &Record,
-        life: &str,
+        base: &ExecutionRecord,
+        run_id: &str,
         last: EventId,
         appends: &[Entry<'_>],
     ) -> Result<Addition, StoreError> {
@@ -58,7 +58,7 @@ impl DynamoStore {
             last,
             record: None,
             checkpoint: None,
-            side: Side::default(),
+            side: SideWrites::default(),
             write: self.write_id(),
             rest: None,
             parts: Vec::new(),
@@ -74,20 +74,20 @@ impl DynamoStore {
             if let Some(state) = &append.checkpoint {
                 add.checkpoint = Some((add.last, state.clone()));
             }
-            self.add_side(&mut add.side, append, Some(life), &add.write)?;
+            self.add_side(&mut add.side, append, Some(run_id), &add.write)?;
         }
         add.parts.append(&mut add.side.parts);
         Ok(add)
     }
 
     /// Moves operations that do not fit into a transaction to an item with deferred changes.
-    pub(crate) fn defer_overflow(&self, execution: &str, life: &str, number: u64, add: &mut Addition) {
-        if add.side.ops(self.now()).len() <= MOST_OPS && add.side.size(self.now()) <= MOST_BYTES {
+    pub(crate) fn defer_overflow(&self, execution: &str, run_id: &str, number: u64, add: &mut Addition) {
+        if add.side.ops(self.now()).len() <= MAX_OPS && add.side.size(self.now()) <= MAX_BYTES {
             return;
         }
         let key = (
             table::execution(execution),
-            format!("R#{life}#{number:010}#{}", add.write),
+            format!("R#{run_id}#{number:010}#{}", add.write),
         );
         let mut rest = keys(&key);
         rest.insert(WRITE.to_owned(), text(format!("{}-r", add.write)));
@@ -97,9 +97,9 @@ impl DynamoStore {
         add.rest = Some(rest);
     }
 
-    pub(crate) fn checkpoint_op(&self, execution: &str, life: &str, next: u64, add: &mut Addition) -> Option<Op> {
+    pub(crate) fn checkpoint_op(&self, execution: &str, run_id: &str, next: u64, add: &mut Addition) -> Option<Op> {
         let (at, state) = add.checkpoint.as_ref()?;
-        let mut item = keys(&(table::execution(execution), table::checkpoint(life)));
+        let mut item = keys(&(table::execution(execution), table::checkpoint(run_id)));
         item.insert(WRITE.to_owned(), text(format!("{}-c", add.write)));
         item.insert("last".to_owned(), number(at.0));
         item.insert("next".to_owned(), number(next));
@@ -109,7 +109,12 @@ impl DynamoStore {
 
     /// Appends to an execution. Returns false if another process has appended meanwhile. Unless it returns true, this
     /// process forgets the session, and the head must be read again.
-    pub(crate) fn go_on(&self, execution: &Text, session: Session, appends: &[Entry<'_>]) -> Result<bool, StoreError> {
+    pub(crate) fn append_existing(
+        &self,
+        execution: &Text,
+        session: Session,
+        appends: &[Entry<'_>],
+    ) -> Result<bool, StoreError> {
         let added = self.add(execution, session, appends);
         if !matches!(added, Ok(true)) {
             self.sessions.forget(execution);
@@ -118,11 +123,11 @@ impl DynamoStore {
     }
 
     fn add(&self, execution: &Text, mut session: Session, appends: &[Entry<'_>]) -> Result<bool, StoreError> {
-        let mut add = self.addition(&session.record, &session.life, session.last, appends)?;
+        let mut add = self.addition(&session.record, &session.run_id, session.last, appends)?;
         if add.turns.is_empty() && add.record.is_none() && add.checkpoint.is_none() && add.side.is_empty() {
             return Ok(true);
         }
-        self.defer_overflow(execution, &session.life, session.next, &mut add);
+        self.defer_overflow(execution, &session.run_id, session.next, &mut add);
         let (item, parts) = turn_item(execution, &session, &add.turns, add.last, &add.write);
         let fence = if add.turns.is_empty() {
             Op::check(key_of(&item)).when(ABSENT)
@@ -131,7 +136,7 @@ impl DynamoStore {
             Op::put_new(item)
         };
         let next = session.next + u64::from(!add.turns.is_empty());
-        let checkpoint = self.checkpoint_op(execution, &session.life, next, &mut add);
+        let checkpoint = self.checkpoint_op(execution, &session.run_id, next, &mut add);
         self.write_parts(&add.parts)?;
         let written = self.until_written(execution, &session, &mut add, &fence, checkpoint.as_ref())?;
         let Some(hold) = written else {
@@ -169,13 +174,13 @@ impl DynamoStore {
         add: &mut Addition,
         fence: &Op,
         checkpoint: Option<&Op>,
-    ) -> Result<Option<Option<Hold>>, StoreError> {
+    ) -> Result<Option<Option<ExecutionLease>>, StoreError> {
         let sleeps = add.record.as_ref().is_some_and(rests);
         let own_mail = add.side.mail.get(execution.as_str()).copied();
         // It has not seen its own messages either.
         let mut keep = !sleeps || (session.held && own_mail.is_some());
         loop {
-            let hold = keep.then(|| self.new_hold());
+            let hold = keep.then(|| self.new_lease());
             let mut ops = vec![fence.clone()];
             if let Some(record) = &add.record {
                 add.side.mail.remove(execution.as_str());
@@ -185,18 +190,18 @@ impl DynamoStore {
             ops.extend(add.rest.clone().map(Op::put));
             let core = ops.len();
             ops.extend(add.side.ops(self.now()));
-            let Written::Refused(which) = self.wire.write(&ops, &self.write_id())? else {
+            let Written::Refused(which) = self.client.write(&ops, &self.write_id())? else {
                 return Ok(Some(hold));
             };
             match self.seen(session, &ops, &which, core, add)? {
-                Seen::Ours => return Ok(Some(hold)),
-                Seen::Conflict => return Ok(None),
-                Seen::Again => keep = keep || which.get(1).copied().unwrap_or_default() && add.record.is_some(),
+                WriteOutcome::Ours => return Ok(Some(hold)),
+                WriteOutcome::Conflict => return Ok(None),
+                WriteOutcome::Again => keep = keep || which.get(1).copied().unwrap_or_default() && add.record.is_some(),
             }
         }
     }
 
-    /// What the failed conditions mean. INVARIANT: after [`Seen::Again`] the next try has fewer operations or keeps
+    /// What the failed conditions mean. INVARIANT: after [`WriteOutcome::Again`] the next try has fewer operations or keeps
     /// the lease.
     fn seen(
         &self,
@@ -205,21 +210,21 @@ impl DynamoStore {
         which: &[bool],
         core: usize,
         add: &mut Addition,
-    ) -> Result<Seen, StoreError> {
+    ) -> Result<WriteOutcome, StoreError> {
         let refused = |place: usize| which.get(place).copied().unwrap_or_default();
         if let (true, Some(fence)) = (refused(0), ops.first()) {
             return Ok(match self.is_ours(&fence.key(), &add.write)? {
-                true if !add.turns.is_empty() => Seen::Ours,
-                _ => Seen::Conflict,
+                true if !add.turns.is_empty() => WriteOutcome::Ours,
+                _ => WriteOutcome::Conflict,
             });
         }
         if let (true, Some(head), true) = (refused(1), ops.get(1), add.record.is_some()) {
-            let head = self.wire.get(&head.key())?;
+            let head = self.client.get(&head.key())?;
             let head = head.as_ref().map(Head::of).transpose()?;
             return Ok(match head {
-                Some(head) if head.write == add.write => Seen::Ours,
-                Some(head) if head.life == session.life && head.epoch == session.epoch => Seen::Again,
-                _ => Seen::Conflict,
+                Some(head) if head.write == add.write => WriteOutcome::Ours,
+                Some(head) if head.run_id == session.run_id && head.epoch == session.epoch => WriteOutcome::Again,
+                _ => WriteOutcome::Conflict,
             });
         }
         for (place, op) in ops.iter().enumerate().skip(core) {
@@ -227,12 +232,12 @@ impl DynamoStore {
                 add.side.drop_refused(op);
             }
         }
-        Ok(Seen::Again)
+        Ok(WriteOutcome::Again)
     }
 
     /// Whether an item was stored by this write.
     pub(crate) fn is_ours(&self, key: &Key, write: &str) -> Result<bool, StoreError> {
-        let item = self.wire.get(key)?;
+        let item = self.client.get(key)?;
         Ok(item.is_some_and(|item| text_of(&item, WRITE) == Some(write)))
     }
 
@@ -241,15 +246,15 @@ impl DynamoStore {
         &self,
         execution: &Text,
         session: &Session,
-        record: &Record,
-        hold: Option<&Hold>,
+        record: &ExecutionRecord,
+        hold: Option<&ExecutionLease>,
         mail: Option<u64>,
         write: &str,
     ) -> Op {
         let retention = self.settings.retention;
-        let attributes = record::attributes(execution, &session.life, record, hold, self.now(), retention);
+        let attributes = record::attributes(execution, &session.run_id, record, hold, self.now(), retention);
         let key = (table::execution(execution), HEAD.to_owned());
-        let mut op = Op::update(key, "").with(":life", text(&session.life));
+        let mut op = Op::update(key, "").with(":life", text(&session.run_id));
         op = op.with(":epoch", number(session.epoch)).with(":w", text(write));
         let (mut set, mut remove) = ("SET #w = :w".to_owned(), String::new());
         for (name, value) in attributes {
@@ -284,7 +289,7 @@ impl DynamoStore {
 }
 
 /// Whether a holder gives back an execution with this record.
-pub(crate) fn rests(record: &Record) -> bool {
+pub(crate) fn rests(record: &ExecutionRecord) -> bool {
     !record.awake || record.ended.is_some()
 }
 

@@ -5,13 +5,13 @@
 //!
 //! ```
 //! use starbridge_machine::EventId;
-//! use starbridge_ports::{Append, History, Record, Turn};
+//! use starbridge_ports::{Append, History, ExecutionRecord, Turn};
 //! use starbridge_memory::MemoryStore;
 //!
 //! let store = MemoryStore::new();
 //! let start = Append {
 //!     execution: "e-1".into(),
-//!     record: Some(Record { flow: "shop".into(), name: "first".into(), awake: true, ..Record::default() }),
+//!     record: Some(ExecutionRecord { flow: "shop".into(), name: "first".into(), awake: true, ..ExecutionRecord::default() }),
 //!     turn: Some(Turn { first: EventId(1), events: 1, text: "[]".to_owned(), ..Turn::default() }),
 //!     ..Append::default()
 //! };
@@ -34,8 +34,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, StoreError, StoredHistory, TaskLease, Turn,
+    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
+    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, StoreError,
+    StoredHistory, TaskLease, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -68,7 +69,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct Execution {
     id: Text,
-    record: Record,
+    record: ExecutionRecord,
     checkpoint: Option<(EventId, Vec<u8>)>,
     turns: Vec<Turn>,
 }
@@ -134,7 +135,7 @@ impl History for MemoryStore {
                 record: execution.record.clone(),
                 checkpoint: execution.checkpoint.clone(),
                 turns: turns.cloned().collect(),
-                mail: Vec::new(),
+                messages: Vec::new(),
             }
         }))
     }
@@ -145,7 +146,7 @@ impl History for MemoryStore {
             record: execution.record.clone(),
             checkpoint: None,
             turns: execution.turns.clone(),
-            mail: Vec::new(),
+            messages: Vec::new(),
         }))
     }
 
@@ -213,7 +214,7 @@ impl Catalogue for MemoryStore {
 }
 
 impl Listing for MemoryStore {
-    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+    fn record(&self, execution: &str) -> Result<Option<ExecutionRecord>, StoreError> {
         Ok(self.lock().get(execution).map(|execution| execution.record.clone()))
     }
 
@@ -312,30 +313,30 @@ impl Notices for MemoryStore {
 }
 
 impl KeyValue for MemoryStore {
-    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         let place = (kind.to_owned(), name.to_owned());
         self.lock().shelf.insert(place, text.to_owned());
         Ok(())
     }
 
-    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+    fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
         let mut kept = self.lock();
         Ok(kept.shelf.entry(place).or_insert_with(|| text.to_owned()).clone())
     }
 
-    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+    fn get_value(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
         Ok(self.lock().shelf.get(&place).cloned())
     }
 
-    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+    fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
         let kept = self.lock();
         let all = kept.shelf.iter().filter(|((of, _), _)| of == kind);
         Ok(all.map(|((_, name), text)| (name.clone(), text.clone())).collect())
     }
 
-    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
         Ok(self.lock().shelf.remove(&place).is_some())
     }

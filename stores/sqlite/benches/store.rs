@@ -6,7 +6,7 @@
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, History, Listing, Query, Record, Retention, Turn};
+use starbridge_ports::{Append, ExecutionRecord, History, Listing, Query, Retention, Turn};
 use starbridge_sqlite::{Options, SqliteStore};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -85,20 +85,20 @@ fn id(number: u64) -> Text {
     ))
 }
 
-fn record(id: &Text, now: i64) -> Record {
-    Record {
+fn record(id: &Text, now: i64) -> ExecutionRecord {
+    ExecutionRecord {
         flow: "order-processing".into(),
         version: 3,
         name: id.clone(),
         status: Status::Running,
         awake: true,
         started: Timestamp(now),
-        ..Record::default()
+        ..ExecutionRecord::default()
     }
 }
 
-fn ended(id: &Text, now: i64) -> Record {
-    Record {
+fn ended(id: &Text, now: i64) -> ExecutionRecord {
+    ExecutionRecord {
         status: Status::Succeeded,
         awake: false,
         ended: Some(Timestamp(now)),
@@ -231,7 +231,7 @@ fn fall_asleep(store: &SqliteStore, count: u64) {
             .iter()
             .map(|&number| {
                 let id = id(number);
-                let record = Record {
+                let record = ExecutionRecord {
                     awake: false,
                     // Any time within a year.
                     wake_at: Some(Timestamp((number.wrapping_mul(2_654_435_761) % 31_536_000_000) as i64)),

@@ -1,6 +1,6 @@
 //! Appending: a batch is one transaction.
 
-use crate::head::{Head, MOST_EVENTS, place};
+use crate::head::{Head, MAX_EVENTS, place};
 use crate::notices;
 use crate::queueing;
 use crate::record::{self, to_json};
@@ -8,7 +8,7 @@ use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, Mark, Message, MessageId, Record, Refusal, Turn, code_of, shard_of};
+use starbridge_ports::{Append, ExecutionRecord, Mark, Message, MessageId, Refusal, Turn, code_of, shard_of};
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
     let mut refusals = Vec::new();
@@ -44,7 +44,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
         (Some(_), Some(_)) if append.expected.0 == 0 => {
             return exists(work.connection, &append.execution).map(Some);
         }
-        (Some(head), _) if head.last == append.expected.0 => Some(go_on(work, append, head)?),
+        (Some(head), _) if head.last == append.expected.0 => Some(append_existing(work, append, head)?),
         (None, None) if append.expected.0 == 0 && append.record.is_none() && append.checkpoint.is_none() => None,
         _ => return Ok(Some(Refusal::Conflict)),
     };
@@ -71,7 +71,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
 fn follows(append: &Append, turn: &Turn) -> bool {
     turn.first == append.expected.next()
         && turn.events > 0
-        && append.expected.0.saturating_add(u64::from(turn.events)) <= MOST_EVENTS
+        && append.expected.0.saturating_add(u64::from(turn.events)) <= MAX_EVENTS
 }
 
 /// INVARIANT: asked only if a head says that there is an execution. If there is none, the append would be lost
@@ -108,7 +108,7 @@ fn holder(connection: &Connection, flow: &str, name: &str, is_id: bool) -> rusql
 }
 
 fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<Result<Head, Refusal>> {
-    let unknown = Record::default();
+    let unknown = ExecutionRecord::default();
     let record = append.record.as_ref().unwrap_or(&unknown);
     let id = append.execution.as_str();
     let is_id = record.name.is_empty() || record.name == append.execution;
@@ -167,7 +167,7 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
     Ok(Ok(head))
 }
 
-fn go_on(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusqlite::Result<Head> {
+fn append_existing(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusqlite::Result<Head> {
     if let Some(turn) = &append.turn {
         add_turn(work, &mut head, turn)?;
     }
@@ -205,7 +205,7 @@ fn add_turn(work: &mut Work<'_>, head: &mut Head, turn: &Turn) -> rusqlite::Resu
     Ok(())
 }
 
-fn update(connection: &Connection, number: i64, record: &Record, status: usize) -> rusqlite::Result<()> {
+fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status: usize) -> rusqlite::Result<()> {
     let failure = record.failure.as_ref();
     connection
         .prepare_cached(

@@ -8,16 +8,16 @@ use starbridge_machine::EventId;
 /// How many bits of a place in `turns` hold the number of an event.
 const EVENT_BITS: u32 = 24;
 /// How many events a history may have in this store. A node whose limit is higher must refuse to start.
-pub const MOST_EVENTS: u64 = (1 << EVENT_BITS) - 1;
+pub const MAX_EVENTS: u64 = (1 << EVENT_BITS) - 1;
 
 /// The place of the turn that begins with this event.
 pub(crate) fn place(number: i64, event: u64) -> i64 {
-    (number << EVENT_BITS) | i64::try_from(event.min(MOST_EVENTS)).unwrap_or(0)
+    (number << EVENT_BITS) | i64::try_from(event.min(MAX_EVENTS)).unwrap_or(0)
 }
 
 /// The number of the first event of the turn at this place.
 pub(crate) fn event_at(place: i64) -> EventId {
-    EventId(place.unsigned_abs() & MOST_EVENTS)
+    EventId(place.unsigned_abs() & MAX_EVENTS)
 }
 
 /// The end of a history.
@@ -40,7 +40,7 @@ pub(crate) struct Heads {
 }
 
 /// How many heads one generation has.
-const GENERATION: usize = 50_000;
+const GENERATION_HEADS: usize = 50_000;
 
 impl Heads {
     /// The head of an execution; `None` if there is no such execution.
@@ -63,7 +63,7 @@ impl Heads {
             *kept = head;
             return;
         }
-        if self.young.len() >= GENERATION {
+        if self.young.len() >= GENERATION_HEADS {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(execution.clone(), head);
@@ -91,7 +91,7 @@ fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Hea
     };
     let last: Option<u64> = connection
         .prepare_cached("SELECT place, events FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1")?
-        .query_row([place(number, 0), place(number, MOST_EVENTS)], |row| {
+        .query_row([place(number, 0), place(number, MAX_EVENTS)], |row| {
             Ok(event_at(row.get(0)?).0 + row.get::<_, u64>(1)? - 1)
         })
         .optional()?;

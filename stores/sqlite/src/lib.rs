@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use starbridge_machine::EventId;
-//! use starbridge_ports::{Append, History, Record, Turn};
+//! use starbridge_ports::{Append, History, ExecutionRecord, Turn};
 //! use starbridge_sqlite::SqliteStore;
 //!
 //! # let folder = tempfile::tempdir()?;
@@ -17,7 +17,7 @@
 //! let store = SqliteStore::open(&path)?;
 //! let start = Append {
 //!     execution: "e-1".into(),
-//!     record: Some(Record { flow: "shop".into(), name: "first".into(), awake: true, ..Record::default() }),
+//!     record: Some(ExecutionRecord { flow: "shop".into(), name: "first".into(), awake: true, ..ExecutionRecord::default() }),
 //!     turn: Some(Turn { first: EventId(1), events: 1, text: "[]".to_owned(), ..Turn::default() }),
 //!     ..Append::default()
 //! };
@@ -37,6 +37,7 @@ mod catalogue;
 mod fault;
 mod file;
 mod head;
+mod key_value;
 mod list;
 mod load;
 mod log_file;
@@ -50,10 +51,9 @@ mod queueing;
 mod readers;
 mod record;
 mod retention;
-mod shelf;
 mod write;
 
-pub use head::MOST_EVENTS;
+pub use head::MAX_EVENTS;
 pub use open::{Flush, OpenError, Options};
 
 use owner::Owner;
@@ -62,8 +62,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, StoreError, StoredHistory, TaskLease, Turn,
+    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
+    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, StoreError,
+    StoredHistory, TaskLease, Turn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -196,7 +197,7 @@ impl Catalogue for SqliteStore {
 }
 
 impl Listing for SqliteStore {
-    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+    fn record(&self, execution: &str) -> Result<Option<ExecutionRecord>, StoreError> {
         self.read(|connection| record::read(connection, execution).map(|found| found.map(|(_, record)| record)))
     }
 
@@ -284,26 +285,26 @@ impl Notices for SqliteStore {
 }
 
 impl KeyValue for SqliteStore {
-    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         self.writer()
-            .transaction(|work| shelf::keep(work.connection, kind, name, text))
+            .transaction(|work| key_value::put_value(work.connection, kind, name, text))
     }
 
-    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+    fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
         self.writer()
-            .transaction(|work| shelf::keep_new(work.connection, kind, name, text))
+            .transaction(|work| key_value::put_new_value(work.connection, kind, name, text))
     }
 
-    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
-        self.read(|connection| shelf::fetch(connection, kind, name))
+    fn get_value(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.read(|connection| key_value::get_value(connection, kind, name))
     }
 
-    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.read(|connection| shelf::all(connection, kind))
+    fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.read(|connection| key_value::list_values(connection, kind))
     }
 
-    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         self.writer()
-            .transaction(|work| shelf::discard(work.connection, kind, name))
+            .transaction(|work| key_value::delete_value(work.connection, kind, name))
     }
 }

@@ -1,11 +1,11 @@
 //! Lists of executions, the newest first.
 
-use crate::record::{COLUMNS, SUCCEEDED, from_row};
+use crate::record::{COLUMNS, SUCCEEDED_CODE, from_row};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use starbridge_flow::value::Text;
 use starbridge_machine::Status;
-use starbridge_ports::{Listed, Page, Query, STATUSES, StoreError, code_of};
+use starbridge_ports::{Listed, Page, Query, STATUS_CODES, StoreError, code_of};
 
 pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Result<Option<Text>> {
     for sql in [
@@ -28,7 +28,7 @@ pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u
         .prepare_cached("SELECT status, executions FROM statuses WHERE executions > 0 ORDER BY status")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
-    let known = |(code, count): (usize, u64)| STATUSES.get(code).map(|&status| (status, count));
+    let known = |(code, count): (usize, u64)| STATUS_CODES.get(code).map(|&status| (status, count));
     Ok(counts.into_iter().filter_map(known).collect())
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn list(connection: &Connection, query: &Query, before: Option<i64>) 
 
 /// If at most this many executions match a prefix of a name, they are looked up. Otherwise the newest of the flow are
 /// read.
-const FEW: usize = 1_000;
+const FEW_NAMED: usize = 1_000;
 
 /// The numbers of the executions of a flow whose names have this prefix, if they are few. A long prefix is quickly
 /// looked up; with a short one, the newest matches are soon found by reading.
@@ -90,7 +90,7 @@ fn few_named(connection: &Connection, flow: &str, name: &str) -> rusqlite::Resul
                 break;
             }
             looked += 1;
-            if looked > FEW {
+            if looked > FEW_NAMED {
                 return Ok(None);
             }
             if row.get(2)? {
@@ -106,7 +106,7 @@ fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
     let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code_of(status)).collect();
     codes.sort_unstable();
     codes.dedup();
-    if !few && query.labels.is_empty() && !codes.is_empty() && !codes.contains(&SUCCEEDED) {
+    if !few && query.labels.is_empty() && !codes.is_empty() && !codes.contains(&SUCCEEDED_CODE) {
         codes.into_iter().map(|code| vec![code]).collect()
     } else {
         vec![codes]
@@ -130,15 +130,15 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
         // With one status its index is best; otherwise the numbers are better than everything else.
         let plus = match statuses {
             _ if few.is_some() => "+",
-            [one] if *one != SUCCEEDED => "+",
+            [one] if *one != SUCCEEDED_CODE => "+",
             _ => "",
         };
         terms.add(format!("{plus}e.flow = {flow}"));
     }
     match statuses {
         [] => {}
-        [one] if *one != SUCCEEDED && few.is_none() => {
-            terms.add(format!("e.status = {one} AND e.status <> {SUCCEEDED}"))
+        [one] if *one != SUCCEEDED_CODE && few.is_none() => {
+            terms.add(format!("e.status = {one} AND e.status <> {SUCCEEDED_CODE}"))
         }
         many => {
             let many: Vec<String> = many.iter().map(usize::to_string).collect();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_list_has_its_index_and_none_is_sorted() {
+    fn query_plan_of_every_list_uses_an_index() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert!(crate::migrate::bring_up(&mut connection).is_ok());
         let flow = |query: Query| Query {
@@ -257,12 +257,12 @@ mod tests {
         let any = Query::default;
         for (query, statuses, expected) in [
             (any(), &[] as &[usize], "SCAN e"),
-            (any(), &[SUCCEEDED], "SCAN e"),
+            (any(), &[SUCCEEDED_CODE], "SCAN e"),
             (any(), &[1], "SEARCH e USING INDEX executions_status (status=?)"),
             (flow(any()), &[], "SEARCH e USING INDEX executions_of_flow (flow=?)"),
             (
                 flow(name(any())),
-                &[SUCCEEDED, 1],
+                &[SUCCEEDED_CODE, 1],
                 "SEARCH e USING INDEX executions_of_flow (flow=?)",
             ),
             (flow(any()), &[5], "SEARCH e USING INDEX executions_status (status=?)"),
@@ -277,7 +277,7 @@ mod tests {
             assert!(plan.starts_with(expected), "{query:?} {statuses:?}: {plan}");
             assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
         }
-        for statuses in [&[] as &[usize], &[1], &[SUCCEEDED, 2]] {
+        for statuses in [&[] as &[usize], &[1], &[SUCCEEDED_CODE, 2]] {
             let (sql, values) = select(&flow(name(any())), statuses, Some(7), Some(&[5, 6]));
             let plan = plan(&connection, &sql, values);
             assert!(

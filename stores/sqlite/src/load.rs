@@ -1,7 +1,7 @@
 //! Reading histories, and which executions to load.
 
 use crate::fault::no_json;
-use crate::head::{MOST_EVENTS, event_at, place};
+use crate::head::{MAX_EVENTS, event_at, place};
 use crate::record;
 use rusqlite::{Connection, OptionalExtension, Row};
 use starbridge_flow::time::Timestamp;
@@ -28,13 +28,13 @@ pub(crate) fn load(
     let after = checkpoint.as_ref().map_or(0, |(event, _)| *event);
     let turns = connection
         .prepare_cached("SELECT place, events, time, text FROM turns WHERE place > ?1 AND place <= ?2 ORDER BY place")?
-        .query_map([place(number, after), place(number, MOST_EVENTS)], turn)?
+        .query_map([place(number, after), place(number, MAX_EVENTS)], turn)?
         .collect::<Result<_, _>>()?;
     Ok(Some(StoredHistory {
         record,
         checkpoint: checkpoint.map(|(event, state)| (EventId(event), state)),
         turns,
-        mail: Vec::new(),
+        messages: Vec::new(),
     }))
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn turn_of(connection: &Connection, execution: &str, event: EventId) 
 
 pub(crate) fn last_turn(connection: &Connection, execution: &str) -> rusqlite::Result<Option<Turn>> {
     match number_of(connection, execution)? {
-        Some(number) => turn_before(connection, number, MOST_EVENTS),
+        Some(number) => turn_before(connection, number, MAX_EVENTS),
         None => Ok(None),
     }
 }
@@ -151,7 +151,7 @@ pub(crate) fn turns(
     } else {
         let first = turn_before(connection, number, from.0)?.filter(|turn| from.0 < end(turn));
         let from = first.map_or(from.0, |turn| turn.first.0);
-        [place(number, from), place(number, MOST_EVENTS)]
+        [place(number, from), place(number, MAX_EVENTS)]
     };
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(bounds)?;

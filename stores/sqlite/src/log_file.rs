@@ -79,7 +79,7 @@ impl Files {
             return Err(self.cut(self.store.clone()));
         }
         if index.frames > 0 {
-            let expected = LOG_HEAD + u64::from(index.frames) * (index.page_bytes + FRAME_HEAD);
+            let expected = LOG_HEAD_BYTES + u64::from(index.frames) * (index.page_bytes + FRAME_HEAD_BYTES);
             if log.len() < expected || self.salt().is_some_and(|salt| salt != index.salt) {
                 return Err(self.cut(self.log.clone()));
             }
@@ -113,17 +113,17 @@ impl Files {
     /// What the index says about the log; `None` while another program writes it.
     fn index(&self) -> Option<Index> {
         let (_, index) = self.opened.as_ref()?;
-        let mut head = [0; 2 * INDEX_HEAD + 4];
+        let mut head = [0; 2 * INDEX_HEAD_BYTES + 4];
         read_at(index, &mut head).ok()?;
-        let (first, rest) = head.split_at(INDEX_HEAD);
-        let (second, moved) = rest.split_at(INDEX_HEAD);
+        let (first, rest) = head.split_at(INDEX_HEAD_BYTES);
+        let (second, moved) = rest.split_at(INDEX_HEAD_BYTES);
         (first == second).then(|| Index::read(first, moved)).flatten()
     }
 
     /// What distinguishes this log from the one before: the salt at its beginning.
     fn salt(&self) -> Option<[u8; 8]> {
         let (log, _) = self.opened.as_ref()?;
-        let mut head = [0; LOG_HEAD as usize];
+        let mut head = [0; LOG_HEAD_BYTES as usize];
         read_at(log, &mut head).ok()?;
         head[16..24].try_into().ok()
     }
@@ -159,10 +159,10 @@ fn still(path: &Path, known: Identity) -> Result<Metadata, Loss> {
 }
 
 /// The bytes at the beginning of a log, and before each page in it.
-const LOG_HEAD: u64 = 32;
-const FRAME_HEAD: u64 = 24;
+const LOG_HEAD_BYTES: u64 = 32;
+const FRAME_HEAD_BYTES: u64 = 24;
 /// The bytes of the head of an index, which has two copies of it.
-const INDEX_HEAD: usize = 48;
+const INDEX_HEAD_BYTES: usize = 48;
 
 /// The head of a log's index (<https://www.sqlite.org/walformat.html>), in the byte order of the machine.
 #[derive(Debug, PartialEq, Eq)]

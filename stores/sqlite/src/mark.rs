@@ -85,7 +85,7 @@ fn inode(_: &Metadata) -> u64 {
 }
 
 /// More than is ever written to it, in bytes.
-const MOST_BYTES: u64 = 256;
+const MAX_BYTES: u64 = 256;
 
 /// What the file at this path says, if it exists.
 pub(crate) fn read(path: &Path) -> Result<Option<Said>, NotMarked> {
@@ -163,7 +163,7 @@ fn open(path: &Path, mut options: OpenOptions) -> Result<File, NotMarked> {
     }
     let file = options.open(path).map_err(io)?;
     let there = file.metadata().map_err(io)?;
-    if !there.is_file() || is_linked(&there) || there.len() > MOST_BYTES {
+    if !there.is_file() || is_linked(&there) || there.len() > MAX_BYTES {
         return Err(NotMarked::Foreign(path.to_path_buf()));
     }
     Ok(file)
@@ -182,7 +182,7 @@ fn is_linked(_: &Metadata) -> bool {
 /// The process that wrote the file, and what it recorded.
 fn contents(path: &Path, file: &mut File) -> Result<(Option<u32>, Option<Said>), NotMarked> {
     let mut text = String::new();
-    let read = file.take(MOST_BYTES).read_to_string(&mut text);
+    let read = file.take(MAX_BYTES).read_to_string(&mut text);
     match read {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(NotMarked::Foreign(path.to_path_buf())),
         Err(error) => Err(NotMarked::Io(path.to_path_buf(), error)),

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use starbridge_flow::fnv::fnv1a_64;
 use starbridge_machine::history::{SHORT_KEYS, SHORT_TYPES};
-use starbridge_ports::STATUSES;
+use starbridge_ports::STATUS_CODES;
 
 /// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
 /// checksum.
@@ -17,7 +17,7 @@ const MIGRATIONS: [&str; 6] = [
 ];
 
 /// Identifies the file as ours: "Stbr".
-pub(crate) const APPLICATION: i32 = 0x5374_6272;
+pub(crate) const APPLICATION_ID: i32 = 0x5374_6272;
 
 pub(crate) enum MigrateError {
     Sqlite(rusqlite::Error),
@@ -65,7 +65,7 @@ fn bring_up_by(connection: &mut Connection, migrations: &[&str]) -> Result<(), M
         )?;
     }
     if found < known {
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", known)?;
     }
     name_codes(&transaction)?;
@@ -76,7 +76,7 @@ fn bring_up_by(connection: &mut Connection, migrations: &[&str]) -> Result<(), M
 /// Fills the tables from which the views take the words for codes. A later version may have more codes than the one
 /// that created the store.
 fn name_codes(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    for (code, status) in (0_i64..).zip(STATUSES) {
+    for (code, status) in (0_i64..).zip(STATUS_CODES) {
         transaction.execute(
             "INSERT INTO statuses (status, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
             (code, status.as_str()),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_store_is_brought_up_and_keeps_what_it_has() {
+    fn migration_keeps_what_an_older_store_has() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert!(bring_up_by(&mut connection, &[FIRST]).is_ok());
         assert!(bring_up_by(&mut connection, &[FIRST, "ALTER TABLE one ADD COLUMN b DEFAULT 2"]).is_ok());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_all_that_came_before_becomes_root_and_depth() {
+    fn migration_of_ancestors_to_root_and_depth() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert!(bring_up_by(&mut connection, &MIGRATIONS[..3]).is_ok());
         for (number, ancestors, awaited) in [
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_leaves_the_store_as_it_was() {
+    fn migration_that_fails_leaves_the_store_as_it_was() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert!(bring_up_by(&mut connection, &[FIRST]).is_ok());
         let steps = [FIRST, "UPDATE one SET a = 5", "NONSENSE"];
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_was_changed_afterwards_is_refused() {
+    fn migration_that_was_changed_afterwards_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert!(bring_up_by(&mut connection, &[FIRST]).is_ok());
         let changed = format!("{FIRST} ");

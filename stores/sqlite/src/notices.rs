@@ -1,6 +1,6 @@
 //! Notices.
 
-use crate::queueing::{most, text};
+use crate::queueing::{row_limit, text};
 use rusqlite::{Connection, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -34,7 +34,7 @@ pub(crate) fn next(connection: &Connection, target: &str, limit: usize) -> rusql
             "SELECT execution, event, due, failures, text FROM notices WHERE target = ?1 AND next = 1
              ORDER BY due, execution LIMIT ?2",
         )?
-        .query_map(params![target, most(limit)], |row| {
+        .query_map(params![target, row_limit(limit)], |row| {
             Ok(NextNotice {
                 execution: text(row, 0)?,
                 event: EventId(row.get(1)?),
@@ -84,7 +84,9 @@ fn mark_next(connection: &Connection, target: &str, execution: &str) -> rusqlite
 pub(crate) fn forget(connection: &Connection, target: &str, limit: usize) -> rusqlite::Result<usize> {
     let gone: Vec<(Text, u64)> = connection
         .prepare_cached("SELECT execution, event FROM notices WHERE target = ?1 ORDER BY execution, event LIMIT ?2")?
-        .query_map(params![target, most(limit)], |row| Ok((text(row, 0)?, row.get(1)?)))?
+        .query_map(params![target, row_limit(limit)], |row| {
+            Ok((text(row, 0)?, row.get(1)?))
+        })?
         .collect::<Result<_, _>>()?;
     for (execution, event) in &gone {
         connection

@@ -5,7 +5,7 @@ use crate::fault::{io_error, store_error};
 use crate::file::{beside, private};
 use crate::log_file::{Files, leave_as_it_is};
 use crate::mark::{self, Log, Mark, Moment, NotMarked, Said};
-use crate::migrate::{self, APPLICATION, MigrateError};
+use crate::migrate::{self, APPLICATION_ID, MigrateError};
 use crate::modes;
 use crate::owner::{NotOwner, Owner};
 use crate::readers::Readers;
@@ -269,7 +269,7 @@ fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
         tables => tables?,
     };
     let application = number("PRAGMA application_id")?;
-    Ok(application == i64::from(APPLICATION) || (application == 0 && tables == 0))
+    Ok(application == i64::from(APPLICATION_ID) || (application == 0 && tables == 0))
 }
 
 /// Sets up a connection. Returns the kind of journal that the file has then.
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_those_that_promises_rest_on() {
+    fn durability_pragmas_are_set() {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
         let said = |pragma: &str| {
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(said("synchronous"), "Integer(2)");
         assert_eq!(said("page_size"), "Integer(8192)");
         assert_eq!(said("wal_autocheckpoint"), "Integer(4096)");
-        assert_eq!(said("application_id"), format!("Integer({APPLICATION})"));
+        assert_eq!(said("application_id"), format!("Integer({APPLICATION_ID})"));
         let written = store.read(|connection| connection.execute("DELETE FROM turns", []));
         assert!(matches!(written, Err(StoreError::Unavailable(_))));
     }

@@ -27,7 +27,7 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
                     .execute([place(head.number, call.0)])?;
             }
         }
-        DeadTasksCleared::All => bury_all(connection, head.number)?,
+        DeadTasksCleared::All => discard_all_dead(connection, head.number)?,
     }
     for dead in &append.dead {
         connection
@@ -45,7 +45,7 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
     Ok(())
 }
 
-fn bury_all(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+fn discard_all_dead(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM dead_tasks WHERE place BETWEEN ?1 AND ?2")?
         .execute([place(number, 0), place(number + 1, 0) - 1])
@@ -57,7 +57,7 @@ pub(crate) fn clear(connection: &Connection, number: i64) -> rusqlite::Result<()
     connection
         .prepare_cached("DELETE FROM tasks WHERE place BETWEEN ?1 AND ?2")?
         .execute([place(number, 0), place(number + 1, 0) - 1])?;
-    bury_all(connection, number)
+    discard_all_dead(connection, number)
 }
 
 fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::Result<()> {
@@ -70,7 +70,7 @@ fn queue(connection: &Connection, number: i64, task: &QueuedTask) -> rusqlite::R
             place(number, task.call.0),
             task.queue.as_str(),
             task.priority,
-            task.round,
+            task.virtual_time,
             task.order.0,
             task.since.0,
             task.wait_until.map(|until| until.0),
@@ -112,7 +112,7 @@ fn task(row: &Row<'_>) -> rusqlite::Result<QueuedTask> {
         execution: text(row, 1)?,
         queue: text(row, 2)?,
         priority: row.get(3)?,
-        round: row.get(4)?,
+        virtual_time: row.get(4)?,
         order: Timestamp(row.get(5)?),
         since: Timestamp(row.get(6)?),
         wait_until: row.get::<_, Option<i64>>(7)?.map(Timestamp),
@@ -122,7 +122,7 @@ fn task(row: &Row<'_>) -> rusqlite::Result<QueuedTask> {
     })
 }
 
-pub(crate) fn most(limit: usize) -> i64 {
+pub(crate) fn row_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn next(connection: &Connection, queue: &str, limit: usize) -> rusqli
             "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
              WHERE t.queue = ?1 AND t.worker IS NULL ORDER BY t.priority DESC, t.round, t.ordered, t.place LIMIT ?2"
         ))?
-        .query_map(params![queue, most(limit)], task)?
+        .query_map(params![queue, row_limit(limit)], task)?
         .collect()
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn depths(connection: &Connection) -> rusqlite::Result<Vec<Depth>> {
                 queue: text(row, 0)?,
                 priority: row.get(1)?,
                 waiting: row.get(2)?,
-                round: row.get(3)?,
+                virtual_time: row.get(3)?,
             })
         })?
         .collect()
@@ -176,7 +176,7 @@ pub(crate) fn overdue(connection: &Connection, before: Timestamp, limit: usize) 
             "SELECT {TASK} FROM tasks AS t JOIN executions AS e ON e.number = t.place >> 24
              WHERE t.wait_until IS NOT NULL AND t.worker IS NULL AND t.wait_until < ?1 ORDER BY t.wait_until, t.place LIMIT ?2"
         ))?
-        .query_map(params![before.0, most(limit)], task)?
+        .query_map(params![before.0, row_limit(limit)], task)?
         .collect()
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn dead(
              FROM dead_tasks AS d JOIN executions AS e ON e.number = d.place >> 24
              WHERE d.queue = ?1 AND d.place > ?2 ORDER BY d.place LIMIT ?3",
         )?
-        .query_map(params![queue, after, most(limit)], |row| {
+        .query_map(params![queue, after, row_limit(limit)], |row| {
             Ok(DeadTask {
                 call: event_at(row.get(0)?),
                 execution: text(row, 1)?,

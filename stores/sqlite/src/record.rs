@@ -7,16 +7,16 @@ use serde::de::DeserializeOwned;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Parent};
-use starbridge_ports::{Broken, Record, RecordedFailure, STATUSES};
+use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES};
 
 /// The code that the index of statuses leaves out.
-pub(crate) const SUCCEEDED: usize = 4;
+pub(crate) const SUCCEEDED_CODE: usize = 4;
 
 /// The columns of a record, as [`from_row`] reads them.
 pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked";
 
 /// The number, id and record of an execution.
-pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionRecord)> {
     let text = |column: usize| -> rusqlite::Result<_> { Ok(row.get_ref(column)?.as_str_or_null()?.map(Text::from)) };
     let id = text(1)?.unwrap_or_default();
     let labels = row.get_ref(10)?.as_str_or_null()?;
@@ -37,11 +37,11 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, Record)> {
             step: text(18)?.unwrap_or_default(),
         })
     });
-    let record = Record {
+    let record = ExecutionRecord {
         flow: text(2)?.unwrap_or_default(),
         version: row.get(3)?,
         name: text(4)?.unwrap_or_else(|| id.clone()),
-        status: STATUSES.get(row.get::<_, usize>(5)?).copied().unwrap_or_default(),
+        status: STATUS_CODES.get(row.get::<_, usize>(5)?).copied().unwrap_or_default(),
         awake: row.get(6)?,
         wake_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
         started: Timestamp(row.get(8)?),
@@ -78,7 +78,7 @@ pub(crate) fn to_json<T: Serialize>(value: Option<&T>) -> Option<String> {
 }
 
 /// The number and record of an execution.
-pub(crate) fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<(i64, Record)>> {
+pub(crate) fn read(connection: &Connection, execution: &str) -> rusqlite::Result<Option<(i64, ExecutionRecord)>> {
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM executions WHERE id = ?1"))?
         .query_row([execution], |row| {

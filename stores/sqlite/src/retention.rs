@@ -1,19 +1,19 @@
 //! Deleting old executions, a few at a time.
 
-use crate::head::{MOST_EVENTS, place};
+use crate::head::{MAX_EVENTS, place};
 use crate::queueing;
 use crate::write::Work;
 use rusqlite::{Connection, params};
 use starbridge_flow::time::Timestamp;
 
 /// How many turns one call deletes at most: about a megabyte, which takes the writer some milliseconds.
-const TURNS: usize = 1_000;
+const DELETE_BATCH: usize = 1_000;
 
 pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rusqlite::Result<usize> {
     let connection = work.connection;
     // What earlier calls left gets half of it, so that neither waits for the other for ever.
-    let (turns, mut cleared) = delete_left(connection, TURNS / 2)?;
-    let mut budget = TURNS - turns;
+    let (turns, mut cleared) = delete_left(connection, DELETE_BATCH / 2)?;
+    let mut budget = DELETE_BATCH - turns;
     let ended: Vec<(i64, String, usize, bool)> = connection
         .prepare_cached(
             "SELECT number, id, status, labels IS NOT NULL FROM executions WHERE ended IS NOT NULL AND ended < ?1
@@ -71,7 +71,7 @@ fn delete_turns(connection: &Connection, number: i64, most: usize) -> rusqlite::
         .prepare_cached(
             "DELETE FROM turns WHERE place IN (SELECT place FROM turns WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT ?3)",
         )?
-        .execute(params![place(number, 0), place(number, MOST_EVENTS), most])
+        .execute(params![place(number, 0), place(number, MAX_EVENTS), most])
 }
 
 /// Deletes turns of executions that are already gone. Returns how many turns, and of how many executions.

@@ -4,7 +4,7 @@ use crate::fault::store_error;
 use crate::head::Heads;
 use crate::log_file::{Files, Loss, leave_as_it_is};
 use rusqlite::Connection;
-use starbridge_ports::STATUSES;
+use starbridge_ports::STATUS_CODES;
 use starbridge_ports::StoreError;
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub(crate) struct Work<'a> {
     /// execution.
     pub next: &'a mut i64,
     /// By how much the number of executions in each status changes.
-    pub counts: [i64; STATUSES.len()],
+    pub counts: [i64; STATUS_CODES.len()],
 }
 
 /// The connection that writes, and what it knows of what it wrote.
@@ -121,7 +121,7 @@ impl Writer {
             connection: &self.connection,
             heads: &mut self.heads,
             next: &mut self.next,
-            counts: [0; STATUSES.len()],
+            counts: [0; STATUS_CODES.len()],
         };
         let done = work(&mut with)?;
         let counts = with.counts;

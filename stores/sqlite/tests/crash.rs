@@ -5,7 +5,7 @@
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, History, Listing, Query, Record, StoreError, Turn};
+use starbridge_ports::{Append, ExecutionRecord, History, Listing, Query, StoreError, Turn};
 use starbridge_sqlite::{OpenError, Options, SqliteStore};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -35,11 +35,11 @@ fn main() {
 }
 
 fn append(execution: &str, first: u64) -> Append {
-    let record = Record {
+    let record = ExecutionRecord {
         flow: "order".into(),
         status: Status::Running,
         awake: true,
-        ..Record::default()
+        ..ExecutionRecord::default()
     };
     Append {
         execution: execution.into(),

@@ -5,12 +5,12 @@ mod set_up;
 use set_up::start;
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, History, KeyValue, Listing, Record, Retention, StoreError, Turn};
-use starbridge_sqlite::{Flush, MOST_EVENTS, OpenError, Options, SqliteStore};
+use starbridge_ports::{Append, ExecutionRecord, History, KeyValue, Listing, Retention, StoreError, Turn};
+use starbridge_sqlite::{Flush, MAX_EVENTS, OpenError, Options, SqliteStore};
 use std::path::Path;
 
 #[test]
-fn what_is_kept_is_there_again() {
+fn store_opened_again_has_what_was_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -25,7 +25,7 @@ fn what_is_kept_is_there_again() {
 }
 
 #[test]
-fn a_store_has_one_owner() {
+fn lock_gives_a_store_one_owner() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -47,7 +47,7 @@ fn alter(path: &Path, sql: &str) {
 }
 
 #[test]
-fn what_is_no_store_is_left_alone() {
+fn foreign_file_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
     alter(&path, "CREATE TABLE notes (text)");
@@ -72,7 +72,7 @@ fn what_is_no_store_is_left_alone() {
 }
 
 #[test]
-fn a_later_format_is_refused() {
+fn later_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -83,7 +83,7 @@ fn a_later_format_is_refused() {
 }
 
 #[test]
-fn another_making_is_refused() {
+fn foreign_application_id_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -93,7 +93,7 @@ fn another_making_is_refused() {
 }
 
 #[test]
-fn a_damaged_file_is_refused() {
+fn damaged_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -112,7 +112,7 @@ fn a_damaged_file_is_refused() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_nothing_is_half_kept() {
+fn full_disk_keeps_nothing_in_part() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         most_pages: 60,
@@ -141,9 +141,9 @@ fn a_full_disk_is_said_and_nothing_is_half_kept() {
     let ended = Append {
         turn: None,
         expected: EventId(2),
-        record: Some(Record {
+        record: Some(ExecutionRecord {
             ended: Some(Timestamp(0)),
-            ..Record::default()
+            ..ExecutionRecord::default()
         }),
         ..start(&kept[0])
     };
@@ -160,7 +160,7 @@ fn a_full_disk_is_said_and_nothing_is_half_kept() {
 }
 
 #[test]
-fn a_backup_is_a_store() {
+fn backup_is_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
     store.append(&[start("a")]).unwrap();
@@ -176,7 +176,7 @@ fn a_backup_is_a_store() {
 }
 
 #[test]
-fn many_read_while_one_writes() {
+fn concurrent_readers_beside_one_writer() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         readers: 3,
@@ -213,7 +213,7 @@ fn many_read_while_one_writes() {
 }
 
 #[test]
-fn a_long_history_is_cleared_little_by_little() {
+fn retention_clears_a_long_history_in_parts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -259,7 +259,7 @@ fn a_long_history_is_cleared_little_by_little() {
 }
 
 #[test]
-fn a_history_longer_than_a_place_holds_is_refused() {
+fn limit_of_events_of_a_history() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
     let with = |events: u64| {
@@ -267,26 +267,30 @@ fn a_history_longer_than_a_place_holds_is_refused() {
         append.turn.as_mut().unwrap().events = u32::try_from(events).unwrap();
         append
     };
-    assert_eq!(store.append(&[with(MOST_EVENTS + 1)]).unwrap().len(), 1);
-    assert_eq!(store.append(&[with(MOST_EVENTS)]).unwrap(), []);
-    let turn = store.turn_of("a", EventId(MOST_EVENTS)).unwrap().unwrap();
-    assert_eq!(u64::from(turn.events), MOST_EVENTS);
+    assert_eq!(store.append(&[with(MAX_EVENTS + 1)]).unwrap().len(), 1);
+    assert_eq!(store.append(&[with(MAX_EVENTS)]).unwrap(), []);
+    let turn = store.turn_of("a", EventId(MAX_EVENTS)).unwrap().unwrap();
+    assert_eq!(u64::from(turn.events), MAX_EVENTS);
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_said() {
+fn missing_folder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let refused = SqliteStore::open(folder.path().join("none/store.db")).unwrap_err();
     assert!(matches!(refused, OpenError::Store(StoreError::Unavailable(_))));
 }
 
 #[test]
-fn small_things_survive() {
+fn key_value_survives_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    SqliteStore::open(&path).unwrap().keep("key", "a", "b").unwrap();
+    SqliteStore::open(&path).unwrap().put_value("key", "a", "b").unwrap();
     assert_eq!(
-        SqliteStore::open(&path).unwrap().fetch("key", "a").unwrap().as_deref(),
+        SqliteStore::open(&path)
+            .unwrap()
+            .get_value("key", "a")
+            .unwrap()
+            .as_deref(),
         Some("b")
     );
 }
@@ -294,7 +298,7 @@ fn small_things_survive() {
 /// What is written to a file that nobody will find again is lost.
 #[cfg(unix)]
 #[test]
-fn a_store_whose_file_was_taken_away_says_so() {
+fn file_taken_away_is_noticed() {
     type Take = fn(&Path);
     let wal = |path: &Path| path.with_extension("db-wal");
     let gone: Take = |path| std::fs::remove_file(path).unwrap();

@@ -32,7 +32,7 @@ fn cut(path: &Path, bytes: u64) {
 }
 
 #[test]
-fn files_are_made_for_their_owner_only() {
+fn file_mode_is_for_the_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -50,7 +50,7 @@ fn files_are_made_for_their_owner_only() {
 }
 
 #[test]
-fn what_others_may_do_is_said_and_left_so() {
+fn file_mode_for_others_is_warned_about() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -76,7 +76,7 @@ fn what_others_may_do_is_said_and_left_so() {
 }
 
 #[test]
-fn it_has_one_owner_under_all_its_names() {
+fn lock_holds_under_all_names_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -102,7 +102,7 @@ fn it_has_one_owner_under_all_its_names() {
 /// The lock is one of the system, on the file, so other processes see it too.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_lock_is_on_the_file() {
+fn lock_is_on_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -120,7 +120,7 @@ fn the_lock_is_on_the_file() {
 }
 
 #[test]
-fn nothing_is_made_beside_what_is_no_store() {
+fn foreign_file_gets_no_lock_file() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("null.db");
     symlink("/dev/null", &link).unwrap();
@@ -136,7 +136,7 @@ fn nothing_is_made_beside_what_is_no_store() {
 }
 
 #[test]
-fn a_lock_that_is_a_link_is_not_followed() {
+fn lock_that_is_a_link_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
     let (path, other) = (folder.path().join("store.db"), folder.path().join("other"));
     let lock = beside(&path, ".lock");
@@ -162,7 +162,7 @@ fn a_lock_that_is_a_link_is_not_followed() {
 /// Whatever was cut, and by how much: nothing is acknowledged from then on, now or at the next start, until somebody
 /// accepts the loss.
 #[test]
-fn a_store_that_was_cut_takes_nothing_more() {
+fn truncated_store_takes_nothing_more() {
     type Left = fn(u64) -> u64;
     let cases: [(&str, Left); 4] = [
         ("-wal", |_| 0),
@@ -217,7 +217,7 @@ fn a_store_that_was_cut_takes_nothing_more() {
 
 /// Cut between the last commit and the end: the rest of the log is not moved into the file.
 #[test]
-fn a_log_that_was_cut_is_noticed_at_the_end() {
+fn truncated_wal_is_noticed_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -232,7 +232,7 @@ fn a_log_that_was_cut_is_noticed_at_the_end() {
 
 /// A reader of the part that was cut sees it first.
 #[test]
-fn a_log_that_was_cut_is_noticed_by_who_reads() {
+fn truncated_wal_is_noticed_by_readers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -246,7 +246,7 @@ fn a_log_that_was_cut_is_noticed_by_who_reads() {
 
 /// Another program may move the log into the file, and may empty the log by that.
 #[test]
-fn a_log_that_was_moved_into_the_file_is_not_lost() {
+fn checkpointed_wal_is_not_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -268,7 +268,7 @@ fn a_log_that_was_moved_into_the_file_is_not_lost() {
 
 /// SQLite would delete the log.
 #[test]
-fn a_log_without_its_file_is_left_alone() {
+fn wal_without_its_file_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let log = beside(&path, "-wal");
@@ -286,7 +286,7 @@ fn a_log_without_its_file_is_left_alone() {
 
 /// A copy has no log, whatever is recorded about the log of the original.
 #[test]
-fn a_copy_in_the_place_of_a_store_opens() {
+fn copy_in_the_place_of_a_store_opens() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let copy = folder.path().join("copy.db");

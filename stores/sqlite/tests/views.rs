@@ -7,7 +7,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 use starbridge_machine::history::{read_event, read_turn, write_turn};
 use starbridge_machine::{Event, EventId, Status};
-use starbridge_ports::{Append, History, Record, Turn};
+use starbridge_ports::{Append, ExecutionRecord, History, Turn};
 use starbridge_sqlite::SqliteStore;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn appends(id: &str, flow: &starbridge_flow::graph::Flow, events: &[Event]) -> V
         Append {
             execution: id.into(),
             expected: EventId(turn.first.0 - 1),
-            record: (turn.first.0 == 1).then(Record::default),
+            record: (turn.first.0 == 1).then(ExecutionRecord::default),
             turn: Some(turn),
             ..Append::default()
         }
@@ -80,7 +80,7 @@ fn shows_something_new(text: &str, seen: &mut BTreeMap<String, u32>) -> bool {
 }
 
 #[test]
-fn recorded_histories_are_shown_in_full() {
+fn view_shows_histories_in_full() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
     let mut files = Vec::new();
@@ -121,7 +121,7 @@ fn recorded_histories_are_shown_in_full() {
 }
 
 #[test]
-fn records_are_shown_with_words_and_times() {
+fn view_shows_records_with_words_and_times() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
     let append = Append {
@@ -132,13 +132,13 @@ fn records_are_shown_with_words_and_times() {
             time: Timestamp(0),
             text: "[{\"y\":\"new one\"}]".to_owned(),
         }),
-        record: Some(Record {
+        record: Some(ExecutionRecord {
             flow: "order".into(),
             version: 2,
             status: Status::TimedOut,
             started: Timestamp(1_704_067_200_007),
             ended: Some(Timestamp(1_704_067_201_000)),
-            ..Record::default()
+            ..ExecutionRecord::default()
         }),
         ..Append::default()
     };

@@ -10,7 +10,7 @@ use starbridge_machine::{CallToSend, EventId};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::Store;
 use starbridge_runtime::Outgoing;
-use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Rehearsal, TestFile};
+use starbridge_simulator::{Case, Crash, Flows, Interruption, Moment, Simulation, TestFile};
 use starbridge_sqlite::SqliteStore;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -143,8 +143,8 @@ impl Sight {
 }
 
 impl Subject {
-    fn rehearsal(&self, store: Arc<dyn Store>) -> Rehearsal {
-        Rehearsal::new(self.flows.clone(), self.case.clone(), self.limits.clone()).over(store)
+    fn rehearsal(&self, store: Arc<dyn Store>) -> Simulation {
+        Simulation::new(self.flows.clone(), self.case.clone(), self.limits.clone()).over(store)
     }
 
     fn try_over_sqlite(&self, options: Options, findings: &mut Findings) {

@@ -8,7 +8,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::config::Config;
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::node::Node;
-use starbridge_ports::{Listing, Query, Record, Store};
+use starbridge_ports::{ExecutionRecord, Listing, Query, Store};
 use starbridge_runtime::StartRequest;
 use starbridge_sqlite::SqliteStore;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ async fn one(plan: Option<Plan>) -> Result<(Findings, u64), String> {
     let mut acknowledged = Vec::new();
     for flow in STARTED {
         if let Ok(start) = node.begin(request(flow), false).await {
-            acknowledged.push((flow, start.begun.execution));
+            acknowledged.push((flow, start.snapshot.execution));
         }
     }
     findings.count("starts acknowledged", acknowledged.len() as u64);
@@ -125,7 +125,7 @@ async fn one(plan: Option<Plan>) -> Result<(Findings, u64), String> {
         // An owner that has not failed may still take it until the node is drained: then it counts like any other.
         if let Ok(start) = node.begin(request("paced"), false).await {
             findings.count("starts acknowledged by another owner of a node that failed", 1);
-            acknowledged.push(("paced", start.begun.execution));
+            acknowledged.push(("paced", start.snapshot.execution));
         }
     } else if plan.is_some() {
         findings.count("failures that only one caller noticed", 1);
@@ -197,7 +197,7 @@ fn audit(node: &Node, store: &SqliteStore, acknowledged: &[(&str, Text)], witnes
         ..Query::default()
     };
     let items = store.list(&query).map(|page| page.items).unwrap_or_default();
-    let records: BTreeMap<Text, Record> = items.into_iter().map(|listed| (listed.id, listed.record)).collect();
+    let records: BTreeMap<Text, ExecutionRecord> = items.into_iter().map(|listed| (listed.id, listed.record)).collect();
     for (flow, id) in acknowledged {
         let expected = FLOWS
             .iter()

@@ -8,7 +8,7 @@ use crate::data;
 use starbridge_flow::limits::Limits;
 use starbridge_ports::{History, Listing, Query, Turn};
 use starbridge_runtime::{Outgoing, Shard};
-use starbridge_simulator::{Case, Flows, Rehearsal, TestFile};
+use starbridge_simulator::{Case, Flows, Simulation, TestFile};
 use starbridge_sqlite::{Options, SqliteStore};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -90,12 +90,12 @@ fn one(
             taken.push(read(&place));
         }
     });
-    let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits.clone()).over(store.clone());
-    rehearsal = rehearsal.observed(observer);
-    rehearsal.run().map_err(|error| error.to_string())?;
+    let mut simulation = Simulation::new(flows.clone(), case.clone(), limits.clone()).over(store.clone());
+    simulation = simulation.observed(observer);
+    simulation.run().map_err(|error| error.to_string())?;
     snapshots.borrow_mut().push(read(&file));
     let last = histories(&store)?;
-    drop(rehearsal);
+    drop(simulation);
     drop(store);
     findings.count(
         if short {

@@ -7,7 +7,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_machine::Event;
 use starbridge_node::export::{ExportedHistory, export_event, export_head};
-use starbridge_simulator::{Case, Flows, Rehearsal};
+use starbridge_simulator::{Case, Flows, Simulation};
 use std::collections::BTreeMap;
 
 /// Longer histories are not kept.
@@ -15,9 +15,9 @@ const LONGEST: usize = 16 * 1024;
 
 /// What differs between the recorded history of a case and what comes now.
 pub(super) fn compare(file: &str, flows: &Flows, case: &Case, limits: &Limits) -> Option<String> {
-    let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits.clone());
-    rehearsal.run().ok()?;
-    let (id, events) = rehearsal.histories().first_key_value()?;
+    let mut simulation = Simulation::new(flows.clone(), case.clone(), limits.clone());
+    simulation.run().ok()?;
+    let (id, events) = simulation.histories().first_key_value()?;
     let head = export_head(id, &flows.flow, &flows.children);
     differs(file.trim_end_matches(".test.json"), &flows.flow, head, events)
 }

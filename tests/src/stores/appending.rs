@@ -5,7 +5,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Object;
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, Broken, CULPRIT, FailedUndo, Mark, Message, MessageBody, Query, Record, RecordedFailure, Refusal, SUSPECT,
+    Append, Broken, CULPRIT, ExecutionRecord, FailedUndo, Mark, Message, MessageBody, Query, RecordedFailure, Refusal,
+    SUSPECT,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -30,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
 
 fn who_is_set_aside(tried: &mut Tried<'_>) {
     tried.append(&[start("a"), start("b"), start("c")]);
-    let ended = Record {
+    let ended = ExecutionRecord {
         status: Status::Succeeded,
         awake: false,
         ended: Some(Timestamp(9)),
@@ -99,9 +100,9 @@ fn what_is_appended_is_loaded(tried: &mut Tried<'_>) {
 }
 
 /// A record with something in every place.
-fn full() -> Record {
+fn full() -> ExecutionRecord {
     let labels: Object = serde_json::from_str(r#"{"region":"eu","who":"Zoë \"z\""}"#).unwrap();
-    Record {
+    ExecutionRecord {
         version: 7,
         name: "nightly 'run'".into(),
         wake_at: Some(Timestamp(5_000)),
@@ -139,20 +140,20 @@ fn a_record_keeps_its_beginning(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().record("a").unwrap(), Some(full()));
     assert_eq!(tried.store().parent_of("a").unwrap(), Some("p".into()));
     assert_eq!(tried.store().parent_of("nowhere").unwrap(), None);
-    let later = Record {
+    let later = ExecutionRecord {
         flow: "other".into(),
         name: "other".into(),
         started: Timestamp(9),
         version: 8,
         status: Status::RollbackFailed,
         ended: Some(Timestamp(-3)),
-        ..Record::default()
+        ..ExecutionRecord::default()
     };
     tried.append(&[Append {
         record: Some(later.clone()),
         ..more("a", 2, 1)
     }]);
-    let expected = Record {
+    let expected = ExecutionRecord {
         flow: full().flow,
         name: full().name,
         started: full().started,
@@ -193,7 +194,7 @@ fn a_checkpoint_shortens_loading(tried: &mut Tried<'_>) {
 
 fn ids_are_unique(tried: &mut Tried<'_>) {
     tried.append(&[start("a")]);
-    let other = Record {
+    let other = ExecutionRecord {
         flow: "other".into(),
         version: 5,
         ..record("other")
@@ -209,7 +210,7 @@ fn ids_are_unique(tried: &mut Tried<'_>) {
 
 fn names_are_unique_in_their_flow(tried: &mut Tried<'_>) {
     let named = |id: &str, flow: &str, version| {
-        let record = Record {
+        let record = ExecutionRecord {
             flow: flow.into(),
             version,
             ..record("daily")
@@ -231,7 +232,7 @@ fn a_name_that_is_an_id_is_a_name(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().named("order", "a").unwrap(), Some("a".into()));
     let refused = tried.refused(&[start_as("c", record("a")), start("x")]);
     assert_eq!(refused, [(0, exists("a", 1)), (1, exists("b", 1))]);
-    let elsewhere = |name| Record {
+    let elsewhere = |name| ExecutionRecord {
         flow: "other".into(),
         ..record(name)
     };
@@ -260,7 +261,7 @@ fn histories_go_on_where_they_end(tried: &mut Tried<'_>) {
 fn after_a_refusal_nothing_is_kept(tried: &mut Tried<'_>) {
     tried.append(&[start("a")]);
     let full = Append {
-        record: Some(Record {
+        record: Some(ExecutionRecord {
             status: Status::Failed,
             awake: false,
             ..record("a")
@@ -363,7 +364,7 @@ fn a_message_goes_with_its_turn(tried: &mut Tried<'_>) {
 
 fn who_is_awake(tried: &mut Tried<'_>) {
     let awake = |awake, append| Append {
-        record: Some(Record { awake, ..record("") }),
+        record: Some(ExecutionRecord { awake, ..record("") }),
         ..append
     };
     tried.append(&[start("c"), start("a"), start("b")]);
@@ -382,14 +383,14 @@ fn who_is_due(tried: &mut Tried<'_>) {
     let asleep = |id: &str, until| {
         start_as(
             id,
-            Record {
+            ExecutionRecord {
                 awake: false,
                 wake_at: Some(Timestamp(until)),
                 ..record(id)
             },
         )
     };
-    let for_ever = Record {
+    let for_ever = ExecutionRecord {
         awake: false,
         ..record("never")
     };
@@ -405,7 +406,7 @@ fn who_is_due(tried: &mut Tried<'_>) {
     assert_eq!(due(10, 10), Vec::<String>::new());
     assert_eq!(due(i64::MAX, usize::MAX).len(), 4);
     let woken = Append {
-        record: Some(Record {
+        record: Some(ExecutionRecord {
             wake_at: Some(Timestamp(20)),
             ..record("c")
         }),
@@ -417,7 +418,7 @@ fn who_is_due(tried: &mut Tried<'_>) {
 }
 
 fn what_ended_may_go_on(tried: &mut Tried<'_>) {
-    let ended = Record {
+    let ended = ExecutionRecord {
         status: Status::Failed,
         awake: false,
         ended: Some(Timestamp(2_000)),

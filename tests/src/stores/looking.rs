@@ -4,7 +4,7 @@ use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, Query, Record, StoreError};
+use starbridge_ports::{Append, ExecutionRecord, Query, StoreError};
 
 pub(super) const CASES: &[Case] = &[
     ("turns are found by their events", turns_are_found),
@@ -116,7 +116,7 @@ fn lists_begin_with_the_newest(tried: &mut Tried<'_>) {
 
 fn lists_show_what_is_asked_for(tried: &mut Tried<'_>) {
     use Status::{Failed, Manual, Running, Stopped, Succeeded};
-    let named = |flow: &str, name: &str, status, at| Record {
+    let named = |flow: &str, name: &str, status, at| ExecutionRecord {
         flow: flow.into(),
         status,
         started: Timestamp(at),
@@ -219,7 +219,7 @@ fn labels_are_found(tried: &mut Tried<'_>) {
     let labelled = |id: &str, labels: &str| {
         let labels: Object = serde_json::from_str(labels).unwrap();
         let labels = Some(labels);
-        start_as(id, Record { labels, ..record(id) })
+        start_as(id, ExecutionRecord { labels, ..record(id) })
     };
     tried.append(&[
         labelled("1", r#"{"region":"eu","size":"l"}"#),
@@ -229,7 +229,7 @@ fn labels_are_found(tried: &mut Tried<'_>) {
         labelled("5", "{}"),
     ]);
     let ended = Append {
-        record: Some(Record {
+        record: Some(ExecutionRecord {
             status: Status::Failed,
             ..record("1")
         }),
@@ -259,7 +259,7 @@ fn labels_are_found(tried: &mut Tried<'_>) {
 fn each_status_is_counted(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().counts().unwrap(), []);
     let ends = |append, status| Append {
-        record: Some(Record { status, ..record("") }),
+        record: Some(ExecutionRecord { status, ..record("") }),
         ..append
     };
     tried.append(&[
@@ -292,7 +292,7 @@ fn each_status_is_counted(tried: &mut Tried<'_>) {
 fn ended(id: &str, at: i64) -> Append {
     start_as(
         id,
-        Record {
+        ExecutionRecord {
             status: Status::Succeeded,
             awake: false,
             ended: Some(Timestamp(at)),
@@ -320,7 +320,7 @@ fn what_belonged_to_it_goes_too(tried: &mut Tried<'_>) {
     let mut full = ended("a", 10);
     full.checkpoint = Some(vec![1]);
     full.sent = vec![message("a", 2, "b"), message("a", 2, "a")];
-    full.record = full.record.map(|record| Record {
+    full.record = full.record.map(|record| ExecutionRecord {
         labels: Some(labels),
         name: "named".into(),
         ..record
@@ -396,25 +396,28 @@ fn flows_are_hidden(tried: &mut Tried<'_>) {
 }
 
 fn small_things_are_kept(tried: &mut Tried<'_>) {
-    assert_eq!(tried.store().fetch("schedule", "a").unwrap(), None);
+    assert_eq!(tried.store().get_value("schedule", "a").unwrap(), None);
     for (kind, name, text) in [
         ("schedule", "b", "1"),
         ("schedule", "a", "2"),
         ("key", "a", "3"),
         ("schedule", "b", "4"),
     ] {
-        tried.store().keep(kind, name, text).unwrap();
+        tried.store().put_value(kind, name, text).unwrap();
     }
-    assert_eq!(tried.store().fetch("schedule", "b").unwrap(), Some("4".to_owned()));
+    assert_eq!(tried.store().get_value("schedule", "b").unwrap(), Some("4".to_owned()));
     // What is there stays, whoever comes second.
-    assert_eq!(tried.store().keep_new("schedule", "b", "5").unwrap(), "4");
-    assert_eq!(tried.store().keep_new("new", "b", "6").unwrap(), "6");
-    assert_eq!(tried.store().fetch("new", "b").unwrap(), Some("6".to_owned()));
+    assert_eq!(tried.store().put_new_value("schedule", "b", "5").unwrap(), "4");
+    assert_eq!(tried.store().put_new_value("new", "b", "6").unwrap(), "6");
+    assert_eq!(tried.store().get_value("new", "b").unwrap(), Some("6".to_owned()));
     let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-    assert_eq!(tried.store().all("schedule").unwrap(), [pair("a", "2"), pair("b", "4")]);
-    assert!(tried.store().discard("schedule", "a").unwrap());
-    assert!(!tried.store().discard("schedule", "a").unwrap());
-    assert_eq!(tried.store().all("schedule").unwrap(), [pair("b", "4")]);
-    assert_eq!(tried.store().all("key").unwrap(), [pair("a", "3")]);
-    assert_eq!(tried.store().all("none").unwrap(), []);
+    assert_eq!(
+        tried.store().list_values("schedule").unwrap(),
+        [pair("a", "2"), pair("b", "4")]
+    );
+    assert!(tried.store().delete_value("schedule", "a").unwrap());
+    assert!(!tried.store().delete_value("schedule", "a").unwrap());
+    assert_eq!(tried.store().list_values("schedule").unwrap(), [pair("b", "4")]);
+    assert_eq!(tried.store().list_values("key").unwrap(), [pair("a", "3")]);
+    assert_eq!(tried.store().list_values("none").unwrap(), []);
 }

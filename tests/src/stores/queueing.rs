@@ -22,7 +22,7 @@ pub(super) fn task(queue: &str, execution: &str, call: u64) -> QueuedTask {
         execution: execution.into(),
         call: EventId(call),
         priority: 5,
-        round: 3,
+        virtual_time: 3,
         order: Timestamp(10),
         since: Timestamp(20),
         wait_until: None,
@@ -67,7 +67,7 @@ pub(super) fn lease(execution: &str, call: u64, worker: Option<&str>) -> TaskLea
 fn tasks_come_in_order(tried: &mut Tried<'_>) {
     let urgent = QueuedTask {
         priority: 9,
-        round: 8,
+        virtual_time: 8,
         ..task("q", "a", 4)
     };
     let early = QueuedTask {
@@ -75,7 +75,7 @@ fn tasks_come_in_order(tried: &mut Tried<'_>) {
         ..task("q", "b", 3)
     };
     let first = QueuedTask {
-        round: 2,
+        virtual_time: 2,
         ..task("q", "b", 4)
     };
     tried.append(&[with("a", &[task("q", "a", 3), urgent.clone()])]);
@@ -85,11 +85,11 @@ fn tasks_come_in_order(tried: &mut Tried<'_>) {
     assert_eq!(next(tried, "q", 2), all[..2]);
     assert_eq!(next(tried, "none", 2), []);
     assert_eq!(tried.store().next_tasks("q", 1).unwrap(), [urgent]);
-    let depth = |queue: &str, priority, waiting, round| Depth {
+    let depth = |queue: &str, priority, waiting, virtual_time| Depth {
         queue: queue.into(),
         priority,
         waiting,
-        round,
+        virtual_time,
     };
     let depths = tried.store().depths().unwrap();
     assert_eq!(

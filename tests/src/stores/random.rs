@@ -6,7 +6,7 @@ use crate::chance::Chance;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, DeadTasksCleared, FailedUndo, Message, Query, Record, RecordedFailure, Store};
+use starbridge_ports::{Append, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure, Store};
 use std::collections::BTreeMap;
 
 /// Executions there are. Names are taken from among their ids too.
@@ -99,14 +99,18 @@ impl Run {
                 if self.chance.of(60) {
                     self.same(
                         "keep",
-                        &model.keep(&kind, &name, &text),
-                        &tried.keep(&kind, &name, &text),
+                        &model.put_value(&kind, &name, &text),
+                        &tried.put_value(&kind, &name, &text),
                     );
                 } else {
-                    self.same("discard", &model.discard(&kind, &name), &tried.discard(&kind, &name));
+                    self.same(
+                        "discard",
+                        &model.delete_value(&kind, &name),
+                        &tried.delete_value(&kind, &name),
+                    );
                 }
-                self.same("all", &model.all(&kind), &tried.all(&kind));
-                self.same("fetch", &model.fetch(&kind, &name), &tried.fetch(&kind, &name));
+                self.same("all", &model.list_values(&kind), &tried.list_values(&kind));
+                self.same("fetch", &model.get_value(&kind, &name), &tried.get_value(&kind, &name));
             }
         }
     }
@@ -160,7 +164,7 @@ impl Run {
             let queue = self.chance.pick(&["q", "r"]);
             let mut task = queueing::task(queue, id, call(self));
             task.priority = self.chance.pick(&[0, 5, 9]);
-            task.round = u64::from(self.chance.below(4));
+            task.virtual_time = u64::from(self.chance.below(4));
             task.order = self.time();
             task.wait_until = self.chance.of(30).then(|| self.time());
             append.queued.push(task);
@@ -225,14 +229,14 @@ impl Run {
         }
     }
 
-    fn record(&mut self) -> Record {
+    fn record(&mut self) -> ExecutionRecord {
         let status = self.chance.pick(&Status::ALL);
         let labels: Object = self
             .labels()
             .into_iter()
             .map(|(label, value)| (label, Value::from(value)))
             .collect();
-        let mut record = Record {
+        let mut record = ExecutionRecord {
             flow: self.flow(),
             version: u64::from(self.chance.below(5)),
             status,

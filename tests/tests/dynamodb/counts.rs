@@ -5,7 +5,7 @@ use crate::stand::Stand;
 use starbridge_dynamodb::Counted;
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
-use starbridge_ports::{Append, History, Record};
+use starbridge_ports::{Append, ExecutionRecord, History};
 use starbridge_tests::stores::{message, more, record, start_as};
 
 on_both!(writes_are_few, a_batch_is_an_item_for_each_execution);
@@ -27,8 +27,8 @@ fn unnamed(number: u32) -> Append {
     start_as(&id(number), record(""))
 }
 
-fn ended() -> Record {
-    Record {
+fn ended() -> ExecutionRecord {
+    ExecutionRecord {
         status: Status::Succeeded,
         awake: false,
         ended: Some(Timestamp(9_000)),

@@ -81,7 +81,7 @@ fn many_messages_are_kept(stand: &Stand) {
     };
     assert_eq!(store.append(&[start("b"), start("a"), many]).unwrap(), []);
     assert_eq!(store.messages().unwrap(), sent(500));
-    assert_eq!(store.mail("b").unwrap().len(), 250);
+    assert_eq!(store.messages_for("b").unwrap().len(), 250);
     // As many are dealt with at once, with a turn and without.
     let (even, odd): (Vec<_>, Vec<_>) = sent(500)
         .into_iter()
@@ -145,10 +145,10 @@ fn large_things_are_kept(stand: &Stand) {
     let flows = store.flows().unwrap();
     assert_eq!(flows.len(), 2);
     assert_eq!(flows[0].definition, text);
-    store.keep("kind", "", &text).unwrap();
-    assert_eq!(store.all("kind").unwrap(), [(String::new(), text.clone())]);
-    assert_eq!(store.fetch("kind", "").unwrap(), Some(text.clone()));
-    assert_eq!(store.discard("kind", ""), Ok(true));
+    store.put_value("kind", "", &text).unwrap();
+    assert_eq!(store.list_values("kind").unwrap(), [(String::new(), text.clone())]);
+    assert_eq!(store.get_value("kind", "").unwrap(), Some(text.clone()));
+    assert_eq!(store.delete_value("kind", ""), Ok(true));
     let body = MessageBody::Reported {
         call: EventId(1),
         output: serde_json::from_value(serde_json::json!({ "text": text })).unwrap(),
@@ -162,7 +162,7 @@ fn large_things_are_kept(stand: &Stand) {
         ..start("x")
     };
     assert_eq!(store.append(&[start("a"), sends]).unwrap(), []);
-    assert_eq!(store.mail("a").unwrap(), [large]);
+    assert_eq!(store.messages_for("a").unwrap(), [large]);
 }
 
 fn long_histories_are_loaded_from_their_checkpoint(stand: &Stand) {

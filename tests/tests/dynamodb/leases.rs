@@ -4,7 +4,7 @@ use crate::faults::Plan;
 use crate::on_both;
 use crate::stand::{NOON, SetClock, Stand};
 use starbridge_flow::time::Timestamp;
-use starbridge_ports::{Append, ExecutionLeases, History, Record, Refusal, StoreError};
+use starbridge_ports::{Append, ExecutionLeases, ExecutionRecord, History, Refusal, StoreError};
 use starbridge_tests::stores::{message, more, record, start};
 
 on_both!(
@@ -25,7 +25,7 @@ fn of_several_that_load_one_has_it() {
 const LEASE: i64 = 15 * 60 * 1_000;
 
 fn sleeps(append: Append, wake_at: Option<i64>) -> Append {
-    let record = Record {
+    let record = ExecutionRecord {
         awake: false,
         wake_at: wake_at.map(Timestamp),
         ..record("")
@@ -86,7 +86,7 @@ fn who_sleeps_is_free(stand: &Stand) {
     assert_eq!(two.release("a"), Ok(true));
     assert!(one.load("a").unwrap().is_some());
     // What ended is read without being taken.
-    let ended = Record {
+    let ended = ExecutionRecord {
         status: starbridge_machine::Status::Failed,
         awake: false,
         ended: Some(Timestamp(5)),
@@ -122,7 +122,7 @@ fn mail_keeps_an_execution(stand: &Stand) {
     assert_eq!(one.append(&[sleeps(more("a", 2, 1), None)]).unwrap(), []);
     assert!(matches!(two.load("a"), Err(StoreError::Held(_))));
     assert_eq!(one.release("a"), Ok(false));
-    assert_eq!(one.mail("a").unwrap(), [message("b", 2, "a")]);
+    assert_eq!(one.messages_for("a").unwrap(), [message("b", 2, "a")]);
     let seen = Append {
         received: vec![message("b", 2, "a").id],
         ..sleeps(more("a", 3, 1), None)
@@ -138,22 +138,22 @@ fn messages_are_left_for_who_has_it(stand: &Stand) {
         stand.store_with(&table, "one", clock.clone()),
         stand.store_with(&table, "two", clock.clone()),
     );
-    assert_eq!(two.leave(&message("x", 1, "a")), Ok(false));
+    assert_eq!(two.leave_message(&message("x", 1, "a")), Ok(false));
     one.append(&[start("a")]).unwrap();
-    assert_eq!(two.leave(&message("x", 1, "a")), Ok(true));
-    assert_eq!(two.leave(&message("x", 1, "a")), Ok(true));
-    assert_eq!(one.leave(&message("y", 1, "a")), Ok(false));
-    assert_eq!(two.leave(&message("w", 1, "a")), Ok(true));
+    assert_eq!(two.leave_message(&message("x", 1, "a")), Ok(true));
+    assert_eq!(two.leave_message(&message("x", 1, "a")), Ok(true));
+    assert_eq!(one.leave_message(&message("y", 1, "a")), Ok(false));
+    assert_eq!(two.leave_message(&message("w", 1, "a")), Ok(true));
     assert_eq!(one.release("a"), Ok(false));
     let mail = [message("x", 1, "a"), message("w", 1, "a")];
-    assert_eq!(one.mail("a").unwrap(), mail);
+    assert_eq!(one.messages_for("a").unwrap(), mail);
     assert_eq!(one.release("a"), Ok(true));
-    assert_eq!(two.leave(&message("z", 1, "a")), Ok(false));
+    assert_eq!(two.leave_message(&message("z", 1, "a")), Ok(false));
     assert_eq!(two.load("a").unwrap().unwrap().mail, mail);
-    assert_eq!(one.leave(&message("z", 1, "a")), Ok(true));
+    assert_eq!(one.leave_message(&message("z", 1, "a")), Ok(true));
     clock.set(NOON + LEASE);
-    assert_eq!(one.leave(&message("v", 1, "a")), Ok(false));
-    assert_eq!(one.leave(&message("z", 1, "a")), Ok(false));
+    assert_eq!(one.leave_message(&message("v", 1, "a")), Ok(false));
+    assert_eq!(one.leave_message(&message("z", 1, "a")), Ok(false));
 }
 
 fn of_those_that_load_one_has_it(stand: &Stand) {
@@ -208,7 +208,7 @@ fn executions_are_stranded(stand: &Stand) {
         sleeps(more("for ever", 2, 1), None),
     ])
     .unwrap();
-    two.leave(&message("x", 1, "mail")).unwrap();
+    two.leave_message(&message("x", 1, "mail")).unwrap();
     one.append(&[sleeps(more("mail", 2, 1), Some(NOON + 100))]).unwrap();
     let stranded = |at, limit| {
         let found = two.stranded(Timestamp(at), limit).unwrap();
@@ -250,7 +250,7 @@ fn a_lost_answer_is_no_conflict(stand: &Stand) {
     let lost = |plan: &Plan| assert_eq!(plan.faults(), 1);
     let named = |id: &str| {
         let append = start(id);
-        let record = append.record.clone().map(|record| Record {
+        let record = append.record.clone().map(|record| ExecutionRecord {
             name: format!("the {id}").into(),
             ..record
         });
@@ -272,8 +272,8 @@ fn a_lost_answer_is_no_conflict(stand: &Stand) {
     assert_eq!(two.load("a").unwrap().unwrap().turns.len(), 3);
     lost(&plan);
     let (one, plan) = lossy("one", "TransactWriteItems");
-    assert_eq!(one.leave(&message("x", 1, "a")), Ok(true));
+    assert_eq!(one.leave_message(&message("x", 1, "a")), Ok(true));
     lost(&plan);
-    assert_eq!(two.mail("a").unwrap().len(), 1);
+    assert_eq!(two.messages_for("a").unwrap().len(), 1);
     assert_eq!(two.release("a"), Ok(true));
 }

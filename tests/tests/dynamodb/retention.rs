@@ -5,7 +5,7 @@ use crate::stand::{NOON, SetClock, Stand, settings};
 use starbridge_dynamodb::DynamoStore;
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::Status;
-use starbridge_ports::{Append, History, Listing, Query, Record, Retention};
+use starbridge_ports::{Append, ExecutionRecord, History, Listing, Query, Retention};
 use starbridge_tests::stores::{more, record, start, start_as, turn};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn what_is_over_is_seen_by_nobody(stand: &Stand) {
     let store = DynamoStore::new(stand.aws.clone(), settings);
     // The stand-ins really delete what is over by their own clock: this one is far behind.
     let ended = |append: Append| Append {
-        record: Some(Record {
+        record: Some(ExecutionRecord {
             status: Status::Succeeded,
             awake: false,
             ended: Some(Timestamp(NOON)),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventKind};
-use starbridge_simulator::{Case, Flows, Rehearsal, TestFile};
+use starbridge_simulator::{Case, Flows, Simulation, TestFile};
 use starbridge_tests::{conformance, data};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -157,8 +157,8 @@ fn rehearsed(
     if NOT_HERE.iter().any(|word| text.contains(word)) {
         return None;
     }
-    let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), Limits::default());
-    let outcome = rehearsal.run().ok()?;
+    let mut simulation = Simulation::new(flows.clone(), case.clone(), Limits::default());
+    let outcome = simulation.run().ok()?;
     let fits = outcome.status != "Refused" && outcome.elapsed_ms <= LONGEST && outcome.events.len() < 2_000;
-    fits.then(|| rehearsal.histories().clone())
+    fits.then(|| simulation.histories().clone())
 }

@@ -4,13 +4,13 @@ use crate::model::{OPEN, Told, tell};
 use crate::promises;
 use crate::random::EVENTS;
 use serde_json::{Value, json};
-use starbridge_simulator::{Outcome, Rehearsal};
+use starbridge_simulator::{Outcome, Simulation};
 
 /// Runs a test file on both; says where they differ. `Ok(false)`: the case can't be compared.
 pub fn compare(file: &Value) -> Result<bool, String> {
     let (flows, case, limits) = promises::read(file)?;
-    let mut rehearsal = Rehearsal::new(flows, case, limits);
-    let outcome = rehearsal
+    let mut simulation = Simulation::new(flows, case, limits);
+    let outcome = simulation
         .run()
         .map_err(|error| format!("does not come to an end: {error}"))?;
     // The model counts no events, so it does not know when a history is full.

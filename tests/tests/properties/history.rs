@@ -2,7 +2,7 @@
 
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::Timestamp;
-use starbridge_machine::{Child, Event, EventId, EventKind, Path, history::type_name};
+use starbridge_machine::{Child, Event, EventId, EventKind, StepPath, history::type_name};
 use std::collections::BTreeMap;
 
 /// A path that can be a key.
@@ -185,7 +185,7 @@ impl History {
     }
 }
 
-fn way(path: &Path) -> Way {
+fn way(path: &StepPath) -> Way {
     path.items().iter().map(|item| (item.step, item.child)).collect()
 }
 

@@ -11,7 +11,7 @@ use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, State, history as form};
 use starbridge_runtime::{Outgoing, Shard};
 use starbridge_simulator::{
-    Case, Crash, Flows, Interruption, Moment, Outcome, Rehearsal, RehearsalError, Stop, TestFile,
+    Case, Crash, Flows, Interruption, Moment, Outcome, Simulation, SimulationError, Stop, TestFile,
 };
 use starbridge_tests::conformance;
 use starbridge_tests::outstanding::Outstanding;
@@ -65,7 +65,7 @@ impl Promises {
             everything_twice: true,
             ..Interruption::default()
         };
-        let mut again = Rehearsal::new(flows.clone(), case.clone(), limits.clone()).interrupted(crash);
+        let mut again = Simulation::new(flows.clone(), case.clone(), limits.clone()).interrupted(crash);
         again.run().map_err(|error| format!("after a crash: {error}"))?;
         if again.histories().values().next() != Some(&straight.events) {
             return Err(format!("another history after a crash: {crash:?}"));
@@ -104,8 +104,8 @@ pub fn read(file: &Value) -> Result<(Flows, Case, Limits), String> {
 fn run(flows: &Flows, case: &Case, limits: &Limits) -> Result<Straight, String> {
     let live = Live::default();
     let seen = live.clone();
-    let mut rehearsal = Rehearsal::new(flows.clone(), case.clone(), limits.clone());
-    rehearsal = rehearsal.observed(Box::new(move |shard: &Shard, outgoing: &Outgoing| {
+    let mut simulation = Simulation::new(flows.clone(), case.clone(), limits.clone());
+    simulation = simulation.observed(Box::new(move |shard: &Shard, outgoing: &Outgoing| {
         if let Outgoing::Turn { execution, events } = outgoing
             && let Some((state, flow)) = shard.state(execution).zip(shard.flow(execution))
             && events.last().is_some_and(|event| event.id == state.last_event())
@@ -113,12 +113,12 @@ fn run(flows: &Flows, case: &Case, limits: &Limits) -> Result<Straight, String> 
             seen.borrow_mut().insert(state.last_event(), state.checkpoint(flow));
         }
     }));
-    let outcome = rehearsal.run().map_err(|error| match error {
-        RehearsalError::NoMock { .. } => format!("no valid test file: {error}"),
+    let outcome = simulation.run().map_err(|error| match error {
+        SimulationError::NoMock { .. } => format!("no valid test file: {error}"),
         _ => format!("does not come to an end: {error}"),
     })?;
-    let events = rehearsal.histories().values().next().cloned().unwrap_or_default();
-    let (appends, _) = rehearsal.operations();
+    let events = simulation.histories().values().next().cloned().unwrap_or_default();
+    let (appends, _) = simulation.operations();
     history::check(&flows.flow, &events, &outcome.status)
         .and_then(|()| folds(&flows.flow, limits, &events, &live.borrow()))
         .map_err(|problem| format!("{problem}\n{}", told(&flows.flow, &events)))?;

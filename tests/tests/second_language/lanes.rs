@@ -110,8 +110,8 @@ impl Program for Collected {
 }
 
 /// The number at a path.
-fn amount(path: &str) -> Amount {
-    Amount::Program(Assignments::new(&format!("value = {path}")))
+fn amount(path: &str) -> TimeoutSource {
+    TimeoutSource::Program(Assignments::new(&format!("value = {path}")))
 }
 
 /// What stands between two words of a line.
@@ -169,7 +169,7 @@ pub fn compile(text: &str) -> Flow {
         lists: lists.clone(),
         enter: None,
         leave: None,
-        passing: Passing::Merge,
+        passing: OutputPassing::Merge,
         timeout: 1_000_000_000,
         input_schema: None,
         output_schema: None,
@@ -186,8 +186,8 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
         list: ListId(0),
         position: 0,
         kind: StepKind::Pass,
-        enter: Enter::Merged,
-        leave: Leave::Local,
+        enter: InputMode::Merged,
+        leave: OutputMode::Local,
         failed: None,
         next: None,
         retry: Vec::new(),
@@ -196,14 +196,14 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
     };
     match kind {
         "set" => Step {
-            leave: Leave::Program(Assignments::new(rest)),
+            leave: OutputMode::Program(Assignments::new(rest)),
             ..step
         },
         "call" => {
             let (target, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             Step {
                 kind: StepKind::Task(Box::new(task(target))),
-                enter: Enter::Program(Assignments::new(rest)),
+                enter: InputMode::Program(Assignments::new(rest)),
                 ..step
             }
         }
@@ -223,7 +223,7 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
                 concurrency: amount(between(rest, " at once ", " ")),
                 tolerance: None,
             }),
-            leave: Leave::Program(Arc::new(Collected(between(rest, " into ", " ").into()))),
+            leave: OutputMode::Program(Arc::new(Collected(between(rest, " into ", " ").into()))),
             timeout: Some(amount(between(rest, " within ", " "))),
             ..step
         },

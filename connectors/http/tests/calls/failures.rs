@@ -4,11 +4,11 @@ use super::server::{Reply, Server, answer};
 use super::setting::{failure, outcome, request};
 use starbridge_connector_http::{HttpConnector, HttpSettings, Lookup, LookupFuture};
 use starbridge_flow::time::Timestamp;
-use starbridge_ports::{Clock, Connector, Outcome, Via};
+use starbridge_ports::{Clock, Connector, Outcome, ResourceFamily};
 use std::io;
 use std::sync::Arc;
 
-async fn of(reply: Reply, via: Via) -> (String, String, Option<u64>) {
+async fn of(reply: Reply, via: ResourceFamily) -> (String, String, Option<u64>) {
     let server = Server::start(reply).await;
     let mut request = request(&server.url("/f?token=secret"));
     request.via = via;
@@ -51,7 +51,7 @@ async fn a_named_error_in_the_body_wins() {
             "m",
         ),
     ] {
-        for via in [Via::Direct, Via::FunctionCompute] {
+        for via in [ResourceFamily::Direct, ResourceFamily::FunctionCompute] {
             assert_eq!(
                 of(answer("500 Oh", "", body), via).await,
                 (error.to_owned(), cause.to_owned(), None),
@@ -87,9 +87,9 @@ async fn else_the_status_is_the_name() {
         ("429 Slow", "[]", "HTTP.429", "Too Many Requests: []"),
     ] {
         let expected = (error.to_owned(), cause.to_owned(), None);
-        assert_eq!(of(answer(status, "", body), Via::Direct).await, expected);
+        assert_eq!(of(answer(status, "", body), ResourceFamily::Direct).await, expected);
     }
-    let (error, cause, _) = of(answer("500 Oh", "", &"é".repeat(900)), Via::Direct).await;
+    let (error, cause, _) = of(answer("500 Oh", "", &"é".repeat(900)), ResourceFamily::Direct).await;
     assert_eq!(error, "HTTP.500");
     assert_eq!(cause, format!("Internal Server Error: {}", "é".repeat(500)));
 }
@@ -97,12 +97,12 @@ async fn else_the_status_is_the_name() {
 #[tokio::test]
 async fn a_large_or_broken_body_does_not_hide_the_status() {
     let large = answer("500 Oh", "", &"x".repeat(100_000));
-    assert_eq!(of(large, Via::Direct).await.0, "HTTP.500");
+    assert_eq!(of(large, ResourceFamily::Direct).await.0, "HTTP.500");
     let half = Reply::Then(b"HTTP/1.1 502 Oh\r\nContent-Length: 10\r\n\r\nabc".to_vec());
-    let (error, cause, _) = of(half, Via::Direct).await;
+    let (error, cause, _) = of(half, ResourceFamily::Direct).await;
     assert_eq!((error.as_str(), cause.as_str()), ("HTTP.502", "Bad Gateway: abc"));
     let packed = answer("500 Oh", "Content-Encoding: br\r\n", "\u{1}\u{2}");
-    assert_eq!(of(packed, Via::Direct).await.1, "Internal Server Error");
+    assert_eq!(of(packed, ResourceFamily::Direct).await.1, "Internal Server Error");
 }
 
 #[tokio::test]
@@ -113,9 +113,15 @@ async fn where_a_redirect_leads_is_named_without_what_may_be_secret() {
     ] {
         let found = answer("302 Found", &format!("Location: {location}\r\n"), "{}");
         let cause = format!("Found: redirects are not followed; `Location` is `{named}`");
-        assert_eq!(of(found, Via::Direct).await, ("HTTP.302".to_owned(), cause, None));
+        assert_eq!(
+            of(found, ResourceFamily::Direct).await,
+            ("HTTP.302".to_owned(), cause, None)
+        );
     }
-    assert_eq!(of(answer("304 Same", "", ""), Via::Direct).await.1, "Not Modified");
+    assert_eq!(
+        of(answer("304 Same", "", ""), ResourceFamily::Direct).await.1,
+        "Not Modified"
+    );
 }
 
 #[tokio::test]
@@ -130,7 +136,9 @@ async fn redirects_are_not_followed() {
     server.seen.recv().await.unwrap();
     assert!(server.seen.try_recv().is_err());
     assert_eq!(
-        of(answer("307 Moved", "Location: /x\r\n", ""), Via::Direct).await.0,
+        of(answer("307 Moved", "Location: /x\r\n", ""), ResourceFamily::Direct)
+            .await
+            .0,
         "HTTP.307"
     );
 }
@@ -162,12 +170,18 @@ async fn function_compute_has_names_of_its_own() {
         ),
     ] {
         assert_eq!(
-            of(answer(status, headers, body), Via::FunctionCompute).await.0,
+            of(answer(status, headers, body), ResourceFamily::FunctionCompute)
+                .await
+                .0,
             error,
             "{status} {body}"
         );
     }
-    for via in [Via::Direct, Via::Map, Via::MessageService] {
+    for via in [
+        ResourceFamily::Direct,
+        ResourceFamily::Map,
+        ResourceFamily::MessageService,
+    ] {
         assert_eq!(of(answer("429 Slow", "", "{}"), via).await.0, "HTTP.429");
     }
 }
@@ -175,13 +189,13 @@ async fn function_compute_has_names_of_its_own() {
 #[tokio::test]
 async fn retry_after_is_told() {
     let with = |headers: &str| answer("503 Busy", headers, "");
-    assert_eq!(of(with("Retry-After: 7\r\n"), Via::Direct).await.2, Some(7));
+    assert_eq!(of(with("Retry-After: 7\r\n"), ResourceFamily::Direct).await.2, Some(7));
     let dates = "Date: Sun, 06 Nov 1994 08:49:07 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-    assert_eq!(of(with(dates), Via::Direct).await.2, Some(30));
-    assert_eq!(of(with("Retry-After: soon\r\n"), Via::Direct).await.2, None);
+    assert_eq!(of(with(dates), ResourceFamily::Direct).await.2, Some(30));
+    assert_eq!(of(with("Retry-After: soon\r\n"), ResourceFamily::Direct).await.2, None);
     let named = answer("429 Slow", "Retry-After: 2\r\n", r#"{"error": "Busy"}"#);
     assert_eq!(
-        of(named, Via::Direct).await,
+        of(named, ResourceFamily::Direct).await,
         ("Busy".to_owned(), String::new(), Some(2))
     );
 }
@@ -255,7 +269,7 @@ async fn a_connection_closed_without_an_answer() {
         ("rubbish\r\n\r\n", ""),
         ("SSH-2.0-OpenSSH_9.2\r\n", ""),
     ] {
-        let (error, cause, _) = of(Reply::Then(bytes.as_bytes().to_vec()), Via::Direct).await;
+        let (error, cause, _) = of(Reply::Then(bytes.as_bytes().to_vec()), ResourceFamily::Direct).await;
         assert_eq!(error, "HTTP.ConnectionFailed");
         assert!(cause.contains(says) && !cause.contains("secret"), "{bytes}: {cause}");
     }

@@ -4,7 +4,7 @@ use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
-use starbridge_ports::{Connector, Keys, Outcome, Request, Via};
+use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily};
 
 /// A JSON value from its text.
 pub fn value(text: &str) -> Value {
@@ -15,11 +15,11 @@ pub fn value(text: &str) -> Value {
 pub fn request(target: &str) -> Request {
     Request {
         target: target.to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input: value("{\"a\":1}").as_object().unwrap().clone(),
         params: None,
-        keys: Keys {
+        keys: CallIds {
             idempotency: "exec-1:7".to_owned(),
             step_visit: "exec-1:5".to_owned(),
             execution: "exec-1".to_owned(),

@@ -7,7 +7,7 @@ use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Object;
-use starbridge_ports::{Clock, Connector, Keys, Outcome, ReplyMessage, ReplySource, Request, Via};
+use starbridge_ports::{CallIds, Clock, Connector, Outcome, ReplyMessage, ReplySource, Request, ResourceFamily};
 use starbridge_services::{Kind, Service};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,11 +65,11 @@ pub fn call(target: &str, number: u32) -> Request {
     input.insert("n".into(), number.into());
     Request {
         target: target.to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input,
         params: None,
-        keys: Keys {
+        keys: CallIds {
             idempotency: format!("execution/{number}"),
             step_visit: "execution/1".to_owned(),
             execution: "execution".to_owned(),

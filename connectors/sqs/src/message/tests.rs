@@ -1,17 +1,17 @@
 use super::*;
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::Pattern;
-use starbridge_ports::{Keys, Via};
+use starbridge_ports::{CallIds, ResourceFamily};
 
 fn request(input: &str, params: Option<&str>) -> Request {
     let input: Value = serde_json::from_str(input).unwrap();
     Request {
         target: "sqs:q".to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input: input.as_object().cloned().unwrap(),
         params: params.map(|params| serde_json::from_str(params).unwrap()),
-        keys: Keys {
+        keys: CallIds {
             idempotency: "e/3".to_owned(),
             step_visit: "e/2".to_owned(),
             execution: "e".to_owned(),
@@ -90,7 +90,7 @@ fn parameters_are_the_body_or_say_what_it_is() {
             .contains("`Priority`")
     );
     let mut mapped = request("{}", Some(r#"{"MessageBody": "x", "Priority": 1}"#));
-    mapped.via = Via::MessageService;
+    mapped.via = ResourceFamily::MessageService;
     assert_eq!(composed("q", &mapped).unwrap().body, "x");
 }
 

@@ -1,7 +1,7 @@
 //! Messages arrive with everything that belongs to them.
 
 use crate::stand::{Stand, request, result, with_params};
-use starbridge_ports::{Connector, Via};
+use starbridge_ports::{Connector, ResourceFamily};
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 
@@ -57,7 +57,7 @@ async fn url_and_arn_lead_to_the_same_queue(stand: Stand) {
     let arn = format!("sqs:arn:aws:sqs:us-east-1:{account}:orders");
     result(stand.call(request(&arn, 2, "{}")).await);
     let mut of_message_service = request("sqs:orders", 3, "{}");
-    of_message_service.via = Via::MessageService;
+    of_message_service.via = ResourceFamily::MessageService;
     let said = result(stand.call(of_message_service).await);
     let members: Vec<&str> = said.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(members, ["MessageBodyMD5", "MessageId", "RequestId"]);
@@ -77,7 +77,7 @@ async fn a_hundred_at_once_share_requests(stand: Stand) {
     for n in 0..100 {
         let connector = stand.connector.clone();
         let mut call = request("sqs:many", n, &format!(r#"{{"n": {n}}}"#));
-        call.via = Via::MessageService;
+        call.via = ResourceFamily::MessageService;
         calls.spawn(async move { result(connector.call(call).await) });
     }
     let said = calls.join_all().await;

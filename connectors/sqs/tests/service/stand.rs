@@ -7,7 +7,7 @@ use starbridge_connector_sqs::SqsConnector;
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::Value;
-use starbridge_ports::{Connector, Keys, Outcome, Request, Secret, Via};
+use starbridge_ports::{CallIds, Connector, Outcome, Request, ResourceFamily, Secret};
 use starbridge_services::{Kind, Service};
 use std::collections::HashMap;
 use std::future::Future;
@@ -136,11 +136,11 @@ pub fn request(target: &str, call: u32, input: &str) -> Request {
     let input: Value = serde_json::from_str(input).unwrap();
     Request {
         target: target.to_owned(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         pattern: Pattern::RequestResponse,
         input: input.as_object().cloned().unwrap(),
         params: None,
-        keys: Keys {
+        keys: CallIds {
             idempotency: format!("exec/{call}"),
             step_visit: "exec/2".to_owned(),
             execution: "exec".to_owned(),

@@ -6,7 +6,7 @@ use crate::path::Query;
 use crate::value::Value;
 
 /// How many parentheses and `!` may stand inside each other.
-pub(super) const NESTING: usize = 64;
+pub(super) const MAX_NESTING: usize = 64;
 
 /// A parsed condition.
 #[derive(Clone, Debug)]
@@ -237,8 +237,8 @@ impl<'a> Parser<'a> {
 
     /// Bounds every recursion here, and of what walks the expression.
     fn nested(&mut self, begin: &Token, parse: fn(&mut Self) -> Parsed<Part>) -> Parsed<Part> {
-        if self.nesting == NESTING {
-            let message = format!("more than {NESTING} parentheses and `!` inside each other");
+        if self.nesting == MAX_NESTING {
+            let message = format!("more than {MAX_NESTING} parentheses and `!` inside each other");
             return Err(ConditionError::boxed(begin.offset, begin.len, message));
         }
         self.nesting += 1;

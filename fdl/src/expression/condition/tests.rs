@@ -291,8 +291,8 @@ fn roots_of_every_kind() {
 #[test]
 fn length_and_nesting_are_bounded() {
     let long = |len: usize| format!("$.a == '{}'", "a".repeat(len - 9));
-    assert!(Condition::parse(&long(LENGTH)).is_ok());
-    assert!(Condition::parse(&long(LENGTH + 1)).is_err());
+    assert!(Condition::parse(&long(MAX_CONDITION_BYTES)).is_ok());
+    assert!(Condition::parse(&long(MAX_CONDITION_BYTES + 1)).is_err());
     let forms: [fn(usize) -> String; 4] = [
         |n| format!("{}true{}", "(".repeat(n), ")".repeat(n)),
         |n| format!("{}true", "!".repeat(n)),
@@ -302,10 +302,10 @@ fn length_and_nesting_are_bounded() {
     on_small_stack(move || {
         let data = json(r#"{"a": 1}"#);
         for form in forms {
-            let deepest = Condition::parse(&form(parser::NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
+            let deepest = Condition::parse(&form(parser::MAX_NESTING)).unwrap_or_else(|error| panic!("{error:?}"));
             deepest.holds(root(&data), &budget()).unwrap();
             drop(deepest.clone());
-            assert!(Condition::parse(&form(parser::NESTING + 2)).is_err());
+            assert!(Condition::parse(&form(parser::MAX_NESTING + 2)).is_err());
         }
         for text in [
             "(", "!", "!(", "-", "$[", "$.a[?(", "a && (", "1 == (", "'", "`", "$.a == ",

@@ -6,11 +6,11 @@ use crate::graph::{Budget, Exhausted};
 use crate::value::{Text, Value};
 
 /// Subschemas that are asked inside each other: each takes room on the evaluator's stack.
-const DEPTH: usize = 600;
+const MAX_DEPTH: usize = 600;
 /// Bytes of a value that is compared for one step.
-const BYTES: usize = 64;
+const BYTES_PER_STEP: usize = 64;
 /// Steps of the standard's own schemas for each byte of a value.
-const STANDARD: usize = 16;
+const STANDARD_STEPS_PER_BYTE: usize = 16;
 
 /// What evaluating costs at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn of(outline: &Outline, value: &Value, budget: &Budget) -> Result<Co
         subs: &outline.subs,
         left: budget.left(),
     };
-    let cost = walk.ask(0, value, DEPTH)?;
+    let cost = walk.ask(0, value, MAX_DEPTH)?;
     if cost.whether > budget.left() {
         return Err(Exhausted);
     }
@@ -181,13 +181,13 @@ impl Sub {
         if let (Some(expression), Value::String(_)) = (&self.pattern, value) {
             steps = steps.saturating_add(expression.steps_for(bytes));
         }
-        steps = steps.saturating_add(self.compared.saturating_mul(1 + bytes / BYTES));
+        steps = steps.saturating_add(self.compared.saturating_mul(1 + bytes / BYTES_PER_STEP));
         if self.unique && matches!(value, Value::Array(_)) {
             // Few items are compared with each other, many by their hash.
             steps = steps.saturating_add(bytes / 4);
         }
         if self.standard {
-            steps = steps.saturating_add(STANDARD.saturating_mul(bytes));
+            steps = steps.saturating_add(STANDARD_STEPS_PER_BYTE.saturating_mul(bytes));
         }
         steps
     }

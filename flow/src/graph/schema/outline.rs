@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 /// Subschemas inside each other, with references followed: each level takes room on the stack.
-const LEVELS: usize = 300;
+const MAX_LEVELS: usize = 300;
 /// What all regular expressions of a schema may cost together: each is built where the schema is.
-const PATTERNS: usize = 100_000;
+const MAX_PATTERN_COST: usize = 100_000;
 /// What a class of characters adds to what an expression costs, and one with a Unicode property.
-const CLASS: usize = 4;
-const PROPERTY: usize = 40;
+const CLASS_COST: usize = 4;
+const PROPERTY_COST: usize = 40;
 /// Places that are looked at to find what references lead to.
-const LOOKS: usize = 200_000;
+const MAX_LOOK_STEPS: usize = 200_000;
 /// How often an expression that looks around or back may go back in one text, and the steps for that.
 pub(super) const BACKTRACKS: usize = 20_000;
 const BACKTRACKING: usize = BACKTRACKS / 16;
@@ -159,8 +159,8 @@ fn weight(pattern: &str) -> usize {
     let classes = times(".").saturating_add(times("[")).saturating_add(times(r"\"));
     let mut weight = pattern
         .len()
-        .saturating_add(classes * CLASS)
-        .saturating_add(properties * PROPERTY);
+        .saturating_add(classes * CLASS_COST)
+        .saturating_add(properties * PROPERTY_COST);
     let numbers = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     for (inside, _) in numbers {
         let most = inside
@@ -183,7 +183,7 @@ impl Outline {
             looks: 0,
         };
         reader.collect(schema);
-        reader.read(schema, LEVELS)?;
+        reader.read(schema, MAX_LEVELS)?;
         Ok(reader.made)
     }
 
@@ -230,7 +230,7 @@ impl<'s> Reader<'s> {
             return Ok(known);
         }
         let Some(levels) = levels.checked_sub(1) else {
-            let why = format!("has more than {LEVELS} subschemas inside each other, its references followed");
+            let why = format!("has more than {MAX_LEVELS} subschemas inside each other, its references followed");
             return Err(SchemaError::TooCostly(why));
         };
         let number = self.made.subs.len();
@@ -375,7 +375,7 @@ impl<'s> Reader<'s> {
     fn expression(&mut self, pattern: &str) -> Result<Expression, SchemaError> {
         let expression = Expression::new(pattern);
         self.patterns = self.patterns.saturating_add(expression.weight);
-        if self.patterns > PATTERNS {
+        if self.patterns > MAX_PATTERN_COST {
             let why = "has regular expressions that are too long or repeat too much, together".to_owned();
             return Err(SchemaError::TooCostly(why));
         }
@@ -410,7 +410,7 @@ impl<'s> Reader<'s> {
                 .collect(),
         };
         self.looks = self.looks.saturating_add(self.ids.len() + targets.len() + 1);
-        if self.looks > LOOKS {
+        if self.looks > MAX_LOOK_STEPS {
             return Err(SchemaError::TooCostly("has too many references and names".to_owned()));
         }
         targets.sort_by_key(|target| std::ptr::from_ref::<Value>(target));

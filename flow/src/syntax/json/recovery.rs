@@ -6,7 +6,7 @@ use super::{Bracket, Content, Expect, Frame, Parser};
 use crate::diagnostics::Code;
 
 /// Open containers a message about the end of the text points at.
-const LABELS: usize = 8;
+const MAX_LABELS: usize = 8;
 
 impl Parser<'_> {
     fn after_last(&self) -> Span {
@@ -269,7 +269,7 @@ impl Parser<'_> {
         };
         let place = self.after_last();
         let mut wrong = problem(Code::Syntax, place, message);
-        for frame in self.frames.iter().rev().take(LABELS) {
+        for frame in self.frames.iter().rev().take(MAX_LABELS) {
             wrong = wrong.label(frame.opener(), "not closed");
         }
         let closers: String = self.frames.iter().rev().map(|frame| frame.bracket().closer()).collect();

@@ -3,7 +3,7 @@
 use super::super::number;
 use super::super::problems::{Problems, excerpt, is_invisible, problem, shown};
 use super::super::{NodeKind, Span};
-use super::words::Words;
+use super::string_cache::StringCache;
 use crate::diagnostics::Code;
 use crate::duration;
 use crate::value::{Number, Text};
@@ -14,7 +14,7 @@ pub(super) struct Scanner<'a> {
     /// The next byte.
     pub(super) at: usize,
     pub(super) problems: Problems,
-    pub(super) words: Words,
+    pub(super) words: StringCache,
 }
 
 /// A word and its place.
@@ -64,7 +64,7 @@ impl<'a> Scanner<'a> {
             text,
             at,
             problems: Problems::default(),
-            words: Words::default(),
+            words: StringCache::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::diagnostics::Code;
 use crate::value::Text;
 
 /// How far a mistake is looked ahead for. A bound, lest a text of nothing but mistakes takes time squared.
-const LOOK_AHEAD: usize = 200;
+const LOOK_AHEAD_BYTES: usize = 200;
 
 /// A string while it is read.
 #[derive(Default)]
@@ -84,12 +84,12 @@ impl Scanner<'_> {
                 }
             }
         }
-        self.mend(start, &reading);
+        self.add_fix(start, &reading);
         reading.value
     }
 
     /// Reports raw control characters and quotes in a string that ends at the next byte.
-    fn mend(&mut self, start: usize, reading: &Reading) {
+    fn add_fix(&mut self, start: usize, reading: &Reading) {
         let span = self.since(start);
         let inner = self.text.get(start + 1..self.at - 1).unwrap_or_default();
         if let Some((at, control)) = reading.control {
@@ -143,7 +143,9 @@ impl Scanner<'_> {
         if !next.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
             return false;
         }
-        let near = after.get(..after.floor_char_boundary(LOOK_AHEAD)).unwrap_or_default();
+        let near = after
+            .get(..after.floor_char_boundary(LOOK_AHEAD_BYTES))
+            .unwrap_or_default();
         let line = near.split(['\n', '\r']).next().unwrap_or_default();
         let Some(next) = line.find('"') else { return false };
         let following = line.get(next + 1..).unwrap_or_default().trim_start();
@@ -164,7 +166,7 @@ impl Scanner<'_> {
     /// at once, a `,` or `:` stands before it, and the quotes of the line are odd.
     fn ends_too_late(&self, start: usize) -> bool {
         let after = self.rest().get(1..).unwrap_or_default();
-        let long = self.at - start > LOOK_AHEAD;
+        let long = self.at - start > LOOK_AHEAD_BYTES;
         if long || !after.starts_with(|letter: char| letter.is_alphanumeric() || letter == '$') {
             return false;
         }
@@ -175,7 +177,9 @@ impl Scanner<'_> {
 
     /// Whether a quote of the line that goes on with `after` has no fellow.
     pub(super) fn has_odd_quotes(&self, after: &str) -> bool {
-        let near = after.get(..after.floor_char_boundary(LOOK_AHEAD)).unwrap_or_default();
+        let near = after
+            .get(..after.floor_char_boundary(LOOK_AHEAD_BYTES))
+            .unwrap_or_default();
         let line = near.split(['\n', '\r']).next().unwrap_or_default();
         line.matches('"').count() % 2 == 1
     }
@@ -286,7 +290,7 @@ impl Scanner<'_> {
             _ => return None,
         };
         let after = self.rest().get(first.len_utf8()..)?;
-        let near = after.get(..after.floor_char_boundary(LOOK_AHEAD))?;
+        let near = after.get(..after.floor_char_boundary(LOOK_AHEAD_BYTES))?;
         let mut value = String::new();
         let mut letters = near.char_indices();
         let (end, closer) = loop {

@@ -29,7 +29,7 @@ pub(super) fn of(error: &ScanError, text: &str) -> Diagnostic {
             let (message, help) = words(kind);
             let mut wrong = problem(Code::Yaml, span, message);
             wrong.help = help.map(str::to_owned);
-            out_of_line(&wrong, text, at).unwrap_or_else(|| mend(wrong, kind, text, at))
+            out_of_line(&wrong, text, at).unwrap_or_else(|| add_fix(wrong, kind, text, at))
         }
     }
 }
@@ -191,7 +191,7 @@ fn column_of_key(line: &str) -> Option<(usize, &str)> {
 }
 
 /// Adds the fix, where there is one.
-fn mend(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic {
+fn add_fix(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagnostic {
     let (tabs, value) = match kind {
         ErrorKind::TabInBlockIndentation
         | ErrorKind::TabInIndentation

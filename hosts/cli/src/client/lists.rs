@@ -8,13 +8,13 @@ use clap::Args;
 use starbridge_flow::value::Object;
 
 /// Most entries the server puts on a page.
-const PAGE: u64 = 1_000;
+const PAGE_ITEMS: u64 = 1_000;
 /// So many are shown where nobody says.
-const USUAL: u64 = 100;
+const DEFAULT_SERVER: u64 = 100;
 
 /// How much of a list is shown.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Most {
+pub struct ListLimit {
     /// So many at most; otherwise 100
     #[arg(long, value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -34,17 +34,17 @@ pub struct Paged<'a> {
 
 impl Paged<'_> {
     /// Shows it: a table, or the server's pages, one a line.
-    pub fn show(&self, client: &Client, most: Most, row: impl Fn(&Object) -> Vec<String>) -> Result<(), Exit> {
+    pub fn show(&self, client: &Client, most: ListLimit, row: impl Fn(&Object) -> Vec<String>) -> Result<(), Exit> {
         let output = client.output();
         let mut left = match most.all {
             true => u64::MAX,
-            false => most.limit.unwrap_or(USUAL),
+            false => most.limit.unwrap_or(DEFAULT_SERVER),
         };
         let mut rows = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
             let mut query = self.query.to_vec();
-            query.push(("limit", left.min(PAGE).to_string()));
+            query.push(("limit", left.min(PAGE_ITEMS).to_string()));
             query.extend(cursor.map(|cursor| ("cursor", cursor)));
             let answer = client.get(self.path, &query)?;
             let (items, next) = answer.page();

@@ -224,7 +224,7 @@ impl Found {
 mod tests {
     use super::*;
     use starbridge_flow::limits::Limits;
-    use starbridge_node::described::diagnosed;
+    use starbridge_node::json::diagnosed;
 
     #[test]
     fn what_a_server_found_stands_where_it_was_found() {

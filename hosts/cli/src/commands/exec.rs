@@ -1,17 +1,17 @@
 //! `exec`: runs a flow in this process and prints what came of it.
 
 mod durable;
-mod listening;
-mod rehearse;
+mod report_listener;
+mod simulate;
 
 use crate::arguments::read_address;
 use crate::definitions::{self, flow_file, flow_name, load_flow, read_input};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault, finish_value};
 use crate::progress::Progress;
-use crate::supervising::{own_supervisor, told};
+use crate::supervisor::{own_supervisor, told};
 use clap::Args;
-use listening::Listening;
+use report_listener::ReportListener;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Signal, State, Status};
@@ -21,8 +21,8 @@ use starbridge_node::export::export_event;
 use starbridge_node::local::{LocalError, LocalRun, LocalSettings};
 use starbridge_node::optional_connectors::OptionalConnectors;
 use starbridge_node::programs::{CommandSettings, Heard};
-use starbridge_node::reach::Reach;
 use starbridge_node::stores::open_store;
+use starbridge_node::supported_resources::SupportedResources;
 use starbridge_node::system::reason;
 use starbridge_runtime::{Command, FlowTable, Outgoing, ResourceMap};
 use std::collections::BTreeMap;
@@ -88,9 +88,10 @@ pub struct Options {
 }
 
 /// What answers in a run of this process.
-fn reach(options: &Options, resources: &ResourceMap, further: &OptionalConnectors) -> Reach {
-    let mut reach = Reach::of(resources.clone()).without("queue", "worker queues need a server (`starbridge serve`)");
-    for (scheme, why) in further.lacking() {
+fn reach(options: &Options, resources: &ResourceMap, optional_connectors: &OptionalConnectors) -> SupportedResources {
+    let mut reach =
+        SupportedResources::of(resources.clone()).without("queue", "worker queues need a server (`starbridge serve`)");
+    for (scheme, why) in optional_connectors.unavailable() {
         reach = reach.without(scheme, why);
     }
     if !options.allow_commands {
@@ -103,7 +104,7 @@ fn reach(options: &Options, resources: &ResourceMap, further: &OptionalConnector
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let prepared = prepare(options, output)?;
     if options.mock.is_some() {
-        rehearse::run(options, output, prepared)
+        simulate::run(options, output, prepared)
     } else {
         run_here(options, output, prepared)
     }
@@ -116,7 +117,7 @@ struct LoadedFlow {
 }
 
 /// Reads a flow; one that is to run here calls nothing that nobody answers.
-fn load(path: &std::path::Path, reach: Option<&Reach>, output: Output) -> Result<LoadedFlow, Exit> {
+fn load(path: &std::path::Path, reach: Option<&SupportedResources>, output: Output) -> Result<LoadedFlow, Exit> {
     let (source, flow) = load_flow(path, output)?;
     let name = flow_name(&source);
     if let Some(reach) = reach {
@@ -131,16 +132,17 @@ struct Prepared {
     children: BTreeMap<String, Arc<starbridge_flow::graph::Flow>>,
     input: Option<Object>,
     resources: ResourceMap,
-    further: OptionalConnectors,
+    optional_connectors: OptionalConnectors,
 }
 
 fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
-    let further = Config::further_of(std::env::vars()).map_err(|error| bad(output, &error, ""))?;
+    let optional_connectors =
+        Config::optional_connectors_of(std::env::vars()).map_err(|error| bad(output, &error, ""))?;
     let mut resources = ResourceMap::default();
     definitions::add_resources(&mut resources, &options.resources, output)?;
     // A mock answers in place of resources, and a run that is kept may have ended already.
     let asked = options.mock.is_none() && options.db.is_none();
-    let reach = asked.then(|| reach(options, &resources, &further));
+    let reach = asked.then(|| reach(options, &resources, &optional_connectors));
     let main = load(&options.flow, reach.as_ref(), output)?;
     let mut children = BTreeMap::new();
     for given in &options.flows {
@@ -156,7 +158,7 @@ fn prepare(options: &Options, output: Output) -> Result<Prepared, Exit> {
         children,
         input: read_input(options.input.as_deref(), options.input_file.as_deref(), output)?,
         resources,
-        further,
+        optional_connectors,
     })
 }
 
@@ -165,7 +167,7 @@ struct Watch {
     main: Option<Text>,
     history: Option<Box<dyn Write + Send>>,
     progress: Progress,
-    listening: Listening,
+    listening: ReportListener,
     failed: Option<std::io::Error>,
 }
 
@@ -215,7 +217,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         main: None,
         history,
         progress: Progress::new(output, options.verbose),
-        listening: Listening::default(),
+        listening: ReportListener::default(),
         failed: None,
     }));
     let mut flows = FlowTable::default();
@@ -229,7 +231,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         limits: Limits::default(),
         fast_forward: options.fast_forward,
         commands: options.allow_commands.then(|| commands(options, &watch)),
-        further: prepared.further,
+        optional_connectors: prepared.optional_connectors,
         store,
         checkpoint_every: options.checkpoint_every,
     };
@@ -334,7 +336,7 @@ async fn drive(
 ) -> Result<(), Exit> {
     let locked = || watch.lock().unwrap_or_else(PoisonError::into_inner);
     let flows: Vec<_> = [&main.flow].into_iter().chain(children.values()).collect();
-    let listener = if listening::is_needed(&flows) {
+    let listener = if report_listener::is_needed(&flows) {
         let listener = listen(options, output, &run).await?;
         locked().listening.on(listener.address, run.tokens().clone());
         Some(listener)

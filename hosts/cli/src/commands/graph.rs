@@ -6,7 +6,7 @@ use crate::definitions::{STDIN, load_flow, read_text};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use clap::{Args, ValueEnum};
-use starbridge_diagram::{Coloring, dot, mermaid, svg};
+use starbridge_diagram::{FlowStatus, dot, mermaid, svg};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::is_name;
 use starbridge_node::export::ExportedHistory;
@@ -51,11 +51,11 @@ pub enum Form {
 
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
-    let (flow, coloring) = drawn(options, output)?;
+    let (flow, status) = drawn(options, output)?;
     let picture = match options.format {
-        Form::Svg => svg(&flow, coloring.as_ref()),
-        Form::Mermaid => mermaid(&flow, coloring.as_ref()),
-        Form::Dot => dot(&flow, coloring.as_ref()),
+        Form::Svg => svg(&flow, status.as_ref()),
+        Form::Mermaid => mermaid(&flow, status.as_ref()),
+        Form::Dot => dot(&flow, status.as_ref()),
     };
     match &options.output {
         None => finish(output, picture.trim_end(), Ok(())),
@@ -70,10 +70,10 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
 }
 
 /// What is drawn, and what happened where that is known.
-fn drawn(options: &Options, output: Output) -> Result<(Arc<Flow>, Option<Coloring>), Exit> {
+fn drawn(options: &Options, output: Output) -> Result<(Arc<Flow>, Option<FlowStatus>), Exit> {
     let of = |history: ExportedHistory| {
-        let coloring = Coloring::from_history(&history.flow, &history.events);
-        (history.flow, Some(coloring))
+        let status = FlowStatus::from_history(&history.flow, &history.events);
+        (history.flow, Some(status))
     };
     let history = match &options.history {
         Some(file) => Some(read_history(file, output)?),

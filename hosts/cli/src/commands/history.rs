@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Most events the server puts on a page.
-const PAGE: u64 = 1_000;
+const PAGE_EVENTS: u64 = 1_000;
 
 /// Shows the history of an execution of a server
 ///
@@ -101,7 +101,10 @@ fn pages(
 ) -> Result<(), Exit> {
     let mut from = from.map(|from| from.to_string());
     loop {
-        let mut query = vec![("limit", left.min(PAGE).to_string()), ("order", order.to_owned())];
+        let mut query = vec![
+            ("limit", left.min(PAGE_EVENTS).to_string()),
+            ("order", order.to_owned()),
+        ];
         query.extend(from.map(|from| ("from", from)));
         let answer = client.get(&["executions", id, "history"], &query)?;
         let (events, next) = answer.page();

@@ -1,7 +1,7 @@
 //! `list`: the executions of a server.
 
 use super::start::split_label;
-use crate::client::lists::{Most, Paged};
+use crate::client::lists::{ListLimit, Paged};
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
     #[command(flatten)]
-    most: Most,
+    most: ListLimit,
     #[command(flatten)]
     server: ServerOptions,
 }

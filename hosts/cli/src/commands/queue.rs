@@ -51,9 +51,9 @@ enum Action {
     /// Lists the tasks that failed for good
     Dead(dead::ListOptions),
     /// Queues dead tasks anew: their executions go on from where they failed
-    Requeue(dead::BuryOptions),
+    Requeue(dead::DeadOptions),
     /// Lists dead tasks no longer; their executions stay as they are
-    Drop(dead::BuryOptions),
+    Drop(dead::DeadOptions),
 }
 
 #[derive(Debug, Args)]
@@ -81,8 +81,8 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
         Action::Pause { name } => change(&client, name, [("paused", true.into())].to_vec()),
         Action::Resume { name } => change(&client, name, [("paused", false.into())].to_vec()),
         Action::Dead(list_options) => dead::list(&client, list_options),
-        Action::Requeue(bury_options) => dead::discard_dead(&client, "requeue", bury_options),
-        Action::Drop(bury_options) => dead::discard_dead(&client, "drop", bury_options),
+        Action::Requeue(dead_options) => dead::change_dead(&client, "requeue", dead_options),
+        Action::Drop(dead_options) => dead::change_dead(&client, "drop", dead_options),
     }
 }
 

@@ -7,9 +7,9 @@ use clap::Args;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
 use starbridge_machine::EventId;
-use starbridge_node::described::describe_state;
 use starbridge_node::export::ExportedHistory;
-use starbridge_node::replay::{Parting, Replayed, fold, replay};
+use starbridge_node::json::describe_state;
+use starbridge_node::replay::{Divergence, Replayed, fold, replay};
 use starbridge_node::stores::open_store;
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,7 @@ fn look(history: &ExportedHistory, until: u64, output: Output) -> Result<(), Exi
 }
 
 fn report(history: &ExportedHistory, replayed: &Replayed, output: Output, parted: &str) -> Result<(), Exit> {
-    let Some(parting) = &replayed.parting else {
+    let Some(divergence) = &replayed.divergence else {
         let status = replayed.state.status().as_str();
         let result = object([
             ("same", true.into()),
@@ -119,32 +119,35 @@ fn report(history: &ExportedHistory, replayed: &Replayed, output: Output, parted
         return finish(output, &text, Ok(()));
     };
     if output.json() {
-        return finish(output, &parting_value(parting).to_json(), Err(Exit::Found));
+        return finish(output, &parting_value(divergence).to_json(), Err(Exit::Found));
     }
-    finish(output, &side_by_side(parting, parted), Err(Exit::Found))
+    finish(output, &side_by_side(divergence, parted), Err(Exit::Found))
 }
 
-fn parting_value(parting: &Parting) -> Value {
+fn parting_value(divergence: &Divergence) -> Value {
     let side = |side: &Option<Object>| side.clone().map(Value::from).unwrap_or_default();
     object([
         ("same", false.into()),
-        ("event", parting.event.0.into()),
-        ("recorded", side(&parting.recorded)),
-        ("expected", side(&parting.expected)),
-        ("refused", parting.refused.clone().map(Value::from).unwrap_or_default()),
+        ("event", divergence.event.0.into()),
+        ("recorded", side(&divergence.recorded)),
+        ("expected", side(&divergence.expected)),
+        (
+            "refused",
+            divergence.refused.clone().map(Value::from).unwrap_or_default(),
+        ),
     ])
 }
 
 /// The two events, member by member, what differs marked.
-fn side_by_side(parting: &Parting, parted: &str) -> String {
-    let mut text = format!("{parted} at event {}\n", parting.event);
-    if let Some(refused) = &parting.refused {
+fn side_by_side(divergence: &Divergence, parted: &str) -> String {
+    let mut text = format!("{parted} at event {}\n", divergence.event);
+    if let Some(refused) = &divergence.refused {
         text.push_str(&format!("  what was recorded there can't happen: {refused}\n"));
     }
     text.push_str(&format!("    {:<10} {:<44} {}\n", "", "recorded", "now"));
     let empty = Object::new();
-    let recorded = parting.recorded.as_ref().unwrap_or(&empty);
-    let expected = parting.expected.as_ref().unwrap_or(&empty);
+    let recorded = divergence.recorded.as_ref().unwrap_or(&empty);
+    let expected = divergence.expected.as_ref().unwrap_or(&empty);
     for key in ["id", "causedBy", "time", "step", "path", "type", "detail", "rollback"] {
         let show = |side: &Object| {
             side.get(key)

@@ -10,7 +10,7 @@ use crate::arguments::read_address;
 use crate::definitions::read_text;
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
-use crate::supervising::{keep_to_itself, own_supervisor};
+use crate::supervisor::{keep_to_itself, own_supervisor};
 use clap::Args;
 use files::Files;
 use signals::Signals;
@@ -31,7 +31,7 @@ use voice::Voice;
 /// What a flush under way may take beyond the patience with calls.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 /// Threads for what reads much of the store: more of them would only wait for one another.
-const ASIDE: usize = 64;
+const BLOCKING_THREADS: usize = 64;
 
 /// Serves flows over HTTP, and loses none
 ///
@@ -73,7 +73,7 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
     let _logging = logging::begin(&config.log, output)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .max_blocking_threads(ASIDE)
+        .max_blocking_threads(BLOCKING_THREADS)
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| fault(output, &format!("the runtime can't be started: {error}"), ""))?;
@@ -118,7 +118,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     let opened = open_to_serve(&config.store.path, options.accept_lost_log);
     let opened = opened.map_err(|error| voice.fault(&error, ""))?;
     voice.say(&opened.said);
-    files.tell();
+    files.log();
     settings.store = opened.store;
     let keys = change_keys(settings.store.as_ref(), options, voice);
     keys.map_err(|error| voice.fault(&error.to_string(), ""))?;
@@ -135,7 +135,7 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
         tokio::spawn(node.clone().keep_replies(source));
     }
     if config.retention.days > 0 {
-        tokio::spawn(node.clone().keep_tidy(config.retention.days));
+        tokio::spawn(node.clone().clear_periodically(config.retention.days));
     }
     let drain = server.drain();
     let (end, ended) = oneshot::channel();

@@ -12,7 +12,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_node::escaping::escaped;
 use starbridge_node::system::reason;
-use starbridge_simulator::{FlowSource, Flows, Rehearsal, TestFile, compare};
+use starbridge_simulator::{FlowSource, Flows, Simulation, TestFile, compare};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -195,7 +195,7 @@ fn run_file(read: Read<'_>, wanted: &[String], output: Output) -> Result<Vec<Cas
         .map(|case| {
             let name = case.name.clone();
             let expect = case.expect.clone();
-            let problems = match Rehearsal::new(flows.clone(), case, limits.clone()).run() {
+            let problems = match Simulation::new(flows.clone(), case, limits.clone()).run() {
                 Ok(outcome) => compare(&expect, &outcome),
                 Err(error) => vec![error.to_string()],
             };

@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::render::{self, Format, Report};
 use clap::Args;
 use starbridge_flow::diagnostics::Severity;
-use starbridge_node::reach::Reach;
+use starbridge_node::supported_resources::SupportedResources;
 use starbridge_runtime::ResourceMap;
 use std::path::{Path, PathBuf};
 
@@ -118,10 +118,10 @@ fn files(options: &Options, output: Output) -> (Vec<PathBuf>, Result<(), Exit>) 
     (files, outcome)
 }
 
-fn check(file: &Path, fix: bool, reach: Option<&Reach>, output: Output) -> Result<Report, Exit> {
+fn check(file: &Path, fix: bool, reach: Option<&SupportedResources>, output: Output) -> Result<Report, Exit> {
     let source = definitions::read(file, output)?;
     let source = match fix {
-        true => fixes::mend_file(file, source, output)?,
+        true => fixes::fix_file(file, source, output)?,
         false => source,
     };
     let diagnostics = definitions::checked(&source, reach).diagnostics;
@@ -129,7 +129,7 @@ fn check(file: &Path, fix: bool, reach: Option<&Reach>, output: Output) -> Resul
 }
 
 /// What is known of resources, if anything is given.
-fn reach(options: &Options, output: Output) -> Result<Option<Reach>, Exit> {
+fn reach(options: &Options, output: Output) -> Result<Option<SupportedResources>, Exit> {
     if options.entries.is_empty() && options.resources.is_none() {
         return Ok(None);
     }
@@ -138,7 +138,7 @@ fn reach(options: &Options, output: Output) -> Result<Option<Reach>, Exit> {
         Some(file) => definitions::resources_of(file, output)?,
     };
     definitions::add_resources(&mut map, &options.entries, output)?;
-    Ok(Some(Reach::of(map)))
+    Ok(Some(SupportedResources::of(map)))
 }
 
 /// Shows what is found to people, and sums it up.

@@ -10,7 +10,7 @@ mod worker_loop;
 use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::{Output, bad, fault};
-use crate::supervising::{keep_to_itself, own_supervisor, told};
+use crate::supervisor::{keep_to_itself, own_supervisor, told};
 use clap::Args;
 use starbridge_node::programs::{CommandConnector, CommandSettings, Heard};
 use starbridge_node::system::reason;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use worker_loop::WorkerLoop;
 
 /// Most tasks at a time: what a server hands out at once.
-const MOST: u64 = 1_000;
+const MAX_TASKS: u64 = 1_000;
 /// Variables that programs do not inherit: what is said of their task has these names, and so has the server's token.
 const OWN: &str = "STARBRIDGE_";
 
@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(long = "queue", value_name = "NAME", required = true)]
     pub queues: Vec<String>,
     /// So many programs at a time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MAX_TASKS))]
     pub concurrency: u64,
     /// Who takes the tasks, in a word people understand; otherwise this machine and process
     #[arg(long, value_name = "WORKER")]

@@ -5,7 +5,7 @@ use starbridge_fdl::expression::Condition;
 use starbridge_flow::graph::{Choice, Flow, Root};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Child, Failure, Path};
+use starbridge_machine::{Child, Failure, StepPath};
 use starbridge_node::escaping::escaped;
 
 /// Characters of a condition that are shown.
@@ -101,7 +101,7 @@ fn short(text: &str, characters: usize) -> String {
 }
 
 /// Where in iterations and branches a step stands: ` (each[3])`.
-pub(super) fn place(flow: &Flow, path: &Path) -> String {
+pub(super) fn place(flow: &Flow, path: &StepPath) -> String {
     let parts: Vec<String> = path
         .items()
         .iter()

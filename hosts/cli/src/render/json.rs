@@ -2,7 +2,7 @@
 
 use super::Report;
 use serde::Serialize;
-use starbridge_node::described::{DiagnosedFile, diagnosed};
+use starbridge_node::json::{DiagnosedFile, diagnosed};
 
 #[derive(Serialize)]
 struct Files<'a> {

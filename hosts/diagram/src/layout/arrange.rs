@@ -7,9 +7,9 @@ use super::gutter::{Gutters, route};
 use super::{Line, LineKind};
 
 /// The space between an item and the next.
-const GAP: i32 = 26;
+const GAP_PX: i32 = 26;
 /// The space between a column's last item and the line to the next column.
-const TURN: i32 = 16;
+const TURN_PX: i32 = 16;
 /// The items in their places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arranged {
@@ -36,8 +36,8 @@ pub(super) fn arrange(items: &[Item]) -> Arranged {
         x += 2 * BESIDE;
     }
     let mut routed = route(&grid, gutters);
-    let top = routed.above + if turns { TURN } else { 0 };
-    let bottom = routed.below + if turns { TURN } else { 0 };
+    let top = routed.above + if turns { TURN_PX } else { 0 };
+    let bottom = routed.below + if turns { TURN_PX } else { 0 };
     routed.lines.extend(falls(&grid));
     let height = grid.height() + top + bottom;
     for line in &mut routed.lines {
@@ -61,20 +61,20 @@ pub(super) fn arrange(items: &[Item]) -> Arranged {
 }
 
 fn grid(items: &[Item]) -> Grid<'_> {
-    let sizes: Vec<(i32, i32)> = items.iter().map(|item| (item.w, item.h + GAP)).collect();
+    let sizes: Vec<(i32, i32)> = items.iter().map(|item| (item.w, item.h + GAP_PX)).collect();
     let mut at = Vec::with_capacity(items.len());
     let mut columns = Vec::new();
     for range in divide(&sizes) {
         let mut y = 0;
         for item in &items[range.clone()] {
             at.push((columns.len(), y));
-            y += item.h + GAP;
+            y += item.h + GAP_PX;
         }
         let w = items[range].iter().map(|item| item.w).max().unwrap_or(0);
         columns.push(Column {
             x: 0,
             w,
-            h: (y - GAP).max(0),
+            h: (y - GAP_PX).max(0),
             turn: 0,
         });
     }
@@ -93,7 +93,7 @@ fn falls(grid: &Grid<'_>) -> Vec<Line> {
         let points = if column == next {
             vec![from, to]
         } else {
-            let (down, between, up) = (from.1 + TURN, grid.columns[column].turn, to.1 - TURN);
+            let (down, between, up) = (from.1 + TURN_PX, grid.columns[column].turn, to.1 - TURN_PX);
             vec![from, (from.0, down), (between, down), (between, up), (to.0, up), to]
         };
         lines.push(Line {

@@ -7,20 +7,20 @@ use super::choice::WIDEST;
 use super::composite::lane;
 use super::list::Entry;
 use super::{Block, Drawing, Line, LineKind, Shape, What};
-use crate::coloring::Way;
+use crate::labels;
+use crate::status::Way;
 use crate::text::Font;
-use crate::words;
 use starbridge_flow::graph::{Parallel, Step, StepId};
 
 /// The space between branches.
-const BETWEEN: i32 = 12;
+const ROW_GAP_PX: i32 = 12;
 /// The width of a gap for a line.
-const PASS: i32 = 10;
+const PASS_PX: i32 = 10;
 /// The least space between rows that lines connect, and between others.
-const CHANNEL: i32 = 40;
-const PLAIN: i32 = 14;
+const CHANNEL_PX: i32 = 40;
+const PLAIN_PX: i32 = 14;
 /// With more lines than this, none is drawn. The boxes then say what they wait for.
-const MOST: usize = 3000;
+const MAX_BRANCHES: usize = 3000;
 
 /// Something in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ impl Drawing<'_> {
         let mut taken = Vec::with_capacity(parallel.branches.len());
         for (index, branch) in parallel.branches.iter().enumerate() {
             let number = u32::try_from(index).unwrap_or(u32::MAX);
-            let name = words::branch(branch, index);
-            let after = words::after(parallel, branch);
+            let name = labels::branch(branch, index);
+            let after = labels::after(parallel, branch);
             let mut rows = vec![Row::Name(None, name.clone())];
             rows.extend(after.clone().map(|after| Row::Line(Font::Small, after, 2)));
             let tip = [name].into_iter().chain(after).collect();
@@ -88,7 +88,7 @@ impl Rows {
             rows.before[index] = before;
         }
         rows.place(widths);
-        if edges > MOST {
+        if edges > MAX_BRANCHES {
             rows.followers.iter_mut().for_each(Vec::clear);
             rows.before.iter_mut().for_each(Vec::clear);
         }
@@ -107,7 +107,7 @@ impl Rows {
                 row += 1;
             }
             used.resize(used.len().max(row + 1), 0);
-            used[row] += widths[index] + BETWEEN;
+            used[row] += widths[index] + ROW_GAP_PX;
             self.row[index] = row;
             for &follower in &self.followers[index] {
                 open[follower] -= 1;
@@ -185,7 +185,7 @@ impl Rows {
                         on.push((index, middle));
                     }
                 }
-                x += w + BETWEEN;
+                x += w + ROW_GAP_PX;
             }
             for (index, middle) in on {
                 from[index] = middle;
@@ -232,9 +232,9 @@ impl Rows {
             .map(|slot| slot.branch().map_or(1, |index| self.before[index].len()))
             .sum();
         if number == 0 || lines == 0 {
-            PLAIN
+            PLAIN_PX
         } else {
-            (CHANNEL + 2 * lines as i32).min(120)
+            (CHANNEL_PX + 2 * lines as i32).min(120)
         }
     }
 }
@@ -248,12 +248,12 @@ impl Slot {
     }
 
     fn width(self, blocks: &[Block]) -> i32 {
-        self.branch().map_or(PASS, |index| blocks[index].w)
+        self.branch().map_or(PASS_PX, |index| blocks[index].w)
     }
 }
 
 fn row_width(row: &[Slot], blocks: &[Block]) -> i32 {
-    row.iter().map(|slot| slot.width(blocks) + BETWEEN).sum::<i32>() - BETWEEN
+    row.iter().map(|slot| slot.width(blocks) + ROW_GAP_PX).sum::<i32>() - ROW_GAP_PX
 }
 
 fn depends(points: Vec<(i32, i32)>, taken: bool, arrow: bool) -> Line {

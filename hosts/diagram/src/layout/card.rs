@@ -1,8 +1,8 @@
 //! The rows of text in a box: name, details, badges, status, and the exits at its sides.
 
 use super::{Anchor, Face, Mark, Shape, Tone};
-use crate::coloring::Status;
 use crate::icon::Icon;
+use crate::status::Status;
 use crate::text::{Font, cut, width, wrap};
 use starbridge_flow::graph::StepId;
 

@@ -5,21 +5,21 @@ use super::card::{Exit, Row, Side};
 use super::composite::{INSIDE, lane};
 use super::list::{Entry, note};
 use super::{Block, Drawing, Line, LineKind, Shape, What};
-use crate::coloring::Way;
+use crate::labels;
+use crate::status::Way;
 use crate::text::{Font, clean};
-use crate::words;
 use starbridge_flow::graph::{Arm, Choice, Step, StepId};
 
 /// The space between arms.
-const BETWEEN: i32 = 12;
+const ARM_GAP_PX: i32 = 12;
 /// The space between rows of arms, and between the last row and a track.
-const ROW: i32 = 14;
+const ROW_PX: i32 = 14;
 /// The space between tracks.
-const TRACK: i32 = 9;
+const TRACK_PX: i32 = 9;
 /// A row of arms wider than this continues in the next row.
 pub(super) const WIDEST: i32 = 1500;
 /// How many lines of a condition are shown.
-const LINES: usize = 3;
+const MAX_LINES: usize = 3;
 
 /// An arm and where it leads; `foot` says so at its bottom.
 struct Branching {
@@ -72,10 +72,10 @@ impl Drawing<'_> {
     }
 
     fn arm(&mut self, id: StepId, step: &Step, number: Option<u32>, arm: &Arm, depth: usize) -> Branching {
-        let condition = words::condition(&arm.text, number);
+        let condition = labels::condition(&arm.text, number);
         let font = if number.is_some() { Font::Mono } else { Font::Small };
-        let mut rows = vec![Row::Line(font, condition, LINES)];
-        let times = self.coloring.map_or(0, |coloring| coloring.taken(Way::Arm(id, number)));
+        let mut rows = vec![Row::Line(font, condition, MAX_LINES)];
+        let times = self.status.map_or(0, |status| status.taken(Way::Arm(id, number)));
         if times > 0 {
             rows.push(Row::Line(Font::Small, format!("taken {times}×"), 1));
         }
@@ -105,7 +105,7 @@ fn in_rows(arms: Vec<Branching>) -> Rows {
     let mut rows: Vec<Vec<Branching>> = Vec::new();
     let mut used = 0;
     for arm in arms {
-        let wide = arm.block.w + BETWEEN;
+        let wide = arm.block.w + ARM_GAP_PX;
         if rows.is_empty() || used + wide > WIDEST {
             rows.push(Vec::new());
             used = 0;
@@ -120,12 +120,12 @@ fn in_rows(arms: Vec<Branching>) -> Rows {
     for row in rows {
         set.row(row);
     }
-    set.block.h = (set.block.h - ROW).max(0);
+    set.block.h = (set.block.h - ROW_PX).max(0);
     set
 }
 
 fn row_width(row: &[Branching]) -> i32 {
-    row.iter().map(|arm| arm.block.w + BETWEEN).sum::<i32>() - BETWEEN
+    row.iter().map(|arm| arm.block.w + ARM_GAP_PX).sum::<i32>() - ARM_GAP_PX
 }
 
 impl Rows {
@@ -143,9 +143,9 @@ impl Rows {
                 .extend(arm.foot.map(|foot| ((w - foot.w) / 2, high - foot.h, foot)));
             leading.extend(arm.exit.map(|exit| (x + w / 2, exit)));
             self.block.inside.push((x, top, arm.block));
-            x += w + BETWEEN;
+            x += w + ARM_GAP_PX;
         }
-        self.block.h += high + ROW;
+        self.block.h += high + ROW_PX;
         self.tracks(leading, top + high);
     }
 
@@ -166,7 +166,7 @@ impl Rows {
                     *y
                 }
                 None => {
-                    let y = bottom + ROW + TRACK * tracks.len() as i32;
+                    let y = bottom + ROW_PX + TRACK_PX * tracks.len() as i32;
                     tracks.push((exit, y, x));
                     y
                 }
@@ -180,7 +180,7 @@ impl Rows {
             });
         }
         if let Some(&(_, lowest, _)) = tracks.last() {
-            self.block.h = lowest + ROW;
+            self.block.h = lowest + ROW_PX;
         }
         self.exits.extend(tracks.into_iter().map(|(exit, y, _)| (y, exit)));
     }

@@ -3,23 +3,23 @@
 use std::ops::Range;
 
 /// A list that is not higher than this stays in one column: about forty steps.
-const HIGH: i32 = 2600;
+const MAX_HEIGHT_PX: i32 = 2600;
 /// The largest number of columns.
-const MOST: usize = 64;
+const MAX_COLUMNS: usize = 64;
 /// The screen on which a picture should be readable.
 const SCREEN: (f64, f64) = (1600.0, 1000.0);
 /// The width of a column beyond its widest step.
-const BESIDE: i32 = 70;
+const COLUMN_GAP_PX: i32 = 70;
 
 /// Divides items into columns. `sizes` has the width of each, and its height with the gap after it.
 #[expect(clippy::single_range_in_vec_init, reason = "one column is a list of one range")]
 pub(super) fn divide(sizes: &[(i32, i32)]) -> Vec<Range<usize>> {
     let total: i64 = sizes.iter().map(|(_, h)| i64::from(*h)).sum();
-    if total <= i64::from(HIGH) {
+    if total <= i64::from(MAX_HEIGHT_PX) {
         return vec![0..sizes.len()];
     }
     let mut best = (0.0, vec![0..sizes.len()]);
-    for count in 2..=MOST.min(sizes.len()) {
+    for count in 2..=MAX_COLUMNS.min(sizes.len()) {
         let columns = cut(sizes, total, count);
         let scale = scale(sizes, &columns);
         if scale > best.0 {
@@ -34,7 +34,7 @@ fn scale(sizes: &[(i32, i32)], columns: &[Range<usize>]) -> f64 {
     let (mut width, mut height) = (0.0, 1.0_f64);
     for column in columns {
         let items = &sizes[column.clone()];
-        width += f64::from(items.iter().map(|(w, _)| *w).max().unwrap_or(0) + BESIDE);
+        width += f64::from(items.iter().map(|(w, _)| *w).max().unwrap_or(0) + COLUMN_GAP_PX);
         height = height.max(items.iter().map(|(_, h)| f64::from(*h)).sum());
     }
     (SCREEN.0 / f64::max(width, 1.0)).min(SCREEN.1 / height)

@@ -10,15 +10,15 @@ use super::{Line, LineKind};
 use std::collections::BTreeMap;
 
 /// The space between lanes.
-const LANE: i32 = 9;
+const LANE_PX: i32 = 9;
 /// The largest number of lanes beside a column, and of tracks above or below.
-const MOST: usize = 40;
+const MAX_LANES: usize = 40;
 /// The space between ways that share a lane one after the other.
-const APART: i32 = 8;
+const LANE_GAP_PX: i32 = 8;
 /// The space between the columns and the first track.
-const TRACKS: i32 = 30;
+const MAX_TRACKS_PX: i32 = 30;
 /// The length of a way that is named but not drawn.
-const STUB: i32 = 10;
+const STUB_PX: i32 = 10;
 /// A distance beyond all columns.
 const BEYOND: i32 = i32::MAX / 4;
 
@@ -104,13 +104,13 @@ impl Gutters {
     pub(super) fn width(&self, column: usize, side: Side) -> i32 {
         match self.lanes[column][side as usize] {
             0 => 0,
-            lanes => BESIDE + LANE * lanes as i32,
+            lanes => BESIDE + LANE_PX * lanes as i32,
         }
     }
 
     /// The `x` of a bus beside a column, if it has a lane there.
     fn lane(&self, grid: &Grid<'_>, bus: usize, column: usize) -> Option<i32> {
-        let offset = BESIDE + LANE * self.legs.get(&(bus, column))?.lane? as i32;
+        let offset = BESIDE + LANE_PX * self.legs.get(&(bus, column))?.lane? as i32;
         let place = &grid.columns[column];
         Some(match self.buses[bus].side {
             Side::Left => place.x - offset,
@@ -180,10 +180,10 @@ fn share(spans: &[(i32, i32)]) -> Vec<Option<usize>> {
     let mut lanes: Vec<BTreeMap<i32, i32>> = Vec::new();
     let mut found = vec![None; spans.len()];
     for index in order {
-        let (low, high) = (spans[index].0 - APART, spans[index].1 + APART);
+        let (low, high) = (spans[index].0 - LANE_GAP_PX, spans[index].1 + LANE_GAP_PX);
         let free = |lane: &BTreeMap<i32, i32>| lane.range(..high).next_back().is_none_or(|(_, end)| *end <= low);
         let lane = lanes.iter().position(free).unwrap_or(lanes.len());
-        if lane == MOST {
+        if lane == MAX_LANES {
             continue;
         }
         if lane == lanes.len() {
@@ -245,7 +245,7 @@ fn tracks(grid: &Grid<'_>, gutters: &mut Gutters, side: Side) -> i32 {
     for (number, track) in spanning.into_iter().zip(found) {
         gutters.buses[number].track = track;
     }
-    if count == 0 { 0 } else { TRACKS + LANE * count }
+    if count == 0 { 0 } else { MAX_TRACKS_PX + LANE_PX * count }
 }
 
 /// Draws one bus.
@@ -309,7 +309,7 @@ impl Tracer<'_> {
             return Some(vec![(lane, end.1), end]);
         }
         let last = self.gutters.lane(self.grid, self.bus, target)?;
-        let offset = TRACKS + LANE * bus.track? as i32;
+        let offset = MAX_TRACKS_PX + LANE_PX * bus.track? as i32;
         let track = match bus.side {
             Side::Right => self.grid.height() + offset,
             Side::Left => -offset,
@@ -344,9 +344,9 @@ impl Tracer<'_> {
         let bus = &self.gutters.buses[self.bus];
         let side = self.grid.side(item, bus.side);
         let end = if bus.side == Side::Right {
-            side + STUB
+            side + STUB_PX
         } else {
-            side - STUB
+            side - STUB_PX
         };
         routed.lines.push(Line {
             points: vec![(side, y), (end, y)],

@@ -4,10 +4,10 @@ use super::arrange::arrange;
 use super::card::{ARRIVAL, Exit, NARROW, Row, Rows, Side, natural, set};
 use super::grid::{Item, Port};
 use super::{Block, DEPTH, Drawing, Face, Line, LineKind, Shape, What};
-use crate::coloring::Way;
 use crate::icon::Icon;
+use crate::labels;
+use crate::status::Way;
 use crate::text::{Font, clean};
-use crate::words;
 use starbridge_flow::graph::{Catch, CatchTarget, ListId, Step, StepId, StepKind};
 
 /// The diameter of the flow's beginning and end, and of a list's.
@@ -138,15 +138,15 @@ impl Drawing<'_> {
 
     /// A step's face and its exits.
     pub(super) fn face(&self, id: StepId, step: &Step, shape: Shape, rows: Rows) -> (Face, Vec<(i32, Exit)>) {
-        let marks = self.coloring.map(|coloring| coloring.marks(id));
+        let marks = self.status.map(|status| status.marks(id));
         let icon = Icon::of(&step.kind);
         let mut tip = vec![format!("{} {}", icon.word(), clean(&step.name))];
         if let StepKind::Task(task) = &step.kind {
-            tip.push(words::whole_resource(&task.call.resource));
+            tip.push(labels::whole_resource(&task.call.resource));
         } else {
-            tip.extend(words::details(step).into_iter().map(|detail| detail.text));
+            tip.extend(labels::details(step).into_iter().map(|detail| detail.text));
         }
-        tip.extend(words::badges(step));
+        tip.extend(labels::badges(step));
         for catch in &step.catch {
             let (errors, target) = self.caught(catch);
             tip.push(errors + &target);
@@ -166,16 +166,16 @@ impl Drawing<'_> {
     /// The rows of a step's card, or of the head of its composite.
     pub(super) fn rows(&self, id: StepId, step: &Step) -> Vec<Row> {
         let mut rows = vec![Row::Name(Some(Icon::of(&step.kind)), clean(&step.name))];
-        rows.extend(words::details(step).into_iter().map(|detail| {
+        rows.extend(labels::details(step).into_iter().map(|detail| {
             let font = if detail.code { Font::Mono } else { Font::Small };
             Row::Line(font, detail.text, 1)
         }));
-        let badges = words::badges(step);
+        let badges = labels::badges(step);
         if !badges.is_empty() {
             rows.push(Row::Badges(badges));
         }
-        if let Some(coloring) = self.coloring {
-            let marks = coloring.marks(id);
+        if let Some(status) = self.status {
+            let marks = status.marks(id);
             rows.push(Row::State(marks.status, marks.words()));
         }
         rows.extend(self.next_exit(step).map(|target| {
@@ -200,7 +200,7 @@ impl Drawing<'_> {
             CatchTarget::Manual => "operator".to_owned(),
         };
         (
-            format!("on {}", words::errors(catch, &self.flow.fault_names)),
+            format!("on {}", labels::errors(catch, &self.flow.fault_names)),
             format!(" → {target}"),
         )
     }

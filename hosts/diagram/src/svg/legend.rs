@@ -1,10 +1,10 @@
 //! The legend, with only what occurs in the picture.
 
 use super::Drawing;
-use super::{Anchor, Coloring, Font, Layout, Line, LineKind, Tone, small, style};
-use crate::coloring::Status;
+use super::{Anchor, FlowStatus, Font, Layout, Line, LineKind, Tone, small, style};
 use crate::icon::Icon;
 use crate::layout::{Face, Shape};
+use crate::status::Status;
 use std::fmt::Write;
 
 /// The height of a row.
@@ -36,8 +36,8 @@ impl Entry {
 
 impl Legend {
     /// The entries for a picture, in rows of this width.
-    pub(super) fn new(layout: &Layout, coloring: Option<&Coloring>, room: i32) -> Self {
-        let states = coloring.map(Coloring::occurring).unwrap_or_default();
+    pub(super) fn new(layout: &Layout, status: Option<&FlowStatus>, room: i32) -> Self {
+        let states = status.map(FlowStatus::occurring).unwrap_or_default();
         let states = states
             .into_iter()
             .map(|(status, count)| Entry::State(status, format!("{} ({count})", status.as_str())));

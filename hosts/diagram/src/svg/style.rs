@@ -1,12 +1,12 @@
 //! Classes and colours. Renderers without dark schemes, nested rules or variables show the light colours.
 
-use super::{Coloring, Face, Flow, Font, LineKind, Shape, Tone};
-use crate::coloring::Status;
+use super::{Face, Flow, FlowStatus, Font, LineKind, Shape, Tone};
+use crate::status::Status;
 
 /// The class of the whole picture. Its rules apply only below it, so that several pictures can be on one page.
-pub(super) fn class(flow: &Flow, coloring: Option<&Coloring>) -> String {
+pub(super) fn class(flow: &Flow, status: Option<&FlowStatus>) -> String {
     let hash: String = flow.hash.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-    format!("sb-{hash}{}", if coloring.is_some() { "-h" } else { "" })
+    format!("sb-{hash}{}", if status.is_some() { "-h" } else { "" })
 }
 
 /// The class of a line.

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_checked_at_once() {
+    fn notification_targets_are_checked_at_once() {
         let hook = "[[notifications]]\nname = \"ops\"\nto = \"https://h/x\"\n";
         assert_eq!(read(hook).unwrap().notifications.len(), 1);
         for (text, word) in [
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn private_targets_that_are_allowed_are_taken() {
+    fn notification_targets_may_be_private_where_allowed() {
         let hook = "[[notifications]]\nname = \"ops\"\nto = \"https://localhost/x\"\n";
         for allowed in [
             "allow = [\"localhost\"]",
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_is_not_left_unsigned() {
+    fn webhook_is_not_left_unsigned() {
         let text = "[[notifications]]\nname = \"ops\"\nto = \"https://h/x\"\nsecret = \"secret://NOBODY_HAS_IT\"\n";
         let error = read(text).unwrap().node(crate::stores::in_memory()).err();
         let expected = "the notifications `ops`: there is no secret `NOBODY_HAS_IT`";
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_what_is_read() {
+    fn notification_config_printed_is_config_read() {
         let text = "[[notifications]]\nname = \"ops\"\nto = \"https://h/x\"\nstatuses = [\"Failed\"]\n";
         let config = read(text).unwrap();
         assert_eq!(read(&config.to_toml()).unwrap(), config);

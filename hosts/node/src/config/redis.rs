@@ -66,10 +66,15 @@ impl RedisConfig {
 
     /// Adds the connector for `redis:` streams, or the reason why there is none.
     #[cfg(feature = "redis")]
-    pub(super) fn add_to(&self, further: &mut OptionalConnectors, secrets: &dyn Secrets) -> Result<(), String> {
+    pub(super) fn add_to(
+        &self,
+        optional_connectors: &mut OptionalConnectors,
+        secrets: &dyn Secrets,
+    ) -> Result<(), String> {
         match self.settings(secrets)? {
-            None => further.lack("redis", "no Redis is configured (`redis.url`, or STARBRIDGE_REDIS_URL)"),
-            Some(settings) => further.add("redis", move || {
+            None => optional_connectors
+                .add_unavailable("redis", "no Redis is configured (`redis.url`, or STARBRIDGE_REDIS_URL)"),
+            Some(settings) => optional_connectors.add("redis", move || {
                 Arc::new(starbridge_connector_redis::RedisConnector::new(settings.clone()))
             }),
         }
@@ -77,8 +82,8 @@ impl RedisConfig {
     }
 
     #[cfg(not(feature = "redis"))]
-    pub(super) fn add_to(&self, further: &mut OptionalConnectors, _: &dyn Secrets) -> Result<(), String> {
-        further.lack("redis", "this program was built without the feature `redis`");
+    pub(super) fn add_to(&self, optional_connectors: &mut OptionalConnectors, _: &dyn Secrets) -> Result<(), String> {
+        optional_connectors.add_unavailable("redis", "this program was built without the feature `redis`");
         self.check()
     }
 
@@ -134,14 +139,14 @@ mod tests {
     use crate::config::Config;
     use starbridge_flow::graph::Pattern;
     use starbridge_flow::value::Object;
-    use starbridge_ports::{Keys, Outcome, Request, Via};
+    use starbridge_ports::{CallIds, Outcome, Request, ResourceFamily};
 
     fn read(text: &str) -> Result<Config, String> {
         Config::read(text, std::iter::empty())
     }
 
     #[test]
-    fn settings_that_need_a_redis_say_so() {
+    fn redis_settings_without_a_redis_are_refused() {
         for setting in ["password = \"secret://P\"", "reply_stream = \"replies\""] {
             let error = read(&format!("[redis]\n{setting}")).unwrap_err();
             assert!(error.contains("without `redis.url`"), "{error}");
@@ -149,17 +154,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_without_redis_says_what_is_missing() {
+    async fn redis_call_without_a_redis_says_what_is_missing() {
         let mut connectors = starbridge_runtime::Connectors::new();
-        let further = Config::further_of(std::iter::empty()).unwrap();
-        further.insert_into(&mut connectors);
+        let optional_connectors = Config::optional_connectors_of(std::iter::empty()).unwrap();
+        optional_connectors.insert_into(&mut connectors);
         let request = Request {
             target: "redis:orders".to_owned(),
-            via: Via::Direct,
+            via: ResourceFamily::Direct,
             pattern: Pattern::RequestResponse,
             input: Object::new(),
             params: None,
-            keys: Keys::default(),
+            keys: CallIds::default(),
             attempt: 1,
             rollback: false,
             polling: false,
@@ -178,14 +183,14 @@ mod tests {
 
     #[cfg(not(feature = "redis"))]
     #[test]
-    fn a_redis_needs_the_feature() {
+    fn redis_needs_the_feature() {
         let error = read("[redis]\nurl = \"redis://localhost\"").unwrap_err();
         assert!(error.contains("the feature `redis`"), "{error}");
     }
 
     #[cfg(feature = "redis")]
     #[test]
-    fn a_password_is_a_secret_and_never_shown() {
+    fn redis_password_is_a_secret_and_never_shown() {
         let error = read("[redis]\nurl = \"redis://h\"\npassword = \"open-sesame\"").unwrap_err();
         assert_eq!(error, "`redis.password` must be `secret://NAME`");
         let error = read("[redis]\nurl = \"redis://:open-sesame@\"").unwrap_err();

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_configuration_uses_is_not_for_flows() {
+    fn secrets_of_the_configuration_are_not_for_flows() {
         let hook = "[[notifications]]\nname = \"ops\"\nto = \"https://h/x\"\nsecret = \"secret://SIGN\"\n";
         let redis = match cfg!(feature = "redis") {
             true => "[redis]\nurl = \"redis://h\"\npassword = \"secret://REDIS\"\n",
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_says_who_may_use_what() {
+    fn secrets_table_says_who_may_use_what() {
         let text = "[secrets.use]\n\"pay-*\" = [\"STRIPE_*\"]\nship = [\"CARRIER\"]\n";
         let uses = read(text).secret_use();
         assert!(uses.allows("pay-now", "STRIPE_KEY"));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_table_lets_nobody_use_any() {
+    fn secrets_table_that_is_empty_lets_nobody_use_any() {
         for text in ["[secrets.use]\n", "[secrets]\nuse = {}\n"] {
             let config = read(text);
             assert!(!config.secret_use().allows("any", "KEY"), "{text}");

@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_a_secret_with_enough_in_it() {
+    fn token_key_is_a_secret_with_enough_in_it() {
         let folder = std::env::temp_dir().join(format!("starbridge-token-key-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("good"), format!("{}\n", "0a".repeat(32))).unwrap();

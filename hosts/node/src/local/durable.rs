@@ -1,12 +1,12 @@
 //! Runs with a store: begun once, and continued as often as needed.
 
-use super::{Begun, LocalError, LocalRun};
+use super::{LocalError, LocalRun, LocalStart};
 use crate::flow_loading;
 use crate::node::{NodeError, token_keys};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{CallToSend, Event, Status};
-use starbridge_ports::{History, Query, Record, Store, StoreError};
+use starbridge_ports::{ExecutionRecord, History, Query, Store, StoreError};
 use starbridge_runtime::{FlowTable, TokenKeys, stored_events};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 const PAGE: usize = 1_000;
 
 /// A store, and the flows of a run.
-pub(super) struct Kept {
+pub(super) struct RunStore {
     store: Arc<dyn Store>,
     /// The flows of the store.
     flows: FlowTable,
@@ -38,7 +38,7 @@ impl From<StoreError> for LocalError {
     }
 }
 
-impl Kept {
+impl RunStore {
     pub(super) fn open(store: Arc<dyn Store>, given: FlowTable, limits: &Limits) -> Result<Self, LocalError> {
         let flows = flow_loading::load(store.as_ref(), limits)?;
         Ok(Self { store, flows, given })
@@ -79,7 +79,7 @@ impl Kept {
     }
 
     /// Checks that an execution was started with the flow and the input that are given now.
-    fn check(&self, id: &Text, record: &Record, input: Option<&Object>) -> Result<(), LocalError> {
+    fn check(&self, id: &Text, record: &ExecutionRecord, input: Option<&Object>) -> Result<(), LocalError> {
         let ran = self.flows.running(&record.flow, record.version);
         let given = self.given.get(&record.flow, None);
         let (Some(ran), Some((given, _))) = (ran, given) else {
@@ -114,7 +114,7 @@ impl LocalRun {
         flow: &str,
         input: Option<&Object>,
         name: Option<&str>,
-    ) -> Result<Option<Begun>, LocalError> {
+    ) -> Result<Option<LocalStart>, LocalError> {
         let engine = self.engine.as_mut().ok_or_else(super::given_up)?;
         let now = engine.now();
         let Some(kept) = &self.kept else {
@@ -132,7 +132,7 @@ impl LocalRun {
             }
         }
         for (name, flow) in kept.given.latest() {
-            let is_same = |record: &Record| record.flow.as_str() == name;
+            let is_same = |record: &ExecutionRecord| record.flow.as_str() == name;
             // An execution goes on with the version it began with, and needs no later one.
             if !record.as_ref().is_some_and(is_same) {
                 let text = flow.definition.to_json();
@@ -154,8 +154,8 @@ impl LocalRun {
             return Err(LocalError::Store(StoreError::Corrupt(message)));
         }
         Ok(Some(match record.ended {
-            None => Begun::TakenUp(id),
-            Some(_) => Begun::Ended(id),
+            None => LocalStart::TakenUp(id),
+            Some(_) => LocalStart::Ended(id),
         }))
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// How many bytes of all histories together are kept.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Consecutive events as `text/event-stream`.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Chunks {
             Some(before) => self.bytes -= before.bytes.len(),
             None => self.order.push_back(place),
         }
-        while self.bytes > MOST_BYTES
+        while self.bytes > MAX_BYTES
             && let Some(oldest) = self.order.pop_front()
         {
             self.drop_one(&oldest);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_in_the_middle_gets_the_rest() {
+    fn chunk_cache_gives_the_rest_from_the_middle() {
         let (one, two) = (Text::from("one"), Text::from("two"));
         let mut chunks = Chunks::default();
         chunks.keep(&one, &chunk(1, &["a", "bb", "ccc"]));
@@ -124,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn chunk_cache_is_bounded() {
         let mut chunks = Chunks::default();
         let large = "x".repeat(1 << 20);
         for first in 1..=100 {
             chunks.keep(&Text::from(format!("e{}", first % 7)), &chunk(first, &[&large]));
-            assert!(chunks.bytes <= MOST_BYTES && chunks.order.len() == chunks.kept.len());
+            assert!(chunks.bytes <= MAX_BYTES && chunks.order.len() == chunks.kept.len());
         }
         assert!(chunks.find(&Text::from("e2"), 100).is_some());
         for execution in 0..7 {

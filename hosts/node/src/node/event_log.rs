@@ -27,7 +27,7 @@ fn ended(shard: &Shard, execution: &Text, status: Status) {
 }
 
 /// Logs what leaves a shard.
-pub(super) fn tell(shard: &Shard, outgoing: &Outgoing) {
+pub(super) fn log_outgoing(shard: &Shard, outgoing: &Outgoing) {
     match outgoing {
         Outgoing::Started { execution, .. } => {
             let started = shard.state(execution).and_then(|state| state.started());

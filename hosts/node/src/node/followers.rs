@@ -1,10 +1,10 @@
 //! Following a history: each event is read and written once for all followers.
 
 use super::chunks::Chunk;
-use super::places::{NoPlace, Place};
+use super::permits::{NoWaitPermit, WaitPermit};
 use super::watchers::{Edge, Watch};
-use super::{LookError, Looked, Node};
-use crate::large;
+use super::{Node, QueryError, QueryResult};
+use crate::offload;
 use axum::body::Bytes;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::{Text, Value};
@@ -18,21 +18,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How many events are read at a time, and after how many bytes a chunk gets no further event.
-const TOGETHER: u32 = 100;
+const READ_EVENTS: u32 = 100;
 const CHUNK_BYTES: usize = 64 << 10;
 /// After this time a history is checked although no change was announced, and its followers hear that the connection
 /// is alive.
 const SWEEP: Duration = Duration::from_secs(15);
 /// How many histories are read at a time, for all followers.
-pub(super) const READS: usize = 8;
+pub(super) const MAX_CONCURRENT_READS: usize = 8;
 
 /// Why a history can't be followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowError {
     /// There is no such execution or event, or the store failed.
-    Look(LookError),
+    Look(QueryError),
     /// Too many requests follow histories already.
-    NoPlace(NoPlace),
+    NoWaitPermit(NoWaitPermit),
 }
 
 /// What a follower hears.
@@ -53,7 +53,7 @@ pub struct Follower {
     next: u64,
     /// What was read to find out whether the execution exists.
     read: Option<Arc<Chunk>>,
-    _place: Place,
+    _place: WaitPermit,
 }
 
 impl Node {
@@ -61,10 +61,10 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`FollowError::Look`] if there is no such execution or the store fails, [`FollowError::NoPlace`] if too many
+    /// [`FollowError::Look`] if there is no such execution or the store fails, [`FollowError::NoWaitPermit`] if too many
     /// follow already.
     pub async fn follow(self: &Arc<Self>, execution: &Text, from: EventId) -> Result<Follower, FollowError> {
-        let place = self.followers.take(1).map_err(FollowError::NoPlace)?;
+        let place = self.followers.take(1).map_err(FollowError::NoWaitPermit)?;
         // Before the check, so that no change in between is missed.
         let watch = self.watchers.watch(execution);
         let mut follower = Follower {
@@ -102,8 +102,8 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`LookError`] if the store fails or the execution was deleted.
-    pub async fn heard(&mut self) -> Looked<Heard> {
+    /// [`QueryError`] if the store fails or the execution was deleted.
+    pub async fn heard(&mut self) -> QueryResult<Heard> {
         loop {
             let read = self.read.take();
             if let Some(chunk) = read.or_else(|| self.watch.at_hand(self.next)) {
@@ -133,7 +133,7 @@ impl Follower {
 
     /// Reads the next events for all followers. `None` if another follower has done so meanwhile, or there is nothing
     /// new.
-    async fn read(&mut self) -> Looked<Option<Arc<Chunk>>> {
+    async fn read(&mut self) -> QueryResult<Option<Arc<Chunk>>> {
         let feed = self.watch.feed().clone();
         let _reading = feed.reading.lock().await;
         if let Some(chunk) = self.watch.at_hand(self.next) {
@@ -144,7 +144,7 @@ impl Follower {
         }
         let turns = self.watch.turns();
         let (node, execution, from) = (self.node.clone(), self.watch.execution().clone(), self.next);
-        let stopping = |_| LookError::Store(StoreError::Unavailable("the server is stopping".to_owned()));
+        let stopping = |_| QueryError::Store(StoreError::Unavailable("the server is stopping".to_owned()));
         let permit = self
             .node
             .reads
@@ -158,7 +158,7 @@ impl Follower {
         });
         let (kept, _permit) = reading.await.map_err(|error| stopping(error.to_string()))?;
         let kept = kept?;
-        let read = large::work(kept.bytes(), move || kept.read());
+        let read = offload::work(kept.bytes(), move || kept.read());
         let read = read
             .await
             .map_err(|_| stopping("nothing can be read any more".to_owned()))??;
@@ -197,11 +197,11 @@ struct KeptChunk {
 
 impl Node {
     /// The stored events from that one on.
-    fn kept_chunk(&self, execution: Text, from: u64) -> Looked<KeptChunk> {
+    fn kept_chunk(&self, execution: Text, from: u64) -> QueryResult<KeptChunk> {
         // The record is read first: if the execution has ended by then, all its events are there.
-        let record = self.store.record(&execution)?.ok_or(LookError::NoSuchExecution)?;
+        let record = self.store.record(&execution)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(&execution, &record)?;
-        let turns = self.store.turns(&execution, EventId(from), TOGETHER, false)?;
+        let turns = self.store.turns(&execution, EventId(from), READ_EVENTS, false)?;
         Ok(KeptChunk {
             execution,
             flow,
@@ -217,13 +217,13 @@ impl KeptChunk {
         self.turns.iter().map(|turn| turn.text.len()).sum()
     }
 
-    fn read(self) -> Looked<Read> {
+    fn read(self) -> QueryResult<Read> {
         let (mut text, mut ends) = (String::new(), Vec::new());
         let mut whole = true;
         'turns: for turn in self.turns {
             let events = read_stored(&self.flow, &self.execution, &turn)?;
             for event in events.iter().filter(|event| event.id.0 >= self.from) {
-                whole = ends.len() < TOGETHER as usize && text.len() < CHUNK_BYTES;
+                whole = ends.len() < READ_EVENTS as usize && text.len() < CHUNK_BYTES;
                 if !whole {
                     break 'turns;
                 }
@@ -234,7 +234,7 @@ impl KeptChunk {
             }
         }
         // If the limit was reached, there may be more.
-        whole &= ends.len() < TOGETHER as usize;
+        whole &= ends.len() < READ_EVENTS as usize;
         Ok(Read {
             chunk: Chunk::new(self.from, text.into_bytes(), ends),
             end: whole.then_some(self.ended),

@@ -12,26 +12,26 @@ const KIND: &str = "token-key";
 /// The key that signs, and the one before it, which is still valid.
 const NAMES: [&str; 2] = ["current", "previous"];
 /// The length of a key, in bytes.
-const KEY: usize = 32;
+const KEY_BYTES: usize = 32;
 
 /// The keys of the configuration, then those of the store. The first signs, all are valid. If there are none, a new
 /// one is stored.
-pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY]]) -> Result<TokenKeys, NodeError> {
+pub(crate) fn token_keys(store: &dyn Store, configured: &[[u8; KEY_BYTES]]) -> Result<TokenKeys, NodeError> {
     let mut keys = configured.to_vec();
     for name in NAMES {
-        if let Some(text) = store.fetch(KIND, name)? {
+        if let Some(text) = store.get_value(KIND, name)? {
             keys.push(read_kept(name, &text)?);
         }
     }
     if keys.is_empty() {
         // Another process may begin on the store at the same time: the first key that is there counts for both.
-        let kept = store.keep_new(KIND, NAMES[0], &hex::encode(&new_key()?))?;
+        let kept = store.put_new_value(KIND, NAMES[0], &hex::encode(&new_key()?))?;
         keys.push(read_kept(NAMES[0], &kept)?);
     }
     Ok(TokenKeys::new(keys))
 }
 
-fn read_kept(name: &str, text: &str) -> Result<[u8; KEY], NodeError> {
+fn read_kept(name: &str, text: &str) -> Result<[u8; KEY_BYTES], NodeError> {
     hex::decode_array(text).ok_or_else(|| {
         NodeError::Store(StoreError::Corrupt(format!(
             "the {name} key of task tokens is not readable"
@@ -41,20 +41,20 @@ fn read_kept(name: &str, text: &str) -> Result<[u8; KEY], NodeError> {
 
 /// Reads the keys in a secret: each 32 bytes or more in base64 or hexadecimal digits, with white space between them.
 /// The error repeats nothing of them.
-pub(crate) fn read_keys(text: &str) -> Result<Vec<[u8; KEY]>, String> {
+pub(crate) fn read_keys(text: &str) -> Result<Vec<[u8; KEY_BYTES]>, String> {
     let keys: Option<Vec<_>> = text.split_whitespace().map(read_key).collect();
     keys.filter(|keys| !keys.is_empty())
         .ok_or_else(|| "must be 32 bytes or more, in base64 or hexadecimal digits".to_owned())
 }
 
-fn read_key(text: &str) -> Option<[u8; KEY]> {
+fn read_key(text: &str) -> Option<[u8; KEY_BYTES]> {
     let bytes = match text.len().is_multiple_of(2) && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         true => hex::decode(text)?,
         false => base64(text)?,
     };
     match bytes.len() {
-        ..KEY => None,
-        KEY => bytes.try_into().ok(),
+        ..KEY_BYTES => None,
+        KEY_BYTES => bytes.try_into().ok(),
         _ => Some(Sha256::digest(&bytes).into()),
     }
 }
@@ -90,7 +90,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 /// [`NodeError::Store`] if the store fails.
 pub fn discard(store: &dyn Store) -> Result<(), NodeError> {
     for name in NAMES {
-        store.discard(KIND, name)?;
+        store.delete_value(KIND, name)?;
     }
     Ok(())
 }
@@ -102,10 +102,10 @@ pub fn discard(store: &dyn Store) -> Result<(), NodeError> {
 ///
 /// [`NodeError::Store`] if the store fails, [`NodeError::System`] if the system gives no random bytes.
 pub fn rotate(store: &dyn Store) -> Result<(), NodeError> {
-    if let Some(current) = store.fetch(KIND, NAMES[0])? {
-        store.keep(KIND, NAMES[1], &current)?;
+    if let Some(current) = store.get_value(KIND, NAMES[0])? {
+        store.put_value(KIND, NAMES[1], &current)?;
     }
-    store.keep(KIND, NAMES[0], &hex::encode(&new_key()?))?;
+    store.put_value(KIND, NAMES[0], &hex::encode(&new_key()?))?;
     Ok(())
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn two_keys_are_good_at_a_time() {
+    fn token_key_rotation_keeps_two_keys_valid() {
         let store = in_memory();
         let store = store.as_ref();
         let first = token_keys(store, &[]).unwrap().sign("e", EventId(1));
@@ -147,47 +147,47 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_key_signs_and_those_of_the_store_are_good_as_long_as_they_are_there() {
+    fn token_key_of_the_configuration_signs_and_those_of_the_store_verify() {
         let store = in_memory();
         let store = store.as_ref();
-        let configured = [[7; KEY], [8; KEY]];
+        let configured = [[7; KEY_BYTES], [8; KEY_BYTES]];
         // A store that never had a key gets none.
         token_keys(store, &configured).unwrap();
-        assert_eq!(store.all(KIND).unwrap(), []);
+        assert_eq!(store.list_values(KIND).unwrap(), []);
         let old = token_keys(store, &[]).unwrap().sign("e", EventId(1));
         let keys = token_keys(store, &configured).unwrap();
         let new = keys.sign("e", EventId(1));
-        assert_eq!(new, TokenKeys::new(vec![[7; KEY]]).sign("e", EventId(1)));
-        let second = TokenKeys::new(vec![[8; KEY]]).sign("e", EventId(1));
+        assert_eq!(new, TokenKeys::new(vec![[7; KEY_BYTES]]).sign("e", EventId(1)));
+        let second = TokenKeys::new(vec![[8; KEY_BYTES]]).sign("e", EventId(1));
         assert!(
             [&old, &new, &second]
                 .into_iter()
                 .all(|token| keys.verify(token).is_ok())
         );
         discard(store).unwrap();
-        assert_eq!(store.all(KIND).unwrap(), []);
+        assert_eq!(store.list_values(KIND).unwrap(), []);
         let keys = token_keys(store, &configured).unwrap();
         assert!(keys.verify(&old).is_err() && keys.verify(&new).is_ok());
     }
 
     #[test]
-    fn keys_are_read_in_both_forms() {
-        let zeros = [0; KEY];
-        let ones = [0xff; KEY];
-        let (digits, base) = ("00".repeat(KEY), format!("{}8=", "/".repeat(42)));
+    fn token_key_is_read_in_both_forms() {
+        let zeros = [0; KEY_BYTES];
+        let ones = [0xff; KEY_BYTES];
+        let (digits, base) = ("00".repeat(KEY_BYTES), format!("{}8=", "/".repeat(42)));
         assert_eq!(read_keys(&format!("{digits}\n{base}\n")).unwrap(), [zeros, ones]);
         assert_eq!(read_keys(&base.replace('/', "_").replace('=', "")).unwrap(), [ones]);
-        assert_eq!(read_keys(&"FF".repeat(KEY)).unwrap(), [ones]);
+        assert_eq!(read_keys(&"FF".repeat(KEY_BYTES)).unwrap(), [ones]);
         // All bytes of a longer key count.
-        let longer = read_keys(&"00".repeat(KEY + 1)).unwrap();
+        let longer = read_keys(&"00".repeat(KEY_BYTES + 1)).unwrap();
         assert_ne!(longer, [zeros]);
-        assert_ne!(longer, read_keys(&"00".repeat(KEY + 2)).unwrap());
+        assert_ne!(longer, read_keys(&"00".repeat(KEY_BYTES + 2)).unwrap());
         for wrong in [
             "",
             " ",
             "short",
-            &"00".repeat(KEY - 1),
-            &"é".repeat(KEY),
+            &"00".repeat(KEY_BYTES - 1),
+            &"é".repeat(KEY_BYTES),
             &format!("{digits} short"),
         ] {
             let error = read_keys(wrong).unwrap_err();

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 /// How executions are leased to a node.
 #[derive(Clone)]
-pub struct Visit {
+pub struct LeaseSettings {
     /// The leases.
     pub leases: Arc<dyn ExecutionLeases>,
     /// The store of histories: the one with the leases, or a wrapper of it.
@@ -36,26 +36,26 @@ impl Node {
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 
-    /// Makes the node only decide, and make durable what it decides, until [`Node::rest`] has returned.
+    /// Makes the node only decide, and make durable what it decides, until [`Node::quiesce`] has returned.
     ///
     /// # Errors
     ///
     /// [`NotTaken`] if the node is busy or stopping.
-    pub fn stand_still(&self) -> Result<(), NotTaken> {
-        self.owners.anyone(Command::StandStill)
+    pub fn pause_dispatch(&self) -> Result<(), NotTaken> {
+        self.owners.anyone(Command::PauseDispatch)
     }
 
     /// Waits until nothing more can be done here now, at most until a time, and gives executions back. Timers due
-    /// within `linger` are waited for. Returns what was given back, and when to go on with each. For nodes with one
+    /// within `grace` are waited for. Returns what was given back, and when to go on with each. For nodes with one
     /// owner.
     ///
     /// # Errors
     ///
     /// [`NotTaken`] if the node is busy or stopping.
-    pub async fn rest(&self, until: Timestamp, linger: Duration) -> Result<Vec<SuspendedExecution>, NotTaken> {
+    pub async fn quiesce(&self, until: Timestamp, grace: Duration) -> Result<Vec<SuspendedExecution>, NotTaken> {
         let (reply, answer) = oneshot::channel();
-        let linger = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
-        self.owners.anyone(Command::Rest { until, linger, reply })?;
+        let grace = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.owners.anyone(Command::Quiesce { until, grace, reply })?;
         answer.await.map_err(|_| NotTaken::Stopping)
     }
 

@@ -1,11 +1,11 @@
 //! The threads that own executions. Each has an engine, and a runtime of its own for the engine's calls.
 
-use super::event_log::tell;
-use super::notifying::{Notifications, NotifierThread};
+use super::event_log::log_outgoing;
+use super::notifier_thread::{Notifications, NotifierThread};
 use super::queue_thread::Shared;
 use super::threads::{End, block_on, no_thread, note, runtime, spawn, unless_it_panics};
 use super::{Counters, NodeError, NodeSettings, NotTaken, Watchers};
-use crate::system::birth;
+use crate::system::new_seed;
 use starbridge_connector_command::CommandConnector;
 use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::limits::Limits;
@@ -22,7 +22,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
 /// What owners are started with.
-pub(super) struct Start {
+pub(super) struct OwnerDeps {
     pub(super) settings: NodeSettings,
     pub(super) flows: FlowTable,
     pub(super) limits: Arc<Limits>,
@@ -44,7 +44,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    pub(super) fn start(shared: Shared, start: &Start) -> Result<Self, NodeError> {
+    pub(super) fn start(shared: Shared, start: &OwnerDeps) -> Result<Self, NodeError> {
         let writer = Writer::start(history(&start.settings)).map_err(|error| no_thread(&error))?;
         let of = u8::try_from(start.settings.owners.clamp(1, 64)).unwrap_or(1);
         let (end, ended) = watch::channel(None);
@@ -125,7 +125,7 @@ impl Owners {
         }
         let mut ended = self.ended.clone();
         let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
-        queues.tell(QueueCommand::Stop);
+        queues.send(QueueCommand::Stop);
         // If the thread has ended, nobody sends.
         let _ = self.queues_over.clone().wait_for(|over| *over).await;
         if let Some(telling) = &self.telling {
@@ -138,7 +138,7 @@ impl Owners {
 /// What a thread needs to own a share of the executions.
 struct Owner {
     shard: Shard,
-    world: EngineDeps,
+    deps: EngineDeps,
     http: HttpSettings,
     settings: EngineSettings,
     watchers: Watchers,
@@ -146,36 +146,36 @@ struct Owner {
     notifications: Option<Notifications>,
 }
 
-fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
+fn owner(start: &OwnerDeps, shared: &Shared, share: (u8, u8)) -> Owner {
     let settings = &start.settings;
-    let births = move |request: &StartRequest, _: Timestamp| of_share(birth(request), share);
+    let id_source = move |request: &StartRequest, _: Timestamp| of_share(new_seed(request), share);
     let mut connectors = Connectors::new();
     if let Some(commands) = &settings.commands {
         connectors.insert("cmd", Arc::new(CommandConnector::new(commands.clone())));
     }
-    settings.further.insert_into(&mut connectors);
+    settings.optional_connectors.insert_into(&mut connectors);
     let mut shard = Shard::new(
         start.flows.clone(),
         settings.resources.clone(),
         start.limits.clone(),
-        births,
+        id_source,
     );
     if settings.worker_queues {
-        shard.queue_tasks(shared.rounds.clone());
+        shard.queue_tasks(shared.fair_queue.clone());
     }
     if let Some(notifications) = &start.notifications {
         notifications.listen_to(&mut shard);
     }
     Owner {
         shard,
-        world: EngineDeps {
+        deps: EngineDeps {
             history: history(settings),
             connectors,
             clock: settings.clock.clone(),
             vault: start.vault.clone(),
             tokens: start.tokens.clone(),
-            queues: settings.worker_queues.then(|| shared.door.clone()),
-            leases: settings.visit.as_ref().map(|visit| visit.leases.clone()),
+            queues: settings.worker_queues.then(|| shared.queue_handle.clone()),
+            leases: settings.leased.as_ref().map(|leased| leased.leases.clone()),
         },
         http: settings.http.clone(),
         settings: EngineSettings {
@@ -192,29 +192,29 @@ fn owner(start: &Start, shared: &Shared, share: (u8, u8)) -> Owner {
 
 /// The store of histories that owners use.
 fn history(settings: &NodeSettings) -> Arc<dyn History> {
-    match &settings.visit {
+    match &settings.leased {
         None => settings.store.clone(),
-        Some(visit) => visit.history.clone(),
+        Some(leased) => leased.history.clone(),
     }
 }
 
 /// A new execution belongs to the owner that starts it. A child belongs to its parent's owner anyway.
-fn of_share(mut birth: ExecutionSeed, (which, of): (u8, u8)) -> ExecutionSeed {
-    let shard = shard_of(&birth.id);
-    if shard % of != which && birth.id.len() == 36 {
+fn of_share(mut seed: ExecutionSeed, (which, of): (u8, u8)) -> ExecutionSeed {
+    let shard = shard_of(&seed.id);
+    if shard % of != which && seed.id.len() == 36 {
         let near = u16::from(shard - shard % of) + u16::from(which);
         let shard = u8::try_from(near).unwrap_or(which);
-        let head = birth.id.get(..34).unwrap_or_default();
-        birth.id = Text::from(format!("{head}{shard:02x}"));
+        let head = seed.id.get(..34).unwrap_or_default();
+        seed.id = Text::from(format!("{head}{shard:02x}"));
     }
-    birth
+    seed
 }
 
 fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<(), NodeError> {
     let runtime = runtime()?;
     let Owner {
         shard,
-        mut world,
+        mut deps,
         http,
         settings,
         watchers,
@@ -222,16 +222,16 @@ fn run(owner: Owner, inbox: mpsc::Receiver<Command>, writer: &Writer) -> Result<
         notifications,
     } = owner;
     let over: Result<(), StoreError> = runtime.block_on(async move {
-        world.connectors.insert("http", Arc::new(HttpConnector::new(http)));
+        deps.connectors.insert("http", Arc::new(HttpConnector::new(http)));
         let observer = move |shard: &Shard, outgoing: &Outgoing| {
             counters.see(outgoing);
-            tell(shard, outgoing);
+            log_outgoing(shard, outgoing);
             watchers.see(outgoing);
             if let Some(notifications) = &notifications {
                 notifications.see(outgoing);
             }
         };
-        let engine = Engine::new(shard, world, settings, inbox, observer).writing_through(writer);
+        let engine = Engine::new(shard, deps, settings, inbox, observer).writing_through(writer);
         engine.serve().await
     });
     // Calls that are out are dropped, not waited for. They are sent again at the next start.

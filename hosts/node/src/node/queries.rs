@@ -1,21 +1,21 @@
 //! Queries of a node's store. Everything they show is durable.
 
 use super::Node;
-use crate::described::describe_state;
+use crate::json::describe_state;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventId, EventKind, State};
-use starbridge_ports::{Query, Record, StoreError, Turn};
+use starbridge_ports::{ExecutionRecord, Query, StoreError, Turn};
 use starbridge_runtime::{ForkRequest, Snapshot, each_stored_event, read_stored, stored_events};
 use std::sync::Arc;
 
 /// The result of a query.
-pub type Looked<T> = Result<T, LookError>;
+pub type QueryResult<T> = Result<T, QueryError>;
 
 /// Why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LookError {
+pub enum QueryError {
     /// There is no such execution.
     NoSuchExecution,
     /// The execution has no such event; the number is that of its last one.
@@ -24,13 +24,13 @@ pub enum LookError {
     Store(StoreError),
 }
 
-impl From<StoreError> for LookError {
+impl From<StoreError> for QueryError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl std::fmt::Display for LookError {
+impl std::fmt::Display for QueryError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoSuchExecution => f.write_str("there is no such execution"),
@@ -40,23 +40,23 @@ impl std::fmt::Display for LookError {
     }
 }
 
-impl std::error::Error for LookError {}
+impl std::error::Error for QueryError {}
 
 /// A stored execution. The size of its data is known before they are read.
 #[derive(Debug)]
-pub struct Kept {
+pub struct StoredExecution {
     /// The id of the execution.
     pub execution: Text,
     /// The record of the execution.
-    pub record: Record,
+    pub record: ExecutionRecord,
     flow: Arc<Flow>,
     first: Option<Turn>,
     /// The last turn, if it is not the first one.
     last: Option<Turn>,
 }
 
-impl Kept {
-    /// How many bytes [`Kept::snapshot`] will read.
+impl StoredExecution {
+    /// How many bytes [`StoredExecution::snapshot`] will read.
     pub fn bytes(&self) -> usize {
         let turns = self.first.iter().chain(&self.last);
         turns.map(|turn| turn.text.len()).sum()
@@ -66,8 +66,8 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`LookError::Store`] if the store fails or a turn does not fit the flow.
-    pub fn snapshot(self) -> Looked<Snapshot> {
+    /// [`QueryError::Store`] if the store fails or a turn does not fit the flow.
+    pub fn snapshot(self) -> QueryResult<Snapshot> {
         let (input, output) = self.data()?;
         Ok(Snapshot {
             execution: self.execution,
@@ -81,12 +81,12 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`LookError::Store`] if the store fails or a turn does not fit the flow.
-    pub fn has_input(&self, input: &Object) -> Looked<bool> {
+    /// [`QueryError::Store`] if the store fails or a turn does not fit the flow.
+    pub fn has_input(&self, input: &Object) -> QueryResult<bool> {
         Ok(self.data()?.0 == *input)
     }
 
-    fn data(&self) -> Looked<(Object, Option<Object>)> {
+    fn data(&self) -> QueryResult<(Object, Option<Object>)> {
         let (mut input, mut output) = (None, None);
         for turn in self.first.iter().chain(&self.last) {
             // If a fork goes on from the end of an execution, the output in its first turn is that execution's.
@@ -105,7 +105,7 @@ impl Kept {
 
 /// Stored events of an execution. Their size is known before they are read.
 #[derive(Debug)]
-pub struct KeptEvents {
+pub struct StoredEvents {
     execution: Text,
     flow: Arc<Flow>,
     turns: Vec<Turn>,
@@ -114,8 +114,8 @@ pub struct KeptEvents {
     backwards: bool,
 }
 
-impl KeptEvents {
-    /// How many bytes [`KeptEvents::read`] will read.
+impl StoredEvents {
+    /// How many bytes [`StoredEvents::read`] will read.
     pub fn bytes(&self) -> usize {
         self.turns.iter().map(|turn| turn.text.len()).sum()
     }
@@ -124,8 +124,8 @@ impl KeptEvents {
     ///
     /// # Errors
     ///
-    /// [`LookError::Store`] if a turn does not fit the flow.
-    pub fn read(self) -> Looked<Vec<Object>> {
+    /// [`QueryError::Store`] if a turn does not fit the flow.
+    pub fn read(self) -> QueryResult<Vec<Object>> {
         let mut events = Vec::new();
         for turn in self.turns {
             let mut turn = read_stored(&self.flow, &self.execution, &turn)?;
@@ -147,22 +147,22 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
-    pub fn execution(&self, id: &str) -> Looked<Snapshot> {
-        self.kept(id)?.snapshot()
+    /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
+    pub fn execution(&self, id: &str) -> QueryResult<Snapshot> {
+        self.stored(id)?.snapshot()
     }
 
     /// An execution without its data.
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
-    pub fn kept(&self, id: &str) -> Looked<Kept> {
-        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+    /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
+    pub fn stored(&self, id: &str) -> QueryResult<StoredExecution> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
         let first = self.store.turn_of(id, EventId(1))?;
         let last = self.store.last_turn(id)?;
-        Ok(Kept {
+        Ok(StoredExecution {
             execution: Text::from(id),
             record,
             flow,
@@ -175,8 +175,8 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::Store`] if the store fails.
-    pub fn count_broken(&self) -> Looked<u64> {
+    /// [`QueryError::Store`] if the store fails.
+    pub fn count_broken(&self) -> QueryResult<u64> {
         let mut query = Query {
             broken: true,
             limit: 1_000,
@@ -197,8 +197,8 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::Store`] if the store does not have the flow.
-    pub fn flow_of(&self, id: &str, record: &Record) -> Looked<Arc<Flow>> {
+    /// [`QueryError::Store`] if the store does not have the flow.
+    pub fn flow_of(&self, id: &str, record: &ExecutionRecord) -> QueryResult<Arc<Flow>> {
         let flow = self.flows.running(&record.flow, record.version);
         flow.ok_or_else(|| corrupt(id, &format!("version {} of `{}` is gone", record.version, record.flow)))
     }
@@ -207,21 +207,21 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
-    pub fn events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> Looked<Vec<Object>> {
-        self.kept_events(id, from, limit, backwards)?.read()
+    /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
+    pub fn events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> QueryResult<Vec<Object>> {
+        self.stored_events(id, from, limit, backwards)?.read()
     }
 
     /// At most `limit` stored events from event `from` on, in order or backwards.
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
-    pub fn kept_events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> Looked<KeptEvents> {
-        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+    /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
+    pub fn stored_events(&self, id: &str, from: EventId, limit: usize, backwards: bool) -> QueryResult<StoredEvents> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
         let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
-        Ok(KeptEvents {
+        Ok(StoredEvents {
             execution: Text::from(id),
             flow,
             turns: self.store.turns(id, from, wanted, backwards)?,
@@ -235,9 +235,9 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
-    pub fn last_event(&self, id: &str) -> Looked<EventId> {
-        let last = self.store.last_turn(id)?.ok_or(LookError::NoSuchExecution)?;
+    /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
+    pub fn last_event(&self, id: &str) -> QueryResult<EventId> {
+        let last = self.store.last_turn(id)?.ok_or(QueryError::NoSuchExecution)?;
         Ok(last.last())
     }
 
@@ -246,14 +246,14 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
-    pub fn state_at(&self, id: &str, event: Option<EventId>) -> Looked<Value> {
-        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+    /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
+    pub fn state_at(&self, id: &str, event: Option<EventId>) -> QueryResult<Value> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
         let last = self.last_event(id)?;
         let event = event.unwrap_or(last);
         if event > last || event == EventId(0) {
-            return Err(LookError::NoSuchEvent(last));
+            return Err(QueryError::NoSuchEvent(last));
         }
         let end = self.store.turn_of(id, event)?.unwrap_or_default().last();
         let mut state = State::new(id, self.limits.clone());
@@ -271,12 +271,12 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], [`LookError::NoSuchEvent`], or [`LookError::Store`] if the store fails.
-    pub fn fork_request(&self, id: &str, event: EventId, name: Option<Text>) -> Looked<ForkRequest> {
-        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+    /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
+    pub fn fork_request(&self, id: &str, event: EventId, name: Option<Text>) -> QueryResult<ForkRequest> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let last = self.last_event(id)?;
         if event > last || event == EventId(0) {
-            return Err(LookError::NoSuchEvent(last));
+            return Err(QueryError::NoSuchEvent(last));
         }
         let flow = self.flow_of(id, &record)?;
         Ok(ForkRequest {
@@ -292,15 +292,15 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`LookError::NoSuchExecution`], or [`LookError::Store`] if the store fails.
-    pub fn each_event(&self, id: &str, mut see: impl FnMut(&Flow, &Event) -> bool) -> Looked<()> {
-        let record = self.store.record(id)?.ok_or(LookError::NoSuchExecution)?;
+    /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
+    pub fn each_event(&self, id: &str, mut see: impl FnMut(&Flow, &Event) -> bool) -> QueryResult<()> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
         let flow = self.flow_of(id, &record)?;
         each_stored_event(self.store.as_ref(), &flow, id, |event| see(&flow, event))?;
         Ok(())
     }
 }
 
-fn corrupt(id: &str, why: &str) -> LookError {
-    LookError::Store(StoreError::Corrupt(format!("execution {id}: {why}")))
+fn corrupt(id: &str, why: &str) -> QueryError {
+    QueryError::Store(StoreError::Corrupt(format!("execution {id}: {why}")))
 }

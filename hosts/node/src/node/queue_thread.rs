@@ -15,17 +15,17 @@ pub(super) const KIND: &str = "queue";
 
 /// What owners and queues of a node share.
 pub(super) struct Shared {
-    pub(super) door: QueueHandle,
-    pub(super) rounds: Arc<FairQueue>,
+    pub(super) queue_handle: QueueHandle,
+    pub(super) fair_queue: Arc<FairQueue>,
     inbox: mpsc::UnboundedReceiver<QueueCommand>,
 }
 
 impl Shared {
     pub(super) fn new() -> Self {
-        let (door, inbox) = QueueHandle::new();
+        let (queue_handle, inbox) = QueueHandle::new();
         Self {
-            door,
-            rounds: Arc::default(),
+            queue_handle,
+            fair_queue: Arc::default(),
             inbox,
         }
     }
@@ -38,22 +38,22 @@ impl Shared {
         writer: &Writer,
         owners: Vec<mpsc::Sender<Command>>,
     ) -> Result<QueueEngine, StoreError> {
-        let mut queues = Queues::new(self.rounds);
+        let mut queues = Queues::new(self.fair_queue);
         for (name, settings) in kept_settings(store.as_ref())? {
             queues.configure(&name, settings, 0);
         }
-        let world = QueueEngineDeps {
+        let deps = QueueEngineDeps {
             store: store.clone(),
             clock,
-            tell: Box::new(move |verdict| tell(&owners, verdict)),
+            notify_owner: Box::new(move |expiry| notify_owner(&owners, expiry)),
         };
-        QueueEngine::new(queues, world, &self.door, self.inbox, writer)
+        QueueEngine::new(queues, deps, &self.queue_handle, self.inbox, writer)
     }
 }
 
 /// Tells the owner of an execution that its task expired. Returns false if the owner has no room now.
-fn tell(owners: &[mpsc::Sender<Command>], verdict: &TaskExpiry) -> bool {
-    let ((execution, call), signal) = match verdict {
+fn notify_owner(owners: &[mpsc::Sender<Command>], expiry: &TaskExpiry) -> bool {
+    let ((execution, call), signal) = match expiry {
         TaskExpiry::LeaseEnded { key, redeliver } => {
             let (call, redeliver) = (key.1, *redeliver);
             (key, Signal::LeaseEnded { call, redeliver })
@@ -76,7 +76,7 @@ fn tell(owners: &[mpsc::Sender<Command>], verdict: &TaskExpiry) -> bool {
 
 fn kept_settings(store: &dyn Store) -> Result<Vec<(Text, QueueSettings)>, StoreError> {
     let mut kept = Vec::new();
-    for (name, text) in store.all(KIND)? {
+    for (name, text) in store.list_values(KIND)? {
         let settings = serde_json::from_str::<Object>(&text).ok();
         let settings = settings.and_then(|object| QueueSettings::read(&object).ok());
         let settings = settings

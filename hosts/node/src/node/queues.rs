@@ -6,7 +6,7 @@ use super::{Node, NotTaken};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
 use starbridge_ports::{DeadTask, StoreError};
-use starbridge_runtime::{Command, HoldRequest, QueueCommand, QueueSettings, QueueView, QueuesViewed, Reply, TaskKey};
+use starbridge_runtime::{Command, PollOptions, QueueCommand, QueueSettings, QueueView, QueuesViewed, Reply, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ impl Node {
     /// # Errors
     ///
     /// [`NotTaken::Stopping`] if the node is stopping.
-    pub async fn hold(&self, request: HoldRequest) -> Result<Vec<String>, NotTaken> {
+    pub async fn hold(&self, request: PollOptions) -> Result<Vec<String>, NotTaken> {
         let poll = self.queues.hold(request);
         let held = poll.tasks().await.ok_or(NotTaken::Stopping)?;
         self.counters.held.fetch_add(held.len() as u64, Ordering::Relaxed);
@@ -53,9 +53,9 @@ impl Node {
     }
 
     /// Takes a heartbeat. Returns false if no worker holds the task under a valid lease.
-    pub(super) async fn beat(&self, key: TaskKey) -> bool {
+    pub(super) async fn heartbeat(&self, key: TaskKey) -> bool {
         let (reply, answer) = oneshot::channel();
-        self.queues.tell(QueueCommand::Beat(key, reply));
+        self.queues.send(QueueCommand::Heartbeat(key, reply));
         matches!(answer.await, Ok(Some(_)))
     }
 
@@ -67,13 +67,13 @@ impl Node {
     pub fn set_queue(&self, name: &str, settings: &QueueSettings) -> Result<(), StoreError> {
         match *settings == QueueSettings::default() {
             // Default settings need not be stored.
-            true => drop(self.store.discard(KIND, name)?),
+            true => drop(self.store.delete_value(KIND, name)?),
             false => {
                 let text = Value::Object(settings.write()).to_json();
-                self.store.keep(KIND, name, &text)?;
+                self.store.put_value(KIND, name, &text)?;
             }
         }
-        self.queues.tell(QueueCommand::Configure(name.into(), settings.clone()));
+        self.queues.send(QueueCommand::Configure(name.into(), settings.clone()));
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Node {
 
     async fn views(&self, viewed: QueuesViewed) -> Vec<QueueView> {
         let (reply, answer) = oneshot::channel();
-        self.queues.tell(QueueCommand::View(viewed, reply));
+        self.queues.send(QueueCommand::View(viewed, reply));
         answer.await.unwrap_or_default()
     }
 

@@ -9,26 +9,26 @@ use tokio::time::Instant;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Executions deleted at a time: the writer is never held up for long.
-const TOGETHER: usize = 256;
+const DELETE_BATCH: usize = 256;
 /// After that others have the writer for as long as it took, at least so long: deleting takes half of its time at most, and
 /// keeps up with what ends.
-const BREATH: Duration = Duration::from_millis(1);
+const BATCH_PAUSE: Duration = Duration::from_millis(1);
 /// How long to wait if nothing is left to delete.
-const PAUSE: Duration = Duration::from_secs(60);
+const IDLE_PAUSE: Duration = Duration::from_secs(60);
 
 impl Node {
     /// Deletes, for ever, what ended more than `days` days ago.
-    pub async fn keep_tidy(self: Arc<Self>, days: u64) {
+    pub async fn clear_periodically(self: Arc<Self>, days: u64) {
         loop {
             let age = i64::try_from(days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
             let before = Timestamp(self.now().0.saturating_sub(age));
             let begun = Instant::now();
             let pause = match self.clear_before(before).await {
-                Ok(0) => PAUSE,
-                Ok(_) => begun.elapsed().clamp(BREATH, PAUSE),
+                Ok(0) => IDLE_PAUSE,
+                Ok(_) => begun.elapsed().clamp(BATCH_PAUSE, IDLE_PAUSE),
                 Err(error) => {
                     tracing::warn!(%error, "what has ended can't be cleared away");
-                    PAUSE
+                    IDLE_PAUSE
                 }
             };
             tokio::time::sleep(pause).await;
@@ -43,7 +43,7 @@ impl Node {
     /// The error of the store.
     pub async fn clear_before(&self, before: Timestamp) -> Result<usize, StoreError> {
         let store = self.store.clone();
-        let cleared = tokio::task::spawn_blocking(move || store.clear(before, TOGETHER)).await;
+        let cleared = tokio::task::spawn_blocking(move || store.clear(before, DELETE_BATCH)).await;
         cleared.unwrap_or_else(|_| Err(StoreError::Unavailable("clearing away was broken off".to_owned())))
     }
 }

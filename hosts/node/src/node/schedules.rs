@@ -20,7 +20,7 @@ const KIND: &str = "schedule";
 /// The kind under which the store keeps how far schedules are handled.
 const PLACE: &str = "schedule-place";
 /// How many triggers may wait for earlier executions; the oldest are dropped first.
-const QUEUED: usize = 1_000;
+const MAX_QUEUED_TRIGGERS: usize = 1_000;
 /// The longest time between two checks, in milliseconds.
 const SWEEP_MS: u64 = 60_000;
 
@@ -187,13 +187,13 @@ impl Node {
     pub(super) fn take_up_schedules(&self) -> Result<(), StoreError> {
         let now = self.clock.wall_time();
         let mut known = self.schedules.lock();
-        for (name, text) in self.store.all(KIND)? {
+        for (name, text) in self.store.list_values(KIND)? {
             let members: Object = serde_json::from_str(&text)
                 .map_err(|error| StoreError::Corrupt(format!("the schedule `{name}` is not readable: {error}")))?;
             let schedule = read(&name, &members)
                 .map_err(|error| StoreError::Corrupt(format!("the schedule `{name}`: {error}")))?;
             let mut scheduled = Scheduled::new(schedule, now);
-            if let Some(place) = self.store.fetch(PLACE, &name)? {
+            if let Some(place) = self.store.get_value(PLACE, &name)? {
                 scheduled.come_to(&place);
             }
             known.insert(name, scheduled);
@@ -231,7 +231,7 @@ impl Node {
 
     /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has the name of a
     /// trigger of this millisecond.
-    pub async fn run_schedule(&self, name: &str) -> Result<runtime::Start, RunError> {
+    pub async fn run_schedule(&self, name: &str) -> Result<runtime::StartedExecution, RunError> {
         let scheduled = self.schedule(name).ok_or(RunError::NoSuchSchedule)?;
         let trigger = scheduled.schedule.trigger(self.clock.wall_time());
         let start = self.begin(start_of(&scheduled.schedule, &trigger), false).await;
@@ -247,9 +247,9 @@ impl Node {
     }
 
     fn keep_schedule(&self, name: &str, scheduled: Scheduled) -> Result<Scheduled, ScheduleError> {
-        self.store.keep(PLACE, name, &scheduled.place())?;
+        self.store.put_value(PLACE, name, &scheduled.place())?;
         let text = Value::from(write(&scheduled.schedule)).to_json();
-        self.store.keep(KIND, name, &text)?;
+        self.store.put_value(KIND, name, &text)?;
         self.schedules.lock().insert(name.to_owned(), scheduled.clone());
         self.schedules.changed.notify_one();
         Ok(scheduled)
@@ -261,8 +261,8 @@ impl Node {
     ///
     /// The error of the store.
     pub fn discard_schedule(&self, name: &str) -> Result<bool, StoreError> {
-        let was = self.store.discard(KIND, name)?;
-        self.store.discard(PLACE, name)?;
+        let was = self.store.delete_value(KIND, name)?;
+        self.store.delete_value(PLACE, name)?;
         self.schedules.lock().remove(name);
         Ok(was)
     }
@@ -331,7 +331,7 @@ impl Node {
         scheduled.next = firing.next;
         let mut starts = Vec::new();
         for trigger in firing.starts {
-            if trigger.queued && scheduled.queued.len() < QUEUED {
+            if trigger.queued && scheduled.queued.len() < MAX_QUEUED_TRIGGERS {
                 scheduled.queued.push_back(trigger.time);
             } else if !trigger.queued {
                 starts.push(trigger);
@@ -359,7 +359,7 @@ impl Node {
             });
         }
         let name = scheduled.schedule.name.to_string();
-        if self.store.keep(PLACE, &name, &scheduled.place()).is_err() {
+        if self.store.put_value(PLACE, &name, &scheduled.place()).is_err() {
             return;
         }
         let mut known = self.schedules.lock();
@@ -372,7 +372,7 @@ impl Node {
     /// Starts what a trigger says. Answers the execution, or why none could be started at all; `Err(())`: not now.
     async fn start_trigger(&self, schedule: &Schedule, trigger: &Trigger) -> Result<Result<Text, String>, ()> {
         match self.begin(start_of(schedule, trigger), false).await {
-            Ok(start) => Ok(Ok(start.begun.execution)),
+            Ok(start) => Ok(Ok(start.snapshot.execution)),
             Err(StartFailure::Exists(execution)) => Ok(Ok(execution)),
             Err(StartFailure::Busy | StartFailure::Stopping) => Err(()),
             // The flow was hidden, or its schema refuses the input. The next trigger may succeed.

@@ -18,7 +18,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn delays_double_up_to_ten_minutes() {
+    fn backoff_doubles_up_to_ten_minutes() {
         for (failures, whole) in [
             (1, 1_000),
             (2, 2_000),

@@ -4,15 +4,15 @@ use super::{Notice, NotifierDeps, Target, signature};
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::{FaultKind, Pattern};
 use starbridge_flow::value::{Object, Value};
-use starbridge_ports::{Keys, Outcome, Request, Via};
+use starbridge_ports::{CallIds, Outcome, Request, ResourceFamily};
 use std::time::Duration;
 
 /// How many bytes of an answer are read. Its content does not matter.
-const ANSWER: usize = 4_096;
+const MAX_ANSWER_BYTES: usize = 4_096;
 
 /// Why a delivery failed.
 #[derive(Debug)]
-pub(super) struct Untold {
+pub(super) struct DeliveryError {
     /// The name of the error.
     pub error: String,
     /// What happened, for people.
@@ -22,22 +22,22 @@ pub(super) struct Untold {
 }
 
 /// Delivers a notice to a target within `time`.
-pub(super) async fn carry(
-    world: &NotifierDeps,
+pub(super) async fn deliver(
+    deps: &NotifierDeps,
     target: &Target,
     notice: &Notice,
     failures: u32,
     time: Duration,
-) -> Result<(), Untold> {
-    let untold = |error: &FaultKind, cause: String| Untold {
+) -> Result<(), DeliveryError> {
+    let untold = |error: &FaultKind, cause: String| DeliveryError {
         error: FAULT_NAMES.name(error).to_string(),
         cause,
         retry_after: None,
     };
     let scheme = target.scheme();
     let no_connector = || untold(&FaultKind::Resource, format!("there is no connector for `{scheme}:`"));
-    let connector = world.connectors.get(scheme).ok_or_else(no_connector)?;
-    let request = request(world, target, notice, failures, time)
+    let connector = deps.connectors.get(scheme).ok_or_else(no_connector)?;
+    let request = request(deps, target, notice, failures, time)
         .map_err(|name| untold(&FaultKind::Resource, format!("there is no secret `{name}`")))?;
     match tokio::time::timeout(time, connector.call(request)).await {
         Ok(Outcome::Result(_) | Outcome::Accepted { .. }) => Ok(()),
@@ -45,7 +45,7 @@ pub(super) async fn carry(
             error,
             cause,
             retry_after,
-        }) => Err(Untold {
+        }) => Err(DeliveryError {
             retry_after,
             ..untold(&error, cause)
         }),
@@ -59,18 +59,18 @@ pub(super) async fn carry(
 
 /// The call that delivers a notice; or the name of the secret that is missing.
 fn request(
-    world: &NotifierDeps,
+    deps: &NotifierDeps,
     target: &Target,
     notice: &Notice,
     failures: u32,
     time: Duration,
 ) -> Result<Request, String> {
-    let now = world.clock.now();
+    let now = deps.clock.now();
     let (id, message) = (notice.id(), notice.message());
     let params = match &target.secret {
         None => None,
         Some(name) => {
-            let secret = world.secrets.get(name).ok_or_else(|| name.clone())?;
+            let secret = deps.secrets.get(name).ok_or_else(|| name.clone())?;
             // Connectors send the compact JSON of the input, so this is what is sent and signed.
             let body = Value::from(message.clone()).to_json();
             Some(signed(&signature(secret.reveal(), now, &body)))
@@ -79,7 +79,7 @@ fn request(
     let step = notice.failure.as_ref().map(|failure| failure.step.to_string());
     Ok(Request {
         target: target.to.clone(),
-        via: Via::Direct,
+        via: ResourceFamily::Direct,
         // Any 2xx is enough, whatever the answer contains. A message to a queue needs no answer.
         pattern: match target.is_webhook() {
             true => Pattern::WaitForCallback,
@@ -87,7 +87,7 @@ fn request(
         },
         input: message,
         params,
-        keys: Keys {
+        keys: CallIds {
             idempotency: id.clone(),
             step_visit: id,
             execution: notice.execution.clone(),
@@ -100,7 +100,7 @@ fn request(
         polling: false,
         follow: false,
         timeout_at: Some(now.plus_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))),
-        answer_limit: ANSWER,
+        answer_limit: MAX_ANSWER_BYTES,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The content of a notice.
 
-use crate::described::object;
+use crate::json::object;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Array, Object, Value};
 use starbridge_machine::{EventId, Status};
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_says_what_happened() {
+    fn notice_message_says_what_happened() {
         let mut notice = Notice {
             execution: "e".to_owned(),
             event: EventId(7),

@@ -2,7 +2,7 @@
 
 use super::Target;
 use super::settings::{NotifierDeps, NotifierSettings};
-use super::target_worker::{TargetWorker, Told};
+use super::target_worker::{DeliveryCounters, TargetWorker};
 use starbridge_machine::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -19,13 +19,13 @@ pub struct Notifier {
 
 impl Notifier {
     /// A notifier for these targets.
-    pub fn new(targets: Vec<Target>, world: &NotifierDeps, settings: &NotifierSettings) -> Self {
+    pub fn new(targets: Vec<Target>, deps: &NotifierDeps, settings: &NotifierSettings) -> Self {
         let outlets = targets.into_iter().map(|target| {
             Arc::new(TargetWorker {
                 target,
-                world: world.clone(),
+                deps: deps.clone(),
                 settings: settings.clone(),
-                told: Told::default(),
+                told: DeliveryCounters::default(),
                 failing: AtomicU32::new(0),
                 said: AtomicBool::new(false),
                 wake: Notify::new(),
@@ -50,7 +50,7 @@ impl Notifier {
     }
 
     /// The targets with the counts of their deliveries.
-    pub fn told(&self) -> impl Iterator<Item = (&str, &Told)> {
+    pub fn counters(&self) -> impl Iterator<Item = (&str, &DeliveryCounters)> {
         self.outlets
             .iter()
             .map(|outlet| (outlet.target.name.as_str(), &outlet.told))

@@ -1,6 +1,6 @@
 //! Settings of a notifier.
 
-use super::NextNotifications;
+use super::NoticeQueue;
 use starbridge_ports::{Clock, Secrets};
 use starbridge_runtime::Connectors;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct NotifierDeps {
     /// The notices to deliver.
-    pub notices: Arc<dyn NextNotifications>,
+    pub notices: Arc<dyn NoticeQueue>,
     /// The connectors `http`, `sqs` and `redis`. They are used only on the runtime of [`super::Notifier::run`].
     pub connectors: Connectors,
     /// The secrets that sign webhooks.

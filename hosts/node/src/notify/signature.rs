@@ -25,7 +25,7 @@ mod tests {
 
     /// `printf '1704067200.{"a":1}' | openssl dgst -sha256 -hmac open-sesame`
     #[test]
-    fn others_come_to_the_same() {
+    fn signature_is_what_others_compute() {
         assert_eq!(
             signature("open-sesame", Timestamp(1_704_067_200_999), "{\"a\":1}"),
             "t=1704067200,v1=b88ad2a46c20f8f57003a5d8bc04def7048dd55962cb53124eafd3113af5b110"

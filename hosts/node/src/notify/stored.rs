@@ -4,7 +4,7 @@
 //! needs only a part of a flush. A delivered notice whose result is not written yet is never delivered again, except
 //! after a crash.
 
-use super::{Due, NextNotifications, Notice, Pending};
+use super::{Due, Notice, NoticeQueue, Pending};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::EventId;
@@ -17,17 +17,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How many notices are read at once.
-const READ: usize = 256;
+const READ_BATCH: usize = 256;
 /// How many results are written together, and after how long the first of them is written in any case.
-const TOGETHER: usize = 1_024;
-const OLDEST: Duration = Duration::from_millis(100);
+const WRITE_BATCH: usize = 1_024;
+const WRITE_DELAY: Duration = Duration::from_millis(100);
 /// The least time between two reads of new notices, however fast they come.
-const BREATH: Duration = Duration::from_millis(5);
+const POLL_PAUSE: Duration = Duration::from_millis(5);
 
 /// The target, execution and event of a notice.
 type NoticePosition = (Text, Text, EventId);
 /// When to deliver a notice again, and how often delivery failed; `None`: never.
-type Again = Option<(Timestamp, u32)>;
+type NextTry = Option<(Timestamp, u32)>;
 
 /// The notices of a store.
 pub struct StoredNotices {
@@ -42,7 +42,7 @@ pub struct StoredNotices {
 struct Desk {
     targets: BTreeMap<Text, Outbox>,
     /// Results of deliveries that are not written yet.
-    unwritten: BTreeMap<NoticePosition, Again>,
+    unwritten: BTreeMap<NoticePosition, NextTry>,
     /// Since when there are unwritten results.
     since: Option<Instant>,
     /// When the store was last read for new notices.
@@ -70,7 +70,7 @@ impl Default for Outbox {
 }
 
 impl Desk {
-    fn settled(&mut self, place: NoticePosition, again: Again) {
+    fn settled(&mut self, place: NoticePosition, again: NextTry) {
         self.unwritten.insert(place, again);
         self.since.get_or_insert_with(Instant::now);
     }
@@ -138,7 +138,7 @@ impl StoredNotices {
     /// Reads the due notices of a target.
     fn read(&self, desk: &mut Desk, target: &Text, now: Timestamp) -> Result<(), StoreError> {
         let of = |place: &&NoticePosition| place.0 == *target;
-        let limit = READ + desk.unwritten.keys().filter(of).count();
+        let limit = READ_BATCH + desk.unwritten.keys().filter(of).count();
         let read = self.seen(self.store.next_notices(target, limit))?;
         let mut outbox = Outbox {
             more: read.len() == limit,
@@ -167,7 +167,7 @@ impl StoredNotices {
         Ok(())
     }
 
-    fn settle(&self, target: &str, id: &str, again: Again) -> Result<(), StoreError> {
+    fn set_outcome(&self, target: &str, id: &str, again: NextTry) -> Result<(), StoreError> {
         let mut desk = self.desk();
         let Some((execution, event)) = parts(id) else {
             return Ok(());
@@ -179,7 +179,7 @@ impl StoredNotices {
             place.and_then(|place| outbox.due.remove(place));
         }
         desk.settled((target.into(), execution.into(), event), again);
-        match desk.unwritten.len() >= TOGETHER {
+        match desk.unwritten.len() >= WRITE_BATCH {
             true => self.write(&mut desk),
             false => Ok(()),
         }
@@ -191,13 +191,13 @@ impl StoredNotices {
     }
 }
 
-impl NextNotifications for StoredNotices {
+impl NoticeQueue for StoredNotices {
     fn due(&self, target: &str, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
         let (desk, target) = (&mut *self.desk(), Text::from(target));
-        if desk.since.is_some_and(|since| since.elapsed() >= OLDEST) {
+        if desk.since.is_some_and(|since| since.elapsed() >= WRITE_DELAY) {
             self.write(desk)?;
         }
-        let rested = desk.looked.is_none_or(|looked| looked.elapsed() >= BREATH);
+        let rested = desk.looked.is_none_or(|looked| looked.elapsed() >= POLL_PAUSE);
         if rested && self.news.swap(false, Ordering::AcqRel) {
             desk.looked = Some(Instant::now());
             desk.targets.values_mut().for_each(|outbox| outbox.more = true);
@@ -208,8 +208,10 @@ impl NextNotifications for StoredNotices {
             self.read(desk, &target, now)?;
         }
         let outbox = desk.targets.entry(target).or_default();
-        let unwritten = desk.since.map(|since| at(now, OLDEST.saturating_sub(since.elapsed())));
-        let news = self.news.load(Ordering::Acquire).then(|| at(now, BREATH));
+        let unwritten = desk
+            .since
+            .map(|since| at(now, WRITE_DELAY.saturating_sub(since.elapsed())));
+        let news = self.news.load(Ordering::Acquire).then(|| at(now, POLL_PAUSE));
         Ok(Due {
             notices: outbox
                 .due
@@ -222,11 +224,11 @@ impl NextNotifications for StoredNotices {
     }
 
     fn delivered(&self, target: &str, id: &str) -> Result<(), StoreError> {
-        self.settle(target, id, None)
+        self.set_outcome(target, id, None)
     }
 
     fn postpone(&self, target: &str, id: &str, failures: u32, until: Timestamp) -> Result<(), StoreError> {
-        self.settle(target, id, Some((until, failures)))
+        self.set_outcome(target, id, Some((until, failures)))
     }
 }
 
@@ -250,7 +252,7 @@ fn parts(id: &str) -> Option<(&str, EventId)> {
     Some((execution, EventId(event.parse().ok()?)))
 }
 
-fn change(((target, execution, event), again): (&NoticePosition, &Again)) -> NoticeChange {
+fn change(((target, execution, event), again): (&NoticePosition, &NextTry)) -> NoticeChange {
     NoticeChange {
         target: target.clone(),
         execution: execution.clone(),

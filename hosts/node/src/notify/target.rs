@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_chosen() {
+    fn notification_target_chooses_statuses() {
         let all = Target::read(&config("https://h/x", &[], "secret://KEY")).unwrap();
         assert!(Status::ALL.into_iter().all(|status| all.wants(status)));
         assert_eq!((all.scheme(), all.secret.as_deref()), ("http", Some("KEY")));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn notification_target_mistakes_are_named() {
         for (config, word) in [
             (config("ftp://me:hidden@h", &[], ""), "`to`"),
             (config("queue:x", &[], ""), "`to`"),

@@ -1,6 +1,6 @@
 //! The loop of one target: takes due notices and delivers a limited number at once.
 
-use super::delivery::{Untold, carry};
+use super::delivery::{DeliveryError, deliver};
 use super::{Due, Notice, NotifierDeps, NotifierSettings, Pending, Target, backoff};
 use starbridge_fdl::FAULT_NAMES;
 use starbridge_flow::graph::FaultKind;
@@ -18,7 +18,7 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The counts of a target's deliveries since the start of the process.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct DeliveryCounters {
     /// Notices that were delivered.
     pub delivered: AtomicU64,
     /// Deliveries that failed.
@@ -30,9 +30,9 @@ pub struct Told {
 /// A target, with everything needed to deliver to it.
 pub(super) struct TargetWorker {
     pub target: Target,
-    pub world: NotifierDeps,
+    pub deps: NotifierDeps,
     pub settings: NotifierSettings,
-    pub told: Told,
+    pub told: DeliveryCounters,
     /// How many deliveries in a row have failed.
     pub failing: AtomicU32,
     /// Whether it was logged that the target fails.
@@ -42,11 +42,11 @@ pub(super) struct TargetWorker {
 
 /// With each failure in a row, the pause between deliveries to a target grows by this much, up to a limit. So it
 /// costs little to find out whether the target answers again, however many notices are stored for it.
-const SLOWER: Duration = Duration::from_millis(20);
-const SLOWEST: Duration = Duration::from_secs(1);
+const SLOWDOWN_FACTOR: Duration = Duration::from_millis(20);
+const MAX_SLOWDOWN: Duration = Duration::from_secs(1);
 
 /// The result of a delivery.
-type Tried = Result<(), Untold>;
+type TryResult = Result<(), DeliveryError>;
 
 impl TargetWorker {
     /// Delivers until it is dropped. Deliveries in progress are repeated at the next start.
@@ -62,7 +62,7 @@ impl TargetWorker {
                         Ok(_) => continue,
                         Err(error) => self.store_failed(&error).await,
                     }
-                    let wait = next.map(|next| next.millis_since(self.world.clock.now()).max(1));
+                    let wait = next.map(|next| next.millis_since(self.deps.clock.now()).max(1));
                     let timer = async {
                         match wait {
                             Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
@@ -84,8 +84,8 @@ impl TargetWorker {
     }
 
     fn due(&self) -> Result<Due, StoreError> {
-        let now = self.world.clock.now();
-        self.world.notices.due(&self.target.name, now, self.settings.at_once)
+        let now = self.deps.clock.now();
+        self.deps.notices.due(&self.target.name, now, self.settings.at_once)
     }
 
     /// Starts deliveries of due notices that are not out. A slow target never gets more at once than it takes. A
@@ -93,10 +93,10 @@ impl TargetWorker {
     fn send(
         self: &Arc<Self>,
         due: Due,
-        out: &mut JoinSet<Tried>,
+        out: &mut JoinSet<TryResult>,
         flying: &mut BTreeMap<Id, Pending>,
     ) -> Result<u32, StoreError> {
-        let now = self.world.clock.now();
+        let now = self.deps.clock.now();
         let mut given_up = 0;
         for pending in due.notices {
             let is_out = |other: &Pending| {
@@ -113,7 +113,7 @@ impl TargetWorker {
             let (outlet, sent) = (self.clone(), pending.clone());
             let task = out.spawn(async move {
                 let time = outlet.settings.timeout;
-                let tried = carry(&outlet.world, &outlet.target, &sent.notice, sent.failures, time).await;
+                let tried = deliver(&outlet.deps, &outlet.target, &sent.notice, sent.failures, time).await;
                 outlet.take_pace(tried.is_ok()).await;
                 tried
             });
@@ -129,7 +129,9 @@ impl TargetWorker {
         }
         let failing = self.failing.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let usual = u32::try_from(self.settings.at_once).unwrap_or(u32::MAX);
-        let slower = SLOWER.saturating_mul(failing.saturating_sub(usual)).min(SLOWEST);
+        let slower = SLOWDOWN_FACTOR
+            .saturating_mul(failing.saturating_sub(usual))
+            .min(MAX_SLOWDOWN);
         if !slower.is_zero() {
             tokio::time::sleep(slower).await;
         }
@@ -151,19 +153,19 @@ impl TargetWorker {
             cause,
             "a notification is given up"
         );
-        self.world.notices.delivered(target, &id)
+        self.deps.notices.delivered(target, &id)
     }
 
     fn ended(
         &self,
-        ended: Option<Result<(Id, Tried), tokio::task::JoinError>>,
+        ended: Option<Result<(Id, TryResult), tokio::task::JoinError>>,
         flying: &mut BTreeMap<Id, Pending>,
     ) -> Result<(), StoreError> {
         let (id, tried) = match ended {
             None => return Ok(()),
             Some(Ok(ended)) => ended,
             Some(Err(error)) => {
-                let panicked = Untold {
+                let panicked = DeliveryError {
                     error: FAULT_NAMES.name(&FaultKind::Runtime).to_string(),
                     cause: "the connector panicked".to_owned(),
                     retry_after: None,
@@ -173,21 +175,21 @@ impl TargetWorker {
         };
         match flying.remove(&id) {
             None => Ok(()),
-            Some(pending) => self.settle(&pending, tried),
+            Some(pending) => self.finish_try(&pending, tried),
         }
     }
 
-    fn settle(&self, pending: &Pending, tried: Tried) -> Result<(), StoreError> {
+    fn finish_try(&self, pending: &Pending, tried: TryResult) -> Result<(), StoreError> {
         let (target, id) = (self.target.name.as_str(), pending.notice.id());
         let Err(untold) = tried else {
             self.told.delivered.fetch_add(1, Ordering::Relaxed);
             if self.said.swap(false, Ordering::Relaxed) {
                 tracing::info!(target_name = target, "notifications are told again");
             }
-            return self.world.notices.delivered(target, &id);
+            return self.deps.notices.delivered(target, &id);
         };
         self.told.failed.fetch_add(1, Ordering::Relaxed);
-        let now = self.world.clock.now();
+        let now = self.deps.clock.now();
         let failures = pending.failures.saturating_add(1);
         let asked = Duration::from_secs(untold.retry_after.unwrap_or(0));
         let pause = backoff::delay(&id, failures).max(asked);
@@ -214,7 +216,7 @@ impl TargetWorker {
             cause,
             "a notification is tried again"
         );
-        self.world.notices.postpone(target, &id, failures, again)
+        self.deps.notices.postpone(target, &id, failures, again)
     }
 
     async fn store_failed(&self, error: &StoreError) {

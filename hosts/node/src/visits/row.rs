@@ -1,11 +1,11 @@
 //! One visit of a step, as it is shown.
 
-use crate::described::object;
+use crate::json::object;
 use starbridge_flow::graph::{Flow, Pattern, StepId, StepKind, Wait};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
-use starbridge_machine::{Event, EventKind, Failure, Scheduled};
+use starbridge_machine::{Event, EventKind, Failure, ScheduledCall};
 
 /// Where a visit or its undoing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ struct Call {
 }
 
 impl Call {
-    fn of(scheduled: &Scheduled, since: Timestamp) -> Self {
+    fn of(scheduled: &ScheduledCall, since: Timestamp) -> Self {
         Self {
             since,
             resource: scheduled.resource.clone(),

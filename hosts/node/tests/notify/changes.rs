@@ -6,7 +6,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Decision, Event, EventId, EventKind, Resolution, Signal, Status};
 use starbridge_node::notify::Notice;
-use starbridge_node::system::birth;
+use starbridge_node::system::new_seed;
 use starbridge_ports::{Append, KeptNotice};
 use starbridge_runtime::{FlowTable, Outgoing, ResourceMap, Shard, StartRequest};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ fn shard(flow: &str) -> Shard {
     let checked = starbridge_fdl::check(&Source::new("f", flow), &limits);
     let mut flows = FlowTable::default();
     flows.put("f", checked.flow.expect("it has no errors"));
-    let births = |request: &StartRequest, _| birth(request);
-    let mut shard = Shard::new(flows, ResourceMap::default(), Arc::new(limits), births);
+    let id_source = |request: &StartRequest, _| new_seed(request);
+    let mut shard = Shard::new(flows, ResourceMap::default(), Arc::new(limits), id_source);
     shard.notify(|change| {
         vec![KeptNotice {
             target: "ops".into(),
@@ -91,7 +91,7 @@ fn fails(call: EventId, error: &str) -> Signal {
 }
 
 #[test]
-fn each_step_that_asks_an_operator_is_told() {
+fn notice_for_each_step_that_asks_an_operator() {
     let task = |name: &str| {
         format!(
             r#"{{"type": "task", "name": "{name}", "resourceArn": "http://h/x", "retry": [], "catch": [{{"errors": ["FnF.ALL"], "manual": true}}]}}"#
@@ -131,7 +131,7 @@ fn each_step_that_asks_an_operator_is_told() {
 }
 
 #[test]
-fn a_turn_that_changes_no_status_tells_nothing() {
+fn notice_only_where_a_status_changes() {
     let flow = r#"{"version": "v1", "type": "flow", "steps": [
         {"type": "task", "name": "a", "resourceArn": "http://h/x"}, {"type": "wait", "name": "w", "duration": 5}]}"#;
     let mut shard = shard(flow);

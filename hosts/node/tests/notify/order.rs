@@ -34,7 +34,7 @@ impl Bench {
     }
 
     fn told(&self, target: &str) -> (u64, u64, u64) {
-        let mut told = self.notifier.told();
+        let mut told = self.notifier.counters();
         let (_, told) = told.find(|(name, _)| *name == target).unwrap();
         let of = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::SeqCst);
         (of(&told.delivered), of(&told.failed), of(&told.dropped))
@@ -49,7 +49,7 @@ fn ids(calls: &[Call]) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_later_status_never_overtakes_and_others_do_not_wait() {
+async fn notice_order_is_kept_within_an_execution() {
     let fails = |request: &starbridge_ports::Request| {
         let first_of_a = request.keys.idempotency == "a/1" && request.attempt <= 2;
         if first_of_a { refused() } else { taken() }
@@ -72,7 +72,7 @@ async fn a_later_status_never_overtakes_and_others_do_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_that_never_answers_blocks_nobody_else() {
+async fn notification_target_that_never_answers_blocks_nobody_else() {
     let silent = |request: &starbridge_ports::Request| match request.target.as_str() {
         "redis:silent" => None,
         _ => taken(),
@@ -97,7 +97,7 @@ async fn a_target_that_never_answers_blocks_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_t_be_told_is_dropped_after_three_days_and_the_next_one_goes() {
+async fn notice_is_dropped_after_three_days() {
     let fails = |request: &starbridge_ports::Request| match request.keys.idempotency.as_str() {
         "a/1" => refused(),
         _ => taken(),
@@ -119,7 +119,7 @@ async fn what_can_t_be_told_is_dropped_after_three_days_and_the_next_one_goes() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_that_is_away_costs_little_however_much_is_kept_for_it() {
+async fn notification_target_that_is_away_costs_little() {
     let away = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let is_away = away.clone();
     let manner = move |_: &starbridge_ports::Request| {
@@ -144,7 +144,7 @@ async fn a_target_that_is_away_costs_little_however_much_is_kept_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_that_asks_for_time_gets_it() {
+async fn notification_target_retry_after_is_kept() {
     let busy = |request: &starbridge_ports::Request| match request.attempt {
         1 => Some((
             Duration::ZERO,
@@ -164,7 +164,7 @@ async fn a_target_that_asks_for_time_gets_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_asks_the_store_while_there_is_nothing_to_tell() {
+async fn notifier_reads_nothing_while_idle() {
     let bench = Bench::new(&["ops", "audit"], Box::new(|_| taken()));
     let later = async {
         tokio::time::sleep(HOUR).await;
@@ -183,7 +183,7 @@ async fn nobody_asks_the_store_while_there_is_nothing_to_tell() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_costs_repetitions_and_no_notice() {
+async fn notifier_loses_no_notice_when_the_store_fails() {
     let bench = Bench::new(&["ops"], Box::new(|_| taken()));
     bench.kept.unreadable.store(true, Ordering::SeqCst);
     bench.kept.add("ops", &notice("a", 1, Status::Running));
@@ -209,7 +209,7 @@ async fn a_store_that_fails_costs_repetitions_and_no_notice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_without_connector_or_secret_waits_for_one() {
+async fn notification_target_waits_for_its_connector_or_secret() {
     let (kept, clock) = (Arc::new(Kept::default()), TokioClock::started());
     let answering = Targets::new(clock.clone(), Box::new(|_| taken()));
     let world = world(&kept, "http", answering.clone(), clock);
@@ -224,12 +224,16 @@ async fn a_target_without_connector_or_secret_waits_for_one() {
     let _ = tokio::time::timeout(SECOND * 10, notifier.run()).await;
     assert_eq!(kept.left(), 2);
     assert!(answering.calls.lock().unwrap().is_empty());
-    assert!(notifier.told().all(|(_, told)| told.failed.load(Ordering::SeqCst) >= 3));
+    assert!(
+        notifier
+            .counters()
+            .all(|(_, told)| told.failed.load(Ordering::SeqCst) >= 3)
+    );
 }
 
 /// Three targets, each of which fails or is slow now and then, and a process that ends half way.
 #[tokio::test(start_paused = true)]
-async fn all_is_told_in_order_at_least_once() {
+async fn notice_is_delivered_in_order_at_least_once() {
     let by_chance = |request: &starbridge_ports::Request| {
         let text = format!("{}{}{}", request.target, request.keys.idempotency, request.attempt);
         let sum = text.bytes().fold(7_u64, |sum, byte| sum * 31 % 9_973 + u64::from(byte));

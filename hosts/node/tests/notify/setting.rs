@@ -2,7 +2,7 @@
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_node::notify::{Due, NextNotifications, Notice, NotifierDeps, Pending, Target, TargetConfig};
+use starbridge_node::notify::{Due, Notice, NoticeQueue, NotifierDeps, Pending, Target, TargetConfig};
 use starbridge_ports::{Clock, Connector, Outcome, OutcomeFuture, Request, Secret, Secrets, StoreError};
 use starbridge_runtime::Connectors;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -70,7 +70,7 @@ impl Kept {
     }
 }
 
-impl NextNotifications for Kept {
+impl NoticeQueue for Kept {
     fn due(&self, target: &str, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.unreadable.load(Ordering::SeqCst) {
@@ -238,7 +238,7 @@ pub fn targets(names: &[&str]) -> Vec<Target> {
 }
 
 pub fn world(
-    kept: &Arc<impl NextNotifications + 'static>,
+    kept: &Arc<impl NoticeQueue + 'static>,
     scheme: &'static str,
     connector: Arc<dyn Connector>,
     clock: Arc<dyn Clock>,

@@ -6,7 +6,7 @@ use starbridge_machine::{EventId, Status};
 use starbridge_node::notify::{Notifier, NotifierSettings, StoredNotices};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{
-    Append, KeptNotice, NextNotice, NoticeChange, Notices, Record, Request, Store, StoreError, Turn,
+    Append, ExecutionRecord, KeptNotice, NextNotice, NoticeChange, Notices, Request, Store, StoreError, Turn,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Counting {
                 events: u32::try_from(events.count()).unwrap(),
                 ..Turn::default()
             }),
-            record: (first == 1).then(Record::default),
+            record: (first == 1).then(ExecutionRecord::default),
             notices: notices.collect(),
             ..Append::default()
         };
@@ -135,7 +135,7 @@ fn quick(_: &Request) -> Option<(Duration, starbridge_ports::Outcome)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backlog_takes_few_writes_and_is_told_once() {
+async fn notice_backlog_takes_few_writes() {
     let store = Counting::new();
     for execution in 0..3_000 {
         store.append(&format!("e{execution}"), 1..=1);
@@ -154,7 +154,7 @@ async fn a_backlog_takes_few_writes_and_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_of_an_execution_come_in_order() {
+async fn notice_order_of_an_execution_is_kept() {
     let store = Counting::new();
     store.append("a", 1..=5);
     let fails_first: Manner = |request| match request.attempt {
@@ -168,7 +168,7 @@ async fn those_of_an_execution_come_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_that_come_fast_are_read_together() {
+async fn notices_that_come_fast_are_read_in_batches() {
     let store = Counting::new();
     let life = Life::new(&store, quick);
     let coming = async {
@@ -192,7 +192,7 @@ async fn news_that_come_fast_are_read_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_crash_only_what_was_not_taken_down_is_told_again() {
+async fn notice_is_delivered_again_after_a_crash_only_if_not_recorded() {
     let store = Counting::new();
     for execution in 0..400 {
         store.append(&format!("e{execution}"), 1..=2);
@@ -226,7 +226,7 @@ async fn after_a_crash_only_what_was_not_taken_down_is_told_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_is_reported() {
+async fn notifier_reports_a_store_that_fails() {
     let store = Counting::new();
     store.append("a", 1..=1);
     let life = Life::new(&store, quick);
@@ -243,7 +243,7 @@ async fn a_store_that_fails_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_can_read_holds_up_nobody() {
+async fn notice_that_cannot_be_read_blocks_nobody() {
     let store = Counting::new();
     store.append_texts("a", 1..=1, &["{\"flow\":7}".to_owned()]);
     store.append("a", 2..=2);
@@ -254,7 +254,7 @@ async fn what_nobody_can_read_holds_up_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_told_last_can_be_taken_down_at_the_end() {
+async fn notice_outcomes_are_written_at_the_end() {
     let store = Counting::new();
     store.append("a", 1..=1);
     let life = Life::new(&store, quick);

@@ -56,7 +56,7 @@ fn now() -> Timestamp {
 }
 
 #[tokio::test]
-async fn a_webhook_is_signed_and_tried_until_it_is_taken() {
+async fn webhook_is_signed_and_retried_until_accepted() {
     let (seen, kept) = (Seen::default(), Arc::new(Kept::default()));
     let notifier = notifier(&kept, receiver(seen.clone()).await, Guard::AllowAll);
     let mut told = notice("e", 7, Status::Failed);
@@ -97,7 +97,7 @@ async fn a_webhook_is_signed_and_tried_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn a_webhook_may_not_go_where_flows_may_not() {
+async fn webhook_to_a_private_address_is_refused() {
     let (seen, kept) = (Seen::default(), Arc::new(Kept::default()));
     let address = receiver(seen.clone()).await;
     let notifier = notifier(&kept, address, Guard::PublicOnly { allow: Vec::new() });

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const BURST: f64 = 50.0;
 const PER_SECOND: f64 = 5.0;
 /// How many clients are remembered.
-const CLIENTS: usize = 10_000;
+const MAX_CLIENTS: usize = 10_000;
 /// The least time between two sweeps through all of them.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
@@ -48,9 +48,9 @@ impl Limiter {
 
 impl Buckets {
     fn of(&mut self, client: IpAddr, now: Instant) -> &mut Bucket {
-        if self.by_client.len() >= CLIENTS && !self.by_client.contains_key(&client) {
+        if self.by_client.len() >= MAX_CLIENTS && !self.by_client.contains_key(&client) {
             self.sweep(now);
-            if self.by_client.len() >= CLIENTS {
+            if self.by_client.len() >= MAX_CLIENTS {
                 return self.others.get_or_insert(Bucket::full(now));
             }
         }
@@ -144,7 +144,7 @@ mod tests {
         for client in clients(30_000) {
             limiter.may_fail_at(client, now);
         }
-        assert_eq!(known(), CLIENTS);
+        assert_eq!(known(), MAX_CLIENTS);
         // Clients beyond the limit share one bucket. A known client keeps its own.
         assert_eq!(failures(&limiter, "192.0.2.1", now), 0);
         assert_eq!(failures(&limiter, "10.0.0.0", now), 49);

@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How many connections above the limit are accepted, to answer health checks.
-pub const RESERVE: usize = 64;
+pub const RESERVE_SEATS: usize = 64;
 /// How many connections may be told to close and not have closed yet.
-pub const LEAVING: usize = 64;
+pub const MAX_LEAVING: usize = 64;
 /// How long not to look through all connections again if few could be closed.
 const LOOK: Duration = Duration::from_millis(50);
 /// Fewer than one in this many are few.
-const FEW: usize = 64;
+const FEW_PART: usize = 64;
 
 /// The connections of a server.
 #[derive(Debug)]
@@ -84,9 +84,9 @@ impl Seats {
     pub fn seat(self: &Arc<Self>) -> Option<Seat> {
         let mut open = self.open();
         let leaving = open.seats.len() - open.usual - open.reserve;
-        let kind = if open.usual < self.most || (leaving < LEAVING && open.make_room(self.grace)) {
+        let kind = if open.usual < self.most || (leaving < MAX_LEAVING && open.make_room(self.grace)) {
             Kind::Usual
-        } else if open.reserve < RESERVE || (leaving < LEAVING && open.make_room_in_reserve(self.grace)) {
+        } else if open.reserve < RESERVE_SEATS || (leaving < MAX_LEAVING && open.make_room_in_reserve(self.grace)) {
             Kind::Reserve
         } else {
             return None;
@@ -126,7 +126,7 @@ impl Open {
                 return false;
             }
             self.spare = self.look(Kind::Usual, grace);
-            let few = self.spare.len() * FEW < self.usual;
+            let few = self.spare.len() * FEW_PART < self.usual;
             self.enough = few.then(|| Instant::now() + LOOK);
             if self.spare.is_empty() {
                 return false;
@@ -212,7 +212,7 @@ mod tests {
         let seats = Seats::new(1, Duration::ZERO);
         let usual = seats.seat().unwrap();
         usual.watch.asked(false);
-        let reserve: Vec<Seat> = (0..RESERVE).map(|_| seats.seat().unwrap()).collect();
+        let reserve: Vec<Seat> = (0..RESERVE_SEATS).map(|_| seats.seat().unwrap()).collect();
         assert!(reserve.iter().all(|seat| seat.kind == Kind::Reserve));
         let late = seats.seat().unwrap();
         assert_eq!(late.kind, Kind::Reserve);

@@ -23,7 +23,7 @@ use tokio::sync::watch as channel;
 use tokio::time::Sleep;
 
 /// How many bytes a head may have, and how many of a body are read at once.
-const BUFFER: usize = 32 * 1024;
+const BUFFER_BYTES: usize = 32 * 1024;
 
 /// A connection that was accepted.
 pub struct Connection {
@@ -61,8 +61,8 @@ impl Connection {
         let io = TokioIo::new(Watched::new(self.stream, watch.clone()));
         let mut connection = http1::Builder::new()
             .keep_alive(usual)
-            .max_buf_size(BUFFER)
-            .max_header_size(BUFFER)
+            .max_buf_size(BUFFER_BYTES)
+            .max_header_size(BUFFER_BYTES)
             // Times are limited here: for hyper, the time between two requests belongs to the head of the second one.
             .header_read_timeout(None)
             .serve_connection(io, answering);

@@ -45,7 +45,7 @@ pub struct Patience {
 }
 
 /// How many bytes a second of its answer a connection must read while the answer waits for it.
-const SLOWEST: u64 = 4 * 1024;
+const MIN_BYTES_PER_SECOND: u64 = 4 * 1024;
 
 /// The state of a connection. Only the task that serves the connection writes it; the one that accepts connections
 /// reads it.
@@ -199,7 +199,7 @@ impl Watch {
                         .checked_sub(1)
                         .map_or(0, |since| self.now().saturating_sub(since));
                     let bytes = taken.as_ref().map_or(0, |bytes| *bytes as u64);
-                    let behind = (behind + waited).saturating_sub(bytes * 1000 / SLOWEST);
+                    let behind = (behind + waited).saturating_sub(bytes * 1000 / MIN_BYTES_PER_SECOND);
                     self.behind.store(behind, Ordering::Relaxed);
                 }
             }

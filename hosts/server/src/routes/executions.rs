@@ -11,8 +11,8 @@ use axum::http::StatusCode;
 use starbridge_flow::limits::{LABEL_CHARS, LABELS, NAME_CHARS, is_execution_name};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Rejection, Status};
-use starbridge_node::large;
-use starbridge_node::node::{Kept, Place};
+use starbridge_node::node::{StoredExecution, WaitPermit};
+use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::StoreError;
 use starbridge_runtime::{Snapshot, StartError, StartFailure, StartRequest};
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// The longest wait for an end, in seconds.
-const LONGEST_WAIT_SECONDS: u64 = 60;
+const MAX_WAIT_SECONDS: u64 = 60;
 /// The largest number of executions in one batch.
 const BATCH: usize = 1_000;
 
@@ -101,7 +101,7 @@ fn read_labels(body: &Body) -> Answer<Option<Object>> {
 
 /// `POST /v1/flows/{name}/executions`
 pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Parameters, mut body: Sent) -> Answer {
-    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT_SECONDS)?;
+    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
     let request = read_start(&flow, &body.read(START).await?)?;
     let room = app.answers.room_before(request.input.json_len())?;
     let (status, found, room) = begin(&app, request, wait, room).await?;
@@ -109,8 +109,8 @@ pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Para
 }
 
 /// A place to wait, for a request that waits.
-fn place(app: &App, wait: u64) -> Answer<Option<Place>> {
-    Ok((wait > 0).then(|| app.node.place_to_wait()).transpose()?)
+fn place(app: &App, wait: u64) -> Answer<Option<WaitPermit>> {
+    Ok((wait > 0).then(|| app.node.wait_permit()).transpose()?)
 }
 
 /// An execution, with the status of the answer and room to show it.
@@ -130,8 +130,8 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
     match app.node.begin(request, wait > 0).await {
         Ok(start) => {
             let (found, room) = match start.end {
-                None => (Found::Live(start.begun), room),
-                Some(end) => ended(app, start.begun.execution, end, wait, room).await?,
+                None => (Found::Live(start.snapshot), room),
+                Some(end) => ended(app, start.snapshot.execution, end, wait, room).await?,
             };
             Ok((StatusCode::CREATED, found, room))
         }
@@ -183,7 +183,7 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
     }
     let input = request.input.clone();
     let bytes = kept.bytes().max(input.json_len());
-    let compared = large::work(bytes, move || kept.has_input(&input).map(|same| (same, kept)));
+    let compared = offload::work(bytes, move || kept.has_input(&input).map(|same| (same, kept)));
     let (same, kept) = compared.await??;
     if !same {
         return Err(taken());
@@ -193,9 +193,9 @@ async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room
 }
 
 /// The execution when it has ended, or when this many seconds are over.
-async fn wait_for_end(app: &App, kept: Kept, wait: u64, mut room: Room) -> Answer<(Found, Room)> {
+async fn wait_for_end(app: &App, kept: StoredExecution, wait: u64, mut room: Room) -> Answer<(Found, Room)> {
     if wait == 0 || kept.record.ended.is_some() {
-        return Ok((Found::Kept(kept), room));
+        return Ok((Found::Stored(kept), room));
     }
     let end = app.node.await_end(&kept.execution)?;
     let id = kept.execution.clone();
@@ -211,7 +211,7 @@ async fn ended(app: &App, id: Text, end: oneshot::Receiver<Snapshot>, wait: u64,
         // It had ended before, or it has not ended yet.
         Ok(Err(_)) | Err(_) => {
             let (kept, room) = find(app, id, room).await?;
-            Ok((Found::Kept(kept), room))
+            Ok((Found::Stored(kept), room))
         }
     }
 }
@@ -252,7 +252,7 @@ async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Valu
     let request = read_start(&flow, &Body::of(others, START)?)?;
     // What is new is small until it is written, with the whole batch.
     let (status, found, _room) = begin(app, request, 0, app.answers.room()).await?;
-    let read = large::work(found.bytes(), move || {
+    let read = offload::work(found.bytes(), move || {
         found.read().map(|begun| shapes::execution(&begun))
     });
     Ok((status, read.await??))
@@ -266,7 +266,7 @@ fn outcome(status: StatusCode, body: Value) -> Value {
 
 /// `GET /v1/executions/{id}`
 pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
-    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, LONGEST_WAIT_SECONDS)?;
+    let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
     let _place = place(&app, wait)?;
     let (kept, room) = find(&app, Text::from(id), app.answers.room()).await?;
     let (found, room) = wait_for_end(&app, kept, wait, room).await?;
@@ -284,7 +284,7 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
     });
     let id = found.await??;
     let (kept, room) = find(&app, id, app.answers.room()).await?;
-    room.execution(StatusCode::OK, Found::Kept(kept)).await
+    room.execution(StatusCode::OK, Found::Stored(kept)).await
 }
 
 /// `GET /v1/executions`

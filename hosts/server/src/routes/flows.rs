@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::syntax::Format;
 use starbridge_flow::value::{Object, Value};
-use starbridge_node::described::diagnosed;
+use starbridge_node::json::diagnosed;
 use starbridge_node::node::PutError;
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::KeptFlow;

@@ -12,7 +12,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::node::{Follower, Heard};
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_node::visits::{STATUSES, Visits};
+use starbridge_node::visits::{STEP_STATUSES, Visits};
 use starbridge_runtime::QueueView;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -47,7 +47,7 @@ pub async fn history(State(app): State<App>, Path(id): Path<String>, headers: He
     let kept = super::aside(&app.node, move |node| {
         let last = node.last_event(&id)?;
         let from = EventId(from.min(if backwards { last.0 } else { u64::MAX }));
-        let events = node.kept_events(&id, from, limit, backwards)?;
+        let events = node.stored_events(&id, from, limit, backwards)?;
         room.hold(events.bytes())?;
         Ok::<_, Problem>((events, last, room))
     });
@@ -169,10 +169,10 @@ pub async fn steps(State(app): State<App>, Path(id): Path<String>, query: Parame
     let limit = usize::try_from(query.number("limit", 1000, 1, 10_000)?).unwrap_or(1000);
     let after = query.number("cursor", 0, 0, u64::MAX)?;
     let status = query.get("status").map(str::to_owned);
-    if let Some(status) = status.as_deref().filter(|status| !STATUSES.contains(status)) {
+    if let Some(status) = status.as_deref().filter(|status| !STEP_STATUSES.contains(status)) {
         let detail = format!(
             "`status` must be one of {}, not {}",
-            STATUSES.join(", "),
+            STEP_STATUSES.join(", "),
             quoted(status)
         );
         return Err(Problem::bad(detail));

@@ -10,8 +10,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Signal};
-use starbridge_node::large;
-use starbridge_node::node::LookError;
+use starbridge_node::node::QueryError;
+use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem};
 use starbridge_runtime::Reply;
 
@@ -64,16 +64,16 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent
     let name = read_name(&body)?;
     let named = name.clone();
     let node = app.node.clone();
-    let reading = large::work(usize::MAX, move || {
-        let record = node.store().record(&id)?.ok_or(LookError::NoSuchExecution)?;
+    let reading = offload::work(usize::MAX, move || {
+        let record = node.store().record(&id)?.ok_or(QueryError::NoSuchExecution)?;
         let request = node.fork_request(&id, EventId(event), named)?;
-        Ok::<_, LookError>((record.flow, request))
+        Ok::<_, QueryError>((record.flow, request))
     });
     let (flow, request) = reading.await??;
     let room = app.answers.room_before(0)?;
     let start = app.node.fork(request).await;
     let start = start.map_err(|failure| not_started(&flow, name.as_ref(), failure))?;
-    room.execution(StatusCode::CREATED, Found::Live(start.begun)).await
+    room.execution(StatusCode::CREATED, Found::Live(start.snapshot)).await
 }
 
 /// Gives a signal, and answers with the execution after it.
@@ -89,5 +89,5 @@ async fn give(app: &App, id: &str, signal: Signal) -> Answer {
         _ => return Err(Problem::missing("NoSuchExecution", "there is no such execution")),
     };
     let (kept, room) = find(app, id, app.answers.room_before(0)?).await?;
-    room.execution(status, Found::Kept(kept)).await
+    room.execution(status, Found::Stored(kept)).await
 }

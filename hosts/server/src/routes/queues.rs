@@ -13,22 +13,22 @@ use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::EventId;
 use starbridge_node::node::ShownQueue;
 use starbridge_node::problem::{Answer, Problem, quoted};
-use starbridge_ports::{DeadTask, Record, StoreError};
-use starbridge_runtime::{HoldRequest, QueueSettings};
+use starbridge_ports::{DeadTask, ExecutionRecord, StoreError};
+use starbridge_runtime::{PollOptions, QueueSettings};
 use std::time::Duration;
 
 /// How many tasks one answer has, and how many queues one request may name.
-const MOST_TASKS: u64 = 1_000;
-const MOST_QUEUES: usize = 100;
+const MAX_TASKS: u64 = 1_000;
+const MAX_QUEUES: usize = 100;
 /// The longest name of a worker, in characters.
-const WORKER: usize = 128;
+const WORKER_NAME_CHARS: usize = 128;
 /// How many seconds a worker waits for tasks by default, and at most.
-const PATIENCE_SECONDS: u64 = 20;
-const MOST_PATIENCE_SECONDS: u64 = 60;
+const DEFAULT_WAIT_SECONDS: u64 = 20;
+const MAX_WAIT_SECONDS: u64 = 60;
 /// The longest lease, in seconds.
-const MOST_LEASE_SECONDS: u64 = 24 * 60 * 60;
+const MAX_LEASE_SECONDS: u64 = 24 * 60 * 60;
 /// How many dead tasks one request may name.
-const AT_ONCE: usize = 1_000;
+const MAX_DEAD_TASKS: usize = 1_000;
 
 const HOLD: &[&str] = &["worker", "limit", "leaseSeconds", "waitSeconds"];
 const HOLD_SEVERAL: &[&str] = &["worker", "queues", "limit", "leaseSeconds", "waitSeconds"];
@@ -59,8 +59,8 @@ fn names(queues: &Array) -> Answer<Vec<Text>> {
         if names.contains(&name) {
             continue;
         }
-        if names.len() == MOST_QUEUES {
-            let detail = format!("at most {MOST_QUEUES} queues can be asked at once");
+        if names.len() == MAX_QUEUES {
+            let detail = format!("at most {MAX_QUEUES} queues can be asked at once");
             return Err(Problem::bad(detail));
         }
         names.push(name);
@@ -84,9 +84,9 @@ fn queue_name(name: &str) -> Answer<Text> {
 async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
     let worker = body.text("worker")?.filter(|worker| !worker.is_empty());
     let worker = worker.ok_or_else(|| Problem::bad("`worker` is missing: who asks, in a word people understand"))?;
-    if worker.chars().count() > WORKER || worker.chars().any(char::is_control) {
+    if worker.chars().count() > WORKER_NAME_CHARS || worker.chars().any(char::is_control) {
         return Err(Problem::bad(format!(
-            "`worker` must be at most {WORKER} characters, none of them control"
+            "`worker` must be at most {WORKER_NAME_CHARS} characters, none of them control"
         )));
     }
     let within = |key: &str, usual: Option<u64>, least: u64, most: u64| match body.number(key)?.or(usual) {
@@ -95,15 +95,15 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
         ))),
         number => Ok(number),
     };
-    let limit = within("limit", Some(1), 1, MOST_TASKS)?.unwrap_or(1);
-    let lease = within("leaseSeconds", None, 1, MOST_LEASE_SECONDS)?;
-    let patience = within("waitSeconds", Some(PATIENCE_SECONDS), 0, MOST_PATIENCE_SECONDS)?.unwrap_or(0);
+    let limit = within("limit", Some(1), 1, MAX_TASKS)?.unwrap_or(1);
+    let lease = within("leaseSeconds", None, 1, MAX_LEASE_SECONDS)?;
+    let patience = within("waitSeconds", Some(DEFAULT_WAIT_SECONDS), 0, MAX_WAIT_SECONDS)?.unwrap_or(0);
     // A request that does not wait needs no place.
     let _place = match patience {
         0 => None,
-        _ => Some(app.node.place_to_poll(queues.len())?),
+        _ => Some(app.node.poll_permit(queues.len())?),
     };
-    let request = HoldRequest {
+    let request = PollOptions {
         worker,
         queues,
         limit: usize::try_from(limit).unwrap_or(1),
@@ -217,7 +217,7 @@ fn written_cursor(task: &DeadTask) -> Value {
     format!("{}/{}", task.execution, task.call).into()
 }
 
-fn dead_shape(task: &DeadTask, record: Option<Record>) -> Value {
+fn dead_shape(task: &DeadTask, record: Option<ExecutionRecord>) -> Value {
     let mut shape: Object = [
         ("queue".into(), Value::from(task.queue.clone())),
         ("execution".into(), task.execution.clone().into()),
@@ -248,8 +248,11 @@ pub async fn discard_dead(
     let body = body.read(&["action", "tasks", "cursor", "by"]).await?;
     let after = body.text("cursor")?.map(|text| cursor(&text)).transpose()?;
     let wanted = body.get("tasks").map(wanted).transpose()?;
-    let mut tasks = dead_after(&app, name, after, AT_ONCE).await?;
-    let next = tasks.last().filter(|_| tasks.len() == AT_ONCE).map(written_cursor);
+    let mut tasks = dead_after(&app, name, after, MAX_DEAD_TASKS).await?;
+    let next = tasks
+        .last()
+        .filter(|_| tasks.len() == MAX_DEAD_TASKS)
+        .map(written_cursor);
     if let Some(wanted) = &wanted {
         tasks.retain(|task| wanted.contains(&(task.execution.clone(), task.call)));
     }

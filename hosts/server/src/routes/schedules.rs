@@ -50,7 +50,7 @@ async fn set_paused(app: &App, name: &str, paused: bool) -> Answer {
 pub async fn run(State(app): State<App>, Path(name): Path<String>) -> Answer {
     let room = app.answers.room_before(0)?;
     match app.node.run_schedule(&name).await {
-        Ok(start) => room.execution(StatusCode::CREATED, Found::Live(start.begun)).await,
+        Ok(start) => room.execution(StatusCode::CREATED, Found::Live(start.snapshot)).await,
         Err(RunError::NoSuchSchedule) => Err(missing(&name)),
         Err(RunError::NotStarted(execution, failure)) => {
             let flow = app.node.schedule(&name).map(|scheduled| scheduled.schedule.flow);

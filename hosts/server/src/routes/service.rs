@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many queues have metrics of their own.
-const MOST_QUEUES: usize = 1_000;
+const MAX_QUEUES: usize = 1_000;
 /// The name for all others together. No queue can have it.
 const OTHERS: &str = "(others)";
 
@@ -135,13 +135,13 @@ fn kept_open(text: &mut String, node: &Node) {
 
 /// The queues with the most tasks, in the order of their names, and the sums of the others.
 fn bounded(mut queues: Vec<ShownQueue>) -> Vec<ShownQueue> {
-    if queues.len() <= MOST_QUEUES {
+    if queues.len() <= MAX_QUEUES {
         return queues;
     }
     let tasks = |queue: &ShownQueue| queue.view.waiting + queue.view.held + queue.dead;
     queues.sort_by_key(|queue| Reverse(tasks(queue)));
     let mut others = ShownQueue::from(QueueView::of_nothing(OTHERS.into()));
-    for ShownQueue { view, dead } in queues.drain(MOST_QUEUES..) {
+    for ShownQueue { view, dead } in queues.drain(MAX_QUEUES..) {
         let oldest = [others.view.oldest, view.oldest];
         others.view.oldest = oldest.into_iter().flatten().min();
         others.view.waiting += view.waiting;
@@ -247,12 +247,12 @@ mod tests {
             view.workers = 1;
             ShownQueue { view, dead: 0 }
         };
-        let most = MOST_QUEUES as u64;
-        assert_eq!(bounded((0..most).map(queue).collect()).len(), MOST_QUEUES);
+        let most = MAX_QUEUES as u64;
+        assert_eq!(bounded((0..most).map(queue).collect()).len(), MAX_QUEUES);
         let shown = bounded((0..most + 3).map(queue).collect());
-        assert_eq!(shown.len(), MOST_QUEUES + 1);
+        assert_eq!(shown.len(), MAX_QUEUES + 1);
         assert_eq!(shown[0].view.name.as_str(), "q0003");
-        let others = &shown[MOST_QUEUES].view;
+        let others = &shown[MAX_QUEUES].view;
         assert_eq!((others.name.as_str(), others.waiting, others.workers), (OTHERS, 3, 3));
     }
 }

@@ -45,7 +45,7 @@ async fn ask(server: &Running, method: &Method, path: &str, token: Option<&str>)
 }
 
 #[tokio::test]
-async fn every_route_wants_the_scope_the_document_names() {
+async fn scope_of_every_route_is_what_the_document_names() {
     for (method, path, wanted) in operations() {
         // Each with its own server, because senders that fail too often are turned away.
         let server = Running::with(access(), |_| {}).await;
@@ -77,7 +77,7 @@ async fn every_route_wants_the_scope_the_document_names() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_wants_a_token_of_any_scope() {
+async fn token_of_any_scope_for_what_is_not_there() {
     let server = Running::with(access(), |_| {}).await;
     for (method, path, expected) in [
         (Method::GET, "/", 404),
@@ -139,7 +139,7 @@ async fn turned_away(server: &Running, method: Method, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_token_without_the_scope_is_no_guess() {
+async fn rate_limit_does_not_count_a_token_without_the_scope() {
     let server = Running::with(access(), |_| {}).await;
     for _ in 0..200 {
         let answer = ask(&server, &Method::GET, "/v1/flows", Some("token-start")).await;
@@ -149,7 +149,7 @@ async fn a_token_without_the_scope_is_no_guess() {
 }
 
 #[tokio::test]
-async fn only_a_token_of_ours_is_one() {
+async fn token_unknown_is_refused() {
     let server = Running::with(access(), |_| {}).await;
     let right = "token-admin";
     let hash = starbridge_flow::hex::encode(&sha2::Sha256::digest(right));
@@ -165,7 +165,7 @@ async fn only_a_token_of_ours_is_one() {
 }
 
 #[tokio::test]
-async fn who_asks_through_a_proxy_is_told_apart() {
+async fn rate_limit_tells_clients_of_a_proxy_apart() {
     let server = Running::behind(access(), &["127.0.0.0/8"]).await;
     let from = async |client: &str, token: &str| {
         let request = server.request(Method::GET, "/v1/flows");
@@ -187,7 +187,7 @@ async fn who_asks_through_a_proxy_is_told_apart() {
 }
 
 #[tokio::test]
-async fn this_machine_is_known_by_its_names() {
+async fn host_header_must_name_this_machine() {
     let server = Running::start().await;
     for name in ["localhost:1", "127.0.0.1", "[::1]:8"] {
         let request = server.request(Method::GET, "/v1/flows");
@@ -197,14 +197,14 @@ async fn this_machine_is_known_by_its_names() {
 }
 
 #[tokio::test]
-async fn off_the_loopback_nobody_listens_without_tokens() {
+async fn token_is_required_off_the_loopback() {
     let settings = starbridge_server::ServerSettings::default();
     let bound = starbridge_server::Server::bind("0.0.0.0:0".parse().unwrap(), settings).await;
     assert!(matches!(bound, Err(starbridge_server::BindError::Unprotected(_))));
 }
 
 #[tokio::test]
-async fn the_document_describes_what_it_names() {
+async fn openapi_describes_what_it_names() {
     let document = openapi();
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let mut named = Vec::new();

@@ -58,7 +58,7 @@ async fn longest_while(work: impl Future<Output = ()>) -> Duration {
 
 /// Server and clients share one thread here, so work on it delays everybody.
 #[tokio::test]
-async fn large_values_hold_up_nobody() {
+async fn large_answers_block_nobody() {
     let server = within(usize::MAX).await;
     let zeros = format!("[{}0]", "0,".repeat(1_000_000));
     let start = format!("{{\"name\":\"big\",\"input\":{{\"a\":{zeros}}}}}");

@@ -49,7 +49,7 @@ async fn redrive(server: &Running, id: &str) {
 }
 
 #[tokio::test]
-async fn a_report_is_refused_with_what_an_operator_can_do_and_counts_once_that_is_done() {
+async fn set_aside_execution_refuses_reports_until_an_operator_acts() {
     let (server, id, task) = held_and_set_aside(600).await;
     let refused = (409, "ExecutionSetAside");
     let done = report(&server, &task, "succeed", json!({"output": {"n": 1}})).await;
@@ -76,7 +76,7 @@ async fn a_report_is_refused_with_what_an_operator_can_do_and_counts_once_that_i
 }
 
 #[tokio::test]
-async fn a_task_whose_worker_let_go_is_given_out_again_when_its_execution_goes_on() {
+async fn set_aside_execution_gives_its_task_out_again_once_it_goes_on() {
     let (server, id, first) = held_and_set_aside(1).await;
     let done = report(&server, &first, "succeed", json!({"output": {}})).await;
     assert_eq!(done.code(), (409, "ExecutionSetAside"));

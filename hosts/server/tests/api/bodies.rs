@@ -22,7 +22,7 @@ async fn within(in_flight: usize) -> Running {
 }
 
 #[tokio::test]
-async fn nothing_is_read_for_a_token_that_is_none() {
+async fn body_is_not_read_for_an_invalid_token() {
     let mut access = Access::default();
     access.grant("t", TokenHash::of("t"), vec![Scope::Read]);
     let server = Running::with(access, |_| {}).await;
@@ -41,7 +41,7 @@ async fn nothing_is_read_for_a_token_that_is_none() {
 }
 
 #[tokio::test]
-async fn a_hundred_strangers_take_no_memory() {
+async fn body_memory_of_strangers_is_bounded() {
     let server = Running::start().await;
     let before = held();
     let much = "x".repeat(1_200_000);
@@ -64,7 +64,7 @@ fn held() -> u64 {
 }
 
 #[tokio::test]
-async fn who_asks_whether_to_go_on_is_told() {
+async fn body_expect_continue_is_answered() {
     let server = Running::start().await;
     let mailbox = Mailbox::open().await;
     server.flow("f", json!([mailbox.ask("ask")])).await;
@@ -118,7 +118,7 @@ pub async fn bodies_have_a_budget_together() {
 }
 
 #[tokio::test]
-async fn strangers_have_a_part_of_it() {
+async fn body_budget_of_strangers_is_a_part() {
     let server = within(1024 * 1024).await;
     // What unknown senders hold changes nothing for others: their connections stay open, and are answered 503 beyond
     // their part.
@@ -165,7 +165,7 @@ pub async fn a_body_of_too_many_small_values_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_body_becomes_counts_too() {
+async fn body_budget_counts_parsed_values() {
     // A value that is large in memory and is answered only later.
     let server = within(4 * 1024 * 1024).await;
     server

@@ -150,7 +150,7 @@ pub async fn no_route_answers_under_another_name() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_answered_under_another_name_or_to_a_page_from_elsewhere_either() {
+async fn cross_site_page_gets_no_answer_for_what_is_not_there() {
     let open = Running::start().await;
     let with_tokens = Running::with(access(), |_| {}).await;
     for (method, path) in misses() {
@@ -174,7 +174,7 @@ async fn what_is_not_there_is_not_answered_under_another_name_or_to_a_page_from_
 }
 
 #[tokio::test]
-async fn no_route_that_changes_anything_is_open_to_a_page_from_elsewhere() {
+async fn cross_site_page_changes_nothing() {
     let refused = (403, "CrossSite".to_owned());
     let open = Running::start().await;
     let with_tokens = Running::with(access(), |_| {}).await;

@@ -48,7 +48,7 @@ async fn a_token_for_the_end_of_a_child_is_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flow_that_calls_itself_for_ever_ends_at_the_limit() {
+async fn child_depth_is_limited() {
     let store = in_memory();
     let server = on(&store, |_| {}).await;
     server.flow("f", calls_itself()).await;
@@ -68,7 +68,7 @@ async fn a_flow_that_calls_itself_for_ever_ends_at_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_told_to_stop_begins_no_more_children() {
+async fn drain_starts_no_more_children() {
     let store = in_memory();
     let endless = |settings: &mut NodeSettings| settings.limits.child_depth = 1_000_000;
     let server = on(&store, endless).await;
@@ -94,7 +94,7 @@ async fn a_server_that_is_told_to_stop_begins_no_more_children() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_is_answered_while_its_execution_computes_without_an_end() {
+async fn stop_is_answered_while_its_execution_computes() {
     let server = Running::start().await;
     let again = json!({"type": "choice", "name": "again", "choices": [{"condition": "true", "goto": "a"}]});
     server.flow("f", json!([{"type": "pass", "name": "a"}, again])).await;
@@ -116,7 +116,7 @@ async fn a_stop_is_answered_while_its_execution_computes_without_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_set_aside_is_listed_and_shown_and_may_be_gone_on_with() {
+async fn set_aside_execution_is_listed_and_may_be_resumed() {
     let store = in_memory();
     let server = on(&store, |_| {}).await;
     server.flow("f", crate::harness::asleep()).await;

@@ -125,7 +125,7 @@ pub async fn who_says_nothing_or_half_of_it_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_body_that_trickles_is_too_slow() {
+async fn timeout_of_a_body_that_trickles() {
     let server = serving(100, |settings| settings.bodies.silence = SHORT * 2).await;
     server.flow("f", asleep()).await;
     let (mut read, mut write) = say(&server, &post("/v1/flows/f/executions", 10_000, ""))
@@ -149,7 +149,7 @@ async fn sleep(long: Duration) -> bool {
 }
 
 #[tokio::test]
-async fn who_is_quiet_between_requests_is_let_go_and_who_waits_for_an_answer_is_not() {
+async fn idle_timeout_closes_only_connections_without_a_request() {
     let server = serving(100, |settings| {
         settings.connections.head = SHORT;
         settings.connections.idle = SHORT;
@@ -180,7 +180,7 @@ async fn who_is_quiet_between_requests_is_let_go_and_who_waits_for_an_answer_is_
 }
 
 #[tokio::test]
-async fn a_connection_serves_many_requests_one_after_the_other() {
+async fn keep_alive_connection_serves_many_requests() {
     let server = serving(1, |_| {}).await;
     server.flow("f", asleep()).await;
     // The connection that stored the flow is quiet by now, and makes room.
@@ -277,7 +277,7 @@ async fn eventually(server: &Running, words: &str, begin: &str) -> String {
 }
 
 #[tokio::test]
-async fn who_never_asked_makes_room_for_who_comes() {
+async fn connection_limit_evicts_who_never_asked() {
     let server = serving(4, |_| {}).await;
     server.flow("f", asleep()).await;
     let mut silent = Vec::new();
@@ -297,7 +297,7 @@ async fn who_never_asked_makes_room_for_who_comes() {
 }
 
 #[tokio::test]
-async fn who_does_not_read_is_let_go() {
+async fn timeout_of_a_client_that_does_not_read() {
     const LARGE: usize = 30_000_000;
     let server = serving(100, |settings| settings.connections.unread = SHORT).await;
     server.flow("f", asleep()).await;
@@ -312,7 +312,7 @@ async fn who_does_not_read_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_long_head_is_refused() {
+async fn request_head_limit() {
     let server = serving(100, |_| {}).await;
     let long = format!(
         "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",

@@ -94,7 +94,7 @@ async fn a_start_that_has_ended_is_answered_with_its_result() {
 }
 
 #[tokio::test]
-async fn many_starts_of_one_name_at_once_start_one() {
+async fn idempotent_start_of_one_name_starts_one() {
     let server = std::sync::Arc::new(Running::start().await);
     server.flow("f", asleep()).await;
     let mut starts = Vec::new();
@@ -116,7 +116,7 @@ async fn many_starts_of_one_name_at_once_start_one() {
 }
 
 #[tokio::test]
-async fn waiting_answers_with_the_end_or_with_how_things_stand() {
+async fn wait_answers_with_the_end_or_the_status() {
     let server = Running::start().await;
     server
         .flow("short", json!([{"type": "wait", "name": "w", "duration": 0.2}, {"type": "fail", "name": "no", "error": "Not.Today", "cause": "rain"}]))
@@ -248,7 +248,7 @@ pub async fn rubbish_is_refused_with_words() {
 }
 
 #[tokio::test]
-async fn children_are_started_and_waited_for() {
+async fn child_is_started_and_waited_for() {
     let server = Running::start().await;
     server
         .flow(

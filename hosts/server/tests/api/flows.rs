@@ -22,7 +22,7 @@ pub async fn a_version_is_made_only_of_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_running_execution_keeps_its_definition() {
+async fn flow_version_of_a_running_execution_stays() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let begun = server.post("/v1/flows/f/executions", json!({})).await;
@@ -76,7 +76,7 @@ pub async fn a_bad_definition_says_everything_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn yaml_is_read_as_yaml() {
+async fn flow_in_yaml_is_read() {
     let server = Running::start().await;
     let yaml = "version: v1\ntype: flow\nsteps:\n  - type: pass\n    name: a\n";
     let request = server.request(Method::PUT, "/v1/flows/y").body(yaml);

@@ -47,7 +47,7 @@ async fn stream(server: &Running, execution: &str, seen: u64) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_store_is_read_once_for_all() {
+async fn follow_reads_the_store_once_for_all() {
     const FOLLOWERS: u64 = 2_000;
     let store = Held::over(in_memory());
     let kept = store.clone();
@@ -84,7 +84,7 @@ async fn the_store_is_read_once_for_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_comes_later_or_again_misses_nothing() {
+async fn follow_again_misses_nothing() {
     let server = Running::start().await;
     let execution = begun(&server, "f", flow()).await;
     let mut under_way = Vec::new();
@@ -116,7 +116,7 @@ async fn whoever_comes_later_or_again_misses_nothing() {
 }
 
 #[tokio::test]
-async fn so_many_follow_and_no_more() {
+async fn follow_limit() {
     let server = Running::with(Access::default(), |settings| settings.followers = 2).await;
     let execution = begun(&server, "f", asleep()).await;
     let first = stream(&server, &execution, 0).await;

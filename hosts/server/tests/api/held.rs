@@ -4,9 +4,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, History, KeptFlow, KeyValue, Listing, Mark, Message, NextNotice, NoticeChange,
-    Notices, Page, Query, QueuedTask, Queueing, Record, Refusal, Retention, Store, StoreError, StoredHistory,
-    TaskLease, Turn,
+    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
+    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
+    StoredHistory, TaskLease, Turn,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -120,7 +120,7 @@ impl Catalogue for Held {
 }
 
 impl Listing for Held {
-    fn record(&self, execution: &str) -> Result<Option<Record>, StoreError> {
+    fn record(&self, execution: &str) -> Result<Option<ExecutionRecord>, StoreError> {
         match self.failing.lock().unwrap().clone() {
             Some(error) => Err(error),
             None => self.store.record(execution),
@@ -215,23 +215,23 @@ impl Notices for Held {
 }
 
 impl KeyValue for Held {
-    fn keep(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
-        self.store.keep(kind, name, text)
+    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+        self.store.put_value(kind, name, text)
     }
 
-    fn keep_new(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
-        self.store.keep_new(kind, name, text)
+    fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
+        self.store.put_new_value(kind, name, text)
     }
 
-    fn fetch(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
-        self.store.fetch(kind, name)
+    fn get_value(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.get_value(kind, name)
     }
 
-    fn all(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.store.all(kind)
+    fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.list_values(kind)
     }
 
-    fn discard(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
-        self.store.discard(kind, name)
+    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+        self.store.delete_value(kind, name)
     }
 }

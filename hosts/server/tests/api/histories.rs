@@ -38,7 +38,7 @@ pub async fn pages_in_both_orders_hold_every_event_once() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_where_its_reader_was() {
+async fn event_stream_resumes_at_last_event_id() {
     let server = Running::start().await;
     let id = ended(&server).await;
     let request = server.request(Method::GET, &format!("/v1/executions/{id}/history"));
@@ -52,7 +52,7 @@ async fn a_stream_goes_on_where_its_reader_was() {
 }
 
 #[tokio::test]
-async fn a_reader_was_at_an_event_or_nowhere() {
+async fn event_stream_refuses_an_unknown_last_event_id() {
     let server = Running::start().await;
     let id = ended(&server).await;
     for seen in ["18446744073709551615", "18446744073709551616", "-1", "zzz", ""] {
@@ -66,7 +66,7 @@ async fn a_reader_was_at_an_event_or_nowhere() {
 }
 
 #[tokio::test]
-async fn a_stream_tells_what_happens_as_it_happens() {
+async fn event_stream_is_live() {
     let server = Running::start().await;
     server
         .flow(

@@ -80,7 +80,7 @@ pub async fn an_input_is_so_deep_and_no_deeper() {
 }
 
 #[tokio::test]
-async fn a_report_and_its_body_have_their_limits() {
+async fn limit_of_reports_and_their_bodies() {
     let server = narrow().await;
     let mailbox = Mailbox::open().await;
     server.flow("f", json!([mailbox.ask("ask")])).await;
@@ -105,7 +105,7 @@ async fn a_report_and_its_body_have_their_limits() {
 }
 
 #[tokio::test]
-async fn names_have_128_characters_at_most() {
+async fn limit_of_names_is_128_characters() {
     let server = Running::start().await;
     let (longest, longer) = ("n".repeat(128), "n".repeat(129));
     server.flow(&longest, asleep()).await;
@@ -157,7 +157,7 @@ pub async fn a_batch_starts_a_thousand_at_most() {
 }
 
 #[tokio::test]
-async fn labels_have_limits_and_are_found_by_whatever_they_say() {
+async fn limit_of_labels_and_filters_by_them() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let start = async |labels: Value| server.post("/v1/flows/f/executions", json!({"labels": labels})).await;
@@ -188,7 +188,7 @@ async fn labels_have_limits_and_are_found_by_whatever_they_say() {
 }
 
 #[tokio::test]
-async fn a_definition_and_its_body_have_their_limits() {
+async fn limit_of_definitions_and_their_bodies() {
     let server = narrow().await;
     let put = async |name: &str, bytes: usize| {
         let body = padded(&definition(asleep()), bytes);
@@ -208,7 +208,7 @@ async fn a_definition_and_its_body_have_their_limits() {
 }
 
 #[tokio::test]
-async fn a_schedule_is_what_it_says_or_refused() {
+async fn schedule_with_unknown_members_is_refused() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     for (member, value) in [
@@ -228,7 +228,7 @@ async fn a_schedule_is_what_it_says_or_refused() {
 }
 
 #[tokio::test]
-async fn a_list_asks_for_so_many_labels_and_goes_on_from_its_own_cursors() {
+async fn limit_of_label_filters_and_cursors() {
     let server = Running::start().await;
     let asked = |labels: usize| {
         let labels: Vec<String> = (0..labels).map(|number| format!("label=k{number}:v")).collect();
@@ -252,7 +252,7 @@ async fn a_list_asks_for_so_many_labels_and_goes_on_from_its_own_cursors() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_short_whatever_it_refuses() {
+async fn limit_of_problem_details() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let long = "x".repeat(200_000);

@@ -164,7 +164,7 @@ fn passes() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_change_is_told_in_order() {
+async fn notification_of_each_change_in_order() {
     let (receiver, address) = Receiver::start().await;
     let server = telling(address, &["hook"]).await;
     let work = |name: &str| {
@@ -230,7 +230,7 @@ async fn each_change_is_told_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redrive_and_a_fork_are_told() {
+async fn notification_of_a_redrive_and_a_fork() {
     let (receiver, address) = Receiver::start().await;
     let server = telling(address, &["hook"]).await;
     let steps = json!([
@@ -262,7 +262,7 @@ async fn a_redrive_and_a_fork_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_start_is_not_told() {
+async fn notification_is_not_sent_for_a_refused_start() {
     let (receiver, address) = Receiver::start().await;
     let server = telling(address, &["hook"]).await;
     server.flow("f", asleep()).await;
@@ -278,7 +278,7 @@ async fn a_refused_start_is_not_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_that_fails_is_told_again() {
+async fn notification_is_retried() {
     let (receiver, address) = Receiver::start().await;
     let server = telling(address, &["hook"]).await;
     server.flow("f", passes()).await;
@@ -309,7 +309,7 @@ async fn a_target_that_fails_is_told_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flows_go_on_while_a_target_is_down() {
+async fn notification_target_that_is_down_holds_up_no_flow() {
     let nobody = refusing();
     let address = nobody.local_addr().unwrap();
     let (other, quick) = Receiver::start().await;
@@ -345,7 +345,7 @@ async fn flows_go_on_while_a_target_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_is_told_by_the_next_server() {
+async fn notification_survives_a_restart() {
     let nobody = refusing();
     let address = nobody.local_addr().unwrap();
     let store = in_memory();
@@ -386,7 +386,7 @@ async fn what_is_kept_is_told_by_the_next_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_is_told_only_what_it_wants() {
+async fn notification_filter_by_status() {
     let (receiver, address) = Receiver::start().await;
     let targets = vec![
         target("ends", format!("http://{address}/ends"), &["Succeeded", "Failed"]),
@@ -411,7 +411,7 @@ async fn a_target_is_told_only_what_it_wants() {
 
 /// Many at once: all arrive, in order, with few writes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_is_told_in_order() {
+async fn notification_backlog_is_in_order() {
     let (receiver, address) = Receiver::start().await;
     let server = telling(address, &["hook", "slow"]).await;
     let items: Vec<u32> = (0..300).collect();
@@ -437,7 +437,7 @@ async fn a_backlog_is_told_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_fails_there_ends_the_node() {
+async fn notification_store_failure_ends_the_node() {
     let (_receiver, address) = Receiver::start().await;
     let store = Held::over(in_memory());
     store.mute.store(true, Ordering::SeqCst);
@@ -458,7 +458,7 @@ async fn a_store_that_fails_there_ends_the_node() {
 
 /// The program in the documentation of notifications.
 #[test]
-fn the_shown_check_of_a_signature_is_right() {
+fn webhook_signature_check_of_the_docs_is_right() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/notifications.md");
     let page = std::fs::read_to_string(page).unwrap();
     let program = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();

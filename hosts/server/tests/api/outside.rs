@@ -46,7 +46,7 @@ async fn call(server: &Running, target: &str) -> Value {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_on_elsewhere() {
+async fn redirect_to_another_origin_is_not_followed() {
     let (base, arrived) = detour().await;
     let server = Running::start().await;
     for status in [301, 302, 307, 308] {
@@ -59,7 +59,7 @@ async fn nobody_is_sent_on_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_server_does_not_call_its_neighbours_unless_it_may() {
+async fn private_address_is_refused_unless_allowed() {
     let (base, arrived) = detour().await;
     let port = base.rsplit(':').next().unwrap();
     let guarded = Running::with(Access::default(), |settings| {

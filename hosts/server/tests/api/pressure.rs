@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-pub async fn who_comes_too_many_is_turned_away_and_nobody_is_lost() {
+pub async fn backpressure_turns_away_and_loses_nobody() {
     let store = Held::over(in_memory());
     let kept = store.clone();
     let server = Running::with(Access::default(), |settings| {

@@ -11,10 +11,10 @@ use reqwest::Method;
 use serde_json::json;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_node::node::{NodeSettings, Visit};
+use starbridge_node::node::{LeaseSettings, NodeSettings};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{
-    Append, Beat, Broken, ExecutionLeases, History, Mark, Message, Refusal, Store, StoreError, StoredHistory,
+    Append, Broken, ExecutionLeases, Heartbeat, History, Mark, Message, Refusal, Store, StoreError, StoredHistory,
 };
 use starbridge_server::Access;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ async fn with_task(store: &Arc<dyn Store>) -> (Running, String, String) {
 }
 
 #[tokio::test]
-async fn store_errors_are_told_without_what_the_store_says() {
+async fn problem_of_a_store_hides_what_the_store_says() {
     let store = Held::over(in_memory());
     let server = on(store.clone(), |_| {}).await;
     server.flow("f", asleep()).await;
@@ -64,7 +64,7 @@ async fn store_errors_are_told_without_what_the_store_says() {
 }
 
 #[tokio::test]
-async fn a_request_that_panics_is_answered() {
+async fn panic_of_a_request_is_answered() {
     let store = Held::over(in_memory());
     let server = on(store.clone(), |_| {}).await;
     store.panic_at_lists(true);
@@ -74,7 +74,7 @@ async fn a_request_that_panics_is_answered() {
 }
 
 #[tokio::test]
-async fn a_report_to_an_execution_that_is_set_aside_is_refused() {
+async fn set_aside_execution_refuses_a_report() {
     let store = in_memory();
     let (server, id, report) = with_task(&store).await;
     server.node.drain(Duration::from_secs(5)).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_report_to_an_execution_that_is_set_aside_is_refused() {
 }
 
 #[tokio::test]
-async fn a_node_that_has_ended_says_so() {
+async fn problem_of_a_node_that_has_ended() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let name = server.post("/v1/flows/f/executions", json!({"name": "n"})).await;
@@ -149,19 +149,19 @@ impl ExecutionLeases for Elsewhere {
         Ok(true)
     }
 
-    fn mail(&self, _execution: &str) -> Result<Vec<Message>, StoreError> {
+    fn messages_for(&self, _execution: &str) -> Result<Vec<Message>, StoreError> {
         Ok(Vec::new())
     }
 
-    fn leave(&self, _message: &Message) -> Result<bool, StoreError> {
+    fn leave_message(&self, _message: &Message) -> Result<bool, StoreError> {
         Ok(true)
     }
 
-    fn beats(&self, _execution: &str) -> Result<Vec<Beat>, StoreError> {
+    fn heartbeats(&self, _execution: &str) -> Result<Vec<Heartbeat>, StoreError> {
         Ok(Vec::new())
     }
 
-    fn beat(&self, _execution: &str, _beat: &Beat) -> Result<(), StoreError> {
+    fn heartbeat(&self, _execution: &str, _beat: &Heartbeat) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl ExecutionLeases for Elsewhere {
 }
 
 #[tokio::test]
-async fn what_somebody_else_works_on_is_told_to_them() {
+async fn execution_lease_of_another_process_is_respected() {
     let store = in_memory();
     let (first, id, report) = with_task(&store).await;
     first.node.drain(Duration::from_secs(5)).await.unwrap();
@@ -179,7 +179,7 @@ async fn what_somebody_else_works_on_is_told_to_them() {
     let server = on(store, |settings| {
         settings.owners = 1;
         settings.worker_queues = false;
-        settings.visit = Some(Visit {
+        settings.leased = Some(LeaseSettings {
             leases: elsewhere.clone(),
             history: elsewhere,
         });
@@ -195,7 +195,7 @@ async fn what_somebody_else_works_on_is_told_to_them() {
 
 /// Routes and problems that no other test here meets.
 #[tokio::test]
-async fn whatever_else_the_document_names_is_answered() {
+async fn openapi_problems_are_answered() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     for path in [
@@ -262,7 +262,7 @@ const TESTS: &[fn()] = &[
     limits::an_input_and_its_body_have_their_limits,
     limits::an_input_is_so_deep_and_no_deeper,
     limits::a_batch_starts_a_thousand_at_most,
-    pressure::who_comes_too_many_is_turned_away_and_nobody_is_lost,
+    pressure::backpressure_turns_away_and_loses_nobody,
     queues::a_task_is_held_and_reported,
     queues::dead_tasks_are_queued_anew_or_dropped,
     queues::what_is_stopped_leaves_the_queue_and_its_worker_learns_it,
@@ -275,18 +275,18 @@ const TESTS: &[fn()] = &[
     reports::an_entry_that_says_two_things_says_nothing,
     reports::a_batch_has_an_end,
     reports::a_body_with_a_wrong_token_is_not_read,
-    waiters::so_many_wait_and_no_more,
-    store_errors_are_told_without_what_the_store_says,
-    a_request_that_panics_is_answered,
-    a_report_to_an_execution_that_is_set_aside_is_refused,
-    a_node_that_has_ended_says_so,
-    what_somebody_else_works_on_is_told_to_them,
-    whatever_else_the_document_names_is_answered,
+    waiters::limit_of_waiters,
+    problem_of_a_store_hides_what_the_store_says,
+    panic_of_a_request_is_answered,
+    set_aside_execution_refuses_a_report,
+    problem_of_a_node_that_has_ended,
+    execution_lease_of_another_process_is_respected,
+    openapi_problems_are_answered,
 ];
 
 /// All tests that are run here are also run by themselves. What they see counts only in their own thread.
 #[test]
-fn every_route_and_problem_of_the_document_is_seen() {
+fn openapi_routes_and_problems_are_all_seen() {
     take_seen();
     for test in TESTS {
         test();

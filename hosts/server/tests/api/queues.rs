@@ -246,7 +246,7 @@ pub async fn dead_tasks_are_queued_anew_or_dropped() {
 }
 
 #[tokio::test]
-async fn a_failure_that_is_retried_or_caught_is_not_dead() {
+async fn dead_task_is_not_one_that_is_retried_or_caught() {
     let server = Running::start().await;
     let more = json!({
         "retry": [{"errors": ["Busy"], "intervalSeconds": 1, "maxAttempts": 1, "backoff": "fixed"}],
@@ -270,7 +270,7 @@ async fn a_failure_that_is_retried_or_caught_is_not_dead() {
 /// A failure that means "nobody was called" is not undone, and one that means "time is over" is retried. A worker can
 /// report neither.
 #[tokio::test]
-async fn a_worker_does_not_name_errors_as_the_interpreter_does() {
+async fn error_name_of_a_worker_is_prefixed() {
     let server = Running::start().await;
     let more = json!({
         "retry": [{"errors": ["FnF.NoSuchResource"], "intervalSeconds": 0, "maxAttempts": 5}],
@@ -311,7 +311,7 @@ pub async fn what_is_stopped_leaves_the_queue_and_its_worker_learns_it() {
 }
 
 #[tokio::test]
-async fn many_tasks_of_one_do_not_keep_another_waiting() {
+async fn fair_queue_many_tasks_of_one_do_not_keep_another_waiting() {
     let server = Running::start().await;
     let each = json!({
         "type": "foreach", "name": "each", "iterationMapping": {"collection": "$.items", "item": "n"},
@@ -441,7 +441,7 @@ async fn timeout_counts_from_the_hold_and_waiting_has_a_bound_of_its_own() {
 }
 
 #[tokio::test]
-async fn rollbacks_go_through_queues_too() {
+async fn rollback_goes_through_queues_too() {
     let server = Running::start().await;
     let undone = task("jobs", &json!({"rollback": {"resourceArn": "queue:undo"}}));
     let fails = json!({"type": "fail", "name": "no", "error": "Nope"});
@@ -455,7 +455,7 @@ async fn rollbacks_go_through_queues_too() {
 }
 
 #[tokio::test]
-async fn tasks_and_leases_outlive_the_process() {
+async fn lease_and_task_outlive_the_process() {
     let store = in_memory();
     let kept = store.clone();
     let server = Running::with(Access::default(), move |settings| settings.store = kept).await;
@@ -500,7 +500,7 @@ pub async fn nothing_is_known_of_a_queue_nobody_used() {
 }
 
 #[tokio::test]
-async fn what_waits_for_which_retry_is_seen() {
+async fn retry_that_waits_is_seen() {
     let server = Running::start().await;
     let retry = json!({"retry": [{"errors": ["Busy"], "intervalSeconds": 3600}]});
     let each = json!({

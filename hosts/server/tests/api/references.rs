@@ -85,7 +85,7 @@ async fn succeed(server: &Running, task: &Value, output: Value) -> u16 {
 }
 
 #[tokio::test]
-async fn a_secret_in_data_is_a_string_for_functions_and_workers() {
+async fn secret_reference_in_data_is_a_string() {
     let server = server().await;
     let lookalike = json!({"secret": "secret://KEY"});
     let function = Function::answering(200, lookalike.clone()).await;
@@ -126,7 +126,7 @@ async fn a_secret_in_data_is_a_string_for_functions_and_workers() {
 }
 
 #[tokio::test]
-async fn a_token_in_data_is_not_signed() {
+async fn token_reference_in_data_is_not_signed() {
     let server = server().await;
     let approval = json!([{"type": "task", "name": "approve", "resourceArn": "queue:humans"}]);
     let jobs = json!([
@@ -152,7 +152,7 @@ async fn a_token_in_data_is_not_signed() {
 }
 
 #[tokio::test]
-async fn the_token_that_the_definition_maps_is_signed_also_through_a_child() {
+async fn token_that_the_definition_maps_is_signed_also_through_a_child() {
     let server = server().await;
     let function = Function::answering(200, json!({})).await;
     let send = |body: Value| json!({"type": "task", "name": "send", "resourceArn": function.url, "serviceParams": {"body": body}});
@@ -218,7 +218,7 @@ async fn run_out(server: &Running, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_secret_that_comes_back_is_its_reference_again() {
+async fn secret_that_comes_back_is_redacted() {
     for status in [200, 500] {
         let server = server().await;
         let function = Function::answering(status, Value::Null).await;
@@ -244,7 +244,7 @@ async fn a_secret_that_comes_back_is_its_reference_again() {
 }
 
 #[tokio::test]
-async fn a_token_that_comes_back_is_its_reference_again() {
+async fn token_that_comes_back_is_redacted() {
     let server = server().await;
     let function = Function::answering(200, Value::Null).await;
     server
@@ -278,7 +278,7 @@ async fn a_token_that_comes_back_is_its_reference_again() {
 
 /// What a child did is undone, whatever the name of its error.
 #[tokio::test]
-async fn a_child_that_ran_is_undone_whatever_it_failed_with() {
+async fn rollback_of_a_child_that_ran_whatever_it_failed_with() {
     let server = server().await;
     let undo = Function::answering(200, json!({})).await;
     server
@@ -303,7 +303,7 @@ async fn a_child_that_ran_is_undone_whatever_it_failed_with() {
 }
 
 #[tokio::test]
-async fn a_worker_that_reports_a_secret_reports_its_reference() {
+async fn secret_that_a_worker_reports_is_redacted() {
     let server = server().await;
     server
         .flow("f", json!([{"type": "task", "name": "t", "resourceArn": "queue:jobs", "serviceParams": {"key": "secret://KEY"}}]))
@@ -325,7 +325,7 @@ async fn a_worker_that_reports_a_secret_reports_its_reference() {
 }
 
 #[tokio::test]
-async fn a_secret_of_another_step_does_not_come_back_after_a_restart() {
+async fn secret_of_another_step_is_redacted_after_a_restart() {
     let store = starbridge_node::stores::in_memory();
     let on_store = || {
         Running::with(Access::default(), |settings| {
@@ -362,7 +362,7 @@ async fn a_secret_of_another_step_does_not_come_back_after_a_restart() {
 }
 
 #[tokio::test]
-async fn secrets_are_for_flows_that_may_use_them_and_members_that_are_sent() {
+async fn secret_is_only_for_flows_that_may_use_it() {
     let server = Running::with(Access::default(), |settings| {
         settings.secrets = Arc::new(Cage);
         settings.secret_use = SecretUse::new(Some(vec![("pay-*".to_owned(), vec!["K*".to_owned()])]), []);
@@ -449,7 +449,7 @@ impl Chance {
 
 /// Whatever strings go in and come back, nothing that is sent has a byte of the secret or is a signed token.
 #[tokio::test]
-async fn no_string_in_data_leads_to_a_secret_or_a_token() {
+async fn secret_and_token_are_not_reached_from_data() {
     let server = server().await;
     let mut chance = Chance(0x2545_f491_4f6c_dd1d);
     // A header or a query can't hold all of these: such a call fails, and the next step follows.

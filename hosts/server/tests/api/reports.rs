@@ -125,7 +125,7 @@ pub async fn an_entry_that_says_two_things_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_report_may_come_before_the_call_has_answered() {
+async fn callback_report_may_come_before_the_answer() {
     let (server, mailbox) = asked(&[]).await;
     mailbox.close_door();
     start(&server, "early").await;
@@ -143,7 +143,7 @@ async fn a_report_may_come_before_the_call_has_answered() {
 }
 
 #[tokio::test]
-async fn who_reports_for_a_call_that_was_given_up_is_told() {
+async fn callback_report_for_a_call_given_up_is_refused() {
     let server = Running::start().await;
     let mailbox = Mailbox::open().await;
     let mut ask = mailbox.ask("ask");
@@ -191,7 +191,7 @@ async fn who_reports_for_a_call_that_was_given_up_is_told() {
 }
 
 #[tokio::test]
-async fn each_wrong_token_of_a_batch_is_counted() {
+async fn rate_limit_counts_each_wrong_token_of_a_batch() {
     let (server, mailbox) = asked(&["a", "b"]).await;
     let wrong = |number: usize| json!({"token": format!("guess{number}"), "output": {}});
     let mut reports: Vec<Value> = (0..999).map(wrong).collect();
@@ -239,7 +239,7 @@ pub async fn a_batch_has_an_end() {
 }
 
 #[tokio::test]
-async fn an_error_reported_or_given_by_hand_is_not_named_as_the_interpreter_names_its_own() {
+async fn error_name_of_a_report_is_prefixed() {
     let (server, mailbox) = asked(&["own", "none"]).await;
     let reports = vec![
         json!({"token": mailbox.token("own").await, "error": "FnF.LimitExceeded", "cause": "says who?"}),

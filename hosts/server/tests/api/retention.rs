@@ -30,7 +30,7 @@ async fn a_moment_later(server: &Running) -> Timestamp {
 }
 
 #[tokio::test]
-async fn what_ended_long_ago_is_gone_and_its_name_is_free() {
+async fn retention_deletes_and_frees_the_name() {
     let server = Running::start().await;
     server.flow("short", json!([{"type": "pass", "name": "p"}])).await;
     server.flow("long", asleep()).await;
@@ -95,12 +95,12 @@ async fn what_ended_long_ago_is_gone_and_its_name_is_free() {
 }
 
 #[tokio::test]
-async fn a_node_tidies_by_itself() {
+async fn retention_runs_by_itself() {
     let server = Running::start().await;
     server.flow("short", json!([{"type": "pass", "name": "p"}])).await;
     begin(&server, "short", "e").await;
     a_moment_later(&server).await;
-    let tidying = tokio::spawn(server.node.clone().keep_tidy(0));
+    let tidying = tokio::spawn(server.node.clone().clear_periodically(0));
     eventually("an empty list", async || names(&server).await.is_empty().then_some(())).await;
     tidying.abort();
 }
@@ -120,7 +120,7 @@ async fn what_has_ended_is_cleared_as_fast_as_it_comes() {
     .await;
     a_moment_later(&server).await;
     let begun = std::time::Instant::now();
-    let tidying = tokio::spawn(server.node.clone().keep_tidy(0));
+    let tidying = tokio::spawn(server.node.clone().clear_periodically(0));
     eventually("an empty list", async || names(&server).await.is_empty().then_some(())).await;
     tidying.abort();
     // At 64 each 50 ms it would take four seconds.
@@ -132,7 +132,7 @@ async fn what_has_ended_is_cleared_as_fast_as_it_comes() {
 }
 
 #[tokio::test]
-async fn a_parent_outlives_its_child_that_was_cleared_away() {
+async fn retention_of_a_child_leaves_its_parent() {
     let server = Running::start().await;
     server.flow("child", json!([{"type": "pass", "name": "p"}])).await;
     let steps = json!([{"type": "task", "name": "call", "resourceArn": "flow:child", "pattern": "sync"},
@@ -151,7 +151,7 @@ async fn a_parent_outlives_its_child_that_was_cleared_away() {
 }
 
 #[tokio::test]
-async fn the_definition_of_a_hidden_flow_stays_for_what_runs() {
+async fn hidden_flow_keeps_its_definition_for_what_runs() {
     let server = Running::start().await;
     server.flow("f", asleep()).await;
     let began = server.post("/v1/flows/f/executions", json!({})).await;

@@ -53,7 +53,7 @@ impl std::io::Write for Log {
 }
 
 #[tokio::test]
-async fn a_secret_is_sent_and_is_nowhere_else() {
+async fn secret_is_sent_and_is_nowhere_else() {
     let log = Log::default();
     let writer = log.clone();
     let _ = tracing_subscriber::fmt()

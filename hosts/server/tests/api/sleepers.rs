@@ -9,7 +9,7 @@ use starbridge_server::Access;
 const EACH: usize = 25;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_is_left_to_the_store_and_comes_back() {
+async fn asleep_execution_is_left_to_the_store_and_comes_back() {
     let store = Held::over(in_memory());
     let kept = store.clone();
     let server = Running::with(Access::default(), |settings| {
@@ -89,7 +89,7 @@ async fn looked_at_while_asleep(server: &Running) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parents_and_children_are_left_to_the_store_too() {
+async fn asleep_parents_and_children_are_left_to_the_store() {
     let server = Running::with(Access::default(), |settings| {
         settings.hot_executions = 0;
         settings.owners = 2;

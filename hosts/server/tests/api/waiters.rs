@@ -61,7 +61,7 @@ async fn succeed(server: &Running, task: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_goes_away_is_forgotten() {
+async fn waiter_that_goes_away_is_forgotten() {
     let server = Arc::new(Running::start().await);
     job(&server).await;
     let mut gone = Vec::new();
@@ -85,7 +85,7 @@ async fn whoever_goes_away_is_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_given_to_one_who_goes_is_given_to_the_next() {
+async fn lease_of_a_poll_that_went_away_goes_to_the_next() {
     let store = Held::over(in_memory());
     let kept = store.clone();
     let server = Running::with(Access::default(), |settings| settings.store = kept).await;
@@ -116,7 +116,7 @@ async fn what_was_given_to_one_who_goes_is_given_to_the_next() {
 }
 
 #[tokio::test]
-async fn names_of_queues_are_not_remembered() {
+async fn queue_that_is_empty_is_forgotten() {
     let server = Running::start().await;
     let before = server.get("/metrics").await.body.as_str().unwrap().len();
     for number in 0..10 {
@@ -134,7 +134,7 @@ async fn names_of_queues_are_not_remembered() {
 }
 
 #[tokio::test]
-async fn queues_come_in_pages() {
+async fn queue_list_has_pages() {
     let server = Running::start().await;
     for name in ["a", "b", "c", "d", "e"] {
         server.put(&format!("/v1/queues/{name}"), json!({"paused": true})).await;
@@ -156,11 +156,11 @@ async fn queues_come_in_pages() {
     // Default settings are no settings, also after a restart.
     server.put("/v1/queues/a", json!({})).await;
     assert_eq!(server.get("/v1/queues/a").await.code(), (404, "NoSuchQueue"));
-    assert_eq!(server.node.store().all("queue").unwrap().len(), 4);
+    assert_eq!(server.node.store().list_values("queue").unwrap().len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-pub async fn so_many_wait_and_no_more() {
+pub async fn limit_of_waiters() {
     let server = Running::with(Access::default(), |settings| settings.waiters = 12).await;
     server.flow("sleep", asleep()).await;
     let begun = server.post("/v1/flows/sleep/executions", json!({"name": "one"})).await;

@@ -5,7 +5,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Event, EventId, Signal, Started, State, Status};
+use starbridge_machine::{Event, EventId, Signal, StartRecord, State, Status};
 use std::sync::Arc;
 
 /// 2024-01-01T00:00:00Z, in milliseconds.
@@ -127,7 +127,7 @@ impl Run {
     }
 
     fn signal(&self) -> Signal {
-        Signal::Start(Box::new(Started {
+        Signal::Start(Box::new(StartRecord {
             flow: Text::from("flow"),
             version: 1,
             definition_hash: Text::default(),

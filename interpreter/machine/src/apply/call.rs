@@ -1,10 +1,10 @@
 //! Folding of calls: scheduled, acknowledged, answered, given up.
 
 use crate::effect::is_queue;
-use crate::event::{Event, EventId, EventKind, Failure, Scheduled};
+use crate::event::{Event, EventId, EventKind, Failure, ScheduledCall};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
-use starbridge_flow::graph::{Amount, FaultKind, Flow, StepKind};
+use starbridge_flow::graph::{FaultKind, Flow, StepKind, TimeoutSource};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 
@@ -69,7 +69,7 @@ impl State {
         Some(held.plus_millis(millis))
     }
 
-    fn fold_scheduled(&mut self, event: EventId, id: FrameId, scheduled: &Scheduled) -> Option<()> {
+    fn fold_scheduled(&mut self, event: EventId, id: FrameId, scheduled: &ScheduledCall) -> Option<()> {
         self.frames.get_mut(id)?.active()?.calls = scheduled.call;
         let run = self.task_run(id)?;
         if !matches!(run.phase, TaskPhase::Ready) {
@@ -128,7 +128,7 @@ impl State {
 
     fn fold_poll(&mut self, flow: &Flow, event: EventId, id: FrameId, due: Timestamp) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
-        let bounded = matches!(flow.step(visit.step)?.timeout, Some(Amount::Fixed(_)));
+        let bounded = matches!(flow.step(visit.step)?.timeout, Some(TimeoutSource::Fixed(_)));
         let started = visit.started;
         let run = visit.task_mut()?;
         run.phase = TaskPhase::Sleeping { due, timer: event };
@@ -151,7 +151,7 @@ impl State {
             .filter(|run| matches!(run.phase, TaskPhase::InFlight { call: waiting } if waiting == call))
     }
 
-    pub(super) fn open_call(&mut self, call: EventId, frame: FrameId, rollback: bool, scheduled: &Scheduled) {
+    pub(super) fn open_call(&mut self, call: EventId, frame: FrameId, rollback: bool, scheduled: &ScheduledCall) {
         let in_flight = InFlight {
             frame,
             rollback,

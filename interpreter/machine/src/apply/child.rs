@@ -1,7 +1,7 @@
 //! Folding of children of composites: branches and iterations.
 
 use crate::event::{Child, Event, EventKind, Exit, Failure};
-use crate::state::{At, Children, Closing, Frame, FrameId, Outcome, Phase, State};
+use crate::state::{Children, Closing, Frame, FrameId, FramePosition, Outcome, State, VisitPhase};
 use crate::steps::{foreach, parallel};
 use crate::turn::failure;
 use starbridge_flow::graph::{FaultKind, Flow, StepId, StepKind, WaitFor};
@@ -74,7 +74,7 @@ impl State {
         match exit {
             Exit::Done => {
                 let frame = self.drop_frame(id)?;
-                if !matches!(frame.at, At::Ended) {
+                if !matches!(frame.at, FramePosition::Ended) {
                     return None;
                 }
                 let children = self.children_of(outer)?;
@@ -86,7 +86,7 @@ impl State {
             Exit::Failed(failure) => {
                 self.leave_list(flow, id);
                 let origin = match &self.frames.get(id)?.at {
-                    At::Failed(_, _, origin) => *origin,
+                    FramePosition::Failed(_, _, origin) => *origin,
                     _ => return None,
                 };
                 self.retain_child(flow, outer, id, number)?;
@@ -123,17 +123,17 @@ impl State {
             return;
         };
         let parent = frame.parent;
-        let At::In(visit) = &mut frame.at else {
+        let FramePosition::In(visit) = &mut frame.at else {
             return;
         };
-        let Phase::Failed { failure, origin, .. } = &visit.phase else {
+        let VisitPhase::Failed { failure, origin, .. } = &visit.phase else {
             return;
         };
         let (failure, origin) = (failure.clone(), *origin);
         let failed_task = visit.failed_task.take();
         frame.done.extend(failed_task);
-        if let At::In(visit) = std::mem::replace(&mut frame.at, At::Ended) {
-            frame.at = At::Failed(visit, failure, origin);
+        if let FramePosition::In(visit) = std::mem::replace(&mut frame.at, FramePosition::Ended) {
+            frame.at = FramePosition::Failed(visit, failure, origin);
         }
         if let Some((outer, Child::Branch(_) | Child::Iteration(_))) = parent
             && let Some(children) = self.children_of(outer)
@@ -161,8 +161,10 @@ impl State {
     fn cancel_frame(&mut self, id: FrameId) -> Option<()> {
         self.cancel_waits(id);
         let frame = self.frames.get_mut(id)?;
-        frame.at = match std::mem::replace(&mut frame.at, At::Ended) {
-            place @ (At::In(_) | At::Before(_) | At::Ended) => At::Cancelled(Box::new(place)),
+        frame.at = match std::mem::replace(&mut frame.at, FramePosition::Ended) {
+            place @ (FramePosition::In(_) | FramePosition::Before(_) | FramePosition::Ended) => {
+                FramePosition::Cancelled(Box::new(place))
+            }
             other => other,
         };
         Some(())
@@ -238,6 +240,6 @@ impl State {
     /// Whether a failure left the list of a branch that has not exited.
     pub(crate) fn is_branch_failing(&self, children: &Children, number: u32) -> bool {
         let frame = children.live.get(&number).and_then(|id| self.frames.get(*id));
-        frame.is_some_and(|frame| matches!(frame.at, At::Failed(..)))
+        frame.is_some_and(|frame| matches!(frame.at, FramePosition::Failed(..)))
     }
 }

@@ -1,7 +1,7 @@
 //! Folding of choices: an arm is entered, and what its steps do counts as done by the choice.
 
 use crate::event::{Child, Event};
-use crate::state::{ArmRun, Frame, FrameId, Inside, Phase, State};
+use crate::state::{ArmRun, Frame, FrameId, State, StepRun, VisitPhase};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::value::Object;
 
@@ -25,12 +25,12 @@ impl State {
         let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
         let visit = frame.active()?;
-        if visit.step != step || !matches!(visit.phase, Phase::Started(Inside::Choice(ArmRun::Deciding))) {
+        if visit.step != step || !matches!(visit.phase, VisitPhase::Started(StepRun::Choice(ArmRun::Deciding))) {
             return None;
         }
         let goto = arm.and_then(|arm| arm.goto);
         let Some((list, number)) = arm.and_then(|arm| arm.list).zip(taken) else {
-            visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
+            visit.phase = VisitPhase::Started(StepRun::Choice(ArmRun::Ended {
                 local: Object::new(),
                 goto,
                 done: Vec::new(),
@@ -40,7 +40,7 @@ impl State {
         let child = Child::Arm(number);
         let (path, input) = (path.inside(step, child), visit.input.clone());
         let inner = Frame::new(flow, list, Some((id, child)), path, input, event.id);
-        visit.phase = Phase::Started(Inside::Choice(ArmRun::Running {
+        visit.phase = VisitPhase::Started(StepRun::Choice(ArmRun::Running {
             child: event.id,
             goto,
             closing: None,
@@ -61,10 +61,10 @@ impl State {
         let outer = self.frames.get_mut(parent)?;
         outer.last = last;
         let visit = outer.active()?;
-        let Phase::Started(Inside::Choice(ArmRun::Running { goto, .. })) = visit.phase else {
+        let VisitPhase::Started(StepRun::Choice(ArmRun::Running { goto, .. })) = visit.phase else {
             return None;
         };
-        visit.phase = Phase::Started(Inside::Choice(ArmRun::Ended {
+        visit.phase = VisitPhase::Started(StepRun::Choice(ArmRun::Ended {
             local: frame.local,
             goto,
             done: frame.done,

@@ -1,16 +1,16 @@
 //! Folding of the beginning and the end of an execution.
 
-use crate::event::{Event, EventId, EventKind, Failure, Path, Started};
+use crate::event::{Event, EventId, EventKind, Failure, StartRecord, StepPath};
 use crate::state::{Ending, Frame, ROOT, State, Status};
 use crate::turn::failure;
 use starbridge_flow::graph::{FaultKind, Flow, ListId};
 use starbridge_flow::value::{Object, Overlay};
 
 impl State {
-    pub(super) fn fold_started(&mut self, flow: &Flow, event: &Event, started: &Started) -> Option<()> {
+    pub(super) fn fold_started(&mut self, flow: &Flow, event: &Event, started: &StartRecord) -> Option<()> {
         flow.list(ListId(0))?;
         let input = Overlay::new(started.input.clone());
-        let root = Frame::new(flow, ListId(0), None, Path::default(), input, event.id);
+        let root = Frame::new(flow, ListId(0), None, StepPath::default(), input, event.id);
         self.data.started = Some(Box::new(started.clone()));
         self.data.started_time = event.time;
         self.data.status = Status::Running;

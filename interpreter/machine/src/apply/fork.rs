@@ -1,7 +1,7 @@
 //! Folding of a fork: what it changes in the state it copied.
 
 use crate::event::Event;
-use crate::state::{Frame, Inside, Phase, State, TaskPhase, TimerFor, UndoPhase, WaitRun};
+use crate::state::{Frame, State, StepRun, TaskPhase, TimerFor, UndoPhase, VisitPhase, WaitRun};
 use starbridge_flow::graph::{Flow, StepKind, Wait};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -34,7 +34,7 @@ impl State {
         let visit = self.frames.get(id).and_then(Frame::visit);
         visit.is_some_and(|visit| {
             let waits =
-                matches!(visit.phase, Phase::Started(Inside::Wait(WaitRun::Waiting { until, .. })) if until == due);
+                matches!(visit.phase, VisitPhase::Started(StepRun::Wait(WaitRun::Waiting { until, .. })) if until == due);
             waits && is_for_instant(flow, visit.step)
         })
     }
@@ -57,11 +57,11 @@ fn postpone(flow: &Flow, frame: &mut Frame, left: u64) {
     };
     visit.deadline = visit.deadline.map(|at| at.plus_millis(left));
     match &mut visit.phase {
-        Phase::Retrying { due, .. } => *due = due.plus_millis(left),
-        Phase::Started(Inside::Wait(WaitRun::Waiting { until, .. })) if !is_for_instant(flow, visit.step) => {
+        VisitPhase::Retrying { due, .. } => *due = due.plus_millis(left),
+        VisitPhase::Started(StepRun::Wait(WaitRun::Waiting { until, .. })) if !is_for_instant(flow, visit.step) => {
             *until = until.plus_millis(left);
         }
-        Phase::Started(Inside::Task(run)) => {
+        VisitPhase::Started(StepRun::Task(run)) => {
             run.timeout_at = run.timeout_at.map(|at| at.plus_millis(left));
             match &mut run.phase {
                 TaskPhase::Sleeping { due, .. } => *due = due.plus_millis(left),

@@ -1,15 +1,15 @@
 //! Folding of steps that wait for an operator: requested, resolved.
 
 use crate::event::{Decision, EventId, Failure, Resolution};
-use crate::state::{FrameId, Phase, State};
+use crate::state::{FrameId, State, VisitPhase};
 
 impl State {
     pub(super) fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
-        if !matches!(visit.phase, Phase::Failed { .. }) {
+        if !matches!(visit.phase, VisitPhase::Failed { .. }) {
             return None;
         }
-        visit.phase = Phase::Manual {
+        visit.phase = VisitPhase::Manual {
             failure: failure.clone(),
             request,
         };
@@ -21,18 +21,18 @@ impl State {
     pub(super) fn fold_resolved(&mut self, id: FrameId, request: EventId, resolution: &Resolution) -> Option<()> {
         self.data.manual.remove(&request)?;
         let visit = self.frames.get_mut(id)?.active()?;
-        let Phase::Manual { failure, .. } = &visit.phase else {
+        let VisitPhase::Manual { failure, .. } = &visit.phase else {
             return None;
         };
         let step = visit.step;
         let again = resolution.decision == Decision::Retry;
         visit.phase = match &resolution.decision {
-            Decision::Retry => Phase::Entered,
-            Decision::Succeed { output } => Phase::Succeeded {
+            Decision::Retry => VisitPhase::Entered,
+            Decision::Succeed { output } => VisitPhase::Succeeded {
                 output: output.clone().unwrap_or_default(),
                 goto: None,
             },
-            Decision::Fail { failure: given } => Phase::Failed {
+            Decision::Fail { failure: given } => VisitPhase::Failed {
                 failure: given.as_ref().unwrap_or(failure).clone(),
                 origin: step,
                 retry_after: 0,

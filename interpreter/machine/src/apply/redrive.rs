@@ -10,8 +10,8 @@
 
 use crate::event::{Event, EventId};
 use crate::state::{
-    ArmRun, At, Children, Closing, Done, DoneClass, Ending, Frame, FrameId, Inside, Outcome, Phase, ROOT, State,
-    Status, TaskPhase, TimerFor, Visit, WaitRun,
+    ArmRun, Children, Closing, Done, DoneClass, Ending, Frame, FrameId, FramePosition, Outcome, ROOT, State, Status,
+    StepRun, TaskPhase, TimerFor, Visit, VisitPhase, WaitRun,
 };
 use crate::steps::has_room;
 use starbridge_flow::graph::{Flow, StepId};
@@ -194,15 +194,15 @@ impl State {
         if frame.undone && !resuming.undoing {
             return self.rewind(resuming, id);
         }
-        if let At::In(visit) = &mut frame.at
+        if let FramePosition::In(visit) = &mut frame.at
             && resuming.undoing
         {
             request_again(visit);
         }
         match &frame.at {
-            At::Before(_) | At::Ended | At::Cancelled(_) => Some(()),
-            At::Failed(..) if resuming.undoing => Some(()),
-            At::Failed(visit, ..) | At::In(visit) => match next(visit, resuming.undoing) {
+            FramePosition::Before(_) | FramePosition::Ended | FramePosition::Cancelled(_) => Some(()),
+            FramePosition::Failed(..) if resuming.undoing => Some(()),
+            FramePosition::Failed(visit, ..) | FramePosition::In(visit) => match next(visit, resuming.undoing) {
                 Next::On => Some(()),
                 Next::Inside => self.resume_inside(resuming, id),
                 Next::Again => self.enter_again(resuming, id),
@@ -218,7 +218,7 @@ impl State {
         self.leave_place(id)?;
         let frame = self.frames.get_mut(id)?;
         frame.undone = false;
-        frame.at = At::Before(rewind.step);
+        frame.at = FramePosition::Before(rewind.step);
         frame.local = rewind.local;
         frame.replaced = rewind.replaced;
         frame.pending_undo = None;
@@ -234,7 +234,7 @@ impl State {
         let frame = self.frames.get_mut(id)?;
         frame.undone = false;
         frame.visits = frame.before(visit.step, visit.entered).visits;
-        frame.at = At::Before(visit.step);
+        frame.at = FramePosition::Before(visit.step);
         frame.pending_undo = pending_undo;
         resuming.entered_again.push((visit.entered, visit.step));
         Some(())
@@ -257,8 +257,8 @@ impl State {
     /// Takes a list out of the step it is in, with everything inside.
     fn leave_place(&mut self, id: FrameId) -> Option<Option<Box<Visit>>> {
         let frame = self.frames.get_mut(id)?;
-        let visit = match std::mem::replace(&mut frame.at, At::Ended) {
-            At::In(visit) | At::Failed(visit, ..) => visit,
+        let visit = match std::mem::replace(&mut frame.at, FramePosition::Ended) {
+            FramePosition::In(visit) | FramePosition::Failed(visit, ..) => visit,
             _ => return Some(None),
         };
         self.drop_inside(&visit);
@@ -268,36 +268,36 @@ impl State {
     /// Goes on inside the composite that a list is in.
     fn resume_inside(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
-        let mut visit = match std::mem::replace(&mut frame.at, At::Ended) {
-            At::In(visit) | At::Failed(visit, ..) => visit,
+        let mut visit = match std::mem::replace(&mut frame.at, FramePosition::Ended) {
+            FramePosition::In(visit) | FramePosition::Failed(visit, ..) => visit,
             _ => return None,
         };
-        let failed = !matches!(visit.phase, Phase::Started(_));
-        let mut inside = match std::mem::replace(&mut visit.phase, Phase::Entered) {
-            Phase::Started(inside) => inside,
+        let failed = !matches!(visit.phase, VisitPhase::Started(_));
+        let mut inside = match std::mem::replace(&mut visit.phase, VisitPhase::Entered) {
+            VisitPhase::Started(inside) => inside,
             _ => *visit.retained_inside.take()?,
         };
         let mut arm = None;
         let mut has_failed = failed;
         let mut has_children = false;
         match &mut inside {
-            Inside::Choice(ArmRun::Running { child, closing, .. }) => {
+            StepRun::Choice(ArmRun::Running { child, closing, .. }) => {
                 *closing = None;
                 arm = Some(*child);
             }
             // The step already has as many successes as it wants. Only its output is left to make.
-            Inside::Children(children) if children.closing == Some(Closing::Met) => {}
-            Inside::Children(children) => {
+            StepRun::Children(children) if children.closing == Some(Closing::Met) => {}
+            StepRun::Children(children) => {
                 has_failed |= children.closing.take().is_some();
                 has_children = true;
             }
             _ => {}
         }
-        visit.phase = Phase::Started(inside);
+        visit.phase = VisitPhase::Started(inside);
         visit.retries.clear();
         visit.retried = 0;
         visit.late = None;
-        frame.at = At::In(visit);
+        frame.at = FramePosition::In(visit);
         self.restart_bound(resuming, id)?;
         if let Some(child) = arm {
             self.resume(resuming, child)?;
@@ -313,7 +313,7 @@ impl State {
     fn restart_bound(&mut self, resuming: &Resuming<'_>, id: FrameId) -> Option<()> {
         let visit = self.frames.get(id)?.visit()?;
         // A choice's timeout does not count the time in which its arm is undone.
-        if let Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) = &visit.phase
+        if let VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })) = &visit.phase
             && self.frames.get(*child)?.undoing.is_some()
         {
             return Some(());
@@ -347,7 +347,7 @@ impl State {
         self.children_of(id)?.to_resume = to_resume;
         for child in live {
             let frame = self.frames.get(child)?;
-            let has_failed = matches!(frame.at, At::Failed(..));
+            let has_failed = matches!(frame.at, FramePosition::Failed(..));
             // A failure that was tolerated and undone only has to exit.
             if has_failed && (resuming.undoing || frame.undone && !failed) {
                 self.frames.get_mut(child)?.last = resuming.event;
@@ -390,16 +390,16 @@ impl State {
 
 /// Puts a list that was cancelled back to its position then.
 fn restore_position(frame: &mut Frame) {
-    match std::mem::replace(&mut frame.at, At::Ended) {
-        At::Cancelled(place) => frame.at = *place,
+    match std::mem::replace(&mut frame.at, FramePosition::Ended) {
+        FramePosition::Cancelled(place) => frame.at = *place,
         place => frame.at = place,
     }
 }
 
 /// A step that waited for an operator asks again.
 fn request_again(visit: &mut Visit) {
-    if let Phase::Manual { failure, .. } = &visit.phase {
-        visit.phase = Phase::Failed {
+    if let VisitPhase::Manual { failure, .. } = &visit.phase {
+        visit.phase = VisitPhase::Failed {
             failure: failure.clone(),
             origin: visit.step,
             retry_after: 0,
@@ -414,24 +414,26 @@ fn next(visit: &Visit, undoing: bool) -> Next {
         return Next::Again;
     }
     match &visit.phase {
-        Phase::Entered if visit.attempt == 0 => Next::On,
-        Phase::Succeeded { .. } => Next::On,
-        Phase::Failed { .. } if undoing => Next::On,
-        Phase::Failed { .. } | Phase::Manual { .. } => match visit.retained_inside.as_deref() {
-            Some(Inside::Children(children)) if children.entered == 0 => Next::Again,
+        VisitPhase::Entered if visit.attempt == 0 => Next::On,
+        VisitPhase::Succeeded { .. } => Next::On,
+        VisitPhase::Failed { .. } if undoing => Next::On,
+        VisitPhase::Failed { .. } | VisitPhase::Manual { .. } => match visit.retained_inside.as_deref() {
+            Some(StepRun::Children(children)) if children.entered == 0 => Next::Again,
             Some(_) => Next::Inside,
             None => Next::Again,
         },
-        Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) if closing.is_some() && undoing => Next::On,
-        Phase::Started(Inside::Children(children)) => match &children.closing {
+        VisitPhase::Started(StepRun::Choice(ArmRun::Running { closing, .. })) if closing.is_some() && undoing => {
+            Next::On
+        }
+        VisitPhase::Started(StepRun::Children(children)) => match &children.closing {
             Some(Closing::Met) => Next::On,
             Some(Closing::Failed { .. }) if undoing => Next::On,
             _ => Next::Inside,
         },
-        Phase::Started(inside) => match inside {
-            Inside::Choice(ArmRun::Running { .. }) => Next::Inside,
-            Inside::Simple | Inside::Choice(_) | Inside::Wait(WaitRun::Over) => Next::On,
-            Inside::Task(run) if matches!(run.phase, TaskPhase::Answered { .. }) => Next::On,
+        VisitPhase::Started(inside) => match inside {
+            StepRun::Choice(ArmRun::Running { .. }) => Next::Inside,
+            StepRun::Simple | StepRun::Choice(_) | StepRun::Wait(WaitRun::Over) => Next::On,
+            StepRun::Task(run) if matches!(run.phase, TaskPhase::Answered { .. }) => Next::On,
             _ => Next::Again,
         },
         _ => Next::Again,

@@ -3,10 +3,10 @@
 use crate::effect::is_queue;
 use crate::event::{Bounds, Child, Event, EventId, EventKind, Failure};
 use crate::state::{
-    ArmRun, At, Children, Closing, DoneClass, FrameId, Inside, Phase, State, TaskPhase, TaskRun, TimerFor, Visit,
-    WaitRun,
+    ArmRun, Children, Closing, DoneClass, FrameId, FramePosition, State, StepRun, TaskPhase, TaskRun, TimerFor, Visit,
+    VisitPhase, WaitRun,
 };
-use starbridge_flow::graph::{Amount, Flow, Leave, Passing, Step, StepId, StepKind};
+use starbridge_flow::graph::{Flow, OutputMode, OutputPassing, Step, StepId, StepKind, TimeoutSource};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Overlay, Value};
 
@@ -39,7 +39,7 @@ impl State {
     fn fold_entered(&mut self, flow: &Flow, event: &Event, id: FrameId, step: StepId) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
         match frame.at {
-            At::Before(next) if next == step => {}
+            FramePosition::Before(next) if next == step => {}
             _ => return None,
         }
         let number = if flow.list(frame.list)?.loops {
@@ -50,7 +50,7 @@ impl State {
             1
         };
         let pending_undo = frame.pending_undo.take();
-        frame.at = At::In(Box::new(Visit {
+        frame.at = FramePosition::In(Box::new(Visit {
             step,
             entered: event.id,
             number,
@@ -68,7 +68,7 @@ impl State {
             retried: 0,
             deadline: None,
             timeout_ms: None,
-            phase: Phase::Entered,
+            phase: VisitPhase::Entered,
         }));
         Some(())
     }
@@ -86,7 +86,7 @@ impl State {
         let step = flow.step(frame.visit()?.step)?;
         let input = frame.step_input(step, mapped.as_ref());
         let visit = frame.active()?;
-        if !matches!(visit.phase, Phase::Entered) || event.step != Some(visit.step) {
+        if !matches!(visit.phase, VisitPhase::Entered) || event.step != Some(visit.step) {
             return None;
         }
         visit.attempt = attempt;
@@ -98,8 +98,8 @@ impl State {
         visit.input = input;
         visit.mapped = mapped;
         visit.timeout_ms = bounds.timeout_ms;
-        visit.phase = Phase::Started(begin(step, &visit.input, event));
-        if let Phase::Started(Inside::Children(children)) = &mut visit.phase {
+        visit.phase = VisitPhase::Started(begin(step, &visit.input, event));
+        if let VisitPhase::Started(StepRun::Children(children)) = &mut visit.phase {
             children.concurrency = bounds.concurrency;
         }
         // A task's timeout is that of its calls, in `TaskScheduled`. Only while it sleeps between polls it has a
@@ -117,21 +117,21 @@ impl State {
         let mut completed = self.completed_in(flow, &retained);
         let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
-        let At::In(visit) = &mut frame.at else {
+        let FramePosition::In(visit) = &mut frame.at else {
             return None;
         };
         let step = flow.step(visit.step)?;
         let undoable = done_of_task(step, visit, path, DoneClass::Completed, event.id);
-        let Phase::Started(inside) = std::mem::replace(&mut visit.phase, Phase::Entered) else {
+        let VisitPhase::Started(inside) = std::mem::replace(&mut visit.phase, VisitPhase::Entered) else {
             return None;
         };
         let (local, goto, mut done) = local_of(inside);
         let output = output.unwrap_or(match step.leave {
-            Leave::Local => local,
-            Leave::Nothing | Leave::Program(_) => Object::new(),
+            OutputMode::Local => local,
+            OutputMode::Nothing | OutputMode::Program(_) => Object::new(),
         });
         let deadline = visit.take_deadline();
-        visit.phase = Phase::Succeeded { output, goto };
+        visit.phase = VisitPhase::Succeeded { output, goto };
         visit.failed_task = None;
         let (step, entered) = (visit.step, visit.entered);
         done.append(&mut completed);
@@ -153,21 +153,21 @@ impl State {
             return None;
         }
         let (origin, retry_after) = match &visit.phase {
-            Phase::Started(Inside::Task(run)) => match &run.phase {
+            VisitPhase::Started(StepRun::Task(run)) => match &run.phase {
                 TaskPhase::Faulted { retry_after, .. } => (step, *retry_after),
                 _ => (step, 0),
             },
-            Phase::Started(Inside::Children(children)) => match &children.closing {
+            VisitPhase::Started(StepRun::Children(children)) => match &children.closing {
                 Some(Closing::Failed { origin, .. }) => (*origin, 0),
                 _ => (step, 0),
             },
-            Phase::Started(Inside::Choice(ArmRun::Running {
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running {
                 child, closing: None, ..
             })) => {
                 let child = *child;
                 self.leave_list(flow, child);
                 match self.frames.get(child).map(|frame| &frame.at) {
-                    Some(At::Failed(_, _, origin)) => (*origin, 0),
+                    Some(FramePosition::Failed(_, _, origin)) => (*origin, 0),
                     _ => return None,
                 }
             }
@@ -181,7 +181,7 @@ impl State {
         let deadline = visit.take_deadline();
         let inside = std::mem::replace(
             &mut visit.phase,
-            Phase::Failed {
+            VisitPhase::Failed {
                 failure: failure.clone(),
                 origin,
                 retry_after,
@@ -218,8 +218,8 @@ impl State {
             return None;
         }
         let output = match (&mut visit.phase, caught) {
-            (Phase::Failed { .. }, Some(caught)) => caught.clone(),
-            (Phase::Succeeded { output, .. }, None) => std::mem::take(output),
+            (VisitPhase::Failed { .. }, Some(caught)) => caught.clone(),
+            (VisitPhase::Succeeded { output, .. }, None) => std::mem::take(output),
             _ => return None,
         };
         let compiled = flow.step(step)?;
@@ -230,13 +230,13 @@ impl State {
         };
         // The step is dropped first: it may share the frame's data, and data that is not shared can change without a
         // copy.
-        frame.at = next.map_or(At::Ended, At::Before);
+        frame.at = next.map_or(FramePosition::Ended, FramePosition::Before);
         match flow.passing {
-            Passing::Merge => {
+            OutputPassing::Merge => {
                 frame.local.merge(&output);
                 frame.data.merge(&output);
             }
-            Passing::Replace => {
+            OutputPassing::Replace => {
                 frame.input = Overlay::new(output.clone());
                 frame.data = frame.input.clone();
                 frame.local = output;
@@ -252,7 +252,7 @@ impl State {
     fn fold_wait(&mut self, id: FrameId, event: EventId, until: Timestamp) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
         match &mut visit.phase {
-            Phase::Started(Inside::Wait(run @ WaitRun::New)) => *run = WaitRun::Waiting { until, timer: event },
+            VisitPhase::Started(StepRun::Wait(run @ WaitRun::New)) => *run = WaitRun::Waiting { until, timer: event },
             _ => return None,
         }
         self.timers.set(until, event, TimerFor::Frame(id));
@@ -262,12 +262,12 @@ impl State {
     fn fold_retry(&mut self, id: FrameId, event: EventId, policy: u32, due: Timestamp) -> Option<()> {
         self.drop_retained_inside(id);
         let visit = self.frames.get_mut(id)?.active()?;
-        if !matches!(visit.phase, Phase::Failed { .. }) {
+        if !matches!(visit.phase, VisitPhase::Failed { .. }) {
             return None;
         }
         count_retry(&mut visit.retries, policy);
         visit.retried += 1;
-        visit.phase = Phase::Retrying { due, timer: event };
+        visit.phase = VisitPhase::Retrying { due, timer: event };
         self.timers.set(due, event, TimerFor::Frame(id));
         Some(())
     }
@@ -284,43 +284,43 @@ pub(super) fn count_retry(retries: &mut Vec<u32>, policy: u32) {
     }
 }
 
-fn begin(step: &Step, input: &Overlay, event: &Event) -> Inside {
+fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
     match &step.kind {
-        StepKind::Pass | StepKind::Succeed | StepKind::Fail(_) => Inside::Simple,
-        StepKind::Wait(_) => Inside::Wait(WaitRun::New),
-        StepKind::Task(task) => Inside::Task(Box::new(TaskRun {
+        StepKind::Pass | StepKind::Succeed | StepKind::Fail(_) => StepRun::Simple,
+        StepKind::Wait(_) => StepRun::Wait(WaitRun::New),
+        StepKind::Task(task) => StepRun::Task(Box::new(TaskRun {
             calls: 0,
             last_call: EventId::default(),
             called: false,
             timeout_at: match &step.timeout {
                 _ if is_queue(&task.call.resource) => None,
-                Some(Amount::Fixed(millis)) => Some(event.time.plus_millis(*millis)),
+                Some(TimeoutSource::Fixed(millis)) => Some(event.time.plus_millis(*millis)),
                 _ => None,
             },
             location: None,
             child: None,
             phase: TaskPhase::Ready,
         })),
-        StepKind::Choice(_) => Inside::Choice(ArmRun::Deciding),
-        StepKind::Parallel(parallel) => Inside::Children(Box::new(Children::new(
+        StepKind::Choice(_) => StepRun::Choice(ArmRun::Deciding),
+        StepKind::Parallel(parallel) => StepRun::Children(Box::new(Children::new(
             u32::try_from(parallel.branches.len()).unwrap_or(u32::MAX),
         ))),
-        StepKind::Foreach(foreach) => Inside::Children(Box::new(Children::of_foreach(foreach, input))),
+        StepKind::Foreach(foreach) => StepRun::Children(Box::new(Children::of_foreach(foreach, input))),
     }
 }
 
 /// What an attempt that succeeded leaves: its local (`{}` if that is an array), the step to go to, and what could be
 /// undone.
-fn local_of(inside: Inside) -> (Object, Option<StepId>, Vec<crate::state::Done>) {
+fn local_of(inside: StepRun) -> (Object, Option<StepId>, Vec<crate::state::Done>) {
     match inside {
-        Inside::Task(run) => match run.phase {
+        StepRun::Task(run) => match run.phase {
             TaskPhase::Answered {
                 result: Value::Object(result),
             } => (result, None, Vec::new()),
             _ => (Object::new(), None, Vec::new()),
         },
-        Inside::Choice(ArmRun::Ended { local, goto, done }) => (local, goto, done),
-        Inside::Children(children) => (Object::new(), None, children.done),
+        StepRun::Choice(ArmRun::Ended { local, goto, done }) => (local, goto, done),
+        StepRun::Children(children) => (Object::new(), None, children.done),
         _ => (Object::new(), None, Vec::new()),
     }
 }
@@ -329,7 +329,7 @@ fn local_of(inside: Inside) -> (Object, Option<StepId>, Vec<crate::state::Done>)
 pub(crate) fn done_of_task(
     step: &Step,
     visit: &Visit,
-    path: crate::event::Path,
+    path: crate::event::StepPath,
     class: DoneClass,
     completed: EventId,
 ) -> Option<crate::state::Done> {

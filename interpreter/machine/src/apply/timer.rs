@@ -1,7 +1,7 @@
 //! Folding of timers: a pause is over, or an attempt timed out.
 
 use crate::event::{EventId, Failure};
-use crate::state::{ArmRun, Closing, FrameId, Inside, Phase, State, TaskPhase, WaitRun};
+use crate::state::{ArmRun, Closing, FrameId, State, StepRun, TaskPhase, VisitPhase, WaitRun};
 use starbridge_flow::graph::{FaultKind, Flow};
 
 impl State {
@@ -22,12 +22,12 @@ impl State {
             return self.time_out(id, failure);
         }
         let key = match &mut visit.phase {
-            Phase::Retrying { due, timer } if *timer == of => {
+            VisitPhase::Retrying { due, timer } if *timer == of => {
                 let key = (*due, of);
-                visit.phase = Phase::Entered;
+                visit.phase = VisitPhase::Entered;
                 key
             }
-            Phase::Started(Inside::Wait(run)) => match run {
+            VisitPhase::Started(StepRun::Wait(run)) => match run {
                 WaitRun::Waiting { until, timer } if *timer == of => {
                     let key = (*until, of);
                     *run = WaitRun::Over;
@@ -35,7 +35,7 @@ impl State {
                 }
                 _ => return None,
             },
-            Phase::Started(Inside::Task(run)) => match run.phase {
+            VisitPhase::Started(StepRun::Task(run)) => match run.phase {
                 TaskPhase::Sleeping { due, timer } if timer == of => {
                     run.phase = TaskPhase::Ready;
                     let deadline = visit.take_deadline();
@@ -69,17 +69,17 @@ impl State {
         let visit = self.frames.get_mut(id)?.active()?;
         let origin = visit.step;
         let sleeping = match &mut visit.phase {
-            Phase::Started(Inside::Children(children)) => {
+            VisitPhase::Started(StepRun::Children(children)) => {
                 if children.closing.is_none() {
                     children.closing = Some(Closing::Failed { failure, origin });
                 }
                 None
             }
-            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => {
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { closing, .. })) => {
                 *closing = Some(failure);
                 None
             }
-            Phase::Started(Inside::Task(run)) => {
+            VisitPhase::Started(StepRun::Task(run)) => {
                 let phase = TaskPhase::Faulted {
                     failure,
                     retry_after: 0,

@@ -4,8 +4,8 @@ use super::call::timed_out;
 use super::step::{count_retry, done_of_task};
 use crate::event::{Child, Event, EventId, EventKind, Failure};
 use crate::state::{
-    ArmRun, At, Done, DoneClass, Ending, Frame, FrameId, Inside, Phase, ROOT, State, Status, TimerFor, UndoPhase,
-    UndoRun, Undoing, Visit,
+    ArmRun, Done, DoneClass, Ending, Frame, FrameId, FramePosition, ROOT, State, Status, StepRun, TimerFor, UndoPhase,
+    UndoRun, Undoing, Visit, VisitPhase,
 };
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::Overlay;
@@ -192,10 +192,9 @@ impl State {
     /// Whether the rollback in a frame undoes what is inside its step, and not what its list did.
     fn inside_is_undone(&self, id: FrameId) -> bool {
         self.data.ending.is_none()
-            && self
-                .frames
-                .get(id)
-                .is_some_and(|frame| matches!(&frame.at, At::In(visit) if matches!(visit.phase, Phase::Started(_))))
+            && self.frames.get(id).is_some_and(
+                |frame| matches!(&frame.at, FramePosition::In(visit) if matches!(visit.phase, VisitPhase::Started(_))),
+            )
     }
 
     /// The failure because of which a rollback begins in a frame.
@@ -204,9 +203,9 @@ impl State {
             return Some(ending.failure.clone());
         }
         match &self.frames.get(id)?.at {
-            At::Failed(_, failure, _) => Some(failure.clone()),
-            At::In(visit) => match &visit.phase {
-                Phase::Failed { failure, .. } => Some(failure.clone()),
+            FramePosition::Failed(_, failure, _) => Some(failure.clone()),
+            FramePosition::In(visit) => match &visit.phase {
+                VisitPhase::Failed { failure, .. } => Some(failure.clone()),
                 _ => Self::closing_failure(visit),
             },
             _ => None,
@@ -219,7 +218,9 @@ impl State {
         let mut stack = Vec::new();
         if let Some(frame) = self.frames.get(id) {
             match &frame.at {
-                At::In(visit) if self.inside_is_undone(id) => self.push_done_inside(flow, frame, visit, &mut stack),
+                FramePosition::In(visit) if self.inside_is_undone(id) => {
+                    self.push_done_inside(flow, frame, visit, &mut stack)
+                }
                 _ => self.push_done_of(flow, frame, &mut stack),
             }
         }
@@ -251,15 +252,15 @@ impl State {
             ..done
         };
         match &visit.phase {
-            Phase::Failed { .. } => stack.extend(visit.failed_task.clone()),
-            Phase::Succeeded { .. } => {}
-            Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => {
+            VisitPhase::Failed { .. } => stack.extend(visit.failed_task.clone()),
+            VisitPhase::Succeeded { .. } => {}
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })) => {
                 if let Some(arm) = self.frames.get(*child) {
                     self.push_done_of(flow, arm, stack);
                 }
             }
-            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => stack.extend(done.iter().cloned()),
-            Phase::Started(Inside::Children(children)) => {
+            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { done, .. })) => stack.extend(done.iter().cloned()),
+            VisitPhase::Started(StepRun::Children(children)) => {
                 stack.extend(children.done.iter().cloned());
                 for child in children.live.values().chain(children.retained.values()) {
                     if let Some(inner) = self.frames.get(*child) {
@@ -308,16 +309,16 @@ impl State {
         };
         visit.failed_task = None;
         let inside: Vec<FrameId> = match &mut visit.phase {
-            Phase::Started(Inside::Task(run)) => {
+            VisitPhase::Started(StepRun::Task(run)) => {
                 run.called = false;
                 return;
             }
-            Phase::Started(Inside::Choice(ArmRun::Running { child, .. })) => vec![*child],
-            Phase::Started(Inside::Choice(ArmRun::Ended { done, .. })) => {
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })) => vec![*child],
+            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { done, .. })) => {
                 done.clear();
                 return;
             }
-            Phase::Started(Inside::Children(children)) => {
+            VisitPhase::Started(StepRun::Children(children)) => {
                 children.done.clear();
                 children
                     .live

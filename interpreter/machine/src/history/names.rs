@@ -113,7 +113,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn no_two_have_one_short_name() {
+    fn history_short_names_are_unique() {
         for table in [SHORT_TYPES, SHORT_KEYS] {
             let short: BTreeSet<&str> = table.iter().map(|(_, short)| *short).collect();
             assert_eq!(short.len(), table.len());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_found_again() {
+    fn history_types_are_found_by_their_names() {
         for (long, short) in SHORT_TYPES {
             assert_eq!((short_type(long), long_type(short)), (*short, *long));
         }

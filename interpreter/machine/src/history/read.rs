@@ -2,8 +2,8 @@
 
 use super::names::short_key;
 use crate::event::{
-    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, Grant, LateResultCode, Parent,
-    Path, PathItem, Resolution, ResolutionAction, Scheduled, Started,
+    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
+    Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
 use starbridge_flow::time::Timestamp;
@@ -232,7 +232,7 @@ impl<'a> Members<'a> {
             .collect()
     }
 
-    fn path(&self) -> Result<Path, HistoryError> {
+    fn path(&self) -> Result<StepPath, HistoryError> {
         let value = self.value("path")?;
         let items = value.as_array().ok_or_else(|| Self::wrong("path", "an array", value))?;
         let items: Result<Vec<PathItem>, HistoryError> = items
@@ -262,7 +262,7 @@ impl<'a> Members<'a> {
                 })
             })
             .collect();
-        items.map(Path::from)
+        items.map(StepPath::from)
     }
 
     fn exit(&self) -> Result<Exit, HistoryError> {
@@ -348,7 +348,7 @@ impl<'a> Members<'a> {
 
     fn call_detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
-            "TaskScheduled" => EventKind::TaskScheduled(Box::new(Scheduled {
+            "TaskScheduled" => EventKind::TaskScheduled(Box::new(ScheduledCall {
                 resource: self.text("resource")?,
                 pattern: self.word("pattern", "pattern", Pattern::parse)?,
                 attempt: self.small("attempt")?,
@@ -401,7 +401,7 @@ impl<'a> Members<'a> {
 
     fn execution_detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
-            "ExecutionStarted" => EventKind::ExecutionStarted(Box::new(Started {
+            "ExecutionStarted" => EventKind::ExecutionStarted(Box::new(StartRecord {
                 flow: self.text("flow")?,
                 version: self.number("version")?,
                 definition_hash: self.text("definitionHash")?,
@@ -458,7 +458,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    fn grants(&self, key: &str) -> Result<Vec<Grant>, HistoryError> {
+    fn grants(&self, key: &str) -> Result<Vec<TokenGrant>, HistoryError> {
         let value = self.value(key)?;
         let grants = value.as_array().ok_or_else(|| Self::wrong(key, "an array", value))?;
         let read = |grant: &Value| {
@@ -470,7 +470,7 @@ impl<'a> Members<'a> {
                 object,
                 keys: Keys::Long,
             };
-            Ok(Grant {
+            Ok(TokenGrant {
                 at: Pointer::parse(&of.text("at")?).map_err(|problem| error(format!("`at`: {problem}")))?,
                 execution: of.text("execution")?,
                 call: of.event("event")?,

@@ -8,7 +8,7 @@
 use super::names::{long_type, short_key, short_type};
 use super::read::{HistoryError, Keys, Members, error};
 use super::write::{self, type_name};
-use crate::event::{Child, Event, EventId, Path, PathItem};
+use crate::event::{Child, Event, EventId, PathItem, StepPath};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Array, Object, Value};
@@ -54,7 +54,7 @@ fn write_short(flow: &Flow, event: &Event, text: &mut Vec<u8>) {
     text.push(b'}');
 }
 
-fn write_path(flow: &Flow, path: &Path, text: &mut Vec<u8>) {
+fn write_path(flow: &Flow, path: &StepPath, text: &mut Vec<u8>) {
     for (index, item) in path.items().iter().enumerate() {
         text.extend_from_slice(if index > 0 { b",[" } else { b"[" });
         json(&write::name(flow, item.step).into(), text);
@@ -130,7 +130,7 @@ fn read_short(flow: &Flow, id: EventId, time: Timestamp, value: &Value) -> Resul
         time,
         step: m.maybe("s", Members::step)?,
         path: match m.value("p") {
-            Err(_) => Path::default(),
+            Err(_) => StepPath::default(),
             Ok(path) => read_path(&m, path)?,
         },
         rollback: object.contains_key("r"),
@@ -138,7 +138,7 @@ fn read_short(flow: &Flow, id: EventId, time: Timestamp, value: &Value) -> Resul
     })
 }
 
-fn read_path(m: &Members<'_>, path: &Value) -> Result<Path, HistoryError> {
+fn read_path(m: &Members<'_>, path: &Value) -> Result<StepPath, HistoryError> {
     let wrong = || error("a path is an array of arrays of step, kind and number");
     let items = path.as_array().ok_or_else(wrong)?;
     let items: Result<Vec<PathItem>, HistoryError> = items
@@ -164,5 +164,5 @@ fn read_path(m: &Members<'_>, path: &Value) -> Result<Path, HistoryError> {
             })
         })
         .collect();
-    items.map(Path::from)
+    items.map(StepPath::from)
 }

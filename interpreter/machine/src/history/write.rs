@@ -1,7 +1,7 @@
 //! Writing events as JSON values.
 
 use super::read::not_sent_by_name;
-use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, Grant, Path};
+use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, StepPath, TokenGrant};
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::value::{Array, Object, Text, Value};
 
@@ -96,7 +96,7 @@ pub(super) fn name(flow: &Flow, step: StepId) -> Text {
 }
 
 /// Writes a path in the exported form.
-pub fn write_path(flow: &Flow, path: &Path) -> Value {
+pub fn write_path(flow: &Flow, path: &StepPath) -> Value {
     let items = path.items().iter().map(|item| {
         let mut object = Object::new();
         set(&mut object, "step", name(flow, item.step));
@@ -282,7 +282,7 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     }
 }
 
-fn written_grant(grant: &Grant) -> Value {
+fn written_grant(grant: &TokenGrant) -> Value {
     let mut object = Object::new();
     set(&mut object, "at", grant.at.to_string());
     set(&mut object, "execution", grant.execution.clone());

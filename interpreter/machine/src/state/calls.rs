@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_follow_what_is_in_flight() {
+    fn calls_count_what_is_in_flight() {
         let mut calls = Calls::default();
         calls.open(EventId(4), sent(false));
         calls.open(EventId(5), sent(true));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_report_is_noted_once_and_only_on_a_call_given_up() {
+    fn late_report_is_noted_once_and_only_on_a_call_given_up() {
         let mut calls = Calls::default();
         calls.open(EventId(4), sent(false));
         assert_eq!(calls.note_late_report(EventId(4)), None);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_contradict_each_other_are_invalid() {
+    fn invariants_refuse_calls_that_contradict_each_other() {
         let mut calls = Calls::default();
         calls.open(EventId(4), sent(false));
         assert_eq!(calls.validate_invariants(EventId(3)), None);

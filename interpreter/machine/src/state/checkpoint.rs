@@ -3,9 +3,11 @@
 
 use super::calls::WrittenCalls;
 use super::frames::WrittenFrames;
-use super::{Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, Inside, Phase, State, Status, Timers};
+use super::{
+    Calls, Children, Data, Ending, Frame, FrameId, Frames, InFlight, State, Status, StepRun, Timers, VisitPhase,
+};
 use crate::MACHINE_VERSION;
-use crate::event::{Child, EventId, Failure, Path, Started};
+use crate::event::{Child, EventId, Failure, StartRecord, StepPath};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
@@ -46,13 +48,13 @@ struct Written<'a> {
     #[serde(flatten)]
     head: Checkpoint,
     execution: Text,
-    book: Book<'a>,
+    book: StateParts<'a>,
 }
 
 /// The parts of a state side by side, in the order and under the names that checkpoints have always had.
 #[derive(Serialize, Deserialize)]
-struct Book<'a> {
-    started: Cow<'a, Option<Box<Started>>>,
+struct StateParts<'a> {
+    started: Cow<'a, Option<Box<StartRecord>>>,
     started_time: Timestamp,
     last: EventId,
     last_time: Timestamp,
@@ -80,7 +82,7 @@ fn is_empty(events: &BTreeSet<EventId>) -> bool {
     events.is_empty()
 }
 
-impl<'a> Book<'a> {
+impl<'a> StateParts<'a> {
     fn of(state: &'a State) -> Self {
         let data = &state.data;
         let WrittenFrames {
@@ -162,7 +164,7 @@ impl State {
                 event: self.data.last,
             },
             execution: self.execution.clone(),
-            book: Book::of(self),
+            book: StateParts::of(self),
         })
         .unwrap_or_default()
     }
@@ -199,7 +201,7 @@ impl State {
     pub(crate) fn rebuild_frame(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
         let parent = self.frames.get(id)?.parent;
         let (path, mut input) = match parent {
-            None => (Path::default(), self.root_input()?),
+            None => (StepPath::default(), self.root_input()?),
             Some((outer, child)) => self.inside_of_parent(flow, outer, child)?,
         };
         let frame = self.frames.get_mut(id)?;
@@ -220,7 +222,7 @@ impl State {
             && let Some(visit) = frame.visit_mut()
         {
             visit.input = input;
-            if let (StepKind::Foreach(foreach), Phase::Started(Inside::Children(children))) =
+            if let (StepKind::Foreach(foreach), VisitPhase::Started(StepRun::Children(children))) =
                 (&step.kind, &mut visit.phase)
             {
                 children.collection = Children::collected(foreach, &visit.input);
@@ -237,7 +239,7 @@ impl State {
         Some(Overlay::new(input))
     }
 
-    fn inside_of_parent(&self, flow: &Flow, outer: FrameId, child: Child) -> Option<(Path, Overlay)> {
+    fn inside_of_parent(&self, flow: &Flow, outer: FrameId, child: Child) -> Option<(StepPath, Overlay)> {
         let frame = self.frames.get(outer)?;
         let visit = frame.visit()?;
         let mut input = visit.input.clone();

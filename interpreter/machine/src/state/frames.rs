@@ -2,10 +2,10 @@
 
 mod frame;
 
-pub(crate) use frame::{ArmRun, At, Frame, Inside, Phase, TaskPhase, TaskRun, Visit, WaitRun};
+pub(crate) use frame::{ArmRun, Frame, FramePosition, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun};
 
 use super::{FrameId, ROOT, Undoing};
-use crate::event::{EventId, Failure, Path};
+use crate::event::{EventId, Failure, StepPath};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -95,7 +95,7 @@ impl Frames {
     }
 
     /// The frame at this path, and true; if it is not there, the innermost frame on the way, and false.
-    pub(crate) fn at(&self, path: &Path) -> (FrameId, bool) {
+    pub(crate) fn at(&self, path: &StepPath) -> (FrameId, bool) {
         let mut id = ROOT;
         for item in path.items() {
             let visit = self.get(id).and_then(Frame::visit);
@@ -111,7 +111,7 @@ impl Frames {
     }
 
     /// The frame at this path. It is most often the frame of the last event.
-    pub(crate) fn find(&self, path: &Path) -> Option<FrameId> {
+    pub(crate) fn find(&self, path: &StepPath) -> Option<FrameId> {
         if let Some(recent) = self.recent
             && self.get(recent).is_some_and(|frame| frame.path == *path)
         {
@@ -197,7 +197,7 @@ impl Frames {
     }
 
     /// The frame on the way to a path that has a rollback, in progress or failed.
-    pub(crate) fn rollback_at(&self, path: &Path) -> Option<FrameId> {
+    pub(crate) fn rollback_at(&self, path: &StepPath) -> Option<FrameId> {
         let mut way = self.outward(self.at(path).0);
         way.find(|(_, frame)| frame.undoing.is_some()).map(|(id, _)| id)
     }
@@ -304,14 +304,14 @@ mod tests {
     }
 
     fn frames() -> Frames {
-        let root = Frame::new(&flow(), ListId(0), None, Path::default(), Overlay::default(), ROOT);
+        let root = Frame::new(&flow(), ListId(0), None, StepPath::default(), Overlay::default(), ROOT);
         let mut frames = Frames::default();
         frames.add(ROOT, root);
         frames
     }
 
     #[test]
-    fn a_frame_is_in_the_ready_queue_once_or_not_at_all() {
+    fn ready_queue_has_a_frame_at_most_once() {
         let mut frames = frames();
         assert_eq!(frames.next_ready(), Some(ROOT));
         frames.set_ready(ROOT, true);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollback_counts_until_it_ends_or_fails() {
+    fn rollback_counts_until_it_ends_or_fails() {
         let mut frames = frames();
         frames.begin_rollback(ROOT, Undoing::new(Vec::new(), None)).unwrap();
         assert_eq!(frames.begin_rollback(ROOT, Undoing::new(Vec::new(), None)), None);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_its_parent_is_invalid() {
+    fn invariants_refuse_a_frame_without_its_parent() {
         let mut frames = frames();
         frames.get_mut(ROOT).unwrap().last = EventId(7);
         assert_eq!(frames.validate_invariants(EventId(6)), None);

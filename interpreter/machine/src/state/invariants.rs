@@ -3,14 +3,14 @@
 //! own file.
 
 use super::{
-    ArmRun, At, Children, Done, Frame, FrameId, Inside, Phase, ROOT, State, Status, TaskPhase, TimerFor, UndoPhase,
-    Undoing, Visit,
+    ArmRun, Children, Done, Frame, FrameId, FramePosition, ROOT, State, Status, StepRun, TaskPhase, TimerFor,
+    UndoPhase, Undoing, Visit, VisitPhase,
 };
 use crate::event::{Child, EventId, PathItem};
 use starbridge_flow::graph::{Flow, ListId, Step, StepId, StepKind};
 
 /// No history is longer than this. Numbers up to here can be counted on without overflow.
-const LAST: u64 = u32::MAX as u64 / 2;
+const MAX_EVENT: u64 = u32::MAX as u64 / 2;
 
 fn holds(condition: bool) -> Option<()> {
     condition.then_some(())
@@ -21,7 +21,7 @@ impl State {
     /// parts and the flow.
     pub(super) fn validate_invariants(&self, flow: &Flow) -> Option<()> {
         let data = &self.data;
-        holds(data.broken.is_none() && data.last.0 <= LAST)?;
+        holds(data.broken.is_none() && data.last.0 <= MAX_EVENT)?;
         self.frames.validate_invariants(data.last)?;
         self.calls.validate_invariants(data.last)?;
         self.timers.validate_invariants(data.last)?;
@@ -38,7 +38,9 @@ impl State {
         self.validate_timers()?;
         let asks = |(request, id): (&EventId, &FrameId)| {
             let visit = self.frames.get(*id).and_then(Frame::visit);
-            visit.is_some_and(|visit| matches!(&visit.phase, Phase::Manual { request: asked, .. } if asked == request))
+            visit.is_some_and(
+                |visit| matches!(&visit.phase, VisitPhase::Manual { request: asked, .. } if asked == request),
+            )
         };
         holds(data.manual.iter().all(asks))?;
         holds(!data.status.is_ended() || self.is_idle())
@@ -96,7 +98,7 @@ impl State {
             .iter()
             .try_for_each(|done| validate_done(flow, done))?;
         let started = match &visit.phase {
-            Phase::Started(inside) => Some(inside),
+            VisitPhase::Started(inside) => Some(inside),
             _ => None,
         };
         for inside in started.into_iter().chain(visit.retained_inside.as_deref()) {
@@ -106,11 +108,11 @@ impl State {
         Some(())
     }
 
-    fn validate_inside(&self, flow: &Flow, step: &Step, inside: &Inside) -> Option<()> {
+    fn validate_inside(&self, flow: &Flow, step: &Step, inside: &StepRun) -> Option<()> {
         match (inside, &step.kind) {
-            (Inside::Simple, StepKind::Pass | StepKind::Succeed | StepKind::Fail(_)) => Some(()),
-            (Inside::Wait(_), StepKind::Wait(_)) => Some(()),
-            (Inside::Task(run), StepKind::Task(_)) => {
+            (StepRun::Simple, StepKind::Pass | StepKind::Succeed | StepKind::Fail(_)) => Some(()),
+            (StepRun::Wait(_), StepKind::Wait(_)) => Some(()),
+            (StepRun::Task(run), StepKind::Task(_)) => {
                 let counted = u64::from(run.calls) <= self.data.last.0 && run.last_call <= self.data.last;
                 holds(counted)?;
                 match run.phase {
@@ -118,15 +120,15 @@ impl State {
                     _ => Some(()),
                 }
             }
-            (Inside::Choice(ArmRun::Ended { done, .. }), StepKind::Choice(_)) => {
+            (StepRun::Choice(ArmRun::Ended { done, .. }), StepKind::Choice(_)) => {
                 done.iter().try_for_each(|done| validate_done(flow, done))
             }
-            (Inside::Choice(_), StepKind::Choice(_)) => Some(()),
-            (Inside::Children(children), StepKind::Parallel(parallel)) => {
+            (StepRun::Choice(_), StepKind::Choice(_)) => Some(()),
+            (StepRun::Children(children), StepKind::Parallel(parallel)) => {
                 holds(children.total as usize == parallel.branches.len())?;
                 validate_children(flow, children)
             }
-            (Inside::Children(children), StepKind::Foreach(_)) => {
+            (StepRun::Children(children), StepKind::Foreach(_)) => {
                 holds(children.total as usize <= self.limits.foreach_items || children.entered == 0)?;
                 validate_children(flow, children)
             }
@@ -179,17 +181,17 @@ impl State {
     }
 }
 
-fn validate_place(at: &At, of_list: impl Fn(StepId) -> Option<()>) -> Option<()> {
+fn validate_place(at: &FramePosition, of_list: impl Fn(StepId) -> Option<()>) -> Option<()> {
     match at {
-        At::Ended => Some(()),
-        At::Before(step) => of_list(*step),
-        At::In(visit) => of_list(visit.step),
-        At::Failed(visit, ..) => {
+        FramePosition::Ended => Some(()),
+        FramePosition::Before(step) => of_list(*step),
+        FramePosition::In(visit) => of_list(visit.step),
+        FramePosition::Failed(visit, ..) => {
             of_list(visit.step)?;
-            holds(matches!(visit.phase, Phase::Failed { .. }))
+            holds(matches!(visit.phase, VisitPhase::Failed { .. }))
         }
-        At::Cancelled(place) => match **place {
-            At::Cancelled(_) | At::Failed(..) => None,
+        FramePosition::Cancelled(place) => match **place {
+            FramePosition::Cancelled(_) | FramePosition::Failed(..) => None,
             _ => validate_place(place, of_list),
         },
     }

@@ -126,7 +126,7 @@ fn params_again(call: &Call, input: Root<'_>) -> Option<Value> {
     call.params.as_ref()?.resolve(input, &Budget::unlimited()).ok()
 }
 
-fn iterations(path: &crate::event::Path) -> Vec<u32> {
+fn iterations(path: &crate::event::StepPath) -> Vec<u32> {
     path.items()
         .iter()
         .filter_map(|item| match item.child {

@@ -1,6 +1,6 @@
 //! Which frames have something to do. Only those are in the ready queue.
 
-use super::{ArmRun, At, Frame, FrameId, Inside, Phase, ROOT, State, TaskPhase, Visit, WaitRun};
+use super::{ArmRun, Frame, FrameId, FramePosition, ROOT, State, StepRun, TaskPhase, Visit, VisitPhase, WaitRun};
 use crate::close::CloseStep;
 use crate::event::Child;
 use crate::steps::may_begin;
@@ -18,8 +18,8 @@ impl State {
                 return true;
             };
             // What a failed attempt had inside is only retained for a redrive.
-            let goes_on = |visit: &Visit| matches!(visit.phase, Phase::Started(_)) && !visit.is_closing();
-            if !matches!(&frame.at, At::In(visit) if goes_on(visit)) {
+            let goes_on = |visit: &Visit| matches!(visit.phase, VisitPhase::Started(_)) && !visit.is_closing();
+            if !matches!(&frame.at, FramePosition::In(visit) if goes_on(visit)) {
                 return true;
             }
             parent = frame.parent;
@@ -45,10 +45,10 @@ impl State {
             return false;
         }
         match &frame.at {
-            At::Before(_) | At::Ended => true,
-            At::Cancelled(_) => false,
-            At::Failed(..) => self.is_live(id, frame),
-            At::In(visit) => self.visit_has_work(flow, id, visit),
+            FramePosition::Before(_) | FramePosition::Ended => true,
+            FramePosition::Cancelled(_) => false,
+            FramePosition::Failed(..) => self.is_live(id, frame),
+            FramePosition::In(visit) => self.visit_has_work(flow, id, visit),
         }
     }
 
@@ -59,8 +59,8 @@ impl State {
                 .get(parent)
                 .and_then(Frame::visit)
                 .and_then(|visit| match (&visit.phase, child) {
-                    (Phase::Started(Inside::Choice(ArmRun::Running { child, .. })), _) => Some(*child),
-                    (Phase::Started(Inside::Children(children)), Child::Branch(n) | Child::Iteration(n)) => {
+                    (VisitPhase::Started(StepRun::Choice(ArmRun::Running { child, .. })), _) => Some(*child),
+                    (VisitPhase::Started(StepRun::Children(children)), Child::Branch(n) | Child::Iteration(n)) => {
                         children.live.get(&n).copied()
                     }
                     _ => None,
@@ -71,19 +71,19 @@ impl State {
 
     fn visit_has_work(&self, flow: &Flow, id: FrameId, visit: &Visit) -> bool {
         match &visit.phase {
-            Phase::Entered | Phase::Succeeded { .. } | Phase::Failed { .. } => true,
-            Phase::Retrying { .. } | Phase::Manual { .. } => false,
-            Phase::Started(inside) => match inside {
-                Inside::Simple => true,
-                Inside::Wait(run) => !matches!(run, WaitRun::Waiting { .. }),
-                Inside::Task(run) => !matches!(
+            VisitPhase::Entered | VisitPhase::Succeeded { .. } | VisitPhase::Failed { .. } => true,
+            VisitPhase::Retrying { .. } | VisitPhase::Manual { .. } => false,
+            VisitPhase::Started(inside) => match inside {
+                StepRun::Simple => true,
+                StepRun::Wait(run) => !matches!(run, WaitRun::Waiting { .. }),
+                StepRun::Task(run) => !matches!(
                     run.phase,
                     TaskPhase::InFlight { .. } | TaskPhase::Sleeping { .. } | TaskPhase::Cancelled
                 ),
-                Inside::Choice(ArmRun::Running { closing: None, .. }) => false,
-                Inside::Choice(ArmRun::Running { closing: Some(_), .. }) => self.close_step(id) != CloseStep::Blocked,
-                Inside::Choice(_) => true,
-                Inside::Children(children) => match &children.closing {
+                StepRun::Choice(ArmRun::Running { closing: None, .. }) => false,
+                StepRun::Choice(ArmRun::Running { closing: Some(_), .. }) => self.close_step(id) != CloseStep::Blocked,
+                StepRun::Choice(_) => true,
+                StepRun::Children(children) => match &children.closing {
                     Some(_) => self.close_step(id) != CloseStep::Blocked,
                     None if children.invalid || children.is_over() => true,
                     None => flow

@@ -1,6 +1,6 @@
 //! Removing, retaining and suspending frames, together with the timers and requests they wait for.
 
-use super::{ArmRun, Frame, FrameId, Inside, Phase, State, Visit};
+use super::{ArmRun, Frame, FrameId, State, StepRun, Visit, VisitPhase};
 
 impl State {
     /// Removes a frame and everything inside it.
@@ -15,7 +15,7 @@ impl State {
     /// Removes all frames inside a visit, and the visit's timers.
     pub(crate) fn drop_inside(&mut self, visit: &Visit) {
         self.timers.cancel(visit.timer_keys());
-        if let Phase::Manual { request, .. } = &visit.phase {
+        if let VisitPhase::Manual { request, .. } = &visit.phase {
             self.data.manual.remove(request);
         }
         for child in visit.frames_inside() {
@@ -24,9 +24,9 @@ impl State {
     }
 
     /// Retains what a failed attempt had inside, so that a redrive can go on with it.
-    pub(crate) fn retain_inside(&mut self, id: FrameId, phase: Phase) {
-        if let Phase::Started(
-            inside @ (Inside::Choice(ArmRun::Running { .. } | ArmRun::Ended { .. }) | Inside::Children(_)),
+    pub(crate) fn retain_inside(&mut self, id: FrameId, phase: VisitPhase) {
+        if let VisitPhase::Started(
+            inside @ (StepRun::Choice(ArmRun::Running { .. } | ArmRun::Ended { .. }) | StepRun::Children(_)),
         ) = phase
             && let Some(visit) = self.frames.get_mut(id).and_then(Frame::active)
         {
@@ -69,7 +69,7 @@ impl State {
             return;
         };
         let keys = visit.timer_keys();
-        if let Phase::Manual { request, .. } = visit.phase {
+        if let VisitPhase::Manual { request, .. } = visit.phase {
             self.data.manual.remove(&request);
         }
         self.timers.cancel(keys);

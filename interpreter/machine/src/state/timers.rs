@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_has_one_bound() {
+    fn timeout_of_an_execution_is_one() {
         let mut timers = timers();
         timers.set_execution_bound(Timestamp(70), EventId(8));
         assert_eq!(timers.get(EXECUTION), None);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_moves_is_postponed() {
+    fn timers_postponed_are_only_those_that_move() {
         let mut timers = timers();
         timers.postpone(1_000, |_, what| what == TimerFor::Execution);
         let due: Vec<TimerKey> = timers.iter().map(|(key, _)| key).collect();

@@ -1,6 +1,6 @@
 //! Undoing: what was done, in what order it is undone, and how far a rollback has come (section "rollback").
 
-use crate::event::{EventId, Failure, Path};
+use crate::event::{EventId, Failure, StepPath};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::time::Timestamp;
@@ -17,7 +17,7 @@ pub(crate) struct Done {
     pub(crate) call: EventId,
     pub(crate) step: StepId,
     #[serde(with = "path_items")]
-    pub(crate) path: Path,
+    pub(crate) path: StepPath,
     #[serde(serialize_with = "as_object", deserialize_with = "from_object")]
     pub(crate) input: Overlay,
     /// The call's result; `{}` if there was none.
@@ -122,14 +122,14 @@ fn from_object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Over
 }
 
 mod path_items {
-    use crate::event::{Path, PathItem};
+    use crate::event::{PathItem, StepPath};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(path: &StepPath, serializer: S) -> Result<S::Ok, S::Error> {
         path.items().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Path, D::Error> {
-        Vec::<PathItem>::deserialize(deserializer).map(Path::from)
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepPath, D::Error> {
+        Vec::<PathItem>::deserialize(deserializer).map(StepPath::from)
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::context::{StepView, View};
 use crate::event::{EventId, EventKind, Failure};
-use crate::state::{ArmRun, Children, Frame, FrameId, Inside, Phase, State, TaskPhase, Visit};
+use crate::state::{ArmRun, Children, Frame, FrameId, State, StepRun, TaskPhase, Visit, VisitPhase};
 use crate::turn::Turn;
 use starbridge_flow::graph::{
-    Enter, Fault, FaultKind, Leave, Output, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
+    Fault, FaultKind, InputMode, Output, OutputMode, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
 };
 use starbridge_flow::value::{Array, Object, Overlay, Text, Value};
 
@@ -25,8 +25,8 @@ impl State {
         let call = self.data.last.next().next();
         let is_task = matches!(step.kind, StepKind::Task(_));
         let made = match &step.enter {
-            Enter::Merged | Enter::Input => Ok(None),
-            Enter::Program(program) => self.run_enter(turn, id, visit, step, program.as_ref(), attempt, call),
+            InputMode::Merged | InputMode::Input => Ok(None),
+            InputMode::Program(program) => self.run_enter(turn, id, visit, step, program.as_ref(), attempt, call),
         };
         let made = made.and_then(|made| {
             let mapped = made.as_ref().map(|output| &output.value);
@@ -267,9 +267,12 @@ impl State {
     }
 
     fn holds_undoable_inside(&self, turn: &Turn<'_>, id: FrameId) -> bool {
-        let composite = self
-            .visit_and_step(turn, id)
-            .is_some_and(|(visit, _)| matches!(visit.phase, Phase::Started(Inside::Choice(_) | Inside::Children(_))));
+        let composite = self.visit_and_step(turn, id).is_some_and(|(visit, _)| {
+            matches!(
+                visit.phase,
+                VisitPhase::Started(StepRun::Choice(_) | StepRun::Children(_))
+            )
+        });
         composite && !self.undo_stack(turn.flow, id).is_empty()
     }
 
@@ -290,8 +293,8 @@ impl State {
             return Err(Fault::new(FaultKind::TooLarge, cause));
         }
         let made = match &step.leave {
-            Leave::Local | Leave::Nothing => None,
-            Leave::Program(program) => {
+            OutputMode::Local | OutputMode::Nothing => None,
+            OutputMode::Program(program) => {
                 let view = self.view(turn, frame, visit, step, None, token_of(visit, step));
                 let (input, variables) = (Root::Overlay(&visit.input), local.root());
                 let budget = self.budget(&[input, variables]);
@@ -309,7 +312,7 @@ impl State {
         };
         let output_len = match (&made, &step.leave) {
             (Some(made), _) => made.value.json_len(),
-            (None, Leave::Local) => local_len,
+            (None, OutputMode::Local) => local_len,
             (None, _) => 0,
         };
         let deep = made.as_ref().map_or(0, |made| made.value.depth()).max(local.depth());
@@ -325,7 +328,7 @@ impl State {
     /// Exits the step, so that its list goes on.
     pub(super) fn exit_step(&mut self, turn: &mut Turn<'_>, id: FrameId) {
         let goto = match self.visit_and_step(turn, id).map(|(visit, _)| &visit.phase) {
-            Some(Phase::Succeeded { goto, .. }) => *goto,
+            Some(VisitPhase::Succeeded { goto, .. }) => *goto,
             _ => None,
         };
         let detail = EventKind::StepExited {
@@ -373,14 +376,14 @@ enum Local {
 impl Local {
     fn of(visit: &Visit) -> Self {
         match &visit.phase {
-            Phase::Started(Inside::Task(run)) => match &run.phase {
+            VisitPhase::Started(StepRun::Task(run)) => match &run.phase {
                 TaskPhase::Answered {
                     result: Value::Object(result),
                 } => Self::Object(result.clone()),
                 _ => Self::Object(Object::new()),
             },
-            Phase::Started(Inside::Choice(ArmRun::Ended { local, .. })) => Self::Object(local.clone()),
-            Phase::Started(Inside::Children(children)) => Self::Array(children.local()),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Ended { local, .. })) => Self::Object(local.clone()),
+            VisitPhase::Started(StepRun::Children(children)) => Self::Array(children.local()),
             _ => Self::Object(Object::new()),
         }
     }

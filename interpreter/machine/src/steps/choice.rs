@@ -7,7 +7,7 @@
 //! | ended | `StepSucceeded` |
 
 use crate::event::EventKind;
-use crate::state::{ArmRun, FrameId, Inside, Phase, State};
+use crate::state::{ArmRun, FrameId, State, StepRun, VisitPhase};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Budget, Choice, Fault, Root};
 
@@ -17,7 +17,7 @@ impl State {
             return;
         };
         match &visit.phase {
-            Phase::Started(Inside::Choice(ArmRun::Deciding)) => {
+            VisitPhase::Started(StepRun::Choice(ArmRun::Deciding)) => {
                 let input = Root::Overlay(&visit.input);
                 let budget = self.budget(&[input]);
                 let taken = first_that_holds(choice, input, &budget);
@@ -33,7 +33,7 @@ impl State {
                     }
                 }
             }
-            Phase::Started(Inside::Choice(ArmRun::Running { .. })) => self.step_closing(turn, id),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { .. })) => self.step_closing(turn, id),
             _ => self.complete(turn, id),
         }
     }

@@ -10,11 +10,11 @@
 //! | sleeping | waits for its timer |
 
 use crate::effect::is_queue;
-use crate::event::{EventKind, Scheduled};
+use crate::event::{EventKind, ScheduledCall};
 use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Amount, Call, Fault, FaultKind, Guard, Poll, Root, Step, Task};
+use starbridge_flow::graph::{Call, Fault, FaultKind, Guard, Poll, Root, Step, Task, TimeoutSource};
 use starbridge_flow::value::Value;
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ impl State {
                 return self.fail_current(turn, id, failure);
             }
         };
-        let detail = EventKind::TaskScheduled(Box::new(Scheduled {
+        let detail = EventKind::TaskScheduled(Box::new(ScheduledCall {
             resource,
             pattern: task.call.pattern,
             attempt: visit.attempt,
@@ -141,7 +141,7 @@ impl State {
     /// How long a worker may hold the task, in milliseconds. This time begins when the worker takes it.
     fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
         match &step.timeout {
-            Some(Amount::Fixed(millis)) => Ok(Some(*millis)),
+            Some(TimeoutSource::Fixed(millis)) => Ok(Some(*millis)),
             _ => self.timeout_of_task(turn, id, step),
         }
     }

@@ -14,7 +14,7 @@ use starbridge_flow::limits::ERROR_CAUSE_CHARS;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Overlay, Value};
 
-const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl State {
     pub(super) fn step_wait(&mut self, turn: &mut Turn<'_>, id: FrameId, wait: &Wait, run: &WaitRun) {
@@ -33,7 +33,7 @@ impl State {
                 self.fail_current(turn, id, failure);
             }
             Ok(until) if until <= turn.now => self.complete(turn, id),
-            Ok(until) if until.millis_since(turn.now) > self.limits.wait_days.saturating_mul(DAY_MILLIS) => {
+            Ok(until) if until.millis_since(turn.now) > self.limits.wait_days.saturating_mul(DAY_MS) => {
                 let cause = format!("the wait is longer than {} days", self.limits.wait_days);
                 let failure = turn.fault(FaultKind::Limit, cause);
                 self.fail_current(turn, id, failure);

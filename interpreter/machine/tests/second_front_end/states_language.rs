@@ -88,7 +88,7 @@ pub fn compile(definition: &str) -> Flow {
         lists: vec![list],
         enter: None,
         leave: None,
-        passing: Passing::Replace,
+        passing: OutputPassing::Replace,
         timeout: u64::MAX,
         input_schema: None,
         output_schema: None,
@@ -101,11 +101,11 @@ pub fn compile(definition: &str) -> Flow {
 fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<StepId>) -> Step {
     let template = |member: &str| Value::from(&state[member]).as_object().cloned();
     let leave = if state["Type"] == "Task" {
-        Leave::Local
+        OutputMode::Local
     } else {
-        Leave::Program(Arc::new(Template(template("Result"))))
+        OutputMode::Program(Arc::new(Template(template("Result"))))
     };
-    let enter = template("Parameters").map(|made| Enter::Program(Arc::new(Template(Some(made)))));
+    let enter = template("Parameters").map(|made| InputMode::Program(Arc::new(Template(Some(made)))));
     let retry = |retry: &Json| Retry {
         errors: items(&retry["ErrorEquals"], |name| match name.as_str().unwrap() {
             "States.ALL" => Matcher::Any,
@@ -117,7 +117,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         max_attempts: retry["MaxAttempts"].as_u64().unwrap(),
         multiplier: 2.0,
         jitter: 0.0,
-        backoff: Backoff::Exponential,
+        backoff: BackoffKind::Exponential,
         values: None,
     };
     Step {
@@ -125,7 +125,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         list: ListId(0),
         position,
         kind: kind(state, id),
-        enter: enter.unwrap_or(Enter::Input),
+        enter: enter.unwrap_or(InputMode::Input),
         leave,
         failed: None,
         next: id(&state["Next"]),
@@ -133,7 +133,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         catch: Vec::new(),
         timeout: state["TimeoutSeconds"]
             .as_u64()
-            .map(|seconds| Amount::Fixed(seconds * 1000)),
+            .map(|seconds| TimeoutSource::Fixed(seconds * 1000)),
     }
 }
 

@@ -4,7 +4,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::value::Object;
-use starbridge_machine::{Signal, Started};
+use starbridge_machine::{Signal, StartRecord};
 use std::sync::Arc;
 
 /// A flow of these steps.
@@ -16,7 +16,7 @@ pub(crate) fn flow(steps: &str) -> Arc<Flow> {
 
 /// A start with an empty input.
 pub(crate) fn start() -> Signal {
-    Signal::Start(Box::new(Started {
+    Signal::Start(Box::new(StartRecord {
         flow: "f".into(),
         version: 1,
         definition_hash: "".into(),

@@ -4,14 +4,14 @@
 
 use super::Engine;
 use super::commands::Reply;
-use crate::shard::{Outgoing, TRIES, stored_turn};
+use crate::shard::{MAX_TRIES, Outgoing, stored_turn};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_machine::{Event, EventId, EventKind, Failure, Path, Rejection, Signal, Status, history};
+use starbridge_machine::{Event, EventId, EventKind, Failure, Rejection, Signal, Status, StepPath, history};
 use starbridge_ports::{
-    Append, Broken, DeadTasksCleared, Mark, Message, MessageBody, MessageId, Record, RecordedFailure, StoreError,
-    StoredHistory,
+    Append, Broken, DeadTasksCleared, ExecutionRecord, Mark, Message, MessageBody, MessageId, RecordedFailure,
+    StoreError, StoredHistory,
 };
 
 /// The content of a stop.
@@ -37,15 +37,15 @@ impl Engine {
             return Ok(());
         }
         for due in self.shard.aside_due(now) {
-            if due.tries >= TRIES {
-                let cause = format!("going on with it panicked {TRIES} times in a row: {}", due.cause);
+            if due.tries >= MAX_TRIES {
+                let cause = format!("going on with it panicked {MAX_TRIES} times in a row: {}", due.cause);
                 self.set_broken(&due.execution, &cause)?;
                 continue;
             }
             self.shard.take_back(&due.execution);
             self.fetch(&due.execution)?;
             // Its parent may not know yet that it began.
-            self.shard.tell_begun(&due.execution);
+            self.shard.repeat_start_to_parent(&due.execution);
         }
         Ok(())
     }
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     fn set_broken(&mut self, execution: &Text, cause: &str) -> Result<(), StoreError> {
-        let stored = self.world.history.load_whole(execution)?.unwrap_or_default();
+        let stored = self.deps.history.load_whole(execution)?.unwrap_or_default();
         let step = self.last_step(&stored).unwrap_or_default();
         let (flow, version) = (&stored.record.flow, stored.record.version);
         tracing::error!(%execution, %flow, version, %step, cause, "an execution is set aside");
@@ -69,7 +69,7 @@ impl Engine {
             since: self.now(),
             cause: cause.into(),
         };
-        self.world
+        self.deps
             .history
             .mark(&[(execution.clone(), Mark::Broken(broken.clone()))])?;
         self.shard.set_aside(execution, &broken);
@@ -89,7 +89,7 @@ impl Engine {
     pub(super) fn signal_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
         if matches!(signal, Signal::LeaseEnded { .. } | Signal::TimedOut { .. }) {
             // Queues send this only once, and offer the task again when its execution goes on.
-            self.shard.park_signal(id, signal);
+            self.shard.retain_signal(id, signal);
             return Ok(Reply::Held);
         }
         if self.shard.is_unsettled(id) {
@@ -97,10 +97,10 @@ impl Engine {
         }
         match signal {
             Signal::Redrive { .. } => {
-                self.world.history.mark(&[(id.clone(), Mark::Whole)])?;
+                self.deps.history.mark(&[(id.clone(), Mark::Whole)])?;
                 self.shard.take_back(id);
                 self.fetch(id)?;
-                self.shard.tell_begun(id);
+                self.shard.repeat_start_to_parent(id);
                 Ok(Reply::Taken)
             }
             Signal::Stop { .. } => self.stop_aside(id, signal, now),
@@ -112,13 +112,13 @@ impl Engine {
     /// Stops an execution in the usual way. If that panics, or the execution ended the process last time, stops it
     /// without computing anything.
     fn stop_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
-        let Some(mut stored) = self.world.history.load(id)? else {
+        let Some(mut stored) = self.deps.history.load(id)? else {
             return Ok(Reply::NoSuchExecution);
         };
         let broken = stored.record.broken.is_some();
         if !broken || stored.record.attempts == 0 {
             if broken {
-                self.world.history.mark(&[(id.clone(), Mark::Failed)])?;
+                self.deps.history.mark(&[(id.clone(), Mark::Failed)])?;
                 stored.record.attempts = 1;
             }
             self.shard.take_back(id);
@@ -144,7 +144,7 @@ impl Engine {
 
     /// Appends the stop and the end to a history without folding it: no call is cancelled and nothing is undone.
     fn end_without_computing(&mut self, id: &Text, stop: Stop, now: Timestamp) -> Result<Reply, StoreError> {
-        let Some(stored) = self.world.history.load_whole(id)? else {
+        let Some(stored) = self.deps.history.load_whole(id)? else {
             return Ok(Reply::NoSuchExecution);
         };
         let mut record = stored.record;
@@ -167,7 +167,7 @@ impl Engine {
             caused_by: last,
             time: now,
             step: None,
-            path: Path::default(),
+            path: StepPath::default(),
             rollback: false,
             detail: EventKind::ExecutionStopped {
                 failure,
@@ -207,7 +207,7 @@ impl Engine {
 
     /// Gives back the lease of an execution that is set aside, if there are leases.
     pub(super) fn let_go(&mut self, execution: &str) -> Result<(), StoreError> {
-        match &self.world.leases {
+        match &self.deps.leases {
             Some(leases) => leases.release(execution).map(drop),
             None => Ok(()),
         }
@@ -215,7 +215,7 @@ impl Engine {
 }
 
 /// The message to the parent of an execution that was stopped, if the parent waits for it.
-fn parent_message(id: &Text, event: EventId, record: &Record) -> Option<Message> {
+fn parent_message(id: &Text, event: EventId, record: &ExecutionRecord) -> Option<Message> {
     let parent = record.parent.as_ref().filter(|_| record.awaited)?;
     let failure = record.failure.as_ref()?;
     Some(Message {

@@ -1,14 +1,14 @@
 //! Commands: what the outside asks of a running engine.
 
 use super::Engine;
-use super::resting::{Rest, SuspendedExecution};
+use super::quiescence::{Quiesce, SuspendedExecution};
 use crate::secrets::Vault;
 use crate::shard::{ForkFailure, ForkRequest, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
-use starbridge_ports::{Message, MessageBody, MessageId, Record, StoreError};
+use starbridge_ports::{ExecutionRecord, Message, MessageBody, MessageId, StoreError};
 use tokio::sync::oneshot;
 
 /// What the outside asks of a running engine.
@@ -21,14 +21,14 @@ pub enum Command {
         /// Whether the sender also waits for the end.
         wait: bool,
         /// Answered when the execution's first turn is durable.
-        reply: oneshot::Sender<Result<Start, StartFailure>>,
+        reply: oneshot::Sender<Result<StartedExecution, StartFailure>>,
     },
     /// Begin a fork: an execution that goes on from an event of another one.
     Fork {
         /// The history to fork, and the event to go on from.
         request: Box<ForkRequest>,
         /// Answered when the fork's first append is durable.
-        reply: oneshot::Sender<Result<Start, StartFailure>>,
+        reply: oneshot::Sender<Result<StartedExecution, StartFailure>>,
     },
     /// Wait for an execution to end. If it has ended or does not exist, `reply` is dropped.
     AwaitEnd {
@@ -74,15 +74,15 @@ pub enum Command {
         reply: oneshot::Sender<Reply>,
     },
     /// Send nothing new and fire no timer from now on. What arrives is decided and made durable, and the rest is left
-    /// until after [`Command::Rest`].
-    StandStill,
+    /// until after [`Command::Quiesce`].
+    PauseDispatch,
     /// Give executions back once nothing more can be done now. At the end of the time, give back what is still under
     /// way as it stands. Send no other command until the reply.
-    Rest {
+    Quiesce {
         /// The end of the time.
         until: Timestamp,
         /// How long to wait for a timer that is due soon, in milliseconds.
-        linger: u64,
+        grace: u64,
         /// Answered with what was given back.
         reply: oneshot::Sender<Vec<SuspendedExecution>>,
     },
@@ -153,7 +153,7 @@ pub struct Snapshot {
     /// The id of the execution.
     pub execution: Text,
     /// What is known of the execution without reading its history.
-    pub record: Record,
+    pub record: ExecutionRecord,
     /// The execution's input.
     pub input: Object,
     /// The output, if the execution succeeded.
@@ -162,9 +162,9 @@ pub struct Snapshot {
 
 /// The answer to a start.
 #[derive(Debug)]
-pub struct Start {
+pub struct StartedExecution {
     /// The execution when its first turn was durable.
-    pub begun: Snapshot,
+    pub snapshot: Snapshot,
     /// Gives the execution when it has ended. `None` if the sender does not wait for that, or the execution has
     /// already ended.
     pub end: Option<oneshot::Receiver<Snapshot>>,
@@ -199,19 +199,19 @@ impl Engine {
         let now = self.now();
         match command {
             Command::Start { request, wait, reply } => {
-                self.expect_mail();
+                self.expect_messages();
                 match self.shard.start(*request, now) {
-                    Ok(execution) => self.answers.await_start(execution, wait, reply),
+                    Ok(execution) => self.waiters.await_start(execution, wait, reply),
                     Err(error) => drop(reply.send(Err(StartFailure::Refused(error)))),
                 }
             }
             Command::Fork { request, reply } => match self.shard.fork(&request, now) {
-                Ok(execution) => self.answers.await_start(execution, false, reply),
+                Ok(execution) => self.waiters.await_start(execution, false, reply),
                 Err(failure) => drop(reply.send(Err(failure.into()))),
             },
             Command::AwaitEnd { execution, reply } => {
                 if self.is_to_end(&execution)? {
-                    self.answers.await_end(execution, reply);
+                    self.waiters.await_end(execution, reply);
                 }
             }
             Command::Report {
@@ -252,8 +252,8 @@ impl Engine {
                 };
                 self.answer_when_durable(reply, answer);
             }
-            Command::StandStill => self.still = true,
-            Command::Rest { until, linger, reply } => self.resting = Some(Rest { until, linger, reply }),
+            Command::PauseDispatch => self.paused = true,
+            Command::Quiesce { until, grace, reply } => self.quiescence = Some(Quiesce { until, grace, reply }),
             Command::Drain { until } => {
                 self.draining = Some(until);
                 self.calls.hand_back();
@@ -277,7 +277,7 @@ impl Engine {
 
     /// Whether an execution exists that has not ended.
     fn is_to_end(&mut self, execution: &str) -> Result<bool, StoreError> {
-        if self.visiting.is_none() {
+        if self.leased.is_none() {
             match self.bring(execution) {
                 Ok(_) | Err(StoreError::Held(_)) => {}
                 Err(error) => return Err(error),
@@ -288,7 +288,7 @@ impl Engine {
     }
 
     fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) {
-        let number = self.answers.await_mark(reply, answer);
+        let number = self.waiters.await_mark(reply, answer);
         self.shard.mark(number);
     }
 
@@ -327,15 +327,15 @@ impl Engine {
             Ok(false) => return Ok(Reply::InvalidToken),
             Ok(true) => {}
         }
-        let report = report.redacted(&self.world.vault);
+        let report = report.redacted(&self.deps.vault);
         Ok(match report {
             Report::Heartbeat => self.take_heartbeat(execution, call, now),
             Report::Succeed(output) => {
                 let result = Value::Object(output);
-                let holder = self.world.queues.as_ref();
+                let holder = self.deps.queues.as_ref();
                 let holder = holder.and_then(|queues| queues.holder(execution, call));
                 let (worker, held_time) = holder.unzip();
-                let named = |worker: Text| self.world.vault.redacted_text(&worker).map_or(worker, Text::from);
+                let named = |worker: Text| self.deps.vault.redacted_text(&worker).map_or(worker, Text::from);
                 let worker = worker.map(named);
                 let signal = Signal::Succeeded {
                     call,
@@ -354,7 +354,7 @@ impl Engine {
 
     /// Leaves a report in the store for the process that has the execution.
     fn leave_report(&mut self, execution: &str, call: EventId, report: Report) -> Result<Reply, StoreError> {
-        let body = match report.redacted(&self.world.vault) {
+        let body = match report.redacted(&self.deps.vault) {
             Report::Succeed(output) => MessageBody::Reported { call, output },
             Report::Fail { error, cause } => MessageBody::ReportedFailed {
                 call,
@@ -398,9 +398,9 @@ impl Engine {
             },
             body,
         };
-        let left = match &self.visiting {
+        let left = match &self.leased {
             None => false,
-            Some(visiting) => visiting.leave(&message)?,
+            Some(leased) => leased.leave(&message)?,
         };
         // The other process may have given it back meanwhile. Then the next try finds it free.
         Ok(if left { Reply::Left } else { Reply::Held })
@@ -412,7 +412,7 @@ impl Engine {
             // The queues were asked first: the worker no longer holds the task.
             Some(_) if self.shard.is_in_queue(execution, call) => Reply::TimedOut,
             Some(state) if state.is_in_flight(call) => {
-                self.heartbeats.beat(&Text::from(execution), call, now);
+                self.heartbeats.heartbeat(&Text::from(execution), call, now);
                 Reply::Taken
             }
             Some(state) if state.was_given_up(call) => Reply::TimedOut,

@@ -7,7 +7,7 @@ use crate::shard::Outgoing;
 use starbridge_flow::graph::Pattern;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{CallPart, CallToSend, EventId, Signal};
-use starbridge_ports::{Keys, Outcome, Request, SentMembers};
+use starbridge_ports::{CallIds, Outcome, Request, SentMembers};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
@@ -70,27 +70,27 @@ impl Engine {
     pub(super) fn carry_out(&mut self, outgoing: Outgoing) {
         match outgoing {
             // The call stays outstanding and is sent at the next start.
-            Outgoing::Send { .. } if self.draining.is_some() || self.hands_over() => {}
+            Outgoing::Send { .. } if self.draining.is_some() || self.is_handing_over() => {}
             Outgoing::Send { execution, call } if self.calls.out.len() < self.calls.at_once => {
                 self.send(execution, &call);
             }
             Outgoing::Send { execution, call } => self.calls.waiting.push_back((execution, call)),
             Outgoing::Cancel { execution, call } => self.stop_sending(&execution, call),
             Outgoing::Started { execution, status } => self.answer_started(&execution, status),
-            Outgoing::Refused { execution, refusal } => self.answers.refused(&execution, &refusal),
+            Outgoing::Refused { execution, refusal } => self.waiters.refused(&execution, &refusal),
             Outgoing::Ended { execution, .. } => self.answer_ended(&execution),
-            Outgoing::Mark(number) => self.answers.marked(number),
-            Outgoing::Queued(task) => self.tell_queues(QueueCommand::Come(task)),
+            Outgoing::Mark(number) => self.waiters.marked(number),
+            Outgoing::Queued(task) => self.tell_queues(QueueCommand::Enqueue(task)),
             Outgoing::Unqueued { execution, call, queue } => {
-                self.tell_queues(QueueCommand::Gone(queue, (execution, call)));
+                self.tell_queues(QueueCommand::Remove(queue, (execution, call)));
             }
-            Outgoing::Turn { .. } | Outgoing::Noticed { .. } | Outgoing::Post(_) => {}
+            Outgoing::Turn { .. } | Outgoing::Noticed { .. } | Outgoing::Message(_) => {}
         }
     }
 
     fn tell_queues(&self, command: QueueCommand) {
-        if let Some(queues) = &self.world.queues {
-            queues.tell(command);
+        if let Some(queues) = &self.deps.queues {
+            queues.send(command);
         }
     }
 
@@ -167,7 +167,7 @@ impl Engine {
         })?;
         let scheme = resolved.target.split(':').next().unwrap_or_default();
         let scheme = if scheme == "https" { "http" } else { scheme };
-        let connector = self.world.connectors.get(scheme).cloned().ok_or_else(|| {
+        let connector = self.deps.connectors.get(scheme).cloned().ok_or_else(|| {
             no_such(format!(
                 "`{}` can't be called here: no connector for `{scheme}:`",
                 resolved.target
@@ -176,7 +176,7 @@ impl Engine {
         let flow = self.shard.state(execution).and_then(|state| state.started());
         let flow = flow.map(|started| started.flow.clone()).unwrap_or_default();
         let (input, params) = self.revealed(&flow, call, connector.sent_members()).map_err(no_such)?;
-        let keys = Keys {
+        let keys = CallIds {
             idempotency: call.idempotency_key(execution),
             step_visit: call.step_key(execution),
             execution: execution.to_string(),
@@ -209,8 +209,8 @@ impl Engine {
     /// The input and parameters of a call, with secrets and tokens in their places; or why they can't be put in.
     fn revealed(&self, flow: &str, call: &CallToSend, sent: SentMembers) -> Result<(Object, Option<Value>), String> {
         let revealing = Revealing {
-            vault: &self.world.vault,
-            tokens: &self.world.tokens,
+            vault: &self.deps.vault,
+            tokens: &self.deps.tokens,
             flow,
         };
         let input = references_in(&call.references, CallPart::Input);

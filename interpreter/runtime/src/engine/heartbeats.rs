@@ -22,7 +22,7 @@ impl Heartbeats {
     }
 
     /// Takes a heartbeat.
-    pub(super) fn beat(&mut self, execution: &Text, call: EventId, now: Timestamp) {
+    pub(super) fn heartbeat(&mut self, execution: &Text, call: EventId, now: Timestamp) {
         if let Some((_, millis)) = self.calls.get(&(execution.clone(), call)).copied() {
             self.expect(execution, call, millis, now);
         }
@@ -86,7 +86,7 @@ mod tests {
         let (mut heartbeats, execution, call) = expecting(1_000);
         assert!(heartbeats.silent(Timestamp(1_000)).is_empty());
         assert_eq!(heartbeats.next(), Some(Timestamp(1_001)));
-        heartbeats.beat(&execution, call, Timestamp(1_000));
+        heartbeats.heartbeat(&execution, call, Timestamp(1_000));
         assert!(heartbeats.silent(Timestamp(2_000)).is_empty());
         assert_eq!(heartbeats.silent(Timestamp(2_001)), [(execution, call)]);
     }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(heartbeats.silent(Timestamp(11)), [(execution.clone(), call)]);
         assert!(heartbeats.silent(Timestamp(i64::MAX)).is_empty());
         // A heartbeat for a call that was given up does not bring it back.
-        heartbeats.beat(&execution, call, Timestamp(12));
+        heartbeats.heartbeat(&execution, call, Timestamp(12));
         assert_eq!(heartbeats.next(), None);
     }
 

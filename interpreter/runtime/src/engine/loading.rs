@@ -32,7 +32,7 @@ impl Engine {
 
     /// Loads an execution. Returns whether it exists. One that is set aside is not run.
     fn load(&mut self, execution: &str) -> Result<bool, StoreError> {
-        let Some(stored) = self.world.history.load(execution)? else {
+        let Some(stored) = self.deps.history.load(execution)? else {
             return Ok(false);
         };
         let record = &stored.record;
@@ -52,12 +52,12 @@ impl Engine {
     pub(super) fn take_up_stored(&mut self, execution: &str, mut stored: StoredHistory) -> Result<bool, StoreError> {
         let id = Text::from(execution);
         let now = self.now();
-        let mail = std::mem::take(&mut stored.mail);
+        let mail = std::mem::take(&mut stored.messages);
         let wake_at = stored.record.wake_at;
         let alone = self.alone.clone();
         let _alone = (stored.record.attempts >= SUSPECT).then(|| alone.enter(&id));
-        self.expect_mail();
-        let (history, limits) = (self.world.history.clone(), self.shard.shared_limits());
+        self.expect_messages();
+        let (history, limits) = (self.deps.history.clone(), self.shard.shared_limits());
         let taken = self.shard.guarded(&id, now, |shard| {
             let loaded = fold_up(history.as_ref(), shard.flows(), &limits, execution, stored)?;
             shard.recover(loaded);
@@ -68,9 +68,9 @@ impl Engine {
             None => return Ok(true),
         }
         self.know_secrets_of(execution);
-        if let Some(visiting) = &mut self.visiting {
-            visiting.woke(&execution.into(), wake_at);
-            let mail = visiting.unseen(mail);
+        if let Some(leased) = &mut self.leased {
+            leased.woke(&execution.into(), wake_at);
+            let mail = leased.unseen(mail);
             self.shard.redeliver(mail);
         }
         self.expect_heartbeats(execution)?;
@@ -82,7 +82,7 @@ impl Engine {
     fn know_secrets_of(&self, execution: &str) {
         let started = self.shard.state(execution).and_then(|state| state.started());
         if let (Some(started), Some(flow)) = (started, self.shard.flow(execution)) {
-            self.world.vault.know(&started.flow, flow);
+            self.deps.vault.know(&started.flow, flow);
         }
     }
 
@@ -139,7 +139,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let mut messages = self.world.history.messages()?;
+        let mut messages = self.deps.history.messages()?;
         messages.retain(|message| executions.contains(&message.id.to) || executions.contains(&message.id.from));
         self.shard.redeliver(messages);
         Ok(())
@@ -151,12 +151,12 @@ impl Engine {
     ///
     /// [`StoreError`] if the store fails.
     pub fn take_up(&mut self) -> Result<(), StoreError> {
-        for execution in self.world.history.awake()? {
+        for execution in self.deps.history.awake()? {
             if self.is_mine(&execution) {
                 self.fetch(&execution)?;
             }
         }
-        let mut messages = self.world.history.messages()?;
+        let mut messages = self.deps.history.messages()?;
         messages.retain(|message| self.is_mine(&message.id.to));
         self.shard.redeliver(messages);
         let now = self.now();

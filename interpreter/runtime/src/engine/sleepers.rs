@@ -7,12 +7,12 @@ use starbridge_ports::StoreError;
 use std::collections::BTreeSet;
 
 /// How far ahead the engine knows them, and how often it looks again, in milliseconds.
-const AHEAD_MS: u64 = 60_000;
-const RENEWED_MS: u64 = 30_000;
+const LOOK_AHEAD_MS: u64 = 60_000;
+const LOOK_AGAIN_MS: u64 = 30_000;
 /// How many it knows at once.
-const KNOWN: usize = 500_000;
+const MAX_KNOWN: usize = 500_000;
 /// How many it wakes at once.
-const TOGETHER: usize = 512;
+const BATCH: usize = 512;
 
 /// The executions to wake soon.
 #[derive(Debug, Default)]
@@ -46,13 +46,13 @@ impl Sleepers {
 impl Engine {
     /// Looks in the store for executions to wake within the next minute.
     pub(super) fn look_for_sleepers(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let horizon = now.plus_millis(AHEAD_MS);
-        let due = self.world.history.due(horizon, KNOWN)?;
+        let horizon = now.plus_millis(LOOK_AHEAD_MS);
+        let due = self.deps.history.due(horizon, MAX_KNOWN)?;
         self.sleepers.horizon = match due.last() {
-            Some((last, _)) if due.len() >= KNOWN => last.plus_millis(1),
+            Some((last, _)) if due.len() >= MAX_KNOWN => last.plus_millis(1),
             _ => horizon,
         };
-        self.sleepers.look_again = Some(now.plus_millis(RENEWED_MS));
+        self.sleepers.look_again = Some(now.plus_millis(LOOK_AGAIN_MS));
         for (due, execution) in due {
             if self.is_mine(&execution) {
                 self.sleepers.know(due, execution);
@@ -66,7 +66,7 @@ impl Engine {
         if self.sleepers.look_again.is_some_and(|again| again <= now) {
             self.look_for_sleepers(now)?;
         }
-        for _ in 0..TOGETHER {
+        for _ in 0..BATCH {
             if self.sleepers.soon.first().is_none_or(|(due, _)| *due > now) {
                 break;
             }
@@ -80,10 +80,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Leaves executions that only wait to the store. With leases, [`Command::Rest`](super::Command::Rest) does that
+    /// Leaves executions that only wait to the store. With leases, [`Command::Quiesce`](super::Command::Rest) does that
     /// for all at once.
     pub(super) fn leave_idle(&mut self) {
-        if self.visiting.is_some() {
+        if self.leased.is_some() {
             return;
         }
         for (due, execution) in self.shard.trim(self.settings.hot_executions) {

@@ -1,6 +1,6 @@
 //! The writer: one thread that appends for several engines, with one flush for everything that waits.
 
-use crate::alone::Alone;
+use crate::suspect_lock::SuspectLock;
 use starbridge_ports::{Append, History, Refusal, StoreError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +16,11 @@ struct Job {
 }
 
 /// The largest number of appends in one transaction. More would only delay the first of them.
-const TOGETHER: usize = 4096;
+const BATCH: usize = 4096;
 /// Bytes of them: what is appended is in memory until it is durable.
 const TOGETHER_BYTES: usize = 32 << 20;
 /// How many batches an engine may have in flight: one that is being flushed, and one that waits.
-const UNDER_WAY: usize = 2;
+const MAX_BATCHES_IN_FLIGHT: usize = 2;
 
 /// Hands batches to a thread that appends them. The thread ends when the last handle is dropped. After the store has
 /// failed, nothing more is appended: every later batch gets the same error, so that each engine reports the cause.
@@ -28,7 +28,7 @@ const UNDER_WAY: usize = 2;
 pub struct Writer {
     jobs: mpsc::Sender<Job>,
     flushing: Arc<AtomicBool>,
-    alone: Arc<Alone>,
+    alone: Arc<SuspectLock>,
 }
 
 impl Writer {
@@ -41,7 +41,7 @@ impl Writer {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let flushing = Arc::new(AtomicBool::new(false));
         let seen = flushing.clone();
-        let alone = Arc::new(Alone::of(history.clone()));
+        let alone = Arc::new(SuspectLock::of(history.clone()));
         std::thread::Builder::new()
             .name("writer".to_owned())
             .spawn(move || write(history.as_ref(), &inbox, &flushing))?;
@@ -53,7 +53,7 @@ impl Writer {
     }
 
     /// Runs the suspects of the store one at a time, for all engines that share it.
-    pub(super) fn alone(&self) -> Arc<Alone> {
+    pub(super) fn alone(&self) -> Arc<SuspectLock> {
         self.alone.clone()
     }
 
@@ -68,7 +68,7 @@ fn write(history: &dyn History, inbox: &mpsc::Receiver<Job>, flushing: &AtomicBo
         let mut batch = first.batch;
         let mut bytes: usize = batch.iter().map(Append::bytes).sum();
         let mut jobs = vec![(batch.len(), first.done)];
-        while batch.len() < TOGETHER
+        while batch.len() < BATCH
             && bytes < TOGETHER_BYTES
             && let Ok(next) = inbox.try_recv()
         {
@@ -137,7 +137,7 @@ impl Writing {
     pub(crate) fn has_room(&self) -> bool {
         match self {
             Self::Here(_) => true,
-            Self::Through { under_way, .. } => *under_way < UNDER_WAY,
+            Self::Through { under_way, .. } => *under_way < MAX_BATCHES_IN_FLIGHT,
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_engine_is_told_why_nothing_is_written_any_more() {
+    async fn writer_tells_every_engine_why_it_stopped() {
         let store = Arc::new(Full::default());
         let writer = Writer::start(store.clone()).unwrap();
         let full = Err(StoreError::Unavailable("the disk is full".to_owned()));

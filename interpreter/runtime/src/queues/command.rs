@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 /// A worker's poll for tasks.
 #[derive(Clone, Debug)]
-pub struct HoldRequest {
+pub struct PollOptions {
     /// The name of the worker.
     pub worker: Text,
     /// The queues to take tasks from, in order of preference.
@@ -86,19 +86,19 @@ impl QueuesViewed {
 #[derive(Debug)]
 pub enum QueueCommand {
     /// A task was put into its queue.
-    Come(Box<QueuedTask>),
+    Enqueue(Box<QueuedTask>),
     /// A task was removed from this queue.
-    Gone(Text, TaskKey),
+    Remove(Text, TaskKey),
     /// A worker polls for tasks; the number identifies the poll. The answer without tasks means that none came in
     /// time.
-    Hold(u64, HoldRequest, oneshot::Sender<Vec<HeldTask>>),
+    Poll(u64, PollOptions, oneshot::Sender<Vec<HeldTask>>),
     /// The worker of this poll has gone.
-    Leave(u64),
+    CancelPoll(u64),
     /// The worker that these tasks were given to has gone without hearing of them.
-    Return(Vec<HeldTask>),
+    GiveBack(Vec<HeldTask>),
     /// A worker's heartbeat. The answer is for how many milliseconds from now it holds the task, or `None` if it no
     /// longer does.
-    Beat(TaskKey, oneshot::Sender<Option<u64>>),
+    Heartbeat(TaskKey, oneshot::Sender<Option<u64>>),
     /// Set an operator's settings for a queue.
     Configure(Text, QueueSettings),
     /// View the state of queues.

@@ -1,8 +1,8 @@
 //! Drives queues in real time, with a store, and answers workers.
 
-use super::command::{HeldTask, HoldRequest, QueueCommand, QueueView, QueuesViewed};
+use super::command::{HeldTask, PollOptions, QueueCommand, QueueView, QueuesViewed};
 use super::handle::{Holders, QueueHandle};
-use super::scheduler::{Grant, PollRequest, Queues, TaskExpiry};
+use super::scheduler::{PollRequest, Queues, TaskExpiry, TaskGrant};
 use super::{TaskKey, Ticks};
 use crate::engine::writer::{Writer, Writing};
 use starbridge_flow::time::Timestamp;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// How far ahead the ends of tasks' waiting times are known, and how often the store is asked again, in milliseconds.
-const AHEAD_MS: u64 = 60_000;
-const RENEWED_MS: u64 = 30_000;
+const LOOK_AHEAD_MS: u64 = 60_000;
+const LOOK_AGAIN_MS: u64 = 30_000;
 /// How many ends of waiting times are known at once.
-const KNOWN: usize = 100_000;
+const MAX_KNOWN: usize = 100_000;
 /// How many commands are taken before tasks are given out. What arrives together is given out together.
 const BATCH: usize = 4096;
 /// When to notify an owner again that had no room, in milliseconds.
-const TELL_AGAIN_MS: u64 = 20;
+const NOTIFY_RETRY_MS: u64 = 20;
 /// How often in a row the store is asked for more tasks before other work has its turn.
-const REFILLS: usize = 4;
+const MAX_REFILLS: usize = 4;
 
 /// What the queues need from outside.
 pub struct QueueEngineDeps {
@@ -32,7 +32,7 @@ pub struct QueueEngineDeps {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Notifies the owner of an execution. Returns false if the owner has no room now.
-    pub tell: Box<dyn Fn(&TaskExpiry) -> bool + Send>,
+    pub notify_owner: Box<dyn Fn(&TaskExpiry) -> bool + Send>,
 }
 
 /// Drives queues in real time.
@@ -41,7 +41,7 @@ pub struct QueueEngineDeps {
 /// use its [`QueueHandle`]: [`QueueHandle::hold`] to poll, [`QueueHandle::tell`] for everything else.
 pub struct QueueEngine {
     queues: Queues,
-    world: QueueEngineDeps,
+    deps: QueueEngineDeps,
     inbox: mpsc::UnboundedReceiver<QueueCommand>,
     holders: Holders,
     writing: Writing,
@@ -61,7 +61,7 @@ pub struct QueueEngine {
 /// Leases that begin or end with one append.
 #[derive(Default)]
 struct Decided {
-    grants: Vec<Grant>,
+    grants: Vec<TaskGrant>,
     returned: Vec<TaskKey>,
 }
 
@@ -87,7 +87,7 @@ impl Decided {
 }
 
 impl QueueEngine {
-    /// An engine for queues that go on from what the store has. `door` is the handle whose commands arrive on
+    /// An engine for queues that go on from what the store has. `queue_handle` is the handle whose commands arrive on
     /// `inbox`.
     ///
     /// # Errors
@@ -95,25 +95,25 @@ impl QueueEngine {
     /// [`StoreError`] if the store can't be read.
     pub fn new(
         mut queues: Queues,
-        world: QueueEngineDeps,
-        door: &QueueHandle,
+        deps: QueueEngineDeps,
+        queue_handle: &QueueHandle,
         inbox: mpsc::UnboundedReceiver<QueueCommand>,
         writer: &Writer,
     ) -> Result<Self, StoreError> {
-        let leased = world.store.leased_tasks()?;
-        let mut holders = door.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let leased = deps.store.leased_tasks()?;
+        let mut holders = queue_handle.holders.lock().unwrap_or_else(PoisonError::into_inner);
         for (task, lease) in &leased {
             let key = (task.execution.clone(), task.call);
             holders.insert(key, (lease.worker.clone(), lease.held));
         }
         drop(holders);
-        queues.resume(&world.store.depths()?, leased, 0);
-        let began = world.clock.now();
+        queues.resume(&deps.store.depths()?, leased, 0);
+        let began = deps.clock.now();
         Ok(Self {
             queues,
-            world,
+            deps,
             inbox,
-            holders: door.holders.clone(),
+            holders: queue_handle.holders.clone(),
             writing: Writing::through(writer),
             decided: Decided::default(),
             under_way: VecDeque::new(),
@@ -127,7 +127,7 @@ impl QueueEngine {
     }
 
     fn now(&self) -> Ticks {
-        self.world.clock.now().millis_since(self.began)
+        self.deps.clock.now().millis_since(self.began)
     }
 
     /// Serves until [`QueueCommand::Stop`].
@@ -137,11 +137,11 @@ impl QueueEngine {
     /// [`StoreError`] if the store fails.
     pub async fn serve(mut self) -> Result<(), StoreError> {
         loop {
-            self.settle()?;
+            self.run_until_idle()?;
             if self.stopped && self.under_way.is_empty() {
                 return Ok(());
             }
-            let clock = self.world.clock.clone();
+            let clock = self.deps.clock.clone();
             let set = clock.set();
             let pause = self.pause();
             tokio::select! {
@@ -170,29 +170,29 @@ impl QueueEngine {
         let waits = [
             self.queues.next().map(until),
             Some(until(self.look_again)),
-            overdue.map(|at| at.millis_since(self.world.clock.now())),
-            (!self.untold.is_empty() || self.queues.is_stirred()).then_some(TELL_AGAIN_MS),
+            overdue.map(|at| at.millis_since(self.deps.clock.now())),
+            (!self.untold.is_empty() || self.queues.is_dirty()).then_some(NOTIFY_RETRY_MS),
         ];
-        Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(RENEWED_MS))
+        Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(LOOK_AGAIN_MS))
     }
 
     /// Decides what can be decided now, writes it, and notifies owners.
-    fn settle(&mut self) -> Result<(), StoreError> {
+    fn run_until_idle(&mut self) -> Result<(), StoreError> {
         self.look_ahead()?;
-        for _ in 0..REFILLS {
+        for _ in 0..MAX_REFILLS {
             let there = |id| self.workers.get(&id).is_some_and(|reply| !reply.is_closed());
-            let pumped = self.queues.pump(self.now(), self.world.clock.now(), &there);
-            self.untold.extend(pumped.verdicts);
-            for id in pumped.empty {
+            let polled = self.queues.poll(self.now(), self.deps.clock.now(), &there);
+            self.untold.extend(polled.expiries);
+            for id in polled.empty {
                 // The worker may have gone.
                 self.workers.remove(&id).map(|reply| reply.send(Vec::new()));
             }
-            self.decided.grants.extend(pumped.grants);
-            if pumped.short.is_empty() {
+            self.decided.grants.extend(polled.grants);
+            if polled.short.is_empty() {
                 break;
             }
-            for (name, asked) in pumped.short {
-                let tasks = self.world.store.next_tasks(&name, asked)?;
+            for (name, asked) in polled.short {
+                let tasks = self.deps.store.next_tasks(&name, asked)?;
                 self.queues.refill(&name, tasks, asked);
             }
         }
@@ -206,7 +206,7 @@ impl QueueEngine {
         if self.workers.remove(&id).is_none() {
             return;
         }
-        self.queues.withdraw(id);
+        self.queues.cancel_poll(id);
         let given = self.decided.grants.iter().position(|grant| grant.order == id);
         let given = given.map(|place| self.decided.grants.remove(place));
         for (task, _) in given.iter().flat_map(|grant| &grant.tasks) {
@@ -253,7 +253,7 @@ impl QueueEngine {
         }
     }
 
-    fn answer(&mut self, grant: Grant) {
+    fn answer(&mut self, grant: TaskGrant) {
         let now = self.now();
         let reply = self.workers.remove(&grant.order).filter(|reply| !reply.is_closed());
         let Some(reply) = reply else {
@@ -280,11 +280,11 @@ impl QueueEngine {
 
     fn tell_owners(&mut self) {
         for _ in 0..self.untold.len() {
-            let Some(verdict) = self.untold.pop_front() else {
+            let Some(expiry) = self.untold.pop_front() else {
                 break;
             };
-            if !(self.world.tell)(&verdict) {
-                self.untold.push_back(verdict);
+            if !(self.deps.notify_owner)(&expiry) {
+                self.untold.push_back(expiry);
             }
         }
     }
@@ -294,31 +294,31 @@ impl QueueEngine {
         if now < self.look_again {
             return Ok(());
         }
-        let horizon = self.world.clock.now().plus_millis(AHEAD_MS);
-        let tasks = self.world.store.overdue_tasks(horizon, KNOWN)?;
+        let horizon = self.deps.clock.now().plus_millis(LOOK_AHEAD_MS);
+        let tasks = self.deps.store.overdue_tasks(horizon, MAX_KNOWN)?;
         let last = tasks.last().and_then(|task| task.wait_until);
         let horizon = last
-            .filter(|_| tasks.len() >= KNOWN)
+            .filter(|_| tasks.len() >= MAX_KNOWN)
             .map_or(horizon, |last| last.plus_millis(1));
         self.queues.look_ahead(horizon, &tasks);
-        self.look_again = now + RENEWED_MS;
+        self.look_again = now + LOOK_AGAIN_MS;
         Ok(())
     }
 
     fn take(&mut self, command: QueueCommand) {
         match command {
-            QueueCommand::Come(task) => self.queues.come(*task),
-            QueueCommand::Gone(queue, key) => {
-                self.queues.gone(&queue, &key);
+            QueueCommand::Enqueue(task) => self.queues.enqueue(*task),
+            QueueCommand::Remove(queue, key) => {
+                self.queues.remove(&queue, &key);
                 self.holders().remove(&key);
             }
             // A worker that polls now has to come back later.
-            QueueCommand::Hold(_, _, reply) if self.draining => drop(reply),
-            QueueCommand::Hold(id, request, reply) => self.take_order(id, request, reply),
-            QueueCommand::Leave(id) => self.leave(id),
-            QueueCommand::Return(tasks) => self.take_back(tasks),
-            QueueCommand::Beat(key, reply) => {
-                let beat = self.queues.beat(&key, self.now());
+            QueueCommand::Poll(_, _, reply) if self.draining => drop(reply),
+            QueueCommand::Poll(id, request, reply) => self.take_poll(id, request, reply),
+            QueueCommand::CancelPoll(id) => self.leave(id),
+            QueueCommand::GiveBack(tasks) => self.take_back(tasks),
+            QueueCommand::Heartbeat(key, reply) => {
+                let beat = self.queues.heartbeat(&key, self.now());
                 let _ = reply.send(beat);
             }
             QueueCommand::Configure(name, settings) => {
@@ -329,7 +329,7 @@ impl QueueEngine {
             QueueCommand::Drain => {
                 self.draining = true;
                 for (id, reply) in std::mem::take(&mut self.workers) {
-                    self.queues.withdraw(id);
+                    self.queues.cancel_poll(id);
                     // Workers that were given something are answered when that is durable.
                     let granted = |decided: &Decided| decided.grants.iter().any(|grant| grant.order == id);
                     if granted(&self.decided) || self.under_way.iter().any(granted) {
@@ -343,14 +343,14 @@ impl QueueEngine {
         }
     }
 
-    fn take_order(&mut self, id: u64, request: HoldRequest, reply: oneshot::Sender<Vec<HeldTask>>) {
+    fn take_poll(&mut self, id: u64, request: PollOptions, reply: oneshot::Sender<Vec<HeldTask>>) {
         // A worker that has gone before it was heard gets nothing.
         if reply.is_closed() {
             return;
         }
         let patience = u64::try_from(request.patience.as_millis()).unwrap_or(Ticks::MAX);
         self.workers.insert(id, reply);
-        self.queues.order(PollRequest {
+        self.queues.add_poll(PollRequest {
             id,
             worker: request.worker,
             queues: request.queues,

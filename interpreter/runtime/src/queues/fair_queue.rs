@@ -27,13 +27,13 @@ struct Lane {
 }
 
 /// How many executions are remembered before any is dropped.
-const REMEMBERED: usize = 10_000;
+const REMEMBERED_EXECUTIONS: usize = 10_000;
 
 impl FairQueue {
     /// Goes on from the rounds that the queues of a store have reached.
     pub fn resume(&self, depths: &[Depth]) {
         for depth in depths {
-            self.reached(&depth.queue, depth.priority, depth.round);
+            self.reached(&depth.queue, depth.priority, depth.virtual_time);
         }
     }
 
@@ -41,25 +41,25 @@ impl FairQueue {
     pub fn give(&self, queue: &Text, priority: u8, execution: &Text) -> u64 {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = lanes.entry((queue.clone(), priority)).or_default();
-        let round = match lane.ahead.get(execution) {
+        let virtual_time = match lane.ahead.get(execution) {
             Some(last) => (last + 1).max(lane.reached),
             None => lane.reached,
         };
-        lane.ahead.insert(execution.clone(), round);
-        if lane.ahead.len() > lane.sweep_at.max(REMEMBERED) {
+        lane.ahead.insert(execution.clone(), virtual_time);
+        if lane.ahead.len() > lane.sweep_at.max(REMEMBERED_EXECUTIONS) {
             let reached = lane.reached;
             lane.ahead.retain(|_, last| *last > reached);
             // Sweeping goes through all entries, so the next one waits until their number has doubled.
             lane.sweep_at = lane.ahead.len() * 2;
         }
-        round
+        virtual_time
     }
 
     /// Records that a task of this round was taken.
-    pub fn reached(&self, queue: &Text, priority: u8, round: u64) {
+    pub fn reached(&self, queue: &Text, priority: u8, virtual_time: u64) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = lanes.entry((queue.clone(), priority)).or_default();
-        lane.reached = lane.reached.max(round);
+        lane.reached = lane.reached.max(virtual_time);
     }
 }
 
@@ -68,39 +68,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_task_does_not_wait_for_many() {
-        let rounds = FairQueue::default();
+    fn fair_queue_one_task_does_not_wait_for_many() {
+        let fair_queue = FairQueue::default();
         let (queue, many, few) = (Text::from("q"), Text::from("many"), Text::from("few"));
-        let given: Vec<u64> = (0..5).map(|_| rounds.give(&queue, 5, &many)).collect();
+        let given: Vec<u64> = (0..5).map(|_| fair_queue.give(&queue, 5, &many)).collect();
         assert_eq!(given, [0, 1, 2, 3, 4]);
-        rounds.reached(&queue, 5, 2);
-        assert_eq!(rounds.give(&queue, 5, &few), 2);
-        assert_eq!(rounds.give(&queue, 5, &few), 3);
-        assert_eq!(rounds.give(&queue, 5, &many), 5);
-        assert_eq!(rounds.give(&queue, 9, &many), 0, "each priority counts by itself");
+        fair_queue.reached(&queue, 5, 2);
+        assert_eq!(fair_queue.give(&queue, 5, &few), 2);
+        assert_eq!(fair_queue.give(&queue, 5, &few), 3);
+        assert_eq!(fair_queue.give(&queue, 5, &many), 5);
+        assert_eq!(fair_queue.give(&queue, 9, &many), 0, "each priority counts by itself");
     }
 
     #[test]
-    fn who_has_waited_is_not_overtaken_after_a_restart() {
-        let rounds = FairQueue::default();
+    fn fair_queue_order_survives_a_restart() {
+        let fair_queue = FairQueue::default();
         let queue = Text::from("q");
-        rounds.resume(&[Depth {
+        fair_queue.resume(&[Depth {
             queue: queue.clone(),
             priority: 5,
             waiting: 7,
-            round: 40,
+            virtual_time: 40,
         }]);
-        assert_eq!(rounds.give(&queue, 5, &Text::from("new")), 40);
+        assert_eq!(fair_queue.give(&queue, 5, &Text::from("new")), 40);
     }
 
     #[test]
-    fn those_that_have_had_their_turn_are_forgotten() {
-        let rounds = FairQueue::default();
+    fn fair_queue_forgets_those_that_had_their_turn() {
+        let fair_queue = FairQueue::default();
         let queue = Text::from("q");
-        for number in 0..3 * REMEMBERED {
-            rounds.give(&queue, 5, &Text::from(format!("e{number}")));
+        for number in 0..3 * REMEMBERED_EXECUTIONS {
+            fair_queue.give(&queue, 5, &Text::from(format!("e{number}")));
         }
-        let lanes = rounds.lanes.lock().unwrap();
-        assert!(lanes.values().all(|lane| lane.ahead.len() <= REMEMBERED + 1));
+        let lanes = fair_queue.lanes.lock().unwrap();
+        assert!(lanes.values().all(|lane| lane.ahead.len() <= REMEMBERED_EXECUTIONS + 1));
     }
 }

@@ -1,7 +1,7 @@
 //! The handle to the queues.
 
 use super::TaskKey;
-use super::command::{HeldTask, HoldRequest, QueueCommand};
+use super::command::{HeldTask, PollOptions, QueueCommand};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
@@ -26,16 +26,16 @@ impl QueueHandle {
     /// A handle, and the channel on which its commands arrive.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<QueueCommand>) {
         let (commands, inbox) = mpsc::unbounded_channel();
-        let door = Self {
+        let queue_handle = Self {
             commands,
             holders: Holders::default(),
             orders: Arc::default(),
         };
-        (door, inbox)
+        (queue_handle, inbox)
     }
 
     /// Sends a command to the queues. It is dropped if the queues have stopped.
-    pub fn tell(&self, command: QueueCommand) {
+    pub fn send(&self, command: QueueCommand) {
         let _ = self.commands.send(command);
     }
 
@@ -46,12 +46,12 @@ impl QueueHandle {
     }
 
     /// Polls for tasks for a worker.
-    pub fn hold(&self, request: HoldRequest) -> QueuePoll {
+    pub fn hold(&self, request: PollOptions) -> QueuePoll {
         let order = self.orders.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.tell(QueueCommand::Hold(order, request, reply));
+        self.send(QueueCommand::Poll(order, request, reply));
         QueuePoll {
-            door: self.clone(),
+            queue_handle: self.clone(),
             order,
             answer,
             over: false,
@@ -63,7 +63,7 @@ impl QueueHandle {
 /// meanwhile goes to other workers.
 #[derive(Debug)]
 pub struct QueuePoll {
-    door: QueueHandle,
+    queue_handle: QueueHandle,
     order: u64,
     answer: oneshot::Receiver<Vec<HeldTask>>,
     over: bool,
@@ -85,9 +85,9 @@ impl Drop for QueuePoll {
         }
         // From here on nothing more can be given to this poll. What was given before is in the channel.
         self.answer.close();
-        self.door.tell(match self.answer.try_recv() {
-            Ok(tasks) => QueueCommand::Return(tasks),
-            Err(_) => QueueCommand::Leave(self.order),
+        self.queue_handle.send(match self.answer.try_recv() {
+            Ok(tasks) => QueueCommand::GiveBack(tasks),
+            Err(_) => QueueCommand::CancelPoll(self.order),
         });
     }
 }
@@ -98,8 +98,8 @@ mod tests {
     use starbridge_ports::{QueuedTask, TaskLease};
     use std::time::Duration;
 
-    fn request() -> HoldRequest {
-        HoldRequest {
+    fn request() -> PollOptions {
+        PollOptions {
             worker: Text::from("w"),
             queues: vec![Text::from("q")],
             limit: 1,
@@ -120,12 +120,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_goes_says_so() {
-        let (door, mut inbox) = QueueHandle::new();
-        let mut polls: Vec<QueuePoll> = (0..3).map(|_| door.hold(request())).collect();
+    async fn poll_that_is_dropped_is_cancelled() {
+        let (queue_handle, mut inbox) = QueueHandle::new();
+        let mut polls: Vec<QueuePoll> = (0..3).map(|_| queue_handle.hold(request())).collect();
         let mut replies = Vec::new();
         for number in 0..3 {
-            let Some(QueueCommand::Hold(order, _, reply)) = inbox.recv().await else {
+            let Some(QueueCommand::Poll(order, _, reply)) = inbox.recv().await else {
                 panic!("an order");
             };
             assert_eq!(order, number);
@@ -133,12 +133,12 @@ mod tests {
         }
         let [last, given, waits] = [(); 3].map(|()| polls.pop().unwrap());
         drop(waits);
-        assert!(matches!(inbox.try_recv(), Ok(QueueCommand::Leave(0))));
+        assert!(matches!(inbox.try_recv(), Ok(QueueCommand::CancelPoll(0))));
         assert!(replies[0].is_closed());
         // What the worker was given and never heard of comes back.
         replies.remove(1).send(vec![held()]).unwrap();
         drop(given);
-        assert!(matches!(inbox.try_recv(), Ok(QueueCommand::Return(tasks)) if tasks.len() == 1));
+        assert!(matches!(inbox.try_recv(), Ok(QueueCommand::GiveBack(tasks)) if tasks.len() == 1));
         replies.remove(1).send(vec![held()]).unwrap();
         assert_eq!(last.tasks().await.map(|tasks| tasks.len()), Some(1));
         assert!(inbox.try_recv().is_err(), "who was answered says nothing");

@@ -2,13 +2,13 @@
 
 use super::Ticks;
 use super::settings::QueueSettings;
-use super::waiting::Waiting;
+use super::waiting_tasks::WaitingTasks;
 
 /// One queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) settings: QueueSettings,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingTasks,
     /// How many tasks workers hold.
     pub(super) held: u64,
     /// How many tasks the rate allows to take, and when that was counted.

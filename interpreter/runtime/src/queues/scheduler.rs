@@ -1,10 +1,10 @@
 //! All queues together: which worker waits for tasks, and which gets them.
 
 use super::fair_queue::FairQueue;
-use super::holding::{End, Holding, Phase};
+use super::leased_tasks::{End, LeasePhase, LeasedTasks};
 use super::queue::Queue;
 use super::settings::QueueSettings;
-use super::waiting::PAGE;
+use super::waiting_tasks::PAGE;
 use super::{TaskKey, Ticks};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -14,9 +14,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// The longest time between two heartbeats if neither task nor worker sets one, in milliseconds.
-const LEASE_MS: u64 = 30_000;
+const DEFAULT_LEASE_MS: u64 = 30_000;
 /// How many bytes of messages one answer to a worker may have. A single task may have more.
-const TOLD_BYTES: usize = 4 << 20;
+const MAX_POLL_BYTES: usize = 4 << 20;
 
 /// A worker's poll for tasks.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct PollRequest {
 
 /// Tasks that a worker gets once that is durable.
 #[derive(Clone, Debug)]
-pub struct Grant {
+pub struct TaskGrant {
     /// The number of the poll.
     pub order: u64,
     /// The tasks, each with its lease.
@@ -62,15 +62,15 @@ pub enum TaskExpiry {
     },
 }
 
-/// What to do after [`Queues::pump`].
+/// What to do after [`Queues::poll`].
 #[derive(Debug, Default)]
 pub struct PollOutcome {
     /// Make these leases durable, then [`Queues::confirm`] each and answer the worker.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<TaskGrant>,
     /// Answer these polls without tasks: they waited in vain, or their workers have gone.
     pub empty: Vec<u64>,
     /// Send these to the executions.
-    pub verdicts: Vec<TaskExpiry>,
+    pub expiries: Vec<TaskExpiry>,
     /// Ask the store for this many tasks of these queues, and pass them to [`Queues::refill`].
     pub short: Vec<(Text, usize)>,
 }
@@ -81,9 +81,9 @@ pub struct PollOutcome {
 ///
 /// 1. [`Queues::new`], [`Queues::resume`] with what the store has, and [`Queues::configure`] for each queue that has
 ///    settings.
-/// 2. What happens: [`Queues::order`] and [`Queues::withdraw`] for workers that poll, [`Queues::come`] and
-///    [`Queues::gone`] for tasks, [`Queues::beat`] for heartbeats.
-/// 3. [`Queues::pump`] after that, and when [`Queues::next`] or [`Queues::next_overdue`] is due. It says what to do:
+/// 2. What happens: [`Queues::order`] and [`Queues::cancel_poll`] for workers that poll, [`Queues::enqueue`] and
+///    [`Queues::remove`] for tasks, [`Queues::heartbeat`] for heartbeats.
+/// 3. [`Queues::poll`] after that, and when [`Queues::next`] or [`Queues::next_overdue`] is due. It says what to do:
 ///    see [`PollOutcome`].
 /// 4. Once leases are durable, [`Queues::confirm`] each grant whose worker is still there, and answer it. If the worker has
 ///    gone, make durable that the tasks are given back, then [`Queues::give_back`]. If the worker had gone after its answer,
@@ -92,19 +92,19 @@ pub struct PollOutcome {
 /// The other methods only look: [`Queues::standing`], [`Queues::holder`], [`Queues::settings`] and others.
 #[derive(Debug, Default)]
 pub struct Queues {
-    rounds: Arc<FairQueue>,
+    fair_queue: Arc<FairQueue>,
     queues: BTreeMap<Text, Queue>,
     /// The queues that have a rate.
     rated: BTreeSet<Text>,
-    holding: Holding,
+    leased: LeasedTasks,
     /// The polls that wait, the oldest first.
-    orders: BTreeMap<u64, PollRequest>,
+    polls: BTreeMap<u64, PollRequest>,
     /// The end of each poll's waiting time.
-    patience: BTreeSet<(Ticks, u64)>,
+    deadlines: BTreeSet<(Ticks, u64)>,
     /// The polls that wait, by queue.
     waiting_for: BTreeMap<Text, BTreeSet<u64>>,
     /// Queues in which something has changed for those who wait.
-    stirred: BTreeSet<Text>,
+    dirty: BTreeSet<Text>,
     /// The ends of tasks' waiting times, as far ahead as they are known.
     overdue: BTreeSet<(Timestamp, TaskKey)>,
     overdue_of: HashMap<TaskKey, (Timestamp, Text)>,
@@ -112,10 +112,10 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Queues without tasks. `rounds` is shared with those who put tasks in.
-    pub fn new(rounds: Arc<FairQueue>) -> Self {
+    /// Queues without tasks. `fair_queue` is shared with those who put tasks in.
+    pub fn new(fair_queue: Arc<FairQueue>) -> Self {
         Self {
-            rounds,
+            fair_queue,
             ..Self::default()
         }
     }
@@ -123,15 +123,15 @@ impl Queues {
     /// Goes on from what a store has. A worker keeps a held task for a full lease and a full timeout from now: the
     /// last heartbeat is not known, and the wall clock may have jumped, so both rather end late than early.
     pub fn resume(&mut self, depths: &[Depth], leased: Vec<(QueuedTask, TaskLease)>, now: Ticks) {
-        self.rounds.resume(depths);
+        self.fair_queue.resume(depths);
         for depth in depths {
             self.queue(&depth.queue).waiting.resume(depth.waiting);
         }
         for (task, lease) in leased {
             let key = (task.execution.clone(), task.call);
             self.queue(&task.queue).held += 1;
-            self.holding.grant(task, lease.worker, lease.millis, lease.held);
-            self.holding.begin(&key, now);
+            self.leased.grant(task, lease.worker, lease.millis, lease.held);
+            self.leased.begin(&key, now);
         }
     }
 
@@ -154,27 +154,27 @@ impl Queues {
         };
         self.queue(name).configure(settings, now);
         self.forget_if_over(name);
-        self.stirred.insert(name.clone());
+        self.dirty.insert(name.clone());
     }
 
     /// Takes a task that was put into its queue.
-    pub fn come(&mut self, task: QueuedTask) {
+    pub fn enqueue(&mut self, task: QueuedTask) {
         let key = (task.execution.clone(), task.call);
         // A poll read the task from the store after the commit and before this call, so a worker has it already.
-        if self.holding.get(&key).is_some() {
-            self.queue(&task.queue).waiting.come_late();
+        if self.leased.get(&key).is_some() {
+            self.queue(&task.queue).waiting.count_given_out();
             self.forget_if_over(&task.queue);
             return;
         }
         self.know_overdue(&task);
-        self.stirred.insert(task.queue.clone());
-        self.queue(&task.queue.clone()).waiting.come(task);
+        self.dirty.insert(task.queue.clone());
+        self.queue(&task.queue.clone()).waiting.enqueue(task);
     }
 
     fn know_overdue(&mut self, task: &QueuedTask) {
         let key = (task.execution.clone(), task.call);
         if let Some(until) = task.wait_until.filter(|until| *until < self.horizon)
-            && self.holding.get(&key).is_none()
+            && self.leased.get(&key).is_none()
         {
             self.overdue_of.insert(key.clone(), (until, task.queue.clone()));
             self.overdue.insert((until, key));
@@ -188,9 +188,9 @@ impl Queues {
     }
 
     /// Removes a task whose call is over. `name` is the name of its queue.
-    pub fn gone(&mut self, name: &Text, key: &TaskKey) {
+    pub fn remove(&mut self, name: &Text, key: &TaskKey) {
         self.forget_overdue(key);
-        match self.holding.remove(key) {
+        match self.leased.remove(key) {
             Some(held) if held.counted => {
                 let queue = self.queue(name);
                 queue.held = queue.held.saturating_sub(1);
@@ -199,25 +199,25 @@ impl Queues {
             None => self.queue(name).waiting.leave(key),
         }
         self.forget_if_over(name);
-        self.stirred.insert(name.clone());
+        self.dirty.insert(name.clone());
     }
 
-    /// Takes a worker's poll. The next [`Queues::pump`] answers it if it can.
-    pub fn order(&mut self, order: PollRequest) {
+    /// Takes a worker's poll. The next [`Queues::poll`] answers it if it can.
+    pub fn add_poll(&mut self, order: PollRequest) {
         for queue in &order.queues {
             self.waiting_for.entry(queue.clone()).or_default().insert(order.id);
-            self.stirred.insert(queue.clone());
+            self.dirty.insert(queue.clone());
         }
-        self.patience.insert((order.until, order.id));
-        self.orders.insert(order.id, order);
+        self.deadlines.insert((order.until, order.id));
+        self.polls.insert(order.id, order);
     }
 
     /// Ends a poll whose worker has gone.
-    pub fn withdraw(&mut self, id: u64) {
-        let Some(order) = self.orders.remove(&id) else {
+    pub fn cancel_poll(&mut self, id: u64) {
+        let Some(order) = self.polls.remove(&id) else {
             return;
         };
-        self.patience.remove(&(order.until, id));
+        self.deadlines.remove(&(order.until, id));
         for queue in &order.queues {
             if let Some(ids) = self.waiting_for.get_mut(queue) {
                 ids.remove(&id);
@@ -230,53 +230,53 @@ impl Queues {
 
     /// Takes a heartbeat. Returns for how many milliseconds from now the worker holds the task; `None` if it no
     /// longer does.
-    pub fn beat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
-        self.holding.beat(key, now)
+    pub fn heartbeat(&mut self, key: &TaskKey, now: Ticks) -> Option<u64> {
+        self.leased.heartbeat(key, now)
     }
 
     /// Begins the leases of a grant that is durable. Returns those of its tasks that are not over.
-    pub fn confirm(&mut self, grant: &Grant, now: Ticks) -> Vec<TaskKey> {
+    pub fn confirm(&mut self, grant: &TaskGrant, now: Ticks) -> Vec<TaskKey> {
         let keys = grant.tasks.iter().map(|(task, _)| (task.execution.clone(), task.call));
-        keys.filter(|key| self.holding.begin(key, now).is_some()).collect()
+        keys.filter(|key| self.leased.begin(key, now).is_some()).collect()
     }
 
     /// Stops a lease whose worker had gone before it could hear of the task. Returns whether the task still has that
     /// lease: then make durable that it is given back, and call [`Queues::give_back`].
     pub fn unconfirm(&mut self, task: &QueuedTask, lease: &TaskLease) -> bool {
-        self.holding.unbegin(task, lease)
+        self.leased.unbegin(task, lease)
     }
 
     /// Puts a task that was given back among those that wait. Call it when that is durable.
     pub fn give_back(&mut self, key: &TaskKey) {
-        if let Some(held) = self.holding.remove(key) {
+        if let Some(held) = self.leased.remove(key) {
             let queue = self.queue(&held.task.queue.clone());
             queue.held = queue.held.saturating_sub(1);
-            self.stirred.insert(held.task.queue.clone());
+            self.dirty.insert(held.task.queue.clone());
             self.know_overdue(&held.task);
-            self.queue(&held.task.queue.clone()).waiting.come(held.task);
+            self.queue(&held.task.queue.clone()).waiting.enqueue(held.task);
         }
     }
 
     /// The worker that holds a task, and since when.
     pub fn holder(&self, key: &TaskKey) -> Option<(&Text, Timestamp)> {
-        let held = self.holding.get(key).filter(|held| held.phase == Phase::Held)?;
+        let held = self.leased.get(key).filter(|held| held.phase == LeasePhase::Held)?;
         Some((&held.worker, held.since))
     }
 
     /// The queue of a task that a worker holds or that has waited too long.
     pub fn queue_of(&self, key: &TaskKey) -> Option<&Text> {
-        self.holding.get(key).map(|held| &held.task.queue)
+        self.leased.get(key).map(|held| &held.task.queue)
     }
 
     /// Takes the store's answer for a queue that was short: its next tasks. `asked` is how many were asked for.
     pub fn refill(&mut self, name: &Text, tasks: Vec<QueuedTask>, asked: usize) {
         let all = tasks.len() < asked;
-        let holding = &self.holding;
+        let holding = &self.leased;
         let free = |task: &QueuedTask| holding.get(&(task.execution.clone(), task.call)).is_none();
         let tasks = tasks.into_iter().filter(free).collect();
         self.queue(name).waiting.refill(tasks, all);
         self.forget_if_over(name);
-        self.stirred.insert(name.clone());
+        self.dirty.insert(name.clone());
     }
 
     /// Takes the ends of waiting times before `horizon`, as the store has them.
@@ -287,39 +287,39 @@ impl Queues {
 
     /// Gives tasks to polls that wait, and finds what has expired. `time` is the wall clock's; `there` says whether
     /// the worker of a poll is still there.
-    pub fn pump(&mut self, now: Ticks, time: Timestamp, there: &dyn Fn(u64) -> bool) -> PollOutcome {
+    pub fn poll(&mut self, now: Ticks, time: Timestamp, there: &dyn Fn(u64) -> bool) -> PollOutcome {
         let mut done = PollOutcome::default();
-        for (key, end) in self.holding.ended(now) {
+        for (key, end) in self.leased.ended(now) {
             let redeliver = self.redeliver_of(&key);
-            done.verdicts.push(match end {
+            done.expiries.push(match end {
                 End::TaskLease => TaskExpiry::LeaseEnded { key, redeliver },
                 End::Timeout => TaskExpiry::TimedOut { key },
             });
         }
         self.end_waits(time, &mut done);
-        self.stir_rated(now);
-        while let Some(name) = self.stirred.pop_first() {
+        self.mark_rated_dirty(now);
+        while let Some(name) = self.dirty.pop_first() {
             self.serve(&name, (now, time), there, &mut done);
         }
         for (name, _) in &done.short {
-            self.stirred.insert(name.clone());
+            self.dirty.insert(name.clone());
         }
-        self.end_patience(now, &mut done);
+        self.end_polls(now, &mut done);
         done
     }
 
     /// Ends polls that have waited long enough, unless the store still has to be asked.
-    fn end_patience(&mut self, now: Ticks, done: &mut PollOutcome) {
-        let late = self.patience.iter().take_while(|(until, _)| *until <= now);
+    fn end_polls(&mut self, now: Ticks, done: &mut PollOutcome) {
+        let late = self.deadlines.iter().take_while(|(until, _)| *until <= now);
         let asked = |id: &u64| {
-            let order = self.orders.get(id);
+            let order = self.polls.get(id);
             let short = |name: &Text| done.short.iter().any(|(short, _)| short == name);
             order.is_some_and(|order| order.queues.iter().any(short))
         };
         let late: Vec<u64> = late.map(|(_, id)| *id).filter(|id| !asked(id)).collect();
         for id in late {
             done.empty.push(id);
-            self.withdraw(id);
+            self.cancel_poll(id);
         }
     }
 
@@ -329,14 +329,14 @@ impl Queues {
             if let Some(queue) = self.forget_overdue(&key) {
                 self.queue(&queue).waiting.leave(&key);
                 self.forget_if_over(&queue);
-                self.holding.overdue(&queue, &key);
-                done.verdicts.push(TaskExpiry::TimedOut { key });
+                self.leased.overdue(&queue, &key);
+                done.expiries.push(TaskExpiry::TimedOut { key });
             }
         }
     }
 
     fn redeliver_of(&self, key: &TaskKey) -> u32 {
-        let held = self.holding.get(key);
+        let held = self.leased.get(key);
         let queue = held.and_then(|held| self.queues.get(&held.task.queue));
         queue.map_or(QueueSettings::default().redeliver, |queue| queue.settings.redeliver)
     }
@@ -348,10 +348,10 @@ impl Queues {
     }
 
     /// Marks queues whose rate allows something again.
-    fn stir_rated(&mut self, now: Ticks) {
+    fn mark_rated_dirty(&mut self, now: Ticks) {
         let free = |name: &&Text| self.free_at(name).is_some_and(|at| at <= now);
         let free: Vec<Text> = self.rated.iter().filter(free).cloned().collect();
-        self.stirred.extend(free);
+        self.dirty.extend(free);
     }
 
     /// Serves the polls of a queue, the oldest first, until the queue has nothing more to give.
@@ -368,7 +368,7 @@ impl Queues {
                 return;
             };
             if !there(first) {
-                self.withdraw(first);
+                self.cancel_poll(first);
                 done.empty.push(first);
                 continue;
             }
@@ -383,15 +383,15 @@ impl Queues {
             if queue.waiting.has_none() {
                 return;
             }
-            let Some(order) = self.orders.get(&first).cloned() else {
+            let Some(order) = self.polls.get(&first).cloned() else {
                 return;
             };
             let tasks = self.take(&order, now, time);
             if tasks.is_empty() {
                 return;
             }
-            self.withdraw(order.id);
-            done.grants.push(Grant { order: order.id, tasks });
+            self.cancel_poll(order.id);
+            done.grants.push(TaskGrant { order: order.id, tasks });
         }
     }
 
@@ -404,7 +404,7 @@ impl Queues {
             };
             let mut free = queue.free(now);
             while free > 0 && taken.len() < order.limit {
-                if !taken.is_empty() && bytes + queue.waiting.next_bytes() > TOLD_BYTES {
+                if !taken.is_empty() && bytes + queue.waiting.next_bytes() > MAX_POLL_BYTES {
                     return taken;
                 }
                 let Some(task) = queue.waiting.pop() else {
@@ -413,18 +413,18 @@ impl Queues {
                 free -= 1;
                 queue.took();
                 bytes += task.message.len();
-                self.rounds.reached(name, task.priority, task.round);
+                self.fair_queue.reached(name, task.priority, task.virtual_time);
                 let key = (task.execution.clone(), task.call);
                 if let Some((until, _)) = self.overdue_of.remove(&key) {
                     self.overdue.remove(&(until, key));
                 }
-                let asked = task.heartbeat_ms.unwrap_or(LEASE_MS);
+                let asked = task.heartbeat_ms.unwrap_or(DEFAULT_LEASE_MS);
                 let lease = TaskLease {
                     worker: order.worker.clone(),
                     held: time,
                     millis: order.lease_ms.map_or(asked, |wanted| wanted.min(asked)),
                 };
-                self.holding
+                self.leased
                     .grant(task.clone(), lease.worker.clone(), lease.millis, time);
                 taken.push((task, lease));
             }
@@ -434,9 +434,9 @@ impl Queues {
 
     /// When there is something to do, on the clock that never goes back.
     pub fn next(&self) -> Option<Ticks> {
-        let orders = self.patience.first().map(|(until, _)| *until);
+        let orders = self.deadlines.first().map(|(until, _)| *until);
         let rated = self.rated.iter().filter_map(|name| self.free_at(name)).min();
-        [self.holding.next(), orders, rated].into_iter().flatten().min()
+        [self.leased.next(), orders, rated].into_iter().flatten().min()
     }
 
     /// When there is something to do, on the wall clock.
@@ -445,8 +445,8 @@ impl Queues {
     }
 
     /// Whether there is something to do at once.
-    pub fn is_stirred(&self) -> bool {
-        !self.stirred.is_empty()
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
     }
 
     /// The known queues after a name, in order: those that have tasks, settings, or polls that wait.
@@ -489,7 +489,7 @@ impl Queues {
 
     /// How many workers have tasks of a queue.
     pub fn busy_workers(&self, name: &str) -> usize {
-        self.holding.busy_workers(name)
+        self.leased.busy_workers(name)
     }
 
     /// How many polls wait for a queue.
@@ -525,7 +525,7 @@ mod tests {
     }
 
     fn pump(queues: &mut Queues, there: &dyn Fn(u64) -> bool) -> PollOutcome {
-        queues.pump(0, Timestamp::default(), there)
+        queues.poll(0, Timestamp::default(), there)
     }
 
     fn names(queues: &Queues) -> Vec<&str> {
@@ -533,30 +533,30 @@ mod tests {
     }
 
     #[test]
-    fn those_who_have_gone_are_passed_over_at_once() {
+    fn poll_of_a_worker_that_has_gone_is_passed_over() {
         let mut queues = Queues::default();
-        (0..200).for_each(|id| queues.order(order(id, &["q"])));
-        queues.come(task("q", 1));
-        let pumped = pump(&mut queues, &|id| id == 199);
-        let given: Vec<u64> = pumped.grants.iter().map(|grant| grant.order).collect();
-        assert_eq!((given, pumped.empty.len()), (vec![199], 199));
+        (0..200).for_each(|id| queues.add_poll(order(id, &["q"])));
+        queues.enqueue(task("q", 1));
+        let polled = pump(&mut queues, &|id| id == 199);
+        let given: Vec<u64> = polled.grants.iter().map(|grant| grant.order).collect();
+        assert_eq!((given, polled.empty.len()), (vec![199], 199));
         assert_eq!(queues.waiting_workers("q"), 0);
     }
 
     #[test]
-    fn what_nobody_heard_of_is_given_to_the_next_as_it_was() {
+    fn lease_that_was_not_confirmed_goes_to_the_next_poll() {
         let mut queues = Queues::default();
-        queues.come(task("q", 1));
-        queues.order(order(1, &["q"]));
+        queues.enqueue(task("q", 1));
+        queues.add_poll(order(1, &["q"]));
         let grant = pump(&mut queues, &|_| true).grants.remove(0);
         assert_eq!(queues.confirm(&grant, 0).len(), 1);
         let (given, lease) = &grant.tasks[0];
         assert!(queues.unconfirm(given, lease));
         assert!(!queues.unconfirm(given, lease), "once");
         // Until that is durable no worker has it, and no lease can end.
-        let later = queues.pump(1_000_000, Timestamp::default(), &|_| true);
-        assert_eq!((later.verdicts.len(), queues.standing("q").1), (0, 1));
-        queues.order(order(2, &["q"]));
+        let later = queues.poll(1_000_000, Timestamp::default(), &|_| true);
+        assert_eq!((later.expiries.len(), queues.standing("q").1), (0, 1));
+        queues.add_poll(order(2, &["q"]));
         queues.give_back(&(given.execution.clone(), given.call));
         let again = pump(&mut queues, &|_| true).grants.remove(0);
         assert_eq!((again.order, &again.tasks[0].0), (2, given));
@@ -565,27 +565,27 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_hold_nothing_are_forgotten() {
+    fn queue_that_is_empty_is_forgotten() {
         let mut queues = Queues::default();
         for id in 0..100 {
             let own: Vec<String> = (0..100).map(|number| format!("q{id}-{number}")).collect();
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            queues.order(order(id, &own));
+            queues.add_poll(order(id, &own));
         }
         pump(&mut queues, &|_| true);
         assert_eq!(names(&queues).len(), 10_000);
-        (0..100).for_each(|id| queues.withdraw(id));
+        (0..100).for_each(|id| queues.cancel_poll(id));
         assert_eq!(names(&queues).len(), 0);
         for (name, call) in [("a", 1), ("b", 2), ("c", 3)] {
-            queues.come(task(name, call));
+            queues.enqueue(task(name, call));
         }
-        queues.order(order(200, &["b", "x"]));
+        queues.add_poll(order(200, &["b", "x"]));
         assert_eq!(names(&queues), ["a", "b", "c", "x"]);
         assert_eq!(queues.names_after("b").next().map(Text::as_str), Some("c"));
         let grant = pump(&mut queues, &|_| true).grants.remove(0);
         queues.confirm(&grant, 0);
         for (name, call) in [("b", 2), ("c", 3)] {
-            queues.gone(&Text::from(name), &(Text::from("e"), EventId(call)));
+            queues.remove(&Text::from(name), &(Text::from("e"), EventId(call)));
         }
         assert_eq!(names(&queues), ["a"]);
         let rated = QueueSettings {

@@ -3,9 +3,9 @@
 use starbridge_flow::value::{Object, Value};
 
 /// How many retries follow the end of a lease if neither the step nor the queue sets them.
-const REDELIVER: u32 = 3;
+const DEFAULT_REDELIVER: u32 = 3;
 /// The largest number of retries that can be set.
-const MOST_REDELIVER: u64 = 1_000;
+const MAX_REDELIVER: u64 = 1_000;
 
 /// An operator's settings of a queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ impl Default for QueueSettings {
             max_concurrent: None,
             rate_per_second: None,
             paused: false,
-            redeliver: REDELIVER,
+            redeliver: DEFAULT_REDELIVER,
         }
     }
 }
@@ -73,8 +73,8 @@ impl QueueSettings {
                     _ => return Err(wrong("true or false")),
                 },
                 "redeliver" => {
-                    let redeliver = whole(0, MOST_REDELIVER, "a whole number from 0 to 1000")?;
-                    settings.redeliver = u32::try_from(redeliver).unwrap_or(REDELIVER);
+                    let redeliver = whole(0, MAX_REDELIVER, "a whole number from 0 to 1000")?;
+                    settings.redeliver = u32::try_from(redeliver).unwrap_or(DEFAULT_REDELIVER);
                 }
                 _ => {
                     let known = Self::MEMBERS.join(", ");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn queue_settings_written_are_read() {
         for text in [
             "{}",
             r#"{"maxConcurrent": 3, "ratePerSecond": 0.5, "paused": true, "redeliver": 0}"#,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn queue_settings_mistakes_are_named() {
         for (text, word) in [
             (r#"{"maxConcurrent": 0}"#, "from 1"),
             (r#"{"ratePerSecond": "fast"}"#, "a number"),

@@ -7,7 +7,7 @@ use starbridge_flow::time::Timestamp;
 use std::ops::Range;
 
 /// The largest length of an expression, in bytes.
-const LENGTH: usize = 512;
+const MAX_EXPRESSION_BYTES: usize = 512;
 /// Names for expressions, without their `@`.
 const NICKNAMES: [(&str, &str); 7] = [
     ("hourly", "0 * * * *"),
@@ -75,9 +75,9 @@ impl Expression {
     ///
     /// [`ExpressionError`] says what is wrong, where, and what to do.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
-        if text.len() > LENGTH {
+        if text.len() > MAX_EXPRESSION_BYTES {
             let message = format!(
-                "the expression has {} bytes, more than the {LENGTH} allowed",
+                "the expression has {} bytes, more than the {MAX_EXPRESSION_BYTES} allowed",
                 text.len()
             );
             return Err(error(0..text.len(), message, ""));
@@ -220,8 +220,8 @@ fn every(text: &str, start: usize) -> Result<i64, ExpressionError> {
         units = left;
         rest = after.get(unit.len_utf8()..).unwrap_or_default();
     }
-    const YEAR: i64 = 365 * 24 * 3600;
-    if !(1..=YEAR).contains(&sum) {
+    const YEAR_SECONDS: i64 = 365 * 24 * 3600;
+    if !(1..=YEAR_SECONDS).contains(&sum) {
         return Err(error(
             place,
             format!("`{text}` is not between a second and 365 days"),

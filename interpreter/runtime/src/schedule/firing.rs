@@ -8,7 +8,7 @@ use starbridge_flow::value::{Object, Text, Value};
 /// How late a trigger may be handled and still be on time, in milliseconds. A later one was missed.
 pub const ON_TIME_MS: u64 = 60_000;
 /// The longest name of a schedule, in characters: the longest name of an execution without the time behind it.
-const NAME: usize = starbridge_flow::limits::NAME_CHARS - "-20260101T000000Z".len();
+const NAME_CHARS: usize = starbridge_flow::limits::NAME_CHARS - "-20260101T000000Z".len();
 
 /// What happens if a trigger comes while an earlier execution of the schedule still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl std::fmt::Display for ScheduleNameError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "a schedule's name has 1 to {NAME} of `A-Z a-z 0-9 _ -` and begins with a letter or `_`"
+            "a schedule's name has 1 to {NAME_CHARS} of `A-Z a-z 0-9 _ -` and begins with a letter or `_`"
         )
     }
 }
@@ -137,7 +137,7 @@ impl Schedule {
     ///
     /// [`ScheduleNameError`] if no schedule can have that name.
     pub fn new(name: &str, expression: Expression, flow: &str) -> Result<Self, ScheduleNameError> {
-        if !is_name(name) || name.len() > NAME {
+        if !is_name(name) || name.len() > NAME_CHARS {
             return Err(ScheduleNameError);
         }
         Ok(Self {

@@ -81,7 +81,7 @@ const WRONG: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn errors_point_at_the_field() {
+fn cron_errors_point_at_the_field() {
     for &(text, place, said) in WRONG {
         let error = Expression::parse(text).unwrap_err();
         assert_eq!(text.get(error.place.clone()), Some(place), "{text}: {error}");
@@ -97,7 +97,7 @@ fn errors_point_at_the_field() {
 }
 
 #[test]
-fn expressions_keep_their_text() {
+fn schedule_expressions_keep_their_text() {
     let text = "CRON_TZ=Asia/Shanghai 0 0 20 * * MON-FRI";
     assert_eq!(expression(&format!("  {text} ")).as_str(), text);
     assert_eq!(expression(text).to_string(), text);

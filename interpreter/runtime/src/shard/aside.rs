@@ -1,7 +1,7 @@
 //! Executions that are set aside because they panicked. After a panic the execution's state and everything that was
 //! not appended is dropped; what the store has counts.
 
-use super::children::Post;
+use super::children::Incoming;
 use super::{Shard, loaded::LoadedExecution};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -11,11 +11,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// After this many panics in a row an execution is set aside for good.
-pub(crate) const TRIES: u32 = 3;
+pub(crate) const MAX_TRIES: u32 = 3;
 /// The pause before it is tried again, in milliseconds, times the number of panics.
-const PAUSE_MS: u64 = 500;
+const RETRY_PAUSE_MS: u64 = 500;
 /// How many characters of a panic's message are kept.
-const SAID: usize = 300;
+const PANIC_CHARS: usize = 300;
 
 /// An execution that panicked.
 pub(super) struct Aside {
@@ -25,7 +25,7 @@ pub(super) struct Aside {
     /// When to try it again or to set it aside for good; `None` if that is done.
     again: Option<Timestamp>,
     /// What was posted to it meanwhile.
-    posts: Vec<Post>,
+    incoming: Vec<Incoming>,
 }
 
 /// An execution that panicked and whose pause is over.
@@ -59,8 +59,8 @@ impl Shard {
         let aside = Aside {
             tries: *tries,
             cause: said(panic),
-            again: Some(now.plus_millis(PAUSE_MS * u64::from(*tries))),
-            posts: Vec::new(),
+            again: Some(now.plus_millis(RETRY_PAUSE_MS * u64::from(*tries))),
+            incoming: Vec::new(),
         };
         tracing::error!(execution = %id, tries = aside.tries, cause = %aside.cause, "going on with an execution panicked");
         self.aside.insert(id.clone(), aside);
@@ -93,12 +93,12 @@ impl Shard {
     /// Records that an execution is set aside.
     pub(crate) fn set_aside(&mut self, id: &Text, broken: &Broken) {
         self.tries.remove(id);
-        let posts = self.aside.remove(id).map(|aside| aside.posts).unwrap_or_default();
+        let incoming = self.aside.remove(id).map(|aside| aside.incoming).unwrap_or_default();
         let aside = Aside {
             tries: 0,
             cause: broken.cause.clone(),
             again: None,
-            posts,
+            incoming,
         };
         self.aside.insert(id.clone(), aside);
     }
@@ -115,8 +115,8 @@ impl Shard {
     }
 
     /// Keeps a signal for an execution that is not running until it goes on.
-    pub(crate) fn park_signal(&mut self, id: &Text, signal: Signal) {
-        self.park(id, Post::Signal(Box::new(signal)));
+    pub(crate) fn retain_signal(&mut self, id: &Text, signal: Signal) {
+        self.retain_incoming(id, Incoming::Signal(Box::new(signal)));
     }
 
     /// Why an execution that never began is set aside.
@@ -127,9 +127,9 @@ impl Shard {
     }
 
     /// Keeps what is posted to an execution that is not running.
-    pub(super) fn park(&mut self, id: &Text, post: Post) {
+    pub(super) fn retain_incoming(&mut self, id: &Text, incoming: Incoming) {
         if let Some(aside) = self.aside.get_mut(id) {
-            aside.posts.push(post);
+            aside.incoming.push(incoming);
         }
     }
 
@@ -170,15 +170,15 @@ impl Shard {
 
     /// Whether an execution has appends that are not durable yet.
     pub(crate) fn is_unsettled(&self, id: &Text) -> bool {
-        let under_way = self.flights.iter().any(|flight| flight.is_of(id));
+        let under_way = self.in_flight.iter().any(|batch| batch.is_of(id));
         under_way || self.pending.iter().any(|append| append.execution == *id)
     }
 
     /// Lets an execution go on, and delivers what was posted to it.
     pub(crate) fn take_back(&mut self, id: &Text) {
         if let Some(aside) = self.aside.remove(id) {
-            let posts = aside.posts.into_iter().map(|post| (id.clone(), post));
-            self.inbox.extend(posts);
+            let incoming = aside.incoming.into_iter().map(|incoming| (id.clone(), incoming));
+            self.inbox.extend(incoming);
         }
     }
 
@@ -187,8 +187,8 @@ impl Shard {
         self.aside.remove(&append.execution);
         self.tries.remove(&append.execution);
         self.held.extend(outgoing);
-        let posts = append.sent.iter().cloned().map(super::Outgoing::Post);
-        self.held.extend(posts);
+        let incoming = append.sent.iter().cloned().map(super::Outgoing::Message);
+        self.held.extend(incoming);
         self.pending.push(append);
     }
 }
@@ -202,6 +202,6 @@ fn said(panic: &(dyn Any + Send)) -> Text {
 
 fn said_of(text: &str) -> &str {
     text.char_indices()
-        .nth(SAID)
+        .nth(PANIC_CHARS)
         .map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }

@@ -9,7 +9,7 @@ use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
 use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
 
 /// How long the list of idle executions may get before stale entries are removed.
-const LISTED: usize = 1024;
+const IDLE_LIST_TRIM: usize = 1024;
 
 /// A batch that is being appended.
 #[derive(Default)]
@@ -78,7 +78,7 @@ impl Shard {
             ..Append::default()
         };
         self.end_tasks(id, &events, &mut append);
-        self.tell(id, told, &events, &mut append);
+        self.collect_notices(id, told, &events, &mut append);
         append.sent.extend(self.child_cancellations(id, &events));
         self.hold_what_follows(id, &append, events);
         self.hold_calls(id, calls);
@@ -153,8 +153,8 @@ impl Shard {
                 status: live.map(|live| live.state.status()).unwrap_or_default(),
             });
         }
-        let posts = append.sent.iter().cloned().map(Outgoing::Post);
-        self.held.extend(posts);
+        let incoming = append.sent.iter().cloned().map(Outgoing::Message);
+        self.held.extend(incoming);
     }
 
     /// Marks a message as handled although it changes nothing.
@@ -196,7 +196,7 @@ impl Shard {
     /// [`Shard::committed`] in the order in which the batches were taken.
     pub fn take_batch(&mut self) -> Vec<Append> {
         let batch = std::mem::take(&mut self.pending);
-        self.flights.push_back(InFlightBatch {
+        self.in_flight.push_back(InFlightBatch {
             executions: batch.iter().map(|append| append.execution.clone()).collect(),
             held: std::mem::take(&mut self.held),
         });
@@ -206,20 +206,20 @@ impl Shard {
     /// Records that the oldest batch in flight is durable, except for what was refused. What follows from it may
     /// leave.
     pub fn committed(&mut self, refusals: &[(usize, Refusal)]) {
-        let Some(flight) = self.flights.pop_front() else {
+        let Some(batch) = self.in_flight.pop_front() else {
             return;
         };
-        for id in &flight.executions {
+        for id in &batch.executions {
             if let Some(live) = self.executions.get_mut(id) {
                 live.unsettled = live.unsettled.saturating_sub(1);
             }
         }
         let refused: Vec<&Text> = refusals
             .iter()
-            .filter_map(|(index, _)| flight.executions.get(*index))
+            .filter_map(|(index, _)| batch.executions.get(*index))
             .collect();
         for (index, refusal) in refusals {
-            if let (Some(execution), Refusal::Exists { .. }) = (flight.executions.get(*index), refusal) {
+            if let (Some(execution), Refusal::Exists { .. }) = (batch.executions.get(*index), refusal) {
                 self.refuse(execution, refusal.clone());
             }
         }
@@ -230,15 +230,15 @@ impl Shard {
         self.lost.extend(lost);
         self.lost.dedup();
         let stands = |outgoing: &Outgoing| outgoing.execution().is_none_or(|of| !refused.contains(&of));
-        let held: Vec<Outgoing> = flight.held.into_iter().filter(stands).collect();
+        let held: Vec<Outgoing> = batch.held.into_iter().filter(stands).collect();
         // A parent hears that its children began before it hears how any of them ended.
         for outgoing in &held {
             if let Outgoing::Started { execution, .. } = outgoing {
-                self.tell_started(execution);
+                self.notify_parent_of_start(execution);
             }
         }
         held.into_iter().for_each(|outgoing| self.release(outgoing));
-        for id in flight.executions {
+        for id in batch.executions {
             self.note_idle(id);
         }
     }
@@ -255,8 +255,8 @@ impl Shard {
             return;
         }
         let held = std::mem::take(&mut self.held);
-        match self.flights.back_mut() {
-            Some(flight) => flight.held.extend(held),
+        match self.in_flight.back_mut() {
+            Some(batch) => batch.held.extend(held),
             None => held.into_iter().for_each(|outgoing| self.release(outgoing)),
         }
     }
@@ -266,9 +266,9 @@ impl Shard {
             Outgoing::Send { execution, call } if self.is_for_child(&execution, &call) => {
                 self.call_child(&execution, call);
             }
-            Outgoing::Post(message) => self.deliver(message),
+            Outgoing::Message(message) => self.deliver(message),
             Outgoing::Ended { ref execution, status } => {
-                self.tell_undone(execution, status);
+                self.notify_parent_of_undo(execution, status);
                 self.outgoing.push_back(outgoing);
             }
             other => self.outgoing.push_back(other),
@@ -277,7 +277,7 @@ impl Shard {
 
     /// Drops an execution whose name or id is taken. Nothing of it was stored.
     fn refuse(&mut self, execution: &Text, refusal: Refusal) {
-        self.tell_refused(execution, &refusal);
+        self.notify_parent_of_refusal(execution, &refusal);
         self.forget(execution);
         self.outgoing.push_back(Outgoing::Refused {
             execution: execution.clone(),
@@ -320,7 +320,7 @@ impl Shard {
             }
         }
         // Entries of executions that have ended meanwhile are stale.
-        if self.idle.len() > LISTED + 2 * self.executions.len() {
+        if self.idle.len() > IDLE_LIST_TRIM + 2 * self.executions.len() {
             let executions = &self.executions;
             self.idle
                 .retain(|id| executions.get(id).is_some_and(|live| live.listed_idle));
@@ -385,7 +385,7 @@ impl Outgoing {
             | Self::Noticed { execution }
             | Self::Ended { execution, .. } => Some(execution),
             Self::Queued(task) => Some(&task.execution),
-            Self::Post(message) => Some(&message.id.from),
+            Self::Message(message) => Some(&message.id.from),
             Self::Mark(_) => None,
         }
     }

@@ -8,11 +8,13 @@ use crate::references::references_in;
 use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin, Pattern, Pointer};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Grant, Parent, Reference, Signal, Status};
+use starbridge_machine::{
+    CallPart, CallToSend, Event, EventId, EventKind, Parent, Reference, Signal, Status, TokenGrant,
+};
 use starbridge_ports::{Message, MessageBody, MessageId, Refusal};
 
 /// Something for an execution, until the execution takes it.
-pub(super) enum Post {
+pub(super) enum Incoming {
     /// A signal.
     Signal(Box<Signal>),
     /// What its call was to start can't be started.
@@ -58,11 +60,11 @@ impl Refused {
 
 impl Shard {
     /// Delivers what was posted. Returns an execution that is not loaded and something is for.
-    pub(super) fn take_posts(&mut self, now: Timestamp) -> Option<Text> {
+    pub(super) fn take_incoming(&mut self, now: Timestamp) -> Option<Text> {
         while let Some((to, _)) = self.inbox.front() {
             if self.is_aside(to) {
-                if let Some((to, post)) = self.inbox.pop_front() {
-                    self.park(&to, post);
+                if let Some((to, incoming)) = self.inbox.pop_front() {
+                    self.retain_incoming(&to, incoming);
                 }
                 continue;
             }
@@ -70,16 +72,16 @@ impl Shard {
             if !here && self.absent.as_ref() != Some(to) {
                 return Some(to.clone());
             }
-            let (to, post) = self.inbox.pop_front()?;
+            let (to, incoming) = self.inbox.pop_front()?;
             self.absent = None;
-            match post {
+            match incoming {
                 // A signal for a call that is over changes nothing: the receiver's state decides.
-                Post::Signal(signal) => drop(self.signal(&to, *signal, now)),
-                Post::Refused(call, refused) => self.take_refusal(&to, call, refused, now),
-                Post::Start { parent, call } => self.take_child_start(&to, here, &parent, &call, now),
-                Post::Undo(parent) => self.take_undo(&to, parent, now),
-                Post::Message(message) if here => self.take_message(message, now),
-                Post::Message(message) => self.drop_message(message.id),
+                Incoming::Signal(signal) => drop(self.signal(&to, *signal, now)),
+                Incoming::Refused(call, refused) => self.take_refusal(&to, call, refused, now),
+                Incoming::Start { parent, call } => self.take_child_start(&to, here, &parent, &call, now),
+                Incoming::Undo(parent) => self.take_undo(&to, parent, now),
+                Incoming::Message(message) if here => self.take_message(message, now),
+                Incoming::Message(message) => self.drop_message(message.id),
             }
         }
         None
@@ -97,7 +99,7 @@ impl Shard {
     }
 
     fn refuse_call(&mut self, parent: Text, call: EventId, refused: Refused) {
-        self.inbox.push_back((parent, Post::Refused(call, refused)));
+        self.inbox.push_back((parent, Incoming::Refused(call, refused)));
     }
 
     fn take_refusal(&mut self, parent: &Text, call: EventId, refused: Refused, now: Timestamp) {
@@ -111,13 +113,14 @@ impl Shard {
         let _ = self.signal(parent, failed, now);
     }
 
-    fn post(&mut self, to: Text, signal: Signal) {
-        self.inbox.push_back((to, Post::Signal(Box::new(signal))));
+    fn send_signal(&mut self, to: Text, signal: Signal) {
+        self.inbox.push_back((to, Incoming::Signal(Box::new(signal))));
     }
 
     /// Posts a durable message to its receiver.
     pub(super) fn deliver(&mut self, message: Message) {
-        self.inbox.push_back((message.id.to.clone(), Post::Message(message)));
+        self.inbox
+            .push_back((message.id.to.clone(), Incoming::Message(message)));
     }
 
     /// Posts the messages that the store has kept.
@@ -154,17 +157,17 @@ impl Shard {
             parent: Some(parent),
             ..StartRequest::default()
         };
-        (self.births)(&request, Timestamp::default()).id
+        (self.id_source)(&request, Timestamp::default()).id
     }
 
     pub(super) fn call_child(&mut self, execution: &Text, call: Box<CallToSend>) {
         let parent = parent_of(execution, call.call);
         match call.child.clone() {
-            Some(child) => self.inbox.push_back((child, Post::Undo(parent))),
+            Some(child) => self.inbox.push_back((child, Incoming::Undo(parent))),
             None => {
                 let child = self.id_of_child(parent);
                 let parent = execution.clone();
-                self.inbox.push_back((child, Post::Start { parent, call }));
+                self.inbox.push_back((child, Incoming::Start { parent, call }));
             }
         }
     }
@@ -310,16 +313,16 @@ impl Shard {
     }
 
     /// Tells the parent that a child has begun: the call goes on, or begins to wait.
-    pub(super) fn tell_started(&mut self, child: &Text) {
+    pub(super) fn notify_parent_of_start(&mut self, child: &Text) {
         if let Some((parent, signal)) = self.started_signal(child) {
-            self.post(parent, signal);
+            self.send_signal(parent, signal);
         }
     }
 
     /// Tells the parent that a child has begun, if it may not know.
-    pub(crate) fn tell_begun(&mut self, child: &Text) {
+    pub(crate) fn repeat_start_to_parent(&mut self, child: &Text) {
         if self.state(child).is_some_and(|state| !state.status().is_ended()) {
-            self.tell_started(child);
+            self.notify_parent_of_start(child);
         }
     }
 
@@ -350,7 +353,7 @@ impl Shard {
     }
 
     /// Tells the parent that a child could not be started because its name is taken.
-    pub(super) fn tell_refused(&mut self, child: &Text, refusal: &Refusal) {
+    pub(super) fn notify_parent_of_refusal(&mut self, child: &Text, refusal: &Refusal) {
         let Some(started) = self.state(child).and_then(|state| state.started()) else {
             return;
         };
@@ -378,10 +381,10 @@ impl Shard {
             }
             Some(Status::RollbackFailed) => {
                 let failed = self.not_undone(parent.event, child);
-                self.post(parent.execution, failed);
+                self.send_signal(parent.execution, failed);
             }
             // It is rolled back already, or never did anything lasting.
-            _ => self.post(parent.execution, undone(parent.event)),
+            _ => self.send_signal(parent.execution, undone(parent.event)),
         }
     }
 
@@ -397,13 +400,13 @@ impl Shard {
     }
 
     /// Tells the call that waits for a rollback of the child that the child has ended.
-    pub(super) fn tell_undone(&mut self, child: &Text, status: Status) {
+    pub(super) fn notify_parent_of_undo(&mut self, child: &Text, status: Status) {
         if let Some((execution, call)) = self.undoing.remove(child) {
             let signal = match status {
                 Status::RollbackFailed => self.not_undone(call, child),
                 _ => undone(call),
             };
-            self.post(execution, signal);
+            self.send_signal(execution, signal);
         }
     }
 
@@ -493,10 +496,10 @@ impl Shard {
 }
 
 /// The tokens that stand below a place of a call, with their places relative to it.
-fn handed_down(call: &CallToSend, part: CallPart, below: &Pointer) -> Vec<Grant> {
+fn handed_down(call: &CallToSend, part: CallPart, below: &Pointer) -> Vec<TokenGrant> {
     let grant = |(at, reference): (&Pointer, &Reference)| match reference {
         Reference::Secret(_) => None,
-        Reference::Token { execution, call } => Some(Grant {
+        Reference::Token { execution, call } => Some(TokenGrant {
             at: at.strip_prefix(below)?,
             execution: execution.clone(),
             call: *call,

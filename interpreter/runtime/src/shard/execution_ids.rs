@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_near_its_parent_and_unlike_its_siblings() {
+    fn child_id_is_near_its_parent_and_unlike_its_siblings() {
         let parent = |event| parent_of(&Text::from("0190b3e4-8c1d-7abc-9def-0123456789ab"), EventId(event));
         let [one, two] = [child_id(&parent(4)), child_id(&parent(5))];
         assert_ne!(one, two);

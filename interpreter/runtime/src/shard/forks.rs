@@ -41,7 +41,7 @@ impl Shard {
     ///
     /// [`ForkFailure`] if the history does not allow the fork, the machine rejects it, or making it panics.
     pub fn fork(&mut self, request: &ForkRequest, now: Timestamp) -> Result<Text, ForkFailure> {
-        let id = (self.births)(&StartRequest::default(), now).id;
+        let id = (self.id_source)(&StartRequest::default(), now).id;
         let forked = self.guarded(&id, now, |shard| shard.fork_as(&id, request, now));
         match forked {
             Some(forked) => forked.map_err(ForkFailure::Refused),
@@ -70,7 +70,7 @@ impl Shard {
             ..Origin::default()
         };
         let mut live = LoadedExecution::new(flow.clone(), forked.state, origin);
-        live.queues = self.rounds.is_some();
+        live.queues = self.fair_queue.is_some();
         let standing = live.standing();
         live.kept = Some(standing);
         let mut record = Some(live.record(standing));
@@ -97,7 +97,7 @@ impl Shard {
         self.executions.insert(id.clone(), live);
         // Its status is the one after the last of these turns.
         if let Some(mut last) = self.pending.pop() {
-            self.tell(&id, None, &[], &mut last);
+            self.collect_notices(&id, None, &[], &mut last);
             self.pending.push(last);
         }
         self.held.push(Outgoing::Started {

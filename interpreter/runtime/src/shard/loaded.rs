@@ -4,7 +4,7 @@ use starbridge_flow::graph::{Flow, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Parent, State, Status};
-use starbridge_ports::{FailedUndo, Record, RecordedFailure};
+use starbridge_ports::{ExecutionRecord, FailedUndo, RecordedFailure};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -110,12 +110,12 @@ impl LoadedExecution {
     }
 
     /// Its record with this status.
-    pub(super) fn record(&self, standing: StoredStatus) -> Record {
+    pub(super) fn record(&self, standing: StoredStatus) -> ExecutionRecord {
         let Some(started) = self.state.started() else {
-            return Record::default();
+            return ExecutionRecord::default();
         };
         let step = self.state.failed_at().and_then(|step| self.flow.step(step));
-        Record {
+        ExecutionRecord {
             flow: started.flow.clone(),
             version: started.version,
             name: started.name.clone(),

@@ -5,7 +5,7 @@ use super::{Outgoing, Shard};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind, Status};
-use starbridge_ports::{Append, KeptNotice, Record, RecordedFailure};
+use starbridge_ports::{Append, ExecutionRecord, KeptNotice, RecordedFailure};
 use std::sync::Arc;
 
 /// A change of an execution's status, or one more step that waits for an operator.
@@ -18,13 +18,13 @@ pub struct StatusChange<'a> {
     /// The time of that turn.
     pub time: Timestamp,
     /// The record of the execution after the change.
-    pub record: &'a Record,
+    pub record: &'a ExecutionRecord,
     /// The reason, if there is one: the failure of the step that waits for an operator, or of the execution.
     pub failure: Option<&'a RecordedFailure>,
 }
 
 /// Makes the notices about a change, each for a target.
-pub(super) type Tell = Arc<dyn Fn(&StatusChange<'_>) -> Vec<KeptNotice> + Send + Sync>;
+pub(super) type NoticeSource = Arc<dyn Fn(&StatusChange<'_>) -> Vec<KeptNotice> + Send + Sync>;
 
 impl Shard {
     /// Stores with each status change the notices that `tell` makes of it.
@@ -33,7 +33,7 @@ impl Shard {
     }
 
     /// Adds notices about a turn to its append. `told` is the status that the store knew before.
-    pub(super) fn tell(&mut self, id: &Text, told: Option<Status>, events: &[Event], append: &mut Append) {
+    pub(super) fn collect_notices(&mut self, id: &Text, told: Option<Status>, events: &[Event], append: &mut Append) {
         let (Some(tell), Some(live)) = (&self.tell, self.executions.get(id)) else {
             return;
         };

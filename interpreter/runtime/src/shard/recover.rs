@@ -7,7 +7,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, State, history};
-use starbridge_ports::{History, Record, StoreError, StoredHistory};
+use starbridge_ports::{ExecutionRecord, History, StoreError, StoredHistory};
 use std::sync::Arc;
 
 /// An execution that was loaded from a store.
@@ -48,7 +48,7 @@ pub(crate) fn fold_up(
     mut stored: StoredHistory,
 ) -> Result<Loaded, StoreError> {
     let corrupt = |why: String| StoreError::Corrupt(format!("execution {execution}: {why}"));
-    let Record {
+    let ExecutionRecord {
         flow: name, version, ..
     } = &stored.record;
     let flow = flows
@@ -71,7 +71,7 @@ pub(crate) fn fold_up(
 }
 
 /// The ancestors of an execution, at most `most`. An ancestor that was deleted ends the line.
-fn ancestors(history: &dyn History, record: &Record, most: u32) -> Result<Vec<Text>, StoreError> {
+fn ancestors(history: &dyn History, record: &ExecutionRecord, most: u32) -> Result<Vec<Text>, StoreError> {
     let mut ancestors = Vec::new();
     let mut next = record.parent.as_ref().map(|parent| parent.execution.clone());
     while let Some(ancestor) = next
@@ -134,7 +134,7 @@ impl Shard {
         let mut live = LoadedExecution::new(flow, state, origin);
         live.attempts = record.attempts;
         live.taken_up = taken_up;
-        live.queues = self.rounds.is_some();
+        live.queues = self.fair_queue.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
         live.kept = Some(StoredStatus {
             status: record.status,

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 impl Shard {
     /// Makes calls to `queue:NAME` tasks of queues. Without this they leave like any other call.
-    pub fn queue_tasks(&mut self, rounds: Arc<FairQueue>) {
-        self.rounds = Some(rounds);
+    pub fn queue_tasks(&mut self, fair_queue: Arc<FairQueue>) {
+        self.fair_queue = Some(fair_queue);
     }
 
     /// The queue of a call, if its resource is one.
     pub(super) fn queue_of(&self, call: &CallToSend) -> Option<Text> {
-        self.rounds.as_ref()?;
+        self.fair_queue.as_ref()?;
         let may_be = call.resource.starts_with("queue:") || !self.resources.is_empty();
         if call.child.is_some() || !may_be {
             return None;
@@ -39,7 +39,7 @@ impl Shard {
         events: &[Event],
         now: Timestamp,
     ) -> (Vec<CallToSend>, Vec<QueuedTask>) {
-        if self.rounds.is_none() {
+        if self.fair_queue.is_none() {
             return (calls, Vec::new());
         }
         let (mut leaving, mut queued) = (Vec::new(), Vec::new());
@@ -88,14 +88,14 @@ impl Shard {
         events: &[Event],
         now: Timestamp,
     ) -> Option<QueuedTask> {
-        let rounds = self.rounds.clone()?;
+        let fair_queue = self.fair_queue.clone()?;
         let live = self.executions.get_mut(id)?;
         live.queued.insert(call.call, queue.clone());
         let started = live.state.started()?;
         let scheduled = events.iter().find(|event| event.id == call.call);
         let path = scheduled.map(|event| write_path(&live.flow, &event.path));
         let task = QueuedTask {
-            round: rounds.give(&queue, call.priority, id),
+            virtual_time: fair_queue.give(&queue, call.priority, id),
             execution: id.clone(),
             call: call.call,
             priority: call.priority,

@@ -56,7 +56,7 @@ fn sent(shard: &mut Shard) -> Vec<(Text, EventId)> {
 fn durability_nothing_leaves_before_its_turn_is_committed() {
     let mut shard = shard(CALL);
     let id = start(&mut shard);
-    assert_eq!(shard.pump(Timestamp(0)), Step::Decided);
+    assert_eq!(shard.pump(Timestamp(0)), PumpResult::Decided);
     assert!(shard.take_outgoing().is_empty());
     let batch = shard.take_batch();
     assert_eq!((batch.len(), &batch[0].execution), (1, &id));
@@ -98,7 +98,7 @@ fn refused_start_leaves_nothing_behind() {
         "{outgoing:?}"
     );
     assert!(shard.state(&id).is_none());
-    assert_eq!(shard.pump(Timestamp(0)), Step::Idle);
+    assert_eq!(shard.pump(Timestamp(0)), PumpResult::Idle);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
-use starbridge_ports::{Append, Record, Turn};
+use starbridge_ports::{Append, ExecutionRecord, Turn};
 
 /// The first turn of an execution.
 pub(crate) fn start(id: &str) -> Append {
@@ -14,14 +14,14 @@ pub(crate) fn start(id: &str) -> Append {
             time: Timestamp(1_000),
             text: "[{},{}]".to_owned(),
         }),
-        record: Some(Record {
+        record: Some(ExecutionRecord {
             flow: "order".into(),
             version: 1,
             name: id.into(),
             status: Status::Running,
             awake: true,
             started: Timestamp(1_000),
-            ..Record::default()
+            ..ExecutionRecord::default()
         }),
         ..Append::default()
     }

@@ -153,14 +153,14 @@ impl Holder {
             Way::Kept => {
                 for _ in 0..5 {
                     tokio::time::sleep(Duration::from_secs(LEASE) / 3).await;
-                    self.beat(&reports).await?;
+                    self.heartbeat(&reports).await?;
                 }
             }
         }
         self.report(reports).await
     }
 
-    async fn beat(&self, reports: &[Report]) -> Result<(), String> {
+    async fn heartbeat(&self, reports: &[Report]) -> Result<(), String> {
         let beat = |report: &Report| json!({"token": report.token, "heartbeat": true});
         let body = json!({"reports": reports.iter().map(beat).collect::<Vec<_>>()});
         let sent = now();

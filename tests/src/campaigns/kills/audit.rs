@@ -181,8 +181,8 @@ fn one(history: &ExportedHistory, book: &Book, scheduled: &mut BTreeSet<String>,
     findings.count("events", history.events.len() as u64);
     findings.problems.extend(laws::broken(id, &history.events));
     let replayed = replay(history, &history.flow, Limits::default());
-    if let Some(parting) = replayed.parting {
-        findings.problem(format!("{id}: replay parts at {parting:?}"));
+    if let Some(divergence) = replayed.divergence {
+        findings.problem(format!("{id}: replay parts at {divergence:?}"));
     }
     for (call, fate) in laws::calls(&history.events) {
         let key = format!("{id}/{call}");

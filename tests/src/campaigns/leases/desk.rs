@@ -5,14 +5,14 @@ use super::disk::{Disk, Word, Write};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_ports::{Append, QueuedTask, Queueing, TaskLeaseChange};
-use starbridge_runtime::{FairQueue, Grant, QueueSettings, Queues, TaskExpiry, TaskKey};
+use starbridge_runtime::{FairQueue, QueueSettings, Queues, TaskExpiry, TaskGrant, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The queues of a process.
 pub(super) struct Desk {
     pub(super) queues: Queues,
-    pub(super) rounds: Arc<FairQueue>,
+    pub(super) fair_queue: Arc<FairQueue>,
     /// When the process was started: its clock begins at 0 then.
     pub(super) began: u64,
     look_again: u64,
@@ -22,9 +22,9 @@ pub(super) struct Desk {
 /// What a look at the queues brought.
 #[derive(Default)]
 pub(super) struct Settled {
-    pub(super) verdicts: Vec<TaskExpiry>,
+    pub(super) expiries: Vec<TaskExpiry>,
     pub(super) empty: Vec<u64>,
-    pub(super) grants: Vec<Grant>,
+    pub(super) grants: Vec<TaskGrant>,
 }
 
 const AHEAD: u64 = 60_000;
@@ -33,8 +33,8 @@ const RENEWED: u64 = 30_000;
 impl Desk {
     /// A process starts.
     pub(super) fn start(disk: &Disk, settings: &BTreeMap<Text, QueueSettings>, now: u64, planted: Option<Bug>) -> Self {
-        let rounds: Arc<FairQueue> = Arc::default();
-        let mut queues = Queues::new(rounds.clone());
+        let fair_queue: Arc<FairQueue> = Arc::default();
+        let mut queues = Queues::new(fair_queue.clone());
         for (name, settings) in settings {
             queues.configure(name, settings.clone(), 0);
         }
@@ -46,7 +46,7 @@ impl Desk {
         queues.resume(&depths, leased, 0);
         Self {
             queues,
-            rounds,
+            fair_queue,
             began: now,
             look_again: 0,
             planted,
@@ -72,14 +72,14 @@ impl Desk {
         }
         let mut settled = Settled::default();
         for _ in 0..4 {
-            let pumped = self.queues.pump(ticks, time, &|_| true);
-            settled.verdicts.extend(pumped.verdicts);
-            settled.empty.extend(pumped.empty);
-            settled.grants.extend(pumped.grants);
-            if pumped.short.is_empty() {
+            let polled = self.queues.poll(ticks, time, &|_| true);
+            settled.expiries.extend(polled.expiries);
+            settled.empty.extend(polled.empty);
+            settled.grants.extend(polled.grants);
+            if polled.short.is_empty() {
                 break;
             }
-            for (name, asked) in pumped.short {
+            for (name, asked) in polled.short {
                 let tasks = disk.store.next_tasks(&name, asked).unwrap_or_default();
                 self.queues.refill(&name, tasks, asked);
             }
@@ -99,7 +99,7 @@ impl Desk {
 }
 
 /// The write that begins and ends leases.
-pub(super) fn leases(grants: Vec<Grant>, returned: Vec<TaskKey>) -> Write {
+pub(super) fn leases(grants: Vec<TaskGrant>, returned: Vec<TaskKey>) -> Write {
     let granted = grants.iter().flat_map(|grant| &grant.tasks);
     let granted = granted.map(|(task, lease)| change(&key_of(task), Some(lease.clone())));
     let changes = granted.chain(returned.iter().map(|key| change(key, None))).collect();

@@ -4,14 +4,14 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Append, History, QueuedTask, Record, Turn};
-use starbridge_runtime::{Grant, TaskKey};
+use starbridge_ports::{Append, ExecutionRecord, History, QueuedTask, Turn};
+use starbridge_runtime::{TaskGrant, TaskKey};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What follows once a write is durable.
 pub(super) enum Word {
     /// Workers are told, and tasks wait again.
-    ExecutionLeases(Vec<Grant>, Vec<TaskKey>),
+    ExecutionLeases(Vec<TaskGrant>, Vec<TaskKey>),
     /// Tasks have left, and tasks have come.
     Turn(Vec<(Text, TaskKey)>, Vec<QueuedTask>),
 }
@@ -78,11 +78,11 @@ impl Disk {
                 self.owner.of.insert((execution.clone(), call), task);
             }
         }
-        let record = (expected.0 == 0).then(|| Record {
+        let record = (expected.0 == 0).then(|| ExecutionRecord {
             flow: "f".into(),
             name: execution.clone(),
             status: Status::Running,
-            ..Record::default()
+            ..ExecutionRecord::default()
         });
         let append = Append {
             execution: execution.clone(),

@@ -9,7 +9,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::QueuedTask;
-use starbridge_runtime::{Grant, PollRequest, QueueSettings, TaskExpiry, TaskKey};
+use starbridge_runtime::{PollRequest, QueueSettings, TaskExpiry, TaskGrant, TaskKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When faults stop, in milliseconds; what is open by then must be done soon.
@@ -26,13 +26,13 @@ enum Happening {
     Ask(u32),
     Asked(PollRequest, u64, u32),
     /// Tasks reach a worker.
-    Told(u32, Grant, u64),
+    Told(u32, TaskGrant, u64),
     /// A worker sends a sign of life, which arrives, and whose answer does.
     Beat(u32, Task, EventId),
     BeatArrives(u32, Task, EventId, u64),
     BeatAnswered(u32, Task, EventId, u64, Option<u64>),
     Report(u32, Task, EventId),
-    VerdictArrives(TaskExpiry),
+    ExpiryArrives(TaskExpiry),
     /// What was set for a queue is set no longer.
     Unset(Text),
     /// Something is to be done by the clock of the queues.
@@ -189,17 +189,17 @@ impl World {
                 if self.lives.get(&worker) == Some(&life) {
                     self.orders.insert(order.id, (worker, sent));
                     let until = self.ticks() + 20_000;
-                    self.desk.queues.order(PollRequest { until, ..order });
+                    self.desk.queues.add_poll(PollRequest { until, ..order });
                 }
             }
             Happening::Told(worker, grant, sent) => self.get_tasks(worker, grant, sent),
-            Happening::Beat(worker, task, call) => self.beat(worker, task, call),
+            Happening::Beat(worker, task, call) => self.heartbeat(worker, task, call),
             Happening::BeatArrives(worker, task, call, sent) => {
                 let key = (task.0.clone(), call);
                 let ticks = self.ticks();
                 let lease = match self.planted {
                     Some(Bug::HeartbeatsLost) => Some(self.beliefs.of(&task, worker, call).map_or(0, |it| it.lease_ms)),
-                    _ => self.desk.queues.beat(&key, ticks),
+                    _ => self.desk.queues.heartbeat(&key, ticks),
                 };
                 let after = self.delay();
                 self.plan(after, Happening::BeatAnswered(worker, task, call, sent, lease));
@@ -212,7 +212,7 @@ impl World {
                 self.beliefs.drop_call(&task, worker, call);
             }
             Happening::Report(worker, task, call) => self.report(worker, &task, call),
-            Happening::VerdictArrives(verdict) => self.take_verdict(&verdict),
+            Happening::ExpiryArrives(expiry) => self.take_expiry(&expiry),
             Happening::Unset(queue) => {
                 let ticks = self.ticks();
                 self.desk.queues.configure(&queue, QueueSettings::default(), ticks);
@@ -238,7 +238,7 @@ impl World {
             None => self.chance.pick(&self.queues),
         };
         let priority = if self.chance.of(10) { 9 } else { 5 };
-        let round = self.desk.rounds.give(&queue, priority, execution);
+        let virtual_time = self.desk.fair_queue.give(&queue, priority, execution);
         let (now, impatient, slow) = (self.time(), self.chance.of(3) && self.faults(), self.chance.of(5));
         let heartbeat = 1000 * u64::from(self.chance.from(LEASES.0, LEASES.1));
         let make = |call| QueuedTask {
@@ -246,7 +246,7 @@ impl World {
             execution: execution.clone(),
             call,
             priority,
-            round,
+            virtual_time,
             order: Timestamp(0),
             since: now,
             wait_until: impatient.then(|| now.plus_millis(30_000)),
@@ -268,8 +268,8 @@ impl World {
     fn hear(&mut self, word: Word) {
         match word {
             Word::Turn(gone, come) => {
-                gone.iter().for_each(|(queue, key)| self.desk.queues.gone(queue, key));
-                come.into_iter().for_each(|task| self.desk.queues.come(task));
+                gone.iter().for_each(|(queue, key)| self.desk.queues.remove(queue, key));
+                come.into_iter().for_each(|task| self.desk.queues.enqueue(task));
             }
             Word::ExecutionLeases(grants, returned) => {
                 let lost = self.planted == Some(Bug::ReturnsLost);
@@ -282,7 +282,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, mut grant: Grant) {
+    fn answer(&mut self, mut grant: TaskGrant) {
         let asked = self.orders.remove(&grant.order);
         let hangs_up = self.faults() && self.chance.of(3);
         // Whoever asked has gone, and that is seen.
@@ -337,7 +337,7 @@ impl World {
     }
 
     /// A worker has tasks: it works at them, says so, and reports, unless it forgets one of that.
-    fn get_tasks(&mut self, worker: u32, grant: Grant, sent: u64) {
+    fn get_tasks(&mut self, worker: u32, grant: TaskGrant, sent: u64) {
         self.ask_again(worker);
         for (queued, lease) in grant.tasks {
             let key = key_of(&queued);
@@ -373,7 +373,7 @@ impl World {
         }
     }
 
-    fn beat(&mut self, worker: u32, task: Task, call: EventId) {
+    fn heartbeat(&mut self, worker: u32, task: Task, call: EventId) {
         let Some(belief) = self.beliefs.of(&task, worker, call).cloned() else {
             return;
         };
@@ -413,8 +413,8 @@ impl World {
     }
 
     /// The owner hears that a task's time is over: it is tried again.
-    fn take_verdict(&mut self, verdict: &TaskExpiry) {
-        let (TaskExpiry::LeaseEnded { key, .. } | TaskExpiry::TimedOut { key }) = verdict;
+    fn take_expiry(&mut self, expiry: &TaskExpiry) {
+        let (TaskExpiry::LeaseEnded { key, .. } | TaskExpiry::TimedOut { key }) = expiry;
         if let Some(task) = self.disk.owner.task_of(key) {
             let queue = self.queue_of(key);
             self.queue_task(&key.0, task, Some((queue, key.1)));
@@ -424,19 +424,19 @@ impl World {
     fn settle(&mut self) {
         let time = self.time();
         let Settled {
-            verdicts,
+            expiries,
             empty,
             grants,
         } = self.desk.settle(&self.disk, self.now, time);
-        for verdict in verdicts {
-            let kind = match &verdict {
+        for expiry in expiries {
+            let kind = match &expiry {
                 TaskExpiry::LeaseEnded { .. } => "leases that ended",
                 TaskExpiry::TimedOut { key } if self.told.contains(key) => "tasks that took too long",
                 TaskExpiry::TimedOut { .. } => "tasks that waited too long",
             };
             self.findings.count(kind, 1);
             let after = u64::from(self.chance.from(1, 50));
-            self.plan(after, Happening::VerdictArrives(verdict));
+            self.plan(after, Happening::ExpiryArrives(expiry));
         }
         for order in empty {
             if let Some((worker, _)) = self.orders.remove(&order) {
@@ -463,7 +463,7 @@ impl World {
     }
 
     /// Nothing is given out where nothing may be, and no more than may be.
-    fn look_at(&mut self, grants: &[Grant]) {
+    fn look_at(&mut self, grants: &[TaskGrant]) {
         for (task, _) in grants.iter().flat_map(|grant| &grant.tasks) {
             let Some(settings) = self.settings.get(&task.queue) else {
                 continue;
@@ -526,7 +526,7 @@ impl World {
         self.agenda.retain(|_, happening| {
             let inside = matches!(
                 happening,
-                Happening::Commit | Happening::VerdictArrives(_) | Happening::Told(..) | Happening::BeatArrives(..)
+                Happening::Commit | Happening::ExpiryArrives(_) | Happening::Told(..) | Happening::BeatArrives(..)
             );
             !inside
         });

@@ -10,7 +10,7 @@ use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{Event, EventKind};
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::replay::replay;
-use starbridge_ports::{History, Listing, Query, Record};
+use starbridge_ports::{ExecutionRecord, History, Listing, Query};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Holds everything against everything.
@@ -22,7 +22,7 @@ pub(super) fn audit(world: &World) -> Findings {
         ..Query::default()
     });
     let items = page.map(|page| page.items).unwrap_or_default();
-    let records: BTreeMap<Text, Record> = items.into_iter().map(|listed| (listed.id, listed.record)).collect();
+    let records: BTreeMap<Text, ExecutionRecord> = items.into_iter().map(|listed| (listed.id, listed.record)).collect();
     starts(world, &records, &mut findings);
     let mut histories = BTreeMap::new();
     for (id, record) in &records {
@@ -42,7 +42,7 @@ pub(super) fn audit(world: &World) -> Findings {
     findings
 }
 
-fn starts(world: &World, records: &BTreeMap<Text, Record>, findings: &mut Findings) {
+fn starts(world: &World, records: &BTreeMap<Text, ExecutionRecord>, findings: &mut Findings) {
     for name in &world.names {
         let Some(id) = world.outside.acknowledged.get(name) else {
             findings.problem(format!("the start of {name} was never acknowledged"));
@@ -64,13 +64,19 @@ fn starts(world: &World, records: &BTreeMap<Text, Record>, findings: &mut Findin
     }
 }
 
-fn events(world: &World, id: &Text, record: &Record) -> Result<ExportedHistory, String> {
+fn events(world: &World, id: &Text, record: &ExecutionRecord) -> Result<ExportedHistory, String> {
     let flow = world.flows.running(&record.flow, record.version);
     let flow = flow.ok_or("it has no flow")?;
     ExportedHistory::of_execution(world.store.store(), flow, id).map_err(|error| error.to_string())
 }
 
-fn one(world: &World, history: &ExportedHistory, record: &Record, known: &mut BTreeSet<Key>, findings: &mut Findings) {
+fn one(
+    world: &World,
+    history: &ExportedHistory,
+    record: &ExecutionRecord,
+    known: &mut BTreeSet<Key>,
+    findings: &mut Findings,
+) {
     let id = &history.execution;
     findings.count("events", history.events.len() as u64);
     findings.problems.extend(laws::broken(id, &history.events));
@@ -81,8 +87,11 @@ fn one(world: &World, history: &ExportedHistory, record: &Record, known: &mut BT
         ));
     }
     let replayed = replay(history, &history.flow, Limits::default());
-    if let Some(parting) = replayed.parting {
-        findings.problem(format!("{id}: replay parts at event {}: {parting:?}", parting.event));
+    if let Some(divergence) = replayed.divergence {
+        findings.problem(format!(
+            "{id}: replay parts at event {}: {divergence:?}",
+            divergence.event
+        ));
     }
     if replayed.state.status() != record.status {
         findings.problem(format!("{id}: its record says another status than its history"));

@@ -38,17 +38,17 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(flows: &FlowTable, limits: &Arc<Limits>, seat: u8, births: &Arc<AtomicU64>) -> Self {
-        let births = Arc::clone(births);
-        let birth = move |request: &StartRequest, _: Timestamp| ExecutionSeed {
+    pub(super) fn new(flows: &FlowTable, limits: &Arc<Limits>, seat: u8, id_source: &Arc<AtomicU64>) -> Self {
+        let id_source = Arc::clone(id_source);
+        let seed = move |request: &StartRequest, _: Timestamp| ExecutionSeed {
             id: match &request.parent {
                 Some(parent) => child_id(parent),
-                None => id_of(births.fetch_add(1, Ordering::Relaxed), seat),
+                None => id_of(id_source.fetch_add(1, Ordering::Relaxed), seat),
             },
             seed: 7,
         };
         Self {
-            shard: Shard::new(flows.clone(), ResourceMap::default(), limits.clone(), birth),
+            shard: Shard::new(flows.clone(), ResourceMap::default(), limits.clone(), seed),
             unwritten: VecDeque::new(),
             under_way: 0,
             answers: VecDeque::new(),

@@ -72,7 +72,7 @@ pub(super) struct World {
     pub(super) store: Shelter,
     pub(super) flows: FlowTable,
     limits: Arc<Limits>,
-    births: Arc<AtomicU64>,
+    id_source: Arc<AtomicU64>,
     seats: Vec<Seat>,
     queue: BTreeMap<(u64, u64), Happening>,
     queued: u64,
@@ -99,7 +99,7 @@ impl World {
             store: Shelter::new(planted),
             flows: flows(),
             limits: Arc::new(Limits::default()),
-            births: Arc::new(AtomicU64::new(1)),
+            id_source: Arc::new(AtomicU64::new(1)),
             seats: (0..SEATS).map(|_| Seat::default()).collect(),
             queue: BTreeMap::new(),
             queued: 0,
@@ -396,7 +396,7 @@ impl World {
             return self.within(5, 50, Happening::Restart(seat));
         }
         let which = u8::try_from(seat).unwrap_or(0);
-        let mut process = Process::new(&self.flows, &self.limits, which, &self.births);
+        let mut process = Process::new(&self.flows, &self.limits, which, &self.id_source);
         if let Err(problem) = process.take_up(seat, &self.store) {
             return self.findings.problem(problem);
         }

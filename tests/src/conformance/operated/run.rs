@@ -8,7 +8,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{
     CallToSend, Decision, Event, EventId, EventKind, Failure, Fork, Rejection, Resolution, ResolutionAction, Signal,
-    Started, State, Status, copied, history,
+    StartRecord, State, Status, copied, history,
 };
 use starbridge_simulator::{Case, Mock, Mocks, Outcome, Silence, Stop};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ impl Run {
     /// The first leg.
     pub(super) fn first(&mut self, case: &Case) -> Result<Outcome, String> {
         self.begin_leg(case);
-        let started = Started {
+        let started = StartRecord {
             flow: "flow".into(),
             version: 1,
             definition_hash: "".into(),

@@ -6,7 +6,7 @@ use crate::output::{Output, fault};
 use crate::progress::Progress;
 use starbridge_flow::graph::Flow;
 use starbridge_node::export::{export_event, export_head};
-use starbridge_node::local::{Begun, LocalRun};
+use starbridge_node::local::{LocalRun, LocalStart};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ impl Watch {
     pub(super) fn begin(
         &mut self,
         run: &LocalRun,
-        begun: &Begun,
+        begun: &LocalStart,
         main: &LoadedFlow,
         children: &BTreeMap<String, Arc<Flow>>,
         output: Output,
@@ -26,13 +26,13 @@ impl Watch {
         let execution = begun.id();
         self.main = Some(execution.clone());
         match begun {
-            Begun::New(_) => {}
-            Begun::TakenUp(_) => self.progress.line("goes on where it was"),
-            Begun::Ended(_) => self.progress.line("it has ended before: this is its result"),
+            LocalStart::New(_) => {}
+            LocalStart::TakenUp(_) => self.progress.line("goes on where it was"),
+            LocalStart::Ended(_) => self.progress.line("it has ended before: this is its result"),
         }
         let events = run.kept_events(execution);
         let events = events.map_err(|error| fault(output, &error.to_string(), ""))?;
-        if let Begun::TakenUp(_) = begun {
+        if let LocalStart::TakenUp(_) = begun {
             self.progress.take_up(execution, &main.flow, &events);
         }
         for (execution, call) in run.reported_calls() {

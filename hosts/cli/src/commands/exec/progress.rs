@@ -3,7 +3,7 @@
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use starbridge_flow::graph::{Flow, StepId, StepKind};
-use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, Failure, Path};
+use starbridge_machine::{Child, Event, EventKind, Exit as ChildExit, Failure, StepPath};
 use starbridge_node::escaping::{escaped, escaped_but_colours};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -228,7 +228,7 @@ fn failed_note(failed: u64) -> String {
 }
 
 /// Where in iterations and branches a step stands: ` (each[3])`.
-fn place(flow: &Flow, path: &Path) -> String {
+fn place(flow: &Flow, path: &StepPath) -> String {
     let parts: Vec<String> = path
         .items()
         .iter()

@@ -1,7 +1,7 @@
 //! The dead tasks of a queue.
 
 use crate::client::Client;
-use crate::client::lists::{Most, Paged};
+use crate::client::lists::{ListLimit, Paged};
 use crate::exit::Exit;
 use crate::output::{Output, bad, finish};
 use crate::table::time;
@@ -14,11 +14,11 @@ pub struct ListOptions {
     /// The queue
     name: String,
     #[command(flatten)]
-    most: Most,
+    most: ListLimit,
 }
 
 #[derive(Debug, Args)]
-pub struct BuryOptions {
+pub struct DeadOptions {
     /// The queue
     name: String,
     /// These tasks, as `dead` lists them
@@ -58,7 +58,7 @@ fn row(task: &Object) -> Vec<String> {
 }
 
 /// Queues them anew, or lists them no longer, a page at a time.
-pub fn discard_dead(client: &Client, action: &str, options: &BuryOptions) -> Result<(), Exit> {
+pub fn change_dead(client: &Client, action: &str, options: &DeadOptions) -> Result<(), Exit> {
     let output = client.output();
     let wanted = options.tasks.iter().map(|task| wanted(task, output));
     let wanted = wanted.collect::<Result<Vec<Value>, Exit>>()?;

@@ -1,14 +1,14 @@
 //! How many files the process may have open, and how many connections follow from that.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use starbridge_server::{LEAVING, RESERVE};
+use starbridge_server::{MAX_LEAVING, RESERVE_SEATS};
 
 /// For the store, the log, names that are looked up, and whatever else is opened now and then.
-const OURS: u64 = 128;
+const RESERVED_FILES: u64 = 128;
 /// Connections there are at most where nobody says how many.
-const MOST: u64 = 10_000;
+const MAX_CONNECTIONS: u64 = 10_000;
 /// Connections there are in any case.
-const LEAST: u64 = 16;
+const MIN_CONNECTIONS: u64 = 16;
 
 /// What the limit of open files comes to.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Files {
             before: before.current,
             now,
             fit,
-            most: if set == 0 { fit.min(MOST) } else { set as u64 },
+            most: if set == 0 { fit.min(MAX_CONNECTIONS) } else { set as u64 },
         }
     }
 
@@ -49,7 +49,7 @@ impl Files {
     }
 
     /// Writes to the log what it is.
-    pub fn tell(self) {
+    pub fn log(self) {
         let Self { before, now, fit, most } = self;
         tracing::info!(files = now, before, connections = most, "the file limit is read");
         if most > fit {
@@ -63,9 +63,9 @@ impl Files {
 
 /// How many connections so many files leave room for. Calls get theirs first, but never more than half.
 fn that_fit(files: u64, calls: u64) -> u64 {
-    let beside = OURS + (RESERVE + LEAVING) as u64;
+    let beside = RESERVED_FILES + (RESERVE_SEATS + MAX_LEAVING) as u64;
     let left = files.saturating_sub(beside);
-    (left - calls.min(left / 2)).max(LEAST)
+    (left - calls.min(left / 2)).max(MIN_CONNECTIONS)
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(that_fit(1_024, 2_000), 384);
         assert_eq!(that_fit(1_024, 100), 668);
         assert_eq!(that_fit(524_288, 4_000), 520_032);
-        assert_eq!(that_fit(64, 4_000), LEAST);
+        assert_eq!(that_fit(64, 4_000), MIN_CONNECTIONS);
         assert_eq!(that_fit(u64::MAX, 1_000), u64::MAX - 1_256);
     }
 

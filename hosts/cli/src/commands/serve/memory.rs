@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How often the allocator is reminded. It keeps what is free for a second first.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Bytes of a block that is none of the small ones the allocator keeps for the next who asks.
-const BLOCK: usize = 4 << 20;
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// Has free memory given back for as long as the server runs. The allocator sees to what has been free for long enough whenever a
 /// large block is freed, and only then: after a burst of large requests, what they took would stay until the next.
@@ -14,6 +14,6 @@ pub async fn give_back() {
     loop {
         tokio::time::sleep(PAUSE).await;
         // Nothing is written to it, so it costs no memory.
-        drop(black_box(Vec::<u8>::with_capacity(BLOCK)));
+        drop(black_box(Vec::<u8>::with_capacity(BLOCK_BYTES)));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::output::Output;
-use starbridge_fdl::mend::{Mended, mend};
+use starbridge_fdl::fixes::{FixedText, apply_fixes};
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::{LineColumn, Source};
 use starbridge_node::system::reason;
@@ -11,15 +11,13 @@ use std::io::Write;
 use std::path::Path;
 
 /// Mends what can be mended for sure, writes the file if that changed anything, and says what was changed.
-pub fn mend_file(file: &Path, source: Source, output: Output) -> Result<Source, Exit> {
-    let Mended {
-        source: mended,
-        changes,
-        ..
-    } = mend(source, &Limits::default());
+pub fn fix_file(file: &Path, source: Source, output: Output) -> Result<Source, Exit> {
+    let FixedText {
+        source: fixed, changes, ..
+    } = apply_fixes(source, &Limits::default());
     if !changes.is_empty() {
-        replace(file, mended.text()).map_err(|error| {
-            let message = format!("can't write `{}`: {}", mended.name(), reason(&error));
+        replace(file, fixed.text()).map_err(|error| {
+            let message = format!("can't write `{}`: {}", fixed.name(), reason(&error));
             output.fail(Exit::Fault, &message, None)
         })?;
     }
@@ -27,12 +25,12 @@ pub fn mend_file(file: &Path, source: Source, output: Output) -> Result<Source, 
         let LineColumn { line, column } = change.place;
         output.note(&format!(
             "fixed {}:{line}:{column} [{}]: {}",
-            mended.name(),
+            fixed.name(),
             change.code,
             change.title
         ));
     }
-    Ok(mended)
+    Ok(fixed)
 }
 
 /// Puts a text in a file's place: all of it or nothing, with the rights the file had.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
 /// Heartbeats go out after this part of a lease; those that are due after this part go with them.
-const BEAT: u32 = 3;
-const ALONG: u32 = 6;
+const HEARTBEAT_PART: u32 = 3;
+const HEARTBEAT_BATCH_PART: u32 = 6;
 /// Tokens in one request.
 const BATCH: usize = 1_000;
 
@@ -50,11 +50,11 @@ pub enum Over {
 
 /// The tasks that are ours.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct HeldTasks {
     tasks: HashMap<String, Entry>,
 }
 
-impl Held {
+impl HeldTasks {
     /// Takes a task that was asked for at one time and handed out at another. Answers whether it is ours for certain.
     pub fn take(&mut self, task: Task, asked: Instant, now: Instant) -> bool {
         let sure = now < asked + task.lease;
@@ -107,7 +107,8 @@ impl Held {
         if !self.tasks.values().any(|entry| entry.beat_at() <= now) {
             return Vec::new();
         }
-        let along = |entry: &&Entry| entry.renewed + entry.task.lease / ALONG <= now || entry.is_unsure();
+        let along =
+            |entry: &&Entry| entry.renewed + entry.task.lease / HEARTBEAT_BATCH_PART <= now || entry.is_unsure();
         let along = self.tasks.values().filter(along).map(|entry| entry.task.token.clone());
         along.take(BATCH).collect()
     }
@@ -155,7 +156,7 @@ impl Entry {
     fn beat_at(&self) -> Instant {
         match self.stage {
             Stage::Unsure => self.renewed,
-            _ => self.renewed + self.task.lease / BEAT,
+            _ => self.renewed + self.task.lease / HEARTBEAT_PART,
         }
     }
 
@@ -188,8 +189,8 @@ mod tests {
     }
 
     /// A table with one task whose program runs.
-    fn running(more: &str, now: Instant) -> Held {
-        let mut held = Held::default();
+    fn running(more: &str, now: Instant) -> HeldTasks {
+        let mut held = HeldTasks::default();
         assert!(held.take(task("t", more), now, now));
         let runs = tokio::task::spawn(std::future::pending::<()>()).abort_handle();
         held.get("t").unwrap().stage = Stage::Runs(runs);
@@ -225,7 +226,7 @@ mod tests {
     #[tokio::test]
     async fn one_that_came_late_waits_for_a_heartbeat() {
         let now = Instant::now();
-        let mut held = Held::default();
+        let mut held = HeldTasks::default();
         assert!(!held.take(task("t", ""), now, now + SECOND * 6));
         assert_eq!(held.due(now + SECOND * 6), ["t"]);
         assert!(held.over(now + SECOND * 11).is_empty());

@@ -7,7 +7,7 @@ use starbridge_node::escaping::escaped;
 use std::time::Duration;
 
 /// Characters of a cause in a line.
-const CAUSE: usize = 200;
+const CAUSE_CHARS: usize = 200;
 
 /// The voice of a worker.
 pub struct Reporter {
@@ -42,15 +42,15 @@ impl Reporter {
     }
 
     /// A program ended.
-    pub fn ended(&self, label: &str, verdict: &TaskResult, took: Duration) {
+    pub fn ended(&self, label: &str, result: &TaskResult, took: Duration) {
         if !self.verbose {
             return;
         }
         let took = format!("in {:.1} s", took.as_secs_f64());
-        match verdict {
+        match result {
             TaskResult::Done(_) => self.note(&format!("{label}: done {took}")),
             TaskResult::Failed { error, cause } => {
-                let cause: String = cause.chars().take(CAUSE).collect();
+                let cause: String = cause.chars().take(CAUSE_CHARS).collect();
                 let cause = cause.replace(['\n', '\r'], " ");
                 self.note(&format!("{label}: failed {took}: {error}: {cause}"));
             }

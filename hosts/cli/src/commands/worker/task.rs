@@ -6,7 +6,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::escaping::escaped;
 use starbridge_node::programs::CommandConnector;
-use starbridge_ports::{Keys, Outcome, Request, Via};
+use starbridge_ports::{CallIds, Outcome, Request, ResourceFamily};
 use std::time::Duration;
 
 /// A lease where a server says nothing.
@@ -38,7 +38,7 @@ impl Task {
         };
         let token = told.get("token")?.as_str()?.to_owned();
         let (program, arguments) = command.split_first()?;
-        let keys = Keys {
+        let keys = CallIds {
             idempotency: text("key"),
             step_visit: text("stepKey"),
             execution: text("execution"),
@@ -59,7 +59,7 @@ impl Task {
             .collect();
         let request = Request {
             target: format!("cmd:{program}"),
-            via: Via::Direct,
+            via: ResourceFamily::Direct,
             pattern: Pattern::RequestResponse,
             input: Object::new(),
             params: Some(params.into()),
@@ -149,7 +149,7 @@ mod tests {
         Task::read(&told, &command).unwrap()
     }
 
-    async fn verdict(input: &str, script: &str) -> TaskResult {
+    async fn result(input: &str, script: &str) -> TaskResult {
         let told = format!(r#"{{"token": "t-1", "key": "e-1/4", "step": "s", "input": {input}}}"#);
         let folder = tempfile::tempdir().unwrap();
         let programs = CommandConnector::new(CommandSettings::in_folder(folder.path().to_path_buf()));
@@ -170,10 +170,10 @@ mod tests {
 
     #[tokio::test]
     async fn programs_see_their_task_and_no_other_secret() {
-        let done = verdict(r#"{"n": 1}"#, r#"printf '{"sent": %s, "token": "%s", "key": "%s", "other": "%s"}' "$(cat)" "$STARBRIDGE_TASK_TOKEN" "$STARBRIDGE_IDEMPOTENCY_KEY" "$STARBRIDGE_TOKEN""#).await;
+        let done = result(r#"{"n": 1}"#, r#"printf '{"sent": %s, "token": "%s", "key": "%s", "other": "%s"}' "$(cat)" "$STARBRIDGE_TASK_TOKEN" "$STARBRIDGE_IDEMPOTENCY_KEY" "$STARBRIDGE_TOKEN""#).await;
         let expected = r#"{"sent": {"n": 1}, "token": "t-1", "key": "e-1/4", "other": ""}"#;
         assert_eq!(done, TaskResult::Done(serde_json::from_str(expected).unwrap()));
-        let list = verdict("[1, 2]", r#"printf '{"sent": %s}' "$(cat)""#).await;
+        let list = result("[1, 2]", r#"printf '{"sent": %s}' "$(cat)""#).await;
         assert_eq!(
             list,
             TaskResult::Done(serde_json::from_str(r#"{"sent": [1, 2]}"#).unwrap())
@@ -182,12 +182,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_object_is_no_output() {
-        let TaskResult::Failed { error, cause } = verdict("{}", "echo '[1]'").await else {
+        let TaskResult::Failed { error, cause } = result("{}", "echo '[1]'").await else {
             panic!("a list is taken for an output");
         };
         assert_eq!(error, "Worker.FnF.InvalidLocal");
         assert!(cause.contains("must be an object, not"), "{cause}");
-        let TaskResult::Failed { error, cause } = verdict("{}", "echo no disk >&2; exit 3").await else {
+        let TaskResult::Failed { error, cause } = result("{}", "echo no disk >&2; exit 3").await else {
             panic!("an exit code is not seen");
         };
         assert_eq!((&*error, &*cause), ("CMD.3", "no disk"));

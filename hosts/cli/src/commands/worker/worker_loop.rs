@@ -1,7 +1,7 @@
 //! A worker at work: one loop that takes tasks, runs their programs, keeps them by heartbeats and reports them.
 
 use super::Options;
-use super::held::{Entry, Held, Over, Stage};
+use super::held::{Entry, HeldTasks, Over, Stage};
 use super::outbox::{NextTry, Outbox, Report};
 use super::reporter::{Reporter, words};
 use super::signals::Signals;
@@ -17,11 +17,11 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 /// How long a hold waits for tasks, in seconds; where nothing is waited for, just long enough to know.
 const WAIT_SECONDS: u64 = 20;
-const GLANCE_SECONDS: u64 = 1;
+const QUICK_WAIT_SECONDS: u64 = 1;
 /// How much longer than its wait an answer may take.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Reports that may wait before no task is taken any more.
-const UNSENT: usize = 1_000;
+const MAX_UNSENT_REPORTS: usize = 1_000;
 /// A hold under way when the worker is told to stop: tasks may be on their way here.
 const LAST_HOLD: Duration = Duration::from_millis(500);
 
@@ -62,9 +62,9 @@ pub struct WorkerLoop<'a> {
     remote: Remote,
     worker: String,
     connector: Arc<CommandConnector>,
-    voice: Reporter,
+    reporter: Reporter,
     signals: Signals,
-    held: Held,
+    held: HeldTasks,
     outbox: Outbox,
     programs: JoinSet<(String, TaskResult)>,
     under_way: JoinSet<Answered>,
@@ -85,14 +85,14 @@ impl<'a> WorkerLoop<'a> {
         let remote = client.remote().clone();
         let verbose = options.verbose || output.is_live();
         Ok(Self {
-            voice: Reporter::new(output, verbose, remote.address()),
+            reporter: Reporter::new(output, verbose, remote.address()),
             signals: Signals::new(output)?,
             worker: options.worker(),
             connector: Arc::new(connector),
             options,
             client,
             remote,
-            held: Held::default(),
+            held: HeldTasks::default(),
             outbox: Outbox::default(),
             programs: JoinSet::new(),
             under_way: JoinSet::new(),
@@ -110,7 +110,7 @@ impl<'a> WorkerLoop<'a> {
     pub async fn work(mut self) -> Result<(), Exit> {
         let queues = self.options.queues.join(", ");
         let server = self.remote.address();
-        self.voice
+        self.reporter
             .note(&format!("{} takes tasks of {queues} from {server}", self.worker));
         loop {
             let now = Instant::now();
@@ -128,11 +128,11 @@ impl<'a> WorkerLoop<'a> {
                 Some(answered) = self.under_way.join_next() => self.take_answer(answered),
                 signal = self.signals.next() => {
                     if self.leaving.is_some() {
-                        self.voice.note("stopping at once");
+                        self.reporter.note("stopping at once");
                         self.programs.shutdown().await;
                         return Err(Exit::Interrupted);
                     }
-                    self.voice.note(&format!("{signal}: finishing what runs"));
+                    self.reporter.note(&format!("{signal}: finishing what runs"));
                     self.leave(Ok(()));
                 }
                 () = tokio::time::sleep_until(next.into()) => {}
@@ -169,7 +169,7 @@ impl<'a> WorkerLoop<'a> {
         let unsaid = self.held.take_ended();
         for entry in &unsaid {
             let label = &entry.task.label;
-            self.voice
+            self.reporter
                 .note(&format!("{label}: what it came to could not be reported"));
         }
         Some(exit.and(if unsaid.is_empty() { Ok(()) } else { Err(Exit::Fault) }))
@@ -206,12 +206,12 @@ impl<'a> WorkerLoop<'a> {
         }
         let slots = usize::try_from(self.options.concurrency).unwrap_or(1);
         let free = slots.saturating_sub(self.held.unfinished());
-        let full = free == 0 || self.outbox.len() >= UNSENT;
+        let full = free == 0 || self.outbox.len() >= MAX_UNSENT_REPORTS;
         if full || self.holding.is_some() || !self.hold_again.is_over(now) {
             return;
         }
         let wait = match (self.options.until_empty, self.options.lease) {
-            (true, _) => GLANCE_SECONDS,
+            (true, _) => QUICK_WAIT_SECONDS,
             // A lease is counted from the asking: no more of it should pass with waiting than need be.
             (false, Some(lease)) => (lease / 3).clamp(1, WAIT_SECONDS),
             (false, None) => WAIT_SECONDS,
@@ -299,7 +299,7 @@ impl<'a> WorkerLoop<'a> {
 
     /// The server answers again: whatever waits for that may go on.
     fn is_there(&mut self) {
-        self.voice.there();
+        self.reporter.there();
         self.hold_again.reset();
         self.outbox.next_try.reset();
         self.beat_again = None;
@@ -314,7 +314,7 @@ impl<'a> WorkerLoop<'a> {
                 return self.leave(Err(exit));
             }
             failed => {
-                self.voice.away(&why(failed));
+                self.reporter.away(&why(failed));
                 return self.hold_again.failed(now);
             }
         };
@@ -327,7 +327,7 @@ impl<'a> WorkerLoop<'a> {
             .collect();
         if told.is_empty() {
             // A server that is about to stop answers at once that there is nothing.
-            if now.duration_since(sent) < Duration::from_secs(GLANCE_SECONDS) / 2 {
+            if now.duration_since(sent) < Duration::from_secs(QUICK_WAIT_SECONDS) / 2 {
                 return self.hold_again.failed(now);
             }
             self.found_nothing = self.options.until_empty && idle;
@@ -348,26 +348,26 @@ impl<'a> WorkerLoop<'a> {
     /// Runs a task's program.
     fn begin(&mut self, token: &str) {
         let Some(entry) = self.held.get(token) else { return };
-        self.voice.started(&entry.task.label);
+        self.reporter.started(&entry.task.label);
         let (task, connector) = (entry.task.clone(), self.connector.clone());
         entry.begun = Instant::now();
         entry.stage = Stage::Runs(self.programs.spawn(async move {
-            let verdict = task.run(&connector).await;
-            (task.token, verdict)
+            let result = task.run(&connector).await;
+            (task.token, result)
         }));
     }
 
     fn take_end(&mut self, ended: Result<(String, TaskResult), JoinError>) {
-        let (token, verdict) = match ended {
+        let (token, result) = match ended {
             Ok(ended) => ended,
             Err(stopped) => return resume(stopped),
         };
         let Some(entry) = self.held.get(&token) else { return };
         entry.stage = Stage::Ended;
-        self.voice.ended(&entry.task.label, &verdict, entry.begun.elapsed());
+        self.reporter.ended(&entry.task.label, &result, entry.begun.elapsed());
         self.outbox.put(Report {
             label: entry.task.label.clone(),
-            body: verdict.report(&token),
+            body: result.report(&token),
             token,
             again: false,
         });
@@ -377,7 +377,7 @@ impl<'a> WorkerLoop<'a> {
         let results = match asked {
             Ok(Ok(answer)) => results(&answer),
             failed => {
-                self.voice.away(&why(failed));
+                self.reporter.away(&why(failed));
                 let pause = self.held.shortest().unwrap_or(ANSWER) / 10;
                 let pause = pause.clamp(Duration::from_millis(200), Duration::from_secs(5));
                 self.beat_again = Some(Instant::now() + pause);
@@ -426,9 +426,9 @@ impl<'a> WorkerLoop<'a> {
         match &entry.stage {
             Stage::Runs(program) => {
                 program.abort();
-                self.voice.note(&format!("{label}: {why}: its program is killed"));
+                self.reporter.note(&format!("{label}: {why}: its program is killed"));
             }
-            _ => self.voice.note(&format!("{label}: {why}: it is not run")),
+            _ => self.reporter.note(&format!("{label}: {why}: it is not run")),
         }
     }
 
@@ -437,7 +437,7 @@ impl<'a> WorkerLoop<'a> {
             Ok(Ok(answer)) => results(&answer),
             Ok(Err(problem)) if problem.status == 413 => return self.too_large(reports),
             failed => {
-                self.voice.away(&why(failed));
+                self.reporter.away(&why(failed));
                 self.outbox.put_back(reports);
                 return self.outbox.next_try.failed(Instant::now());
             }
@@ -472,7 +472,7 @@ impl<'a> WorkerLoop<'a> {
                 }
                 _ => "",
             };
-            self.voice
+            self.reporter
                 .note(&format!("{label}: what it came to is not taken ({code}){then}"));
         }
     }
@@ -484,8 +484,8 @@ impl<'a> WorkerLoop<'a> {
         }
         for mut report in reports {
             let cause = "what the program printed is more than the server takes";
-            let verdict = TaskResult::failed(&FaultKind::TooLarge, cause.to_owned());
-            report.body = verdict.report(&report.token);
+            let result = TaskResult::failed(&FaultKind::TooLarge, cause.to_owned());
+            report.body = result.report(&report.token);
             self.outbox.put(report);
         }
     }

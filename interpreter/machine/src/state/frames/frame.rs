@@ -1,9 +1,9 @@
 //! A frame: one run of a list of steps.
 
-use crate::event::{Child, EventId, Failure, Path};
+use crate::event::{Child, EventId, Failure, StepPath};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Amount, Enter, Flow, ListId, Step, StepId, StepKind};
+use starbridge_flow::graph::{Flow, InputMode, ListId, Step, StepId, StepKind, TimeoutSource};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(crate) struct Frame {
     pub(crate) parent: Option<(FrameId, Child)>,
     /// The composites around the list. Computed when a state is loaded.
     #[serde(skip)]
-    pub(crate) path: Path,
+    pub(crate) path: StepPath,
     /// What the list's input adds to that of its composite: an item and its index, or `deps`.
     pub(crate) extra: Object,
     /// The list's input. Computed when a state is loaded.
@@ -30,7 +30,7 @@ pub(crate) struct Frame {
     pub(crate) local: Object,
     /// Whether a step's output replaced the list's input.
     pub(crate) replaced: bool,
-    pub(crate) at: At,
+    pub(crate) at: FramePosition,
     /// How often each step was visited, if the list has loops.
     pub(crate) visits: BTreeMap<StepId, u32>,
     /// What this list has done that could be undone.
@@ -54,7 +54,7 @@ pub(crate) struct Frame {
 
 /// The position of a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum At {
+pub(crate) enum FramePosition {
     /// About to enter this step.
     Before(StepId),
     /// In this step.
@@ -64,10 +64,10 @@ pub(crate) enum At {
     /// A failure left the list. The step is kept for a redrive.
     Failed(Box<Visit>, Failure, StepId),
     /// The list was cancelled here. The position is kept for a redrive.
-    Cancelled(Box<At>),
+    Cancelled(Box<FramePosition>),
 }
 
-impl At {
+impl FramePosition {
     /// The visit of the step at this position.
     pub(crate) fn visit(&self) -> Option<&Visit> {
         match self {
@@ -119,7 +119,7 @@ pub(crate) struct Visit {
     pub(crate) failed_task: Option<Done>,
     /// What was running inside a failed attempt. A redrive goes on with it.
     #[serde(rename = "kept")]
-    pub(crate) retained_inside: Option<Box<Inside>>,
+    pub(crate) retained_inside: Option<Box<StepRun>>,
     /// Whether what the attempt did inside was undone, or is being undone.
     #[serde(default)]
     pub(crate) undone: bool,
@@ -139,16 +139,16 @@ pub(crate) struct Visit {
     /// How long a composite's attempt may take, where a program said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timeout_ms: Option<u64>,
-    pub(crate) phase: Phase,
+    pub(crate) phase: VisitPhase,
 }
 
 /// How far a visit has come.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Phase {
+pub(crate) enum VisitPhase {
     /// An attempt is about to begin.
     Entered,
     /// An attempt runs.
-    Started(Inside),
+    Started(StepRun),
     /// The attempt succeeded with this output.
     Succeeded { output: Object, goto: Option<StepId> },
     /// The attempt failed; `origin` is the step in which the error arose.
@@ -166,7 +166,7 @@ pub(crate) enum Phase {
 
 /// What runs inside an attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Inside {
+pub(crate) enum StepRun {
     /// Nothing: the step is a pass, succeed or fail.
     Simple,
     Wait(WaitRun),
@@ -256,7 +256,7 @@ impl Frame {
         flow: &Flow,
         list: ListId,
         parent: Option<(FrameId, Child)>,
-        path: Path,
+        path: StepPath,
         input: Overlay,
         entered: EventId,
     ) -> Self {
@@ -270,7 +270,7 @@ impl Frame {
             input,
             local: Object::new(),
             replaced: false,
-            at: first.map_or(At::Ended, At::Before),
+            at: first.map_or(FramePosition::Ended, FramePosition::Before),
             visits: BTreeMap::new(),
             done: Vec::new(),
             rewind: None,
@@ -293,7 +293,7 @@ impl Frame {
     pub(crate) fn step_input(&self, step: &Step, mapped: Option<&Object>) -> Overlay {
         let input = match (mapped, &step.enter) {
             (Some(mapped), _) => return Overlay::new(mapped.clone()),
-            (None, Enter::Input) => self.input.clone(),
+            (None, InputMode::Input) => self.input.clone(),
             (None, _) => self.data.clone(),
         };
         match step.kind {
@@ -341,13 +341,13 @@ impl Frame {
     /// Mutable access to the visit of the step that the frame is in, if the list is neither failed nor cancelled.
     pub(crate) fn active(&mut self) -> Option<&mut Visit> {
         match &mut self.at {
-            At::In(visit) => Some(visit),
+            FramePosition::In(visit) => Some(visit),
             _ => None,
         }
     }
 }
 
-impl Inside {
+impl StepRun {
     /// The frames directly inside.
     fn frames(&self) -> Vec<FrameId> {
         match self {
@@ -376,22 +376,22 @@ impl Inside {
 
 impl Visit {
     /// What runs inside the attempt, or what was retained of it after it failed.
-    pub(crate) fn inside(&self) -> Option<&Inside> {
+    pub(crate) fn inside(&self) -> Option<&StepRun> {
         match &self.phase {
-            Phase::Started(inside) => Some(inside),
+            VisitPhase::Started(inside) => Some(inside),
             _ => self.retained_inside.as_deref(),
         }
     }
 
     /// The frames directly inside the visit.
     pub(crate) fn frames_inside(&self) -> Vec<FrameId> {
-        self.inside().map(Inside::frames).unwrap_or_default()
+        self.inside().map(StepRun::frames).unwrap_or_default()
     }
 
     /// The frame of a child of the attempt in progress.
     pub(crate) fn running_child(&self, child: Child) -> Option<FrameId> {
         match &self.phase {
-            Phase::Started(inside) => inside.frame_of(child),
+            VisitPhase::Started(inside) => inside.frame_of(child),
             _ => None,
         }
     }
@@ -399,8 +399,8 @@ impl Visit {
     /// Whether a composite's attempt ends before all its children are done.
     pub(crate) fn is_closing(&self) -> bool {
         match &self.phase {
-            Phase::Started(Inside::Choice(ArmRun::Running { closing, .. })) => closing.is_some(),
-            Phase::Started(Inside::Children(children)) => children.closing.is_some(),
+            VisitPhase::Started(StepRun::Choice(ArmRun::Running { closing, .. })) => closing.is_some(),
+            VisitPhase::Started(StepRun::Children(children)) => children.closing.is_some(),
             _ => false,
         }
     }
@@ -408,7 +408,7 @@ impl Visit {
     /// The attempt of a task, if the step is one.
     pub(crate) fn task(&self) -> Option<&TaskRun> {
         match &self.phase {
-            Phase::Started(Inside::Task(run)) => Some(run),
+            VisitPhase::Started(StepRun::Task(run)) => Some(run),
             _ => None,
         }
     }
@@ -417,8 +417,8 @@ impl Visit {
     pub(crate) fn bound_ms(&self, step: &Step) -> Option<u64> {
         match &step.timeout {
             None => None,
-            Some(Amount::Fixed(millis)) => Some(*millis),
-            Some(Amount::Program(_)) => self.timeout_ms,
+            Some(TimeoutSource::Fixed(millis)) => Some(*millis),
+            Some(TimeoutSource::Program(_)) => self.timeout_ms,
         }
     }
 
@@ -430,9 +430,9 @@ impl Visit {
     /// The timers that the visit set, except those of its calls: the attempt's timeout, and what it waits for.
     pub(crate) fn timer_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
         let wait = match &self.phase {
-            Phase::Retrying { due, timer } => Some((*due, *timer)),
-            Phase::Started(Inside::Wait(WaitRun::Waiting { until, timer })) => Some((*until, *timer)),
-            Phase::Started(Inside::Task(run)) => match run.phase {
+            VisitPhase::Retrying { due, timer } => Some((*due, *timer)),
+            VisitPhase::Started(StepRun::Wait(WaitRun::Waiting { until, timer })) => Some((*until, *timer)),
+            VisitPhase::Started(StepRun::Task(run)) => match run.phase {
                 TaskPhase::Sleeping { due, timer } => Some((due, timer)),
                 _ => None,
             },
@@ -445,7 +445,7 @@ impl Visit {
     /// Mutable access to the attempt of a task, if the step is one.
     pub(crate) fn task_mut(&mut self) -> Option<&mut TaskRun> {
         match &mut self.phase {
-            Phase::Started(Inside::Task(run)) => Some(run),
+            VisitPhase::Started(StepRun::Task(run)) => Some(run),
             _ => None,
         }
     }
@@ -453,7 +453,7 @@ impl Visit {
     /// The children of a parallel or foreach that runs.
     pub(crate) fn children(&self) -> Option<&Children> {
         match &self.phase {
-            Phase::Started(Inside::Children(children)) => Some(children),
+            VisitPhase::Started(StepRun::Children(children)) => Some(children),
             _ => None,
         }
     }
@@ -461,7 +461,7 @@ impl Visit {
     /// Mutable access to the children of a parallel or foreach that runs.
     pub(crate) fn children_mut(&mut self) -> Option<&mut Children> {
         match &mut self.phase {
-            Phase::Started(Inside::Children(children)) => Some(children),
+            VisitPhase::Started(StepRun::Children(children)) => Some(children),
             _ => None,
         }
     }

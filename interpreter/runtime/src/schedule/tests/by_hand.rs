@@ -90,7 +90,7 @@ impl Naive {
 }
 
 #[test]
-fn agrees_with_a_cron_that_looks_at_its_clock() {
+fn cron_agrees_with_one_that_looks_at_its_clock() {
     let zones = [
         ("Europe/Berlin", "2026-03-28", "2026-10-24"),
         ("America/New_York", "2026-03-07", "2026-10-31"),

@@ -24,7 +24,7 @@ fn minute(minute: i64) -> Timestamp {
 }
 
 #[test]
-fn a_trigger_on_time_starts() {
+fn trigger_on_time_starts() {
     for overlap in [Overlap::Skip, Overlap::Queue, Overlap::Allow] {
         for catch_up in [CatchUp::None, CatchUp::Last] {
             let schedule = schedule("*/10 * * * *", overlap, catch_up);
@@ -42,7 +42,7 @@ fn a_trigger_on_time_starts() {
 }
 
 #[test]
-fn missed_triggers() {
+fn missed_triggers_catch_up() {
     // Nothing handled the schedule from minute 0 to minute 35.
     let none = schedule("*/10 * * * *", Overlap::Allow, CatchUp::None).fires(Some(minute(0)), minute(35), false);
     assert_eq!(
@@ -93,7 +93,7 @@ fn overlap() {
 }
 
 #[test]
-fn what_passes_while_it_is_paused_is_not_missed() {
+fn paused_schedule_misses_nothing() {
     let mut schedule = schedule("*/10 * * * *", Overlap::Allow, CatchUp::Last);
     schedule.paused = true;
     let paused = schedule.fires(Some(minute(0)), minute(35), false);
@@ -107,7 +107,7 @@ fn what_passes_while_it_is_paused_is_not_missed() {
 }
 
 #[test]
-fn a_new_schedule_looks_ahead_only_and_a_clock_set_back_repeats_nothing() {
+fn schedule_repeats_nothing_when_the_clock_is_set_back() {
     let schedule = schedule("*/10 * * * *", Overlap::Allow, CatchUp::Last);
     let new = schedule.fires(None, minute(10), false);
     assert_eq!(
@@ -123,7 +123,7 @@ fn a_new_schedule_looks_ahead_only_and_a_clock_set_back_repeats_nothing() {
 
 /// The same trigger is the same execution, whenever it is handled.
 #[test]
-fn names_and_inputs_follow_from_the_trigger() {
+fn trigger_names_and_inputs_follow_from_its_time() {
     let mut schedule = schedule("CRON_TZ=Europe/Berlin 30 2 * * *", Overlap::Skip, CatchUp::Last);
     schedule.payload = serde_json::from_str(r#"{"region": "eu"}"#).unwrap();
     let (last, trigger) = (Some(at("2026-01-01T00:00:00Z")), at("2026-01-01T01:30:00Z"));
@@ -141,7 +141,7 @@ fn names_and_inputs_follow_from_the_trigger() {
 }
 
 #[test]
-fn names_leave_room_for_the_time() {
+fn schedule_names_leave_room_for_the_time() {
     let named = |name: &str| Schedule::new(name, expression("@daily"), "report").is_ok();
     for (name, good) in [
         ("a", true),

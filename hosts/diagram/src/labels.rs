@@ -1,0 +1,353 @@
+//! The texts about a step: its resource, its times, what happens to its errors.
+
+use super::text::{clean, shorten};
+use starbridge_flow::graph::{
+    Branch, Catch, Fail, FaultNames, Foreach, Matcher, Parallel, Pattern, Source, Step, StepKind, Task, TimeoutSource,
+    Tolerance, Undo, Wait, WaitFor,
+};
+
+/// The priority if a branch has none.
+const PRIORITY: u8 = 5;
+/// The concurrency if a foreach has none.
+const CONCURRENCY: u64 = 100;
+/// How many characters of a resource are shown.
+const RESOURCE: usize = 60;
+
+/// A line about a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Detail {
+    pub(super) text: String,
+    /// Whether it is code: a path or a condition.
+    pub(super) code: bool,
+}
+
+fn plain(text: impl AsRef<str>) -> Detail {
+    Detail {
+        text: clean(text.as_ref()),
+        code: false,
+    }
+}
+
+fn code(text: impl AsRef<str>) -> Detail {
+    Detail {
+        text: clean(text.as_ref()),
+        code: true,
+    }
+}
+
+/// The lines below a step's name.
+pub(super) fn details(step: &Step) -> Vec<Detail> {
+    match &step.kind {
+        StepKind::Task(task) => vec![plain(resource(&task.call.resource))],
+        StepKind::Wait(wait) => vec![waited(wait)],
+        StepKind::Foreach(foreach) => vec![code(format!("each of {}", foreach.collection.text()))],
+        StepKind::Fail(fail) => failed(fail),
+        StepKind::Parallel(parallel) => waits_for(parallel).into_iter().collect(),
+        StepKind::Pass | StepKind::Choice(_) | StepKind::Succeed => Vec::new(),
+    }
+}
+
+fn waited(wait: &Wait) -> Detail {
+    match wait {
+        Wait::Duration(Source::Constant(value)) => {
+            let text = value.to_plain_text();
+            let seconds = text
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|seconds| (0.0..1e12).contains(seconds));
+            plain(seconds.map_or(text, |seconds| duration((seconds * 1000.0) as u64)))
+        }
+        Wait::Timestamp(Source::Constant(value)) => plain(format!("until {}", value.to_plain_text())),
+        Wait::Duration(Source::Lookup(lookup)) => code(format!("{} seconds", lookup.text())),
+        Wait::Timestamp(Source::Lookup(lookup)) => code(format!("until {}", lookup.text())),
+    }
+}
+
+fn failed(fail: &Fail) -> Vec<Detail> {
+    [&fail.error, &fail.cause]
+        .into_iter()
+        .flatten()
+        .map(|source| match source {
+            Source::Constant(value) => plain(value.to_plain_text()),
+            // Both are written with the root they begin at.
+            Source::Lookup(lookup) => code(format!("$input{}", lookup.text().trim_start_matches('$'))),
+        })
+        .filter(|detail| !detail.text.is_empty())
+        .collect()
+}
+
+fn waits_for(parallel: &Parallel) -> Option<Detail> {
+    match parallel.wait_for {
+        WaitFor::All => None,
+        WaitFor::Count(1) => Some(plain("until any branch succeeds")),
+        WaitFor::Count(count) => Some(plain(format!(
+            "until {count} of {} branches succeed",
+            parallel.branches.len()
+        ))),
+    }
+}
+
+/// Other particulars of a step, a few characters each.
+pub(super) fn badges(step: &Step) -> Vec<String> {
+    let mut badges = Vec::new();
+    match &step.kind {
+        StepKind::Task(task) => badges.extend(task_badges(task)),
+        StepKind::Parallel(Parallel {
+            concurrency: Some(most),
+            ..
+        }) => badges.push(at_once(most)),
+        StepKind::Foreach(foreach) => badges.extend(foreach_badges(foreach)),
+        _ => {}
+    }
+    if let Some(first) = step.retry.first() {
+        let more = match step.retry.len() {
+            1 => String::new(),
+            policies => format!(" +{}", policies - 1),
+        };
+        badges.push(format!("retry {}×{more}", first.max_attempts));
+    }
+    match &step.timeout {
+        Some(TimeoutSource::Fixed(millis)) => badges.push(format!("timeout {}", duration(*millis))),
+        Some(TimeoutSource::Program(_)) => badges.push("timeout computed".to_owned()),
+        None => {}
+    }
+    badges
+}
+
+fn task_badges(task: &Task) -> Vec<String> {
+    let mut badges = Vec::new();
+    match task.call.pattern {
+        Pattern::RequestResponse => {}
+        Pattern::Sync => badges.push("sync".to_owned()),
+        Pattern::WaitForCallback => badges.push("callback".to_owned()),
+    }
+    if let Some(poll) = &task.poll {
+        badges.push(format!("poll {}", duration(poll.interval)));
+    }
+    match task.rollback.as_ref().map(|rollback| &rollback.undo) {
+        Some(Undo::Call(_)) => badges.push("rollback".to_owned()),
+        Some(Undo::Child) => badges.push("rollback of child".to_owned()),
+        None => {}
+    }
+    if let Some(millis) = task.heartbeat {
+        badges.push(format!("heartbeat {}", duration(millis)));
+    }
+    if let Some(millis) = task.wait {
+        badges.push(format!("queued {}", duration(millis)));
+    }
+    if task.priority != PRIORITY {
+        badges.push(format!("priority {}", task.priority));
+    }
+    badges
+}
+
+fn at_once(concurrency: &TimeoutSource) -> String {
+    match concurrency {
+        TimeoutSource::Fixed(most) => format!("{most} at once"),
+        TimeoutSource::Program(_) => "computed number at once".to_owned(),
+    }
+}
+
+fn foreach_badges(foreach: &Foreach) -> Vec<String> {
+    let usual = matches!(foreach.concurrency, TimeoutSource::Fixed(CONCURRENCY));
+    let at_once = (!usual).then(|| at_once(&foreach.concurrency));
+    let tolerance = foreach.tolerance.map(|tolerance| match tolerance {
+        Tolerance::Count(count) => format!("{count} may fail"),
+        Tolerance::Percent(percent) => format!("{percent} % may fail"),
+    });
+    at_once.into_iter().chain(tolerance).collect()
+}
+
+/// The errors of a catch clause.
+pub(super) fn errors(catch: &Catch, names: &FaultNames) -> String {
+    let each: Vec<String> = catch
+        .errors
+        .iter()
+        .map(|matcher| match matcher {
+            Matcher::Any => "any error".to_owned(),
+            Matcher::Named(name) => clean(name),
+            Matcher::Kind(kind) => clean(&names.name(kind)),
+            Matcher::Not(kind) => format!("all but {}", clean(&names.name(kind))),
+        })
+        .collect();
+    each.join(", ")
+}
+
+/// The condition of an arm as a picture shows it, with its number in the order in which they are tried.
+pub(super) fn condition(text: &str, arm: Option<u32>) -> String {
+    match arm {
+        Some(number) => format!("{} · {}", number.saturating_add(1), clean(text)),
+        None => "otherwise".to_owned(),
+    }
+}
+
+/// A branch's name, or its number from 1.
+pub(super) fn branch(branch: &Branch, index: usize) -> String {
+    branch
+        .name
+        .as_ref()
+        .map_or_else(|| format!("branch {}", index + 1), |name| clean(name))
+}
+
+/// The branches that a branch depends on; `None` if there are none.
+pub(super) fn after(parallel: &Parallel, one: &Branch) -> Option<String> {
+    /// How many branches are named.
+    const NAMED: usize = 8;
+    let named: Vec<String> = one
+        .depends_on
+        .iter()
+        .take(NAMED)
+        .filter_map(|&on| {
+            parallel
+                .branches
+                .get(on as usize)
+                .map(|other| branch(other, on as usize))
+        })
+        .collect();
+    let more = one.depends_on.len().saturating_sub(NAMED);
+    match (named.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(format!("after {}", named.join(", "))),
+        (false, more) => Some(format!("after {} and {more} more", named.join(", "))),
+    }
+}
+
+/// The distinctive part of a resource: an address without scheme and query, an ARN without region and account.
+pub(super) fn resource(written: &str) -> String {
+    let text = clean(written);
+    let parts: Vec<&str> = text.split(':').collect();
+    let short = match parts.as_slice() {
+        ["arn", _, service, _, _, rest @ ..] if !rest.is_empty() => {
+            format!("{service} {}", last_parts(&rest.join(":")))
+        }
+        ["acs", service, _, _, rest @ ..] if !rest.is_empty() => format!("{service} {}", last_parts(&rest.join(":"))),
+        ["http" | "https", ..] => address(&text),
+        _ => text,
+    };
+    shorten(&short, RESOURCE)
+}
+
+/// `services/a/functions/b` as `a/b`, `function:b` as `b`.
+fn last_parts(path: &str) -> String {
+    let path = path.strip_prefix("function:").unwrap_or(path);
+    match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["services", service, "functions", function] => format!("{service}/{function}"),
+        ["flow" | "queue" | "queues" | "topics", name] => (*name).to_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+fn address(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    // A user and password in an address must not be in a picture.
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    if path.is_empty() {
+        host.to_owned()
+    } else {
+        format!("{host}/{path}")
+    }
+}
+
+/// The resource as the flow writes it, without passwords and queries of addresses.
+pub(super) fn whole_resource(written: &str) -> String {
+    let text = clean(written);
+    match text.split_once("://") {
+        Some((scheme @ ("http" | "https"), _)) => format!("{scheme}://{}", address(&text)),
+        _ => text,
+    }
+}
+
+/// How long something took, not more exactly than somebody wants to know: `250 ms`, `1.8 s`, `2 h 5 min`.
+pub(super) fn took(millis: u64) -> String {
+    match millis {
+        0..1_000 => duration(millis),
+        1_000..60_000 => {
+            let tenth = millis % 1_000 / 100;
+            let tenth = if tenth == 0 { String::new() } else { format!(".{tenth}") };
+            format!("{}{tenth} s", millis / 1_000)
+        }
+        60_000..3_600_000 => duration(millis / 1_000 * 1_000),
+        _ => duration(millis / 60_000 * 60_000),
+    }
+}
+
+/// A duration for people: `250 ms`, `1 min 30 s`, `2 d`.
+pub(super) fn duration(millis: u64) -> String {
+    const UNITS: [(u64, &str); 5] = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "min"),
+        (1000, "s"),
+        (1, "ms"),
+    ];
+    let mut rest = millis;
+    let mut parts = Vec::new();
+    for (size, unit) in UNITS {
+        if rest >= size {
+            parts.push(format!("{} {unit}", rest / size));
+            rest %= size;
+        }
+    }
+    // The two largest units are enough.
+    parts.truncate(2);
+    if parts.is_empty() {
+        "0 s".to_owned()
+    } else {
+        parts.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_long_is_told_less_exactly() {
+        for (millis, text) in [
+            (7, "7 ms"),
+            (1_817, "1.8 s"),
+            (10_009, "10 s"),
+            (61_999, "1 min 1 s"),
+            (7_512_345, "2 h 5 min"),
+        ] {
+            assert_eq!(took(millis), text);
+        }
+    }
+
+    #[test]
+    fn durations_are_short() {
+        for (millis, text) in [
+            (0, "0 s"),
+            (250, "250 ms"),
+            (1500, "1 s 500 ms"),
+            (90_000, "1 min 30 s"),
+            (172_800_001, "2 d 1 ms"),
+        ] {
+            assert_eq!(duration(millis), text);
+        }
+    }
+
+    #[test]
+    fn resources_are_shown_by_what_tells_them_apart() {
+        for (written, short) in [
+            (
+                "https://user:pass@host.example:8080/a/b?token=1",
+                "host.example:8080/a/b",
+            ),
+            ("http://host", "host"),
+            ("arn:aws:lambda:eu-west-1:123456789012:function:charge", "lambda charge"),
+            (
+                "acs:fc:cn-hangzhou:123:services/shop/functions/charge",
+                "fc shop/charge",
+            ),
+            ("queue:mail", "queue:mail"),
+            ("cmd:/usr/bin/true", "cmd:/usr/bin/true"),
+        ] {
+            assert_eq!(resource(written), short);
+        }
+        assert_eq!(whole_resource("https://u:p@h/x?secret"), "https://h/x");
+    }
+}

@@ -1,0 +1,259 @@
+//! Folds a history into what is known about each step.
+
+use super::{FlowStatus, Marks, Status, Way};
+use crate::labels;
+use crate::text::clean;
+use starbridge_flow::graph::{Flow, StepId, StepKind};
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::Text;
+use starbridge_machine::{Child, Event, EventKind, Exit, Failure, StepPath};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// The composites around a step, from outside in.
+type Around = Vec<(StepId, Child)>;
+
+/// A step in one place, with what happened there last.
+#[derive(Clone, Debug, Default)]
+struct StepPlace {
+    status: Status,
+    error: Option<Text>,
+    waits: Option<&'static str>,
+    /// When it was come to.
+    entered: Option<Timestamp>,
+    /// The arm that its choice took last.
+    arm: Option<Option<u32>>,
+}
+
+#[derive(Default)]
+struct Fold {
+    places: BTreeMap<(Around, StepId), StepPlace>,
+    status: FlowStatus,
+    started: Option<Timestamp>,
+}
+
+/// Folds the events of a history.
+pub(super) fn fold(flow: &Flow, history: &[Event]) -> FlowStatus {
+    let mut fold = Fold::default();
+    fold.status.steps = vec![Marks::default(); flow.steps.len()];
+    for event in history {
+        match event.step {
+            Some(step) if flow.step(step).is_some() => fold.step(flow, step, event),
+            Some(_) => {}
+            None => fold.flow(flow, event),
+        }
+    }
+    fold.finish()
+}
+
+fn around(path: &StepPath) -> Around {
+    path.items().iter().map(|item| (item.step, item.child)).collect()
+}
+
+impl Fold {
+    fn flow(&mut self, flow: &Flow, event: &Event) {
+        match &event.detail {
+            EventKind::ExecutionStarted(_) => {
+                self.started = Some(event.time);
+                self.take(Way::Begin);
+            }
+            EventKind::ExecutionStopped { failure, .. } => {
+                self.cancel_inside(&[], None);
+                self.ends(event, "Stopped", Some((failure, None)));
+            }
+            EventKind::ExecutionTimedOut => {
+                self.cancel_inside(&[], None);
+                self.ends(event, "TimedOut", None);
+            }
+            EventKind::ExecutionFailed { failure, step } => {
+                self.cancel_inside(&[], None);
+                let step = step.and_then(|step| flow.step(step)).map(|step| clean(&step.name));
+                let undone = self.places.values().any(|place| place.status == Status::UndoFailed);
+                let status = if undone { "RollbackFailed" } else { "Failed" };
+                // What ended it before says so itself.
+                if undone || self.status.ending.is_none() {
+                    self.ends(event, status, Some((failure, step)));
+                }
+            }
+            EventKind::ExecutionSucceeded { .. } => self.ends(event, "Succeeded", None),
+            EventKind::ExecutionRedriven { .. } => self.status.ending = None,
+            _ => {}
+        }
+    }
+
+    fn ends(&mut self, event: &Event, status: &str, failure: Option<(&Failure, Option<String>)>) {
+        let mut said = status.to_owned();
+        let millis = self.started.map_or(0, |started| event.time.millis_since(started));
+        if millis > 0 {
+            said.push_str(&format!(" after {}", labels::took(millis)));
+        }
+        if let Some((failure, step)) = failure {
+            if let Some(step) = step {
+                said.push_str(&format!(" in {step}"));
+            }
+            said.push_str(&format!(": {}", clean(&failure.error)));
+            if !failure.cause.is_empty() {
+                said.push_str(&format!(": {}", clean(&failure.cause)));
+            }
+        }
+        self.status.ending = Some(said);
+    }
+
+    fn step(&mut self, flow: &Flow, step: StepId, event: &Event) {
+        let path = around(&event.path);
+        if event.rollback {
+            return self.rollback(step, path, &event.detail);
+        }
+        match &event.detail {
+            EventKind::StepEntered => {
+                self.marks(step).visits += 1;
+                *self.place(step, path) = StepPlace {
+                    status: Status::Running,
+                    entered: Some(event.time),
+                    ..StepPlace::default()
+                };
+            }
+            EventKind::StepStarted { .. } => {
+                self.marks(step).attempts += 1;
+                self.becomes(step, path, Status::Running, None);
+            }
+            EventKind::StepSucceeded { .. } => self.becomes(step, path, Status::Succeeded, None),
+            EventKind::StepFailed { failure, .. } => {
+                self.cancel_inside(&path, Some(step));
+                self.becomes(step, path, Status::Failed, Some(&failure.error));
+            }
+            EventKind::StepExited { goto, caught, .. } => {
+                let entered = self.place(step, path.clone()).entered.take();
+                self.marks(step).took += entered.map_or(0, |entered| event.time.millis_since(entered));
+                self.exited(step, path, *goto, caught.is_some());
+            }
+            EventKind::ChoiceTaken { arm } => {
+                self.place(step, path).arm = *arm;
+                if let Some(arm) = arm {
+                    self.take(Way::Arm(step, *arm));
+                }
+            }
+            EventKind::BranchEntered { branch, .. } => self.take(Way::Branch(step, *branch)),
+            EventKind::BranchExited(exit) | EventKind::IterationExited(exit) => {
+                self.child_exited(flow, step, &path, exit)
+            }
+            EventKind::RetryScheduled { .. } => self.waits(step, path, "waiting to retry"),
+            EventKind::PollScheduled { .. } => self.waits(step, path, "waiting to poll"),
+            EventKind::WaitStarted { .. } => self.waits(step, path, "waiting"),
+            EventKind::ManualRequested(_) => self.waits(step, path, "waiting for an operator"),
+            EventKind::TimerFired { .. } | EventKind::ManualResolved(_) | EventKind::TaskScheduled(_) => {
+                self.becomes(step, path, Status::Running, None);
+            }
+            EventKind::TaskCancelled { .. } => self.becomes(step, path, Status::Cancelled, None),
+            _ => {}
+        }
+    }
+
+    fn rollback(&mut self, step: StepId, path: Around, detail: &EventKind) {
+        match detail {
+            EventKind::RollbackStarted { .. } => self.becomes(step, path, Status::Undoing, None),
+            EventKind::RollbackSucceeded => {
+                self.marks(step).undone += 1;
+                self.becomes(step, path, Status::RolledBack, None);
+            }
+            EventKind::RollbackFailed { failure, .. } => {
+                self.becomes(step, path, Status::UndoFailed, Some(&failure.error))
+            }
+            _ => {}
+        }
+    }
+
+    fn exited(&mut self, step: StepId, path: Around, goto: Option<StepId>, caught: bool) {
+        let place = self.place(step, path);
+        if caught {
+            place.status = Status::Caught;
+        }
+        let way = match (goto, caught, place.arm) {
+            (Some(target), true, _) => Way::Catch(step, target),
+            (Some(_), false, Some(arm)) => Way::Goto(step, arm),
+            _ => Way::Next(step),
+        };
+        self.take(way);
+    }
+
+    /// Handles the end of a branch or iteration. Its number is the last one of the path, its composite the event's
+    /// step.
+    fn child_exited(&mut self, flow: &Flow, step: StepId, path: &[(StepId, Child)], exit: &Exit) {
+        if *exit != Exit::Done {
+            self.cancel_inside(path, None);
+        }
+        let children = match flow.step(step).map(|step| &step.kind) {
+            Some(StepKind::Parallel(_)) => "branches",
+            Some(StepKind::Foreach(_)) => "items",
+            _ => return,
+        };
+        let marks = self.marks(step);
+        marks.children = children;
+        match exit {
+            Exit::Done => marks.children_done += 1,
+            Exit::Failed(_) => marks.children_failed += 1,
+            Exit::Cancelled => {}
+        }
+    }
+
+    /// Marks what still runs there as cancelled: everything below the path, or only what is inside one step.
+    fn cancel_inside(&mut self, path: &[(StepId, Child)], step: Option<StepId>) {
+        let mut from = path.to_vec();
+        from.extend(step.map(|step| (step, Child::Branch(0))));
+        let inside = self
+            .places
+            .range_mut((Bound::Included((from, StepId(0))), Bound::Unbounded))
+            .take_while(|((place, _), _)| {
+                place.starts_with(path)
+                    && step.is_none_or(|step| place.get(path.len()).is_some_and(|(around, _)| *around == step))
+            });
+        for (_, place) in inside.filter(|(_, place)| place.status.is_active()) {
+            *place = StepPlace {
+                status: Status::Cancelled,
+                ..StepPlace::default()
+            };
+        }
+    }
+
+    fn marks(&mut self, step: StepId) -> &mut Marks {
+        &mut self.status.steps[step.0 as usize]
+    }
+
+    fn place(&mut self, step: StepId, path: Around) -> &mut StepPlace {
+        self.places.entry((path, step)).or_default()
+    }
+
+    fn becomes(&mut self, step: StepId, path: Around, status: Status, error: Option<&Text>) {
+        let place = self.place(step, path);
+        place.status = status;
+        place.error = error.cloned();
+        place.waits = None;
+    }
+
+    fn waits(&mut self, step: StepId, path: Around, what: &'static str) {
+        let place = self.place(step, path);
+        place.status = Status::Waiting;
+        place.waits = Some(what);
+    }
+
+    fn take(&mut self, way: Way) {
+        *self.status.ways.entry(way).or_default() += 1;
+    }
+
+    /// Combines the places of each step: the most important status is the step's.
+    fn finish(mut self) -> FlowStatus {
+        for ((_, step), place) in std::mem::take(&mut self.places) {
+            let marks = self.marks(step);
+            *marks.places.entry(place.status).or_default() += 1;
+            if place.status > marks.status {
+                marks.status = place.status;
+                marks.error = None;
+            }
+            if place.status == marks.status {
+                marks.error = place.error.or(marks.error.take());
+                marks.waits = place.waits;
+            }
+        }
+        self.status
+    }
+}

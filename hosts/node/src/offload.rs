@@ -1,0 +1,73 @@
+//! Work on large values. Reading, writing, comparing and dropping them takes long, so it happens on separate threads,
+//! a few at a time.
+
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock};
+use std::thread::available_parallelism;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+/// Up to this many bytes of JSON a value is small: work on it is done at once.
+pub const INLINE_BYTES: usize = 64 * 1024;
+
+/// Half of the processors, and at least one. The others are left to small requests and executions.
+static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let processors = available_parallelism().map_or(1, NonZero::get);
+    Arc::new(Semaphore::new((processors / 2).max(1)))
+});
+
+/// The work panicked, or the runtime is stopping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotDone;
+
+/// Does work on a value of this many bytes of JSON: at once if it is small, otherwise on another thread, when there
+/// is room.
+///
+/// # Errors
+///
+/// [`NotDone`] if the work panicked or the runtime is stopping.
+pub async fn work<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotDone> {
+    if bytes <= INLINE_BYTES {
+        return Ok(work());
+    }
+    let room = ROOM.clone().acquire_owned().await.map_err(|_| NotDone)?;
+    let working = tokio::task::spawn_blocking(move || {
+        let done = work();
+        // The room is taken until the work is over, even if nobody waits for it.
+        drop(room);
+        done
+    });
+    working.await.map_err(|_| NotDone)
+}
+
+/// Drops a value that was made of this many bytes of JSON: at once if it is small, otherwise on another thread.
+pub fn discard<T: Send + 'static>(bytes: usize, value: T) {
+    if bytes <= INLINE_BYTES {
+        return;
+    }
+    // Without a runtime, dropping it on this thread delays nobody.
+    if let Ok(runtime) = Handle::try_current() {
+        drop(runtime.spawn_blocking(move || drop(value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[tokio::test]
+    async fn offload_takes_only_large_work() {
+        let here = thread::current().id();
+        assert_eq!(work(INLINE_BYTES, || thread::current().id()).await, Ok(here));
+        assert_ne!(work(INLINE_BYTES + 1, || thread::current().id()).await, Ok(here));
+    }
+
+    #[tokio::test]
+    async fn offload_frees_its_room_after_a_panic() {
+        for _ in 0..100 {
+            assert_eq!(work(usize::MAX, || panic!("as it should")).await, Err::<(), _>(NotDone));
+        }
+        assert_eq!(work(usize::MAX, || 1).await, Ok(1));
+    }
+}

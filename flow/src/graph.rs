@@ -24,10 +24,10 @@ pub use step::{
     Wait, WaitFor,
 };
 
-/// Number of a step in its flow: an index into [`Flow::steps`].
+/// Number of a step in its flow: an index into `Flow::steps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct StepId(pub u32);
 
-/// Number of a list of steps in its flow: an index into [`Flow::lists`]; 0 is the flow's own.
+/// Number of a list of steps in its flow: an index into `Flow::lists`; 0 is the flow's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ListId(pub u32);

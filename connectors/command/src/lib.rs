@@ -24,7 +24,7 @@
 //! use starbridge_connector_command::{CommandConnector, CommandSettings};
 //! use starbridge_ports::{Connector, Outcome, Request};
 //!
-//! # use starbridge_fdl::{graph::Pattern, value::Object};
+//! # use starbridge_flow::{graph::Pattern, value::Object};
 //! # let input: Object = [("n".into(), 1u32.into())].into_iter().collect();
 //! # let request = Request {
 //! #     target: "cmd:cat".to_owned(),

@@ -226,7 +226,7 @@ pub enum BackoffKind {
     Exponential,
     /// interval
     Fixed,
-    /// k⁴ + 15 + uniform[0,1]·30·(k+1) seconds
+    /// k⁴ + 15 + uniform(0 to 1)·30·(k+1) seconds
     Polynomial,
 }
 

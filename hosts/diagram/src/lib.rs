@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use starbridge_diagram::{mermaid, svg};
-//! use starbridge_fdl::{limits::Limits, syntax::Source};
+//! use starbridge_flow::{limits::Limits, syntax::Source};
 //!
 //! let definition = r#"{"version": "v1", "type": "flow", "steps": [
 //!     {"type": "task", "name": "charge", "resourceArn": "http://shop.example/charge"}]}"#;

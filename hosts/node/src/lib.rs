@@ -1,8 +1,8 @@
 //! The parts of hosts: from the configuration to store, connectors and runtime. The only crate that knows them all.
 //!
-//! A server reads a [`config::Config`], opens a store ([`stores`], [`tables`]), and starts a [`node::Node`]. `exec` runs one
+//! A server reads a [`config::Config`], opens a store ([`stores`], [`leased_store`]), and starts a [`node::Node`]. `exec` runs one
 //! flow with a [`local::LocalRun`]. [`notify`] delivers notices, [`callbacks`] takes reports, [`export`], [`replay`] and
-//! [`visits`] are for histories, [`problem`] and [`described`] are the forms of answers.
+//! [`visits`] are for histories, [`problem`] and [`json`] are the forms of answers.
 //!
 //! ```
 //! use starbridge_node::{config::Config, node::Node, stores};
@@ -23,7 +23,7 @@
 //! let started = node.begin(request, true).await.unwrap();
 //! let ended = match started.end {
 //!     Some(end) => end.await.unwrap(),
-//!     None => started.begun, // it ended with its first turn
+//!     None => started.snapshot, // it ended with its first turn
 //! };
 //! assert_eq!(ended.record.status, Status::Succeeded);
 //! node.drain(Duration::from_secs(1)).await.unwrap();

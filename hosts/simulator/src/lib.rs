@@ -4,7 +4,7 @@
 //! case expects:
 //!
 //! ```
-//! use starbridge_fdl::{limits::Limits, syntax::Source};
+//! use starbridge_flow::{limits::Limits, syntax::Source};
 //! use starbridge_simulator::{Flows, Simulation, TestFile, compare};
 //! use std::collections::BTreeMap;
 //!

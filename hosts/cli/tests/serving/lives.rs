@@ -32,10 +32,10 @@ fn refused(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
 fn signals_end_it_in_order_or_not_at_all() {
     let folder = folder();
     for (signal, said) in [
-        ("-HUP", "the terminal has gone: finishing"),
-        ("-QUIT", "told to quit: finishing"),
-        ("-TERM", "told to stop: finishing"),
-        ("-INT", "interrupted: finishing"),
+        ("-HUP", "the terminal has gone: waiting"),
+        ("-QUIT", "told to quit: waiting"),
+        ("-TERM", "told to stop: waiting"),
+        ("-INT", "interrupted: waiting"),
     ] {
         let server = Server::start(folder.path(), &[]);
         for ignored in ["-USR1", "-USR2", "-ALRM"] {

@@ -38,7 +38,7 @@ pub struct QueueEngineDeps {
 /// Drives queues in real time.
 ///
 /// Call [`QueueEngine::new`], which loads what the store has, then [`QueueEngine::serve`] until it returns. Meanwhile
-/// use its [`QueueHandle`]: [`QueueHandle::hold`] to poll, [`QueueHandle::tell`] for everything else.
+/// use its [`QueueHandle`]: [`QueueHandle::hold`] to poll, [`QueueHandle::send`] for everything else.
 pub struct QueueEngine {
     queues: Queues,
     deps: QueueEngineDeps,

@@ -81,7 +81,7 @@ pub struct PollOutcome {
 ///
 /// 1. [`Queues::new`], [`Queues::resume`] with what the store has, and [`Queues::configure`] for each queue that has
 ///    settings.
-/// 2. What happens: [`Queues::order`] and [`Queues::cancel_poll`] for workers that poll, [`Queues::enqueue`] and
+/// 2. What happens: [`Queues::add_poll`] and [`Queues::cancel_poll`] for workers that poll, [`Queues::enqueue`] and
 ///    [`Queues::remove`] for tasks, [`Queues::heartbeat`] for heartbeats.
 /// 3. [`Queues::poll`] after that, and when [`Queues::next`] or [`Queues::next_overdue`] is due. It says what to do:
 ///    see [`PollOutcome`].

@@ -141,8 +141,14 @@ pub trait KeyValue: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
-    /// Keeps a text where there is none, whoever else does so at the same time. Answers what is kept then.
+
+    /// Stores a text unless there is one, whoever else does so at the same time. Returns the text that is stored then.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError>;
+
     /// The text under a kind and a name; `None` if there is none.
     ///
     /// # Errors

@@ -11,8 +11,12 @@ const NAME: &str = "running";
 /// How many executions are marked in one transaction.
 const BATCH: usize = 4096;
 
-/// Takes down that a node is running. If the one before did not come to its end by itself, any of the executions it went on with
-/// may be why: one attempt more failed with each. Answers how many they are in that case.
+/// Notes that a node is running. If the one before was not shut down, any of the executions it ran may be the reason: each of
+/// them gets one more failed attempt. Returns how many they are in that case, `None` after a shutdown.
+///
+/// # Errors
+///
+/// The error of the store.
 pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, StoreError> {
     let mut after_crash = None;
     if store.get_value(KIND, NAME)?.is_some() {

@@ -211,8 +211,12 @@ impl Node {
         self.keep_schedule(name, scheduled)
     }
 
-    /// Changes what is named of a schedule, and leaves the rest as it is. With another time, or where it goes on after a pause, it
-    /// triggers from now on.
+    /// Changes what is named of a schedule, and leaves the rest as it is. With another time, or when it is resumed, it triggers
+    /// from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`] if there is no such schedule, the members are wrong, there is no such flow, or the store fails.
     pub fn change_schedule(&self, name: &str, changes: &Object) -> Result<Scheduled, ScheduleError> {
         let mut scheduled = self.schedule(name).ok_or(ScheduleError::NoSuchSchedule)?;
         let mut members = write(&scheduled.schedule);
@@ -231,6 +235,10 @@ impl Node {
 
     /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has the name of a
     /// trigger of this millisecond.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] if there is no such schedule, or its execution can't be started.
     pub async fn run_schedule(&self, name: &str) -> Result<runtime::StartedExecution, RunError> {
         let scheduled = self.schedule(name).ok_or(RunError::NoSuchSchedule)?;
         let trigger = scheduled.schedule.trigger(self.clock.wall_time());

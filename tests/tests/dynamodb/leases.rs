@@ -129,7 +129,7 @@ fn mail_keeps_an_execution(stand: &Stand) {
     };
     assert_eq!(one.append(&[seen]).unwrap(), []);
     let loaded = two.load("a").unwrap().unwrap();
-    assert_eq!((loaded.turns.len(), loaded.mail), (3, vec![]));
+    assert_eq!((loaded.turns.len(), loaded.messages), (3, vec![]));
 }
 
 fn messages_are_left_for_who_has_it(stand: &Stand) {
@@ -149,7 +149,7 @@ fn messages_are_left_for_who_has_it(stand: &Stand) {
     assert_eq!(one.messages_for("a").unwrap(), mail);
     assert_eq!(one.release("a"), Ok(true));
     assert_eq!(two.leave_message(&message("z", 1, "a")), Ok(false));
-    assert_eq!(two.load("a").unwrap().unwrap().mail, mail);
+    assert_eq!(two.load("a").unwrap().unwrap().messages, mail);
     assert_eq!(one.leave_message(&message("z", 1, "a")), Ok(true));
     clock.set(NOON + LEASE);
     assert_eq!(one.leave_message(&message("v", 1, "a")), Ok(false));
@@ -235,7 +235,7 @@ fn executions_are_stranded(stand: &Stand) {
     };
     assert_eq!(two.append(&[sends]).unwrap(), []);
     assert_eq!(stranded(NOON + 1_002, 9), ["for ever"]);
-    assert_eq!(two.load("for ever").unwrap().unwrap().mail.len(), 1);
+    assert_eq!(two.load("for ever").unwrap().unwrap().messages.len(), 1);
     assert_eq!(two.release("for ever"), Ok(true));
     assert_eq!(stranded(NOON + 1_002, 9), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Changes that mend a definition without asking: only those after which it says the same everywhere else.
+//! Changes that fix a definition without asking: only those after which it says the same everywhere else.
 
 use crate::check::{Checked, check};
 use crate::diagnostics::{Code, Fix, Severity};
@@ -7,9 +7,9 @@ use crate::syntax::{Format, LineColumn, Member, Node, NodeKind, Source, Span, pa
 use crate::value::Value;
 
 /// One fixed problem may uncover another; after so many rounds that is left to people.
-const ROUNDS: usize = 20;
+const MAX_ROUNDS: usize = 20;
 /// Changes of one round that are tried alone, where all of them together can't be made.
-const ALONE: usize = 20;
+const MAX_SINGLE_FIXES: usize = 20;
 
 /// A change that was made.
 #[derive(Clone, Debug)]
@@ -50,7 +50,10 @@ pub fn apply_fixes(source: Source, limits: &Limits) -> FixedText {
         checked,
         changes: Vec::new(),
     };
-    for _ in 0..ROUNDS {
+    if !may_be_flow(&fixed.source, limits) {
+        return fixed;
+    }
+    for _ in 0..MAX_ROUNDS {
         let Some((after, checked, changes)) = round(&fixed, limits) else {
             break;
         };
@@ -59,6 +62,16 @@ pub fn apply_fixes(source: Source, limits: &Limits) -> FixedText {
         fixed.changes.extend(changes);
     }
     fixed
+}
+
+/// Whether a text may be a definition. Files of other programs have members of the same names, and are left alone.
+fn may_be_flow(source: &Source, limits: &Limits) -> bool {
+    let Some(root) = parse_within(source, limits.definition_bytes).root else {
+        return true;
+    };
+    root.members()
+        .iter()
+        .any(|member| member.key.to_lowercase().starts_with("step"))
 }
 
 /// The changes of one round that can be made: those of the text, or, where there are none, those of what it says.
@@ -79,7 +92,7 @@ fn round(fixed: &FixedText, limits: &Limits) -> Option<(Source, Checked, Vec<Cha
     fixes.retain(|(code, _)| is_of_text(*code) == of_text);
     fixes.sort_by_key(|(_, fix)| (fix.span.start, fix.span.end));
     let tried = |fixes: &[(Code, &Fix)]| attempt(fixed, fixes, of_text, limits);
-    tried(&fixes).or_else(|| fixes.chunks(1).take(ALONE).find_map(tried))
+    tried(&fixes).or_else(|| fixes.chunks(1).take(MAX_SINGLE_FIXES).find_map(tried))
 }
 
 /// Whether a code is about the text as JSON or YAML.
@@ -100,7 +113,10 @@ fn attempt(
     }
     let after = Source::new(fixed.source.name(), edited.text).with_format(fixed.source.format());
     let checked = check(&after, limits);
-    if errors(&checked) > errors(&fixed.checked) {
+    if errors(&checked) > errors(&fixed.checked)
+        || after.text() == fixed.source.text()
+        || written_by_hand(&checked) < written_by_hand(&fixed.checked)
+    {
         return None;
     }
     let tree = |source: &Source| parse_within(source, limits.definition_bytes).root;
@@ -115,6 +131,14 @@ fn attempt(
         _ => false,
     };
     same.then_some((after, checked, edited.changes))
+}
+
+/// Comments, and keys that stand twice: where there are fewer afterwards, something that people wrote is gone.
+fn written_by_hand(checked: &Checked) -> usize {
+    let found = checked.diagnostics.iter();
+    found
+        .filter(|found| matches!(found.code, Code::Comment | Code::DuplicateKey))
+        .count()
 }
 
 fn errors(checked: &Checked) -> usize {

@@ -270,18 +270,18 @@ fn a_fix_removes_its_diagnostic() {
     for fixture in fixtures() {
         for found in fixture.diagnostics() {
             let Some(fix) = &found.fix else { continue };
-            let mended = Source::new(fixture.name.as_str(), applied(fixture.source.text(), fix));
+            let fixed = Source::new(fixture.name.as_str(), applied(fixture.source.text(), fix));
             let of_the_code = |list: &[Diagnostic]| list.iter().filter(|each| each.code == found.code).count();
             let before = of_the_code(&fixture.diagnostics());
-            let after = checked(&mended, &fixture.limits);
+            let after = checked(&fixed, &fixture.limits);
             assert_eq!(
                 of_the_code(&after),
                 before - 1,
                 "{}: {}\n{}{}",
                 fixture.name,
                 fix.title,
-                mended.text(),
-                rendered(&mended, &after)
+                fixed.text(),
+                rendered(&fixed, &after)
             );
             count += 1;
         }

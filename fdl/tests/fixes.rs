@@ -1,4 +1,4 @@
-//! Mending never changes what a definition means: typing mistakes in good definitions, a few thousand of them.
+//! Fixing never changes what a definition means: typing mistakes in good definitions, a few thousand of them.
 
 #![expect(clippy::disallowed_methods, reason = "a test reads its data")]
 
@@ -35,7 +35,7 @@ fn definitions() -> Vec<Source> {
 }
 
 #[test]
-fn what_is_mended_means_what_it_meant() {
+fn fixes_keep_meaning() {
     let mut seed = 11_u64;
     let mut random = || {
         seed = seed

@@ -47,7 +47,7 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// What to do.
     pub help: Option<String>,
-    /// The change that mends it, where it is mechanical.
+    /// The change that fixes it, where it is mechanical.
     pub fix: Option<Fix>,
 }
 
@@ -123,18 +123,18 @@ impl Diagnostic {
     /// The same with a fix that may be made without asking.
     #[must_use]
     pub fn fix(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
-        self.mended_by(title.into(), span, replacement.into(), true)
+        self.fixed_by(title.into(), span, replacement.into(), true)
     }
 
     /// The same with a fix that is only likely: it is shown, and left to people.
     #[must_use]
     pub fn guess(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
-        self.mended_by(title.into(), span, replacement.into(), false)
+        self.fixed_by(title.into(), span, replacement.into(), false)
     }
 
     /// The same with a fix that is made without asking only if it is `sure`.
     #[must_use]
-    pub fn mended_by(mut self, title: String, span: Span, replacement: String, sure: bool) -> Self {
+    pub fn fixed_by(mut self, title: String, span: Span, replacement: String, sure: bool) -> Self {
         self.fix = Some(Fix {
             title,
             span,

@@ -19,8 +19,8 @@ pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, P
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use step::{
-    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, Fail, Foreach, InputMode, OutputMode, OutputPassing,
-    Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, TimeoutSource, Tolerance, Undo, Values,
+    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, Fail, Foreach, InputMode, NumberSource, OutputMode,
+    OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values,
     Wait, WaitFor,
 };
 

@@ -1,4 +1,4 @@
-//! Typing mistakes in good definitions, and what mending may make of them.
+//! Typing mistakes in good definitions, and what fixing may make of them.
 
 use starbridge_fdl::check;
 use starbridge_fdl::fixes::{FixedText, apply_fixes};
@@ -54,14 +54,14 @@ pub fn damaged(text: &str, mistake: Mistake) -> Option<String> {
     Some(made)
 }
 
-/// What a definition says; nothing where it has errors, or is mended as it stands.
+/// What a definition says; nothing where it has errors, or is fixed as it stands.
 pub fn meaning(source: &Source) -> Option<Value> {
     let good = check(source, &Limits::default()).flow.is_some();
     let untouched = || apply_fixes(source.clone(), &Limits::default()).changes.is_empty();
     (good && untouched()).then(|| parse(source).root.map(|root| root.to_value()))?
 }
 
-/// Panics where a damaged definition that meant `meant` is mended to another one without an error.
+/// Panics where a damaged definition that meant `meant` is fixed to another one without an error.
 pub fn fixing_keeps_meaning(name: &str, format: Format, meant: &Value, damaged: &str) {
     let source = Source::new(name, damaged).with_format(format);
     let FixedText {

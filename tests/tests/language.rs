@@ -44,7 +44,7 @@ fn every_example_is_what_it_says() {
                     .unwrap_or_default(),
                 "json test" => {
                     run += 1;
-                    rehearse(&page, fence, &mut history)
+                    simulate(&page, fence, &mut history)
                 }
                 "text history" if fence.body == history => Vec::new(),
                 "text history" => {
@@ -109,7 +109,7 @@ fn check(fence: &Fence, name: &str, text: &str) -> Vec<String> {
 }
 
 /// Runs all cases of a test file; `history` becomes that of the first one.
-fn rehearse(page: &Page, fence: &Fence, history: &mut String) -> Vec<String> {
+fn simulate(page: &Page, fence: &Fence, history: &mut String) -> Vec<String> {
     let file = match TestFile::parse(&fence.body) {
         Ok(file) => file,
         Err(error) => return vec![error.to_string()],

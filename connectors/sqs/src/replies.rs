@@ -213,8 +213,8 @@ impl Shared {
                     body: &message.body,
                     reason,
                 };
-                let buried = dead_letter(&self.clients, &queue, &url, letter).await;
-                if let Err(fault) = buried {
+                let moved = dead_letter(&self.clients, &queue, &url, letter).await;
+                if let Err(fault) = moved {
                     return Err(self.forgetting(fault).await);
                 }
                 self.delete(&[message]).await

@@ -71,7 +71,7 @@ impl Checker<'_> {
         let in_brackets = written.starts_with(['[', '{', '"', '\'']) || !written.contains(['\n', ',', ':', ' ']);
         let found = found.help(format!("write an object with `{field}`"));
         self.report(match in_brackets {
-            true => found.mended_by(
+            true => found.fixed_by(
                 format!("make it an object with `{field}`"),
                 cursor.node.span,
                 format!("{key}{written}}}"),

@@ -259,7 +259,7 @@ impl Checker<'_> {
 
     fn rename(&self, member: &Cursor<'_>, found: Diagnostic, near: Nearest<'_>) -> Diagnostic {
         let key = member.key_span();
-        found.help(format!("did you mean `{}`?", near.word)).mended_by(
+        found.help(format!("did you mean `{}`?", near.word)).fixed_by(
             format!("rename it to `{}`", near.word),
             key,
             self.quoted_like(key, near.word),

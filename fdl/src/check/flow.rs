@@ -98,11 +98,12 @@ impl Checker<'_> {
             _ => self.quoted_like(span, word),
         };
         let found = field.problem(code, format!("{message} `{written}`"));
-        self.report(found.help(format!("write `{replacement}`")).fix(
-            format!("change it to `{word}`"),
-            span,
-            replacement,
-        ));
+        // Another version may be the version of something else.
+        let plain = written.trim().to_lowercase();
+        let sure = plain == word || (word == "v1" && ["1", "1.0", "v1.0"].contains(&plain.as_str()));
+        let title = format!("change it to `{word}`");
+        let found = found.help(format!("write `{replacement}`"));
+        self.report(found.fixed_by(title, span, replacement, sure));
     }
 
     fn concurrency_keys(&self, root: &Cursor<'_>) -> Vec<ConcurrencyKey> {

@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use super::fields;
 use super::outline::Slot;
 use crate::diagnostics::Code;
-use crate::graph::{Foreach, StepId, StepKind, TimeoutSource, Tolerance};
+use crate::graph::{Foreach, NumberSource, StepId, StepKind, Tolerance};
 use crate::path::Query;
 use crate::value::Text;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Checker<'_> {
             item,
             index,
             list: list?,
-            concurrency: TimeoutSource::Fixed(concurrency.unwrap_or(DEFAULT_CONCURRENCY)),
+            concurrency: NumberSource::Fixed(concurrency.unwrap_or(DEFAULT_CONCURRENCY)),
             tolerance,
         }))
     }

@@ -133,7 +133,7 @@ pub(super) fn has_otherwise(node: &Node, field: &str) -> bool {
 }
 
 impl Checker<'_> {
-    /// Says how a field that others know is called or done here. `has` tells which fields there are, `found` is what is
+    /// Says how a field that others know is called or done here. `has` tells which fields may stand here, `found` is what is
     /// said of this one anyway.
     pub(super) fn habit(
         &self,
@@ -177,7 +177,7 @@ impl Checker<'_> {
             let policy = format!("\"retry\": [{{\"errors\": [\"FnF.ALL\"], \"maxAttempts\": {times}}}]");
             return found.guess("write a policy", span, policy);
         }
-        found.mended_by(
+        found.fixed_by(
             format!("rename it to `{field}`"),
             key,
             self.quoted_like(key, field),
@@ -213,10 +213,8 @@ impl Checker<'_> {
             },
             (None, None) => return found,
         };
-        // A comment that goes with it is more than people asked for.
-        let written = self.written(span);
-        let sure = !written.contains(['#', '/']) && span.start < span.end;
-        found.mended_by("remove it".to_owned(), span, String::new(), sure)
+        // Where another step of the list has no `next`, its end may be meant: people decide.
+        found.guess("remove it", span, String::new())
     }
 
     /// Says that a field is missing from the definition itself, and offers to write it.

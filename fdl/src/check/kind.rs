@@ -58,7 +58,8 @@ impl Kind {
         let word = word.to_lowercase();
         let called = |names: &[&str]| names.contains(&word.as_str());
         let (kind, _) = ELSEWHERE.iter().find(|(_, names)| called(names))?;
-        Some((*kind, true))
+        // What another language means by it may be something else.
+        Some((*kind, false))
     }
 }
 

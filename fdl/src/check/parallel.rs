@@ -6,7 +6,7 @@ use super::fields;
 use super::outline::{Slot, entries, number};
 use super::task::DEFAULT_PRIORITY;
 use crate::diagnostics::Code;
-use crate::graph::{Branch, ListId, Parallel, StepId, StepKind, TimeoutSource, WaitFor};
+use crate::graph::{Branch, ListId, NumberSource, Parallel, StepId, StepKind, WaitFor};
 use crate::syntax::NodeKind;
 
 impl Checker<'_> {
@@ -42,7 +42,7 @@ impl Checker<'_> {
         Some(StepKind::Parallel(Parallel {
             branches: list,
             wait_for: wait_for.unwrap_or(WaitFor::All),
-            concurrency: concurrency.map(TimeoutSource::Fixed),
+            concurrency: concurrency.map(NumberSource::Fixed),
         }))
     }
 

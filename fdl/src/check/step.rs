@@ -9,7 +9,7 @@ use super::outline::{Entry, Slot, entries};
 use super::resource::Reach;
 use super::retry::Policies;
 use crate::diagnostics::{Code, Nearest};
-use crate::graph::{InputMode, OutputMode, Step, StepId, StepKind, TimeoutSource};
+use crate::graph::{InputMode, NumberSource, OutputMode, Step, StepId, StepKind};
 
 impl Checker<'_> {
     /// Reads one step; `None` where too much of it is missing (which is then reported).
@@ -81,7 +81,7 @@ impl Checker<'_> {
         step.timeout = cursor
             .member("timeoutSeconds")
             .and_then(|field| self.timeout(&field))
-            .map(TimeoutSource::Fixed);
+            .map(NumberSource::Fixed);
         if let Some(mappings) = cursor
             .member("errorMappings")
             .filter(|_| cursor.node.get("catch").is_none())

@@ -43,6 +43,6 @@ impl Checker<'_> {
         );
         found
             .help(format!("did you mean `{word}`?"))
-            .mended_by(title, cursor.node.span, replacement, alone)
+            .fixed_by(title, cursor.node.span, replacement, alone)
     }
 }

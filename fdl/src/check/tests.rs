@@ -1,7 +1,7 @@
 use super::*;
 use crate::graph::{
-    BackoffKind, CatchTarget, InputMode, Matcher, OutputMode, Pattern, Source as Given, Step, StepId, StepKind,
-    TimeoutSource, Tolerance, Undo, Wait, WaitFor,
+    BackoffKind, CatchTarget, InputMode, Matcher, NumberSource, OutputMode, Pattern, Source as Given, Step, StepId,
+    StepKind, Tolerance, Undo, Wait, WaitFor,
 };
 use crate::value::Value;
 
@@ -73,7 +73,7 @@ fn composites_lead_to_their_lists() {
     let StepKind::Foreach(foreach) = &named(&flow, "f").kind else {
         panic!()
     };
-    assert!(matches!(foreach.concurrency, TimeoutSource::Fixed(100)) && foreach.tolerance.is_none());
+    assert!(matches!(foreach.concurrency, NumberSource::Fixed(100)) && foreach.tolerance.is_none());
     assert!(matches!(named(&flow, "p").leave, OutputMode::Nothing));
     assert!(matches!(named(&flow, "f").leave, OutputMode::Nothing));
     assert!(matches!(named(&flow, "c").leave, OutputMode::Local));
@@ -143,7 +143,7 @@ fn what_is_written_is_compiled() {
             {"type": "fail", "name": "g", "error": "$input.name", "cause": "$inputs"}]"#,
     );
     let step = named(&flow, "a");
-    assert!(matches!(step.timeout, Some(TimeoutSource::Fixed(9_000))));
+    assert!(matches!(step.timeout, Some(NumberSource::Fixed(9_000))));
     assert!(
         matches!(
             (&step.enter, &step.leave),

@@ -34,6 +34,31 @@ const LEFT: &[(&str, &str)] = &[
         "a.json",
         r#"{"version":"v1","type":"flow","steps":[{"type":"choice","name":"step1","choices":[{"condition":"$.a","goto":"step3"}]},{"type":"pass","name":"step2"}]}"#,
     ),
+    // A file of another program.
+    ("package.json", r#"{"name": "shop", "version": "1.0.0"}"#),
+    // One of the values would be gone, or the comment.
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"pass","name":"a","outputMappings":{"a":1,"a":2}}]}"#,
+    ),
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"pass","name":"a","outputMappings":{/* why */"a":1}}]}"#,
+    ),
+    // What another language means by these words and versions may be something else.
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"terminate","name":"a"}]}"#,
+    ),
+    (
+        "a.json",
+        r#"{"version":"v2","type":"flow","steps":[{"type":"pass","name":"a"}]}"#,
+    ),
+    // `c` has no `next`, so it may be an end.
+    (
+        "a.json",
+        r#"{"version":"v1","type":"flow","steps":[{"type":"pass","name":"a","next":"b"},{"type":"pass","name":"b"},{"type":"pass","name":"c"}]}"#,
+    ),
     // The tab may be as wide as the blanks.
     ("a.yaml", "version: v1\ntype: flow\nsteps:\n  - type: pass\n\tname: a\n"),
 ];
@@ -48,7 +73,7 @@ fn what_is_not_sure_is_left_as_it_is() {
 }
 
 #[test]
-fn comments_stay_and_the_rest_is_mended_around_them() {
+fn comments_stay_and_the_rest_is_fixed_around_them() {
     let text = "{\n  // why\n  \"version\": \"v1\", \"type\": \"flow\",\n  \"steps\": [{\"type\": \"pass\", \"nmae\": \"a\",}]\n}";
     let fixed = fixed("a.json", text);
     assert_eq!(
@@ -60,7 +85,7 @@ fn comments_stay_and_the_rest_is_mended_around_them() {
 }
 
 #[test]
-fn changes_uncover_further_ones_until_nothing_is_left_to_mend() {
+fn fixes_uncover_further_ones_until_nothing_is_left() {
     let text = r#"{"version": "v1", "type": "flow", "steps": [{"type": "pass", "nmae": "a",},],}"#;
     let fixed = fixed("flow.json", text);
     assert_eq!(

@@ -28,7 +28,7 @@ pub struct Step {
     /// Catch clauses, the first that matches decides.
     pub catch: Vec<Catch>,
     /// Bound of each attempt.
-    pub timeout: Option<TimeoutSource>,
+    pub timeout: Option<NumberSource>,
 }
 
 /// What a step does.
@@ -86,7 +86,7 @@ pub enum OutputPassing {
 
 /// A number fixed in the text, or made at run time from the step's own input.
 #[derive(Clone, Debug)]
-pub enum TimeoutSource {
+pub enum NumberSource {
     /// The number; a time is in milliseconds.
     Fixed(u64),
     /// The member `value` of what the program makes, in the same unit.
@@ -297,7 +297,7 @@ pub struct Parallel {
     /// How many must succeed.
     pub wait_for: WaitFor,
     /// How many run at once; all where none is given.
-    pub concurrency: Option<TimeoutSource>,
+    pub concurrency: Option<NumberSource>,
 }
 
 /// A branch of a parallel.
@@ -334,7 +334,7 @@ pub struct Foreach {
     /// The steps.
     pub list: ListId,
     /// How many iterations run at once.
-    pub concurrency: TimeoutSource,
+    pub concurrency: NumberSource,
     /// How many iterations may fail.
     pub tolerance: Option<Tolerance>,
 }

@@ -4,7 +4,7 @@ use super::{Text, Value};
 use indexmap::IndexMap;
 
 /// Up to so many members are searched through: most objects are that small, and an index costs more than it saves.
-const LINEAR_SEARCH_MEMBERS: usize = 8;
+pub(super) const LINEAR_SEARCH_MEMBERS: usize = 8;
 
 type Indexed = IndexMap<Text, Value, foldhash::fast::FixedState>;
 

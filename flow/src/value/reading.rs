@@ -4,6 +4,7 @@
 //! Names and short strings that come again are kept once. What a value takes is counted as it grows: the count depends
 //! on the text alone.
 
+use super::members::LINEAR_SEARCH_MEMBERS;
 use super::{Array, Number, Object, Text, Value};
 use rustc_hash::FxHasher;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -18,15 +19,13 @@ const MIN_MEMORY_BYTES: usize = 32 * 1024 * 1024;
 const VALUE_BYTES: usize = size_of::<Value>();
 const MEMBER_BYTES: usize = size_of::<(Text, Value)>();
 const INDEX_BYTES: usize = MEMBER_BYTES;
-/// Members that have no index.
-const FEW: usize = 8;
 /// Bytes of a container beside what it holds, if it holds anything, and of a string beside its characters.
 const CONTAINER_BYTES: usize = 56;
 const TEXT_BYTES: usize = 16;
 /// After so many bytes it is asked whether there may be more.
 const ASK_EVERY_BYTES: usize = 1024 * 1024;
 /// Items of an array that are gathered before they are put aside.
-const CHUNK_BYTES: usize = 8 * 1024;
+const CHUNK_ITEMS: usize = 8 * 1024;
 
 /// Why a text was not read.
 #[derive(Debug)]
@@ -244,14 +243,14 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         while let Some(value) = seq.next_element_seed(Seed(reading))? {
             reading.count(VALUE_BYTES + std::mem::take(&mut own))?;
             reading.values.push(value);
-            if reading.values.len() - first == CHUNK_BYTES {
+            if reading.values.len() - first == CHUNK_ITEMS {
                 aside.push(reading.values.drain(first..).collect());
             }
         }
         if aside.is_empty() {
             return Ok(Value::Array(reading.values.drain(first..).collect()));
         }
-        let items = aside.len() * CHUNK_BYTES + reading.values.len() - first;
+        let items = aside.len() * CHUNK_ITEMS + reading.values.len() - first;
         // While they move they are there twice.
         reading.ask(reading.used + items * VALUE_BYTES)?;
         let mut all = Vec::with_capacity(items);
@@ -267,7 +266,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         let mut own = CONTAINER_BYTES;
         while let Some(name) = map.next_key_seed(Name(reading))? {
             let value = map.next_value_seed(Seed(reading))?;
-            let index = if reading.members.len() - first >= FEW {
+            let index = if reading.members.len() - first >= LINEAR_SEARCH_MEMBERS {
                 INDEX_BYTES
             } else {
                 0
@@ -316,7 +315,7 @@ mod tests {
         let many: Vec<String> = (0..30)
             .map(|n| format!("\"k{n}\":{{\"\":[{n},\"v\",\"v\"]}}"))
             .collect();
-        let long = format!("[{}]", vec!["{\"a\":\"b\"}"; CHUNK_BYTES * 2 + 3].join(","));
+        let long = format!("[{}]", vec!["{\"a\":\"b\"}"; CHUNK_ITEMS * 2 + 3].join(","));
         for text in ["null", "[]", "{}", r#"{"a":1,"b":[true,null,-1.5,"x\n"]}"#, &long] {
             assert_eq!(read(text, usize::MAX).unwrap().to_json(), text);
         }

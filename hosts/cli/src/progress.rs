@@ -18,7 +18,7 @@ use std::sync::Arc;
 use words::mark;
 
 /// Without a terminal, iterations are told in steps of so many.
-const TOLD: u64 = 1000;
+const ITERATIONS_PER_LINE: u64 = 1000;
 
 /// What is shown of a run.
 pub struct Progress {
@@ -42,7 +42,7 @@ pub struct Progress {
 }
 
 /// An event and what it is about.
-struct Scene<'a> {
+struct EventView<'a> {
     flow: &'a Flow,
     event: &'a Event,
     execution: &'a Text,
@@ -51,11 +51,11 @@ struct Scene<'a> {
     name: String,
     indent: String,
     /// Whether it is inside of a foreach: thousands of iterations are a bar or a count, not lines.
-    crowded: bool,
+    in_foreach: bool,
     is_main: bool,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> EventView<'a> {
     fn of(flow: &'a Flow, execution: &'a Text, event: &'a Event, is_main: bool) -> Self {
         let items = event.path.items();
         let name = event
@@ -69,7 +69,7 @@ impl<'a> Scene<'a> {
             key: key(execution, event.step, items),
             name: name.unwrap_or_default().into_owned(),
             indent: "  ".repeat(items.len() + usize::from(!is_main)),
-            crowded: items.iter().any(|item| matches!(item.child, Child::Iteration(_))),
+            in_foreach: items.iter().any(|item| matches!(item.child, Child::Iteration(_))),
             is_main,
         }
     }
@@ -87,7 +87,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The key of the outermost foreach around it.
-    fn crowd(&self) -> Option<String> {
+    fn outermost_foreach(&self) -> Option<String> {
         let items = self.event.path.items();
         let at = items
             .iter()
@@ -128,7 +128,7 @@ impl Progress {
             return;
         }
         for event in events {
-            let scene = Scene::of(flow, execution, event, is_main);
+            let scene = EventView::of(flow, execution, event, is_main);
             let nothing = self.nothing_in_conditions(&scene);
             self.fold(&scene);
             self.event(&scene, &nothing);
@@ -166,7 +166,7 @@ impl Progress {
     }
 
     /// Keeps up with the execution's state, where its events have been seen from the first on.
-    fn fold(&mut self, scene: &Scene<'_>) {
+    fn fold(&mut self, scene: &EventView<'_>) {
         let event = scene.event;
         if event.id.0 == 1 {
             let state = State::new(scene.execution.clone(), self.limits.clone());
@@ -185,7 +185,7 @@ impl Progress {
     }
 
     /// The input of the step an event is about, where that is known.
-    fn input(&self, scene: &Scene<'_>) -> Option<Object> {
+    fn input(&self, scene: &EventView<'_>) -> Option<Object> {
         let open = self.states.get(scene.execution)?.open_steps();
         let found = open
             .into_iter()
@@ -193,22 +193,22 @@ impl Progress {
         found.map(|open| open.input)
     }
 
-    fn nothing_in_conditions(&self, scene: &Scene<'_>) -> Vec<Text> {
+    fn nothing_in_conditions(&self, scene: &EventView<'_>) -> Vec<Text> {
         let EventKind::ChoiceTaken { arm } = &scene.event.detail else {
             return Vec::new();
         };
-        let found = scene.choice().filter(|_| !scene.crowded).zip(self.input(scene));
+        let found = scene.choice().filter(|_| !scene.in_foreach).zip(self.input(scene));
         found.map_or_else(Vec::new, |(choice, input)| words::unfound(choice, *arm, &input))
     }
 
-    fn event(&mut self, scene: &Scene<'_>, nothing: &[Text]) {
-        let Scene {
+    fn event(&mut self, scene: &EventView<'_>, nothing: &[Text]) {
+        let EventView {
             flow,
             event,
             key,
             name,
             indent,
-            crowded,
+            in_foreach,
             ..
         } = scene;
         match &event.detail {
@@ -232,11 +232,11 @@ impl Progress {
                 let (again, place, delay) = (mark('↻'), scene.place(), words::seconds(*delay_ms));
                 self.line(&format!("{indent}{again} {name}{place}: attempt {attempt} in {delay}"));
             }
-            EventKind::WaitStarted { until } if !crowded => {
+            EventKind::WaitStarted { until } if !in_foreach => {
                 let (dots, wait) = (mark('…'), words::wait(event.time, *until, self.screen.is_live()));
                 self.line(&format!("{indent}{dots} {name} {wait}"));
             }
-            EventKind::ChoiceTaken { arm } if !crowded => {
+            EventKind::ChoiceTaken { arm } if !in_foreach => {
                 let (way, arm) = (mark('◇'), words::arm(scene.choice(), *arm));
                 let nothing = words::nothing_for(nothing);
                 self.line(&format!("{indent}{way} {name}: {arm}{nothing}"));
@@ -262,17 +262,17 @@ impl Progress {
         }
     }
 
-    fn entered(&mut self, scene: &Scene<'_>) {
-        let Scene {
+    fn entered(&mut self, scene: &EventView<'_>) {
+        let EventView {
             event,
             key,
             name,
             indent,
-            crowded,
+            in_foreach,
             ..
         } = scene;
         self.nothing.remove(key);
-        if *crowded {
+        if *in_foreach {
             return;
         }
         self.entered.insert(key.clone(), event.time);
@@ -284,10 +284,10 @@ impl Progress {
         self.screen.open(key, format!("{indent}{name}"));
     }
 
-    fn started(&mut self, scene: &Scene<'_>, missing: &[Text]) {
+    fn started(&mut self, scene: &EventView<'_>, missing: &[Text]) {
         self.note_missing(scene, missing);
         let foreach = match scene.kind() {
-            Some(StepKind::Foreach(foreach)) if !scene.crowded => Some(foreach),
+            Some(StepKind::Foreach(foreach)) if !scene.in_foreach => Some(foreach),
             _ => None,
         };
         if foreach.is_none() && !self.verbose {
@@ -307,7 +307,7 @@ impl Progress {
         }
     }
 
-    fn succeeded(&mut self, scene: &Scene<'_>, output: Option<&Object>, missing: &[Text]) {
+    fn succeeded(&mut self, scene: &EventView<'_>, output: Option<&Object>, missing: &[Text]) {
         self.note_missing(scene, missing);
         if let (true, Some(output)) = (self.verbose, output) {
             self.data(scene, "output", &output.clone().into());
@@ -327,8 +327,8 @@ impl Progress {
         }
     }
 
-    fn exited(&mut self, scene: &Scene<'_>, goto: Option<StepId>, caught: bool) {
-        let Scene {
+    fn exited(&mut self, scene: &EventView<'_>, goto: Option<StepId>, caught: bool) {
+        let EventView {
             flow,
             event,
             key,
@@ -341,7 +341,7 @@ impl Progress {
         let nothing = words::nothing_for(&self.nothing.remove(key).unwrap_or_default());
         let since = self.entered.remove(key).map_or(0, |from| event.time.millis_since(from));
         let iterations = self.iterations.remove(key);
-        if scene.crowded {
+        if scene.in_foreach {
             return;
         }
         if caught {
@@ -360,7 +360,7 @@ impl Progress {
     }
 
     /// Takes down which targets got nothing: told when the step is left, of iterations when all are over.
-    fn note_missing(&mut self, scene: &Scene<'_>, missing: &[Text]) {
+    fn note_missing(&mut self, scene: &EventView<'_>, missing: &[Text]) {
         if missing.is_empty() {
             return;
         }
@@ -372,11 +372,11 @@ impl Progress {
             };
             return self.line(&format!("{} the flow's {what}{nothing}", mark('…')));
         }
-        let (at, missing) = match scene.crowd() {
+        let (at, missing) = match scene.outermost_foreach() {
             None => (scene.key.clone(), missing.to_vec()),
-            Some(crowd) => {
+            Some(outermost_foreach) => {
                 let of = |target: &Text| Text::from(format!("{} of {}", target, scene.name));
-                (crowd, missing.iter().map(of).collect())
+                (outermost_foreach, missing.iter().map(of).collect())
             }
         };
         let noted = self.nothing.entry(at).or_default();
@@ -387,8 +387,8 @@ impl Progress {
         }
     }
 
-    fn iteration(&mut self, scene: &Scene<'_>, exit: &ChildExit) {
-        let Scene { event, name, .. } = scene;
+    fn iteration(&mut self, scene: &EventView<'_>, exit: &ChildExit) {
+        let EventView { event, name, .. } = scene;
         let items = event.path.items();
         let outer = items.get(..items.len().saturating_sub(1)).unwrap_or_default();
         let key = key(scene.execution, event.step, outer);
@@ -402,14 +402,14 @@ impl Progress {
             let left = counts.left(since, event.time);
             let message = format!("{indent}{name}: {}{left}", counts.words());
             self.screen.update(&key, message);
-        } else if counts.done.is_multiple_of(TOLD) {
+        } else if counts.done.is_multiple_of(ITERATIONS_PER_LINE) {
             self.line(&format!("{indent}{} {name}: {}", mark('⟳'), counts.words()));
         }
     }
 
     /// What went into a step or came of it.
-    fn data(&self, scene: &Scene<'_>, what: &str, value: &Value) {
-        let Scene { name, indent, .. } = scene;
+    fn data(&self, scene: &EventView<'_>, what: &str, value: &Value) {
+        let EventView { name, indent, .. } = scene;
         let (place, data) = (scene.place(), words::data(value));
         self.line(&format!("{indent}  \x1b[2m{name}{place} {what}: {data}\x1b[0m"));
     }

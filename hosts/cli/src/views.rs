@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 /// Of an event's detail so many characters are shown.
 const DETAIL: usize = 120;
 /// Of inputs and outputs so many characters are shown on a terminal.
-const DATA: usize = 2_000;
+const DATA_CHARS: usize = 2_000;
 
 /// A member that is a text.
 pub fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
@@ -161,7 +161,7 @@ pub fn error_of(execution: &Object) -> Option<String> {
 /// Data as JSON; on a terminal not more than somebody reads.
 fn shown(value: &Value) -> String {
     let text = value.to_json();
-    match text.char_indices().nth(DATA) {
+    match text.char_indices().nth(DATA_CHARS) {
         Some((at, _)) if std::io::stdout().is_terminal() => {
             let (beginning, bytes) = (text.get(..at).unwrap_or_default(), text.len());
             format!("{beginning}… ({bytes} bytes, all of them with `--json`)")

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// Characters of how an execution ended.
 const ENDING: usize = 200;
 
-/// Draws a flow in the language of Graphviz; with a coloring, also what happened to its steps.
+/// Draws a flow in the language of Graphviz; with a status, also what happened to its steps.
 ///
 /// The same flow and coloring give the same text.
 pub fn dot(flow: &Flow, status: Option<&FlowStatus>) -> String {

@@ -2,7 +2,7 @@
 
 use super::text::{clean, shorten};
 use starbridge_flow::graph::{
-    Branch, Catch, Fail, FaultNames, Foreach, Matcher, Parallel, Pattern, Source, Step, StepKind, Task, TimeoutSource,
+    Branch, Catch, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel, Pattern, Source, Step, StepKind, Task,
     Tolerance, Undo, Wait, WaitFor,
 };
 
@@ -108,8 +108,8 @@ pub(super) fn badges(step: &Step) -> Vec<String> {
         badges.push(format!("retry {}×{more}", first.max_attempts));
     }
     match &step.timeout {
-        Some(TimeoutSource::Fixed(millis)) => badges.push(format!("timeout {}", duration(*millis))),
-        Some(TimeoutSource::Program(_)) => badges.push("timeout computed".to_owned()),
+        Some(NumberSource::Fixed(millis)) => badges.push(format!("timeout {}", duration(*millis))),
+        Some(NumberSource::Program(_)) => badges.push("timeout computed".to_owned()),
         None => {}
     }
     badges
@@ -142,15 +142,15 @@ fn task_badges(task: &Task) -> Vec<String> {
     badges
 }
 
-fn at_once(concurrency: &TimeoutSource) -> String {
+fn at_once(concurrency: &NumberSource) -> String {
     match concurrency {
-        TimeoutSource::Fixed(most) => format!("{most} at once"),
-        TimeoutSource::Program(_) => "computed number at once".to_owned(),
+        NumberSource::Fixed(most) => format!("{most} at once"),
+        NumberSource::Program(_) => "computed number at once".to_owned(),
     }
 }
 
 fn foreach_badges(foreach: &Foreach) -> Vec<String> {
-    let usual = matches!(foreach.concurrency, TimeoutSource::Fixed(CONCURRENCY));
+    let usual = matches!(foreach.concurrency, NumberSource::Fixed(CONCURRENCY));
     let at_once = (!usual).then(|| at_once(&foreach.concurrency));
     let tolerance = foreach.tolerance.map(|tolerance| match tolerance {
         Tolerance::Count(count) => format!("{count} may fail"),

@@ -12,7 +12,7 @@ use std::fmt::Write;
 /// Characters of how an execution ended.
 const ENDING: usize = 200;
 
-/// Draws a flow as a Mermaid flowchart; with a coloring, also what happened to its steps.
+/// Draws a flow as a Mermaid flowchart; with a status, also what happened to its steps.
 ///
 /// The same flow and coloring give the same text. Mermaid refuses more than 500 edges or 50,000 characters, unless
 /// the page that shows the chart raises its `maxEdges` and `maxTextSize`.

@@ -25,7 +25,7 @@ const TITLE: i32 = 26;
 const ENDING: usize = 3;
 const ENDING_LINE: i32 = 16;
 
-/// Draws a flow; with a coloring, also what happened to its steps.
+/// Draws a flow; with a status, also what happened to its steps.
 ///
 /// The same flow and coloring give the same text. Positions are whole pixels; width and height are those of the
 /// picture at its natural size.

@@ -57,8 +57,8 @@ impl Continuations {
 
     /// Sends a message that can't be handled to the dead-letter queue, with the reason.
     pub(crate) async fn dead_letter(&self, body: String, reason: String) -> Result<(), Failure> {
-        let buried = self.queue.dead_letter(body, reason).await;
-        buried.map_err(|error| Failure::new("QueueFailed", error.to_string()))
+        let moved = self.queue.dead_letter(body, reason).await;
+        moved.map_err(|error| Failure::new("QueueFailed", error.to_string()))
     }
 }
 

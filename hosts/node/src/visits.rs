@@ -29,7 +29,7 @@ pub const STEP_STATUSES: [&str; 12] = [
 
 /// A step at its place: the composites around it as text, and its number. What is inside of a composite has places that begin
 /// with the composite's own place and number.
-type WaitPermit = (String, u32);
+type StepPlace = (String, u32);
 
 /// Rows in the order steps were entered. It takes all events of a history, one after the other.
 #[derive(Debug)]
@@ -37,11 +37,11 @@ pub struct Visits {
     /// By the number of their `StepEntered`.
     rows: BTreeMap<u64, Row>,
     /// The latest visit of each step and place that has not been left.
-    open: BTreeMap<WaitPermit, u64>,
+    open: BTreeMap<StepPlace, u64>,
     /// The visit of each call: undoing names the call.
     calls: HashMap<u64, u64>,
     /// The visit that is being undone at each place.
-    undoing: HashMap<WaitPermit, u64>,
+    undoing: HashMap<StepPlace, u64>,
     /// If set, only visits with this status at the end.
     wanted: Option<String>,
     /// Only visits entered after this event.
@@ -135,7 +135,7 @@ impl Visits {
         self.rows.insert(number, Row::entered(flow, event, step, self.run));
     }
 
-    fn see_row(&mut self, key: &WaitPermit, event: &Event) {
+    fn see_row(&mut self, key: &StepPlace, event: &Event) {
         let Some((number, row)) = self
             .open
             .get(key)
@@ -163,7 +163,7 @@ impl Visits {
     }
 
     /// An event of undoing a visit: the first names the call that is undone.
-    fn see_undoing(&mut self, key: &WaitPermit, event: &Event) {
+    fn see_undoing(&mut self, key: &StepPlace, event: &Event) {
         if let EventKind::RollbackStarted { of } = &event.detail {
             match self.calls.get(&of.0) {
                 Some(number) => self.undoing.insert(key.clone(), *number),

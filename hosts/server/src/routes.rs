@@ -496,8 +496,8 @@ pub const ROUTES: &[Route] = &[
         scope: Some(Scope::Operate),
         summary: "Queues dead tasks anew, or lists them no longer: those named, or up to 1000",
         query: &[],
-        body: Some("Bury"),
-        answers: &[(200, "for how many it was done", Some("Buried"))],
+        body: Some("DeadTasksChange"),
+        answers: &[(200, "for how many it was done", Some("DeadTasksChanged"))],
         handler: Some(|| post(queues::discard_dead)),
     },
     Route {

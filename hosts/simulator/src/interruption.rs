@@ -1,6 +1,6 @@
-//! Interruptions of a rehearsal.
+//! Interruptions of a simulation.
 
-/// What goes wrong during a rehearsal, for tests of the runtime itself.
+/// What goes wrong during a simulation, for tests of the runtime itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interruption {
     /// The process crashes.

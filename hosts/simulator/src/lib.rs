@@ -1,4 +1,4 @@
-//! Rehearsals: flows that run in virtual time, with mocks in place of their resources. `test` and `exec --mock` use them.
+//! Simulations: flows that run in virtual time, with mocks in place of their resources. `test` and `exec --mock` use them.
 //!
 //! Read a [`TestFile`], compile its flows, run a [`Simulation`] for each [`Case`], and [`compare`] the [`Outcome`] with what the
 //! case expects:

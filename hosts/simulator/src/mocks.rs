@@ -1,4 +1,4 @@
-//! The answers of resources in a rehearsal.
+//! The answers of resources in a simulation.
 
 use super::case::Mock;
 use starbridge_machine::CallToSend;

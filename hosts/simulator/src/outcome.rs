@@ -1,10 +1,10 @@
-//! The result of a rehearsal.
+//! The result of a simulation.
 
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Event, EventKind, Failure, State, Status, history};
 
-/// The result of a rehearsal.
+/// The result of a simulation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The status; `Refused` if nothing started.

@@ -1,4 +1,4 @@
-//! The world of a rehearsal: virtual time, and answers that come when they are due.
+//! A simulation: virtual time, and answers that come when they are due.
 
 use super::case::{Case, Mock};
 use super::interruption::{Crash, Interruption, Moment};
@@ -33,16 +33,16 @@ pub struct Flows {
 const EXECUTION: &str = "case";
 /// 2024-01-01T00:00:00Z, in milliseconds.
 const BEGINNING: Timestamp = Timestamp(1_704_067_200_000);
-/// A rehearsal with more turns than this counts as endless.
+/// A simulation with more turns than this counts as endless.
 const MAX_TURNS: usize = 2_000_000;
 
-/// How many sleepers are loaded after a crash: all that a rehearsal can have.
+/// How many sleepers are loaded after a crash: all that a simulation can have.
 const MAX_SLEEPERS: usize = 1_000_000;
 
 /// Called with each turn when it is durable.
 pub type Observer = Box<dyn FnMut(&Shard, &Outgoing)>;
 
-/// Why a rehearsal failed. A failure of the flow is not among these.
+/// Why a simulation failed. A failure of the flow is not among these.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
     /// A task without a mock was called.
@@ -121,7 +121,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A rehearsal of one case.
+    /// A simulation of one case.
     pub fn new(flows: Flows, case: Case, limits: Limits) -> Self {
         let begun = case.start_time.unwrap_or(BEGINNING);
         let limits = Arc::new(limits);
@@ -527,7 +527,7 @@ fn new_shard(flows: &Flows, limits: &Arc<Limits>, case: &Case) -> Shard {
     for (name, flow) in &flows.children {
         table.put(name, flow.clone());
     }
-    // Ids follow from what is started, so that an interrupted rehearsal gives the same ones.
+    // Ids follow from what is started, so that an interrupted simulation gives the same ones.
     let id_source = |request: &StartRequest, _: Timestamp| ExecutionSeed {
         id: match &request.parent {
             None => Text::from(EXECUTION),

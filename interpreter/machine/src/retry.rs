@@ -1,4 +1,4 @@
-//! When a step is tried again (section "errors").
+//! When a step is tried again: retry and its back-off (section "errors").
 
 use crate::state::FrameId;
 use starbridge_flow::graph::{BackoffKind, Retry};

@@ -35,7 +35,7 @@ pub struct Append {
     /// Tasks of this execution that failed for good.
     pub dead: Vec<DeadTask>,
     /// Which dead tasks of this execution are no longer listed.
-    pub buried: DeadTasksCleared,
+    pub dead_cleared: DeadTasksCleared,
     /// Notices to targets about this turn. If one is stored for the same target and event, that one stays unchanged.
     pub notices: Vec<KeptNotice>,
     /// Leases of tasks that workers took or gave back, of any execution. A task that is gone is ignored. An append

@@ -10,7 +10,7 @@ use sha2::Sha256;
 use starbridge_flow::hex;
 use starbridge_machine::{EventId, Reference};
 
-/// The largest length of a token, in characters.
+/// The largest length of a token, in bytes.
 const MAX_TOKEN_BYTES: usize = 2048;
 /// The length of a MAC, in bytes.
 const MAC_BYTES: usize = 32;

@@ -188,7 +188,7 @@ impl DynamoStore {
         for task in &append.queued {
             side.add_new(queueing::task_item(task, run_id), Vec::new());
         }
-        match &append.buried {
+        match &append.dead_cleared {
             DeadTasksCleared::None => {}
             DeadTasksCleared::Calls(calls) => calls.iter().for_each(|call| side.delete(of(table::DEAD, *call))),
             DeadTasksCleared::All => {

@@ -1,4 +1,4 @@
-//! Writing to an execution that exists.
+//! Writing to an execution that exists: conditional turns.
 
 use crate::DynamoStore;
 use crate::client::Written;

@@ -60,7 +60,7 @@ struct Kept {
     /// By name and version.
     flows: BTreeMap<(Text, u64), KeptFlow>,
     /// By kind and name.
-    shelf: BTreeMap<(String, String), String>,
+    values: BTreeMap<(String, String), String>,
     tasks: queueing::Tasks,
     /// In the order in which they were appended.
     notices: Vec<notices::Kept>,
@@ -315,29 +315,29 @@ impl Notices for MemoryStore {
 impl KeyValue for MemoryStore {
     fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
         let place = (kind.to_owned(), name.to_owned());
-        self.lock().shelf.insert(place, text.to_owned());
+        self.lock().values.insert(place, text.to_owned());
         Ok(())
     }
 
     fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
         let mut kept = self.lock();
-        Ok(kept.shelf.entry(place).or_insert_with(|| text.to_owned()).clone())
+        Ok(kept.values.entry(place).or_insert_with(|| text.to_owned()).clone())
     }
 
     fn get_value(&self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
-        Ok(self.lock().shelf.get(&place).cloned())
+        Ok(self.lock().values.get(&place).cloned())
     }
 
     fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
         let kept = self.lock();
-        let all = kept.shelf.iter().filter(|((of, _), _)| of == kind);
+        let all = kept.values.iter().filter(|((of, _), _)| of == kind);
         Ok(all.map(|((_, name), text)| (name.clone(), text.clone())).collect())
     }
 
     fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
-        Ok(self.lock().shelf.remove(&place).is_some())
+        Ok(self.lock().values.remove(&place).is_some())
     }
 }

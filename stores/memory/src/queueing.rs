@@ -34,7 +34,7 @@ impl Kept {
                 let entry = tasks.queued.entry((number, task.call));
                 entry.or_insert_with(|| (task.clone(), None));
             }
-            match &append.buried {
+            match &append.dead_cleared {
                 DeadTasksCleared::None => {}
                 DeadTasksCleared::Calls(calls) => tasks
                     .dead

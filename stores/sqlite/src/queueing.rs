@@ -18,7 +18,7 @@ pub(crate) fn change(connection: &Connection, head: Head, append: &Append) -> ru
     for task in &append.queued {
         queue(connection, head.number, task)?;
     }
-    match &append.buried {
+    match &append.dead_cleared {
         DeadTasksCleared::None => {}
         DeadTasksCleared::Calls(calls) => {
             for call in calls {

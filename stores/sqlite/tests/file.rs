@@ -83,7 +83,7 @@ fn later_format_is_refused() {
 }
 
 #[test]
-fn foreign_application_id_is_refused() {
+fn changed_migration_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(SqliteStore::open(&path).unwrap());

@@ -143,7 +143,7 @@ impl Sight {
 }
 
 impl Subject {
-    fn rehearsal(&self, store: Arc<dyn Store>) -> Simulation {
+    fn simulation(&self, store: Arc<dyn Store>) -> Simulation {
         Simulation::new(self.flows.clone(), self.case.clone(), self.limits.clone()).over(store)
     }
 
@@ -156,7 +156,7 @@ impl Subject {
 
     /// Crashes at all points; in a folder, over SQLite and at few of them.
     fn try_all(&self, options: Options, folder: Option<&Path>, findings: &mut Findings) {
-        let mut straight = self.rehearsal(Arc::new(MemoryStore::new()));
+        let mut straight = self.simulation(Arc::new(MemoryStore::new()));
         match straight.run() {
             Ok(outcome) if outcome.status != "Refused" => {}
             // Nothing has begun, so nothing can be lost.
@@ -218,7 +218,7 @@ impl Subject {
         let observer = Box::new(move |_: &starbridge_runtime::Shard, outgoing: &Outgoing| {
             seen.borrow_mut().see(kept.as_ref(), outgoing);
         });
-        let mut run = self.rehearsal(store).interrupted(interruption).observed(observer);
+        let mut run = self.simulation(store).interrupted(interruption).observed(observer);
         let outcome = run.run();
         findings.count("runs", 1);
         findings.count(if folder.is_some() { "over SQLite" } else { "over memory" }, 1);

@@ -213,14 +213,14 @@ fn the_dead_are_listed(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().dead_tasks("q", None, 1).unwrap(), [dead("q", "a", 1)]);
     assert_eq!(tried.store().dead_counts().unwrap(), [("q".into(), 3)]);
     let one = Append {
-        buried: DeadTasksCleared::Calls(vec![EventId(2), EventId(5)]),
+        dead_cleared: DeadTasksCleared::Calls(vec![EventId(2), EventId(5)]),
         turn: None,
         ..more("a", 2, 1)
     };
     tried.append(&[one]);
     assert_eq!(listed(tried, None, 9), named(&[("a", 1), ("b", 1)]));
     let goes_on = Append {
-        buried: DeadTasksCleared::All,
+        dead_cleared: DeadTasksCleared::All,
         ..more("a", 2, 1)
     };
     tried.append(&[goes_on]);

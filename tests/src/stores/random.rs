@@ -178,8 +178,8 @@ impl Run {
                 .push(queueing::dead(self.chance.pick(&["q", "r"]), id, call(self)));
         }
         match self.chance.below(20) {
-            0 => append.buried = DeadTasksCleared::All,
-            1 => append.buried = DeadTasksCleared::Calls(vec![EventId(call(self))]),
+            0 => append.dead_cleared = DeadTasksCleared::All,
+            1 => append.dead_cleared = DeadTasksCleared::Calls(vec![EventId(call(self))]),
             _ => {}
         }
         if self.chance.of(20) {

@@ -24,7 +24,7 @@ pub struct Tried {
     pub mocks: Value,
     /// Whether calls are out at once.
     pub wide: bool,
-    /// The calls of functions a rehearsal makes, by flow: the numbers of their events. Flows that run more than once are not here.
+    /// The calls of functions a simulation makes, by flow: the numbers of their events. Flows that run more than once are not here.
     pub calls: Calls,
 }
 
@@ -82,7 +82,7 @@ fn of_file(text: &str, path: &Path, shown: &str) -> Vec<Tried> {
             .map(|(name, flow)| (name.clone(), read(&flow.definition.to_json())))
             .collect();
         let flow = definition["name"].as_str().unwrap_or("f").to_owned();
-        let Some(histories) = rehearsed(&flows, case, raw, &definition, &children) else {
+        let Some(histories) = simulated(&flows, case, raw, &definition, &children) else {
             continue;
         };
         let all = definition.to_string() + &children.iter().map(|(_, child)| child.to_string()).collect::<String>();
@@ -130,7 +130,7 @@ fn calls_of(histories: &BTreeMap<Text, Vec<Event>>, root: &str) -> Calls {
 }
 
 /// The histories of a case in virtual time, if it can run in real time as well.
-fn rehearsed(
+fn simulated(
     flows: &Flows,
     case: &Case,
     raw: &Value,

@@ -56,7 +56,7 @@ impl Functions {
 }
 
 impl Script {
-    /// How long a call waits for those before it: not at all, once each that the rehearsal made has come.
+    /// How long a call waits for those before it: not at all, once each that the simulation made has come.
     fn patience(&self, (flow, number): &(String, u64)) -> Duration {
         let Some(calls) = self.calls.get(flow).filter(|calls| calls.contains(number)) else {
             return TOGETHER;

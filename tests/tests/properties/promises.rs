@@ -80,7 +80,7 @@ impl Promises {
     }
 }
 
-/// A rehearsal that came to its end.
+/// A simulation that came to its end.
 struct Straight {
     outcome: Outcome,
     events: Vec<Event>,

@@ -110,8 +110,8 @@ impl Program for Collected {
 }
 
 /// The number at a path.
-fn amount(path: &str) -> TimeoutSource {
-    TimeoutSource::Program(Assignments::new(&format!("value = {path}")))
+fn amount(path: &str) -> NumberSource {
+    NumberSource::Program(Assignments::new(&format!("value = {path}")))
 }
 
 /// What stands between two words of a line.

@@ -60,7 +60,7 @@ impl Parser<'_> {
         self.scan.problems.add(
             problem(Code::Syntax, place, "a `,` is missing here")
                 .label(span, "before this")
-                .mended_by("insert the comma".to_owned(), at, ",".to_owned(), sure),
+                .fixed_by("insert the comma".to_owned(), at, ",".to_owned(), sure),
         );
         self.expect = match self.frames.last().map(Frame::bracket) {
             Some(Bracket::List) => Expect::Item { comma: Some(place) },
@@ -77,7 +77,7 @@ impl Parser<'_> {
         self.scan.problems.add(
             problem(Code::Syntax, place, message)
                 .label(span, "before this")
-                .mended_by("insert the colon".to_owned(), place, ":".to_owned(), sure),
+                .fixed_by("insert the colon".to_owned(), place, ":".to_owned(), sure),
         );
         self.expect = Expect::Value;
     }

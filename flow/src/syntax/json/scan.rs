@@ -283,7 +283,7 @@ impl<'a> Scanner<'a> {
                 let message = format!("`{}` must stand in double quotes", excerpt(word));
                 // A key can be nothing else; a value may be a misspelt `true` or number.
                 let key = self.rest().trim_start().starts_with(':');
-                self.problems.add(problem(Code::Syntax, span, message).mended_by(
+                self.problems.add(problem(Code::Syntax, span, message).fixed_by(
                     "put it in double quotes".to_owned(),
                     span,
                     format!("\"{word}\""),

@@ -108,7 +108,7 @@ impl Scanner<'_> {
                 .split_inclusive(|letter: char| letter < ' ')
                 .map(control_escaped)
                 .collect();
-            self.problems.add(problem(Code::Syntax, place, message).mended_by(
+            self.problems.add(problem(Code::Syntax, place, message).fixed_by(
                 "escape it".to_owned(),
                 span,
                 format!("\"{inner}\""),
@@ -124,7 +124,7 @@ impl Scanner<'_> {
             // Quotes around a word come in pairs; one alone may be the end of another string.
             let pairs = reading.value.matches('"').count().is_multiple_of(2);
             self.problems.add(
-                problem(Code::Syntax, place, "a `\"` inside a string must be written `\\\"`").mended_by(
+                problem(Code::Syntax, place, "a `\"` inside a string must be written `\\\"`").fixed_by(
                     "escape the quotes".to_owned(),
                     span,
                     format!("\"{inner}\""),
@@ -311,7 +311,7 @@ impl Scanner<'_> {
         let span = self.since(start);
         let json: String = value.chars().map(escaped).collect();
         let message = format!("`{}` must stand in double quotes", excerpt(&value));
-        self.problems.add(problem(Code::Syntax, span, message).mended_by(
+        self.problems.add(problem(Code::Syntax, span, message).fixed_by(
             "put it in double quotes".to_owned(),
             span,
             format!("\"{json}\""),

@@ -7,7 +7,7 @@ use crate::value::Text;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes that all copies of one text together may have. A text of 64 bytes counts as one more node.
-const MAX_COPIES: usize = 100_000;
+const MAX_COPIED_NODES: usize = 100_000;
 
 /// How large a value is.
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ impl Anchors {
     /// Counts a copy; whether it may be made.
     fn count(&mut self, size: Size) -> bool {
         self.copied = self.copied.saturating_add(size.weight);
-        self.copied <= MAX_COPIES
+        self.copied <= MAX_COPIED_NODES
     }
 }
 

@@ -205,7 +205,7 @@ fn add_fix(wrong: Diagnostic, kind: &ErrorKind, text: &str, at: usize) -> Diagno
     if let Some((span, indented)) = tabs.then(|| without_tabs(text, at)).flatten() {
         // Where some lines are indented with blanks and some with tabs, nobody knows how wide a tab was.
         let sure = !text.lines().any(|line| line.starts_with(' '));
-        return wrong.mended_by("write two blanks for each tab".to_owned(), span, indented, sure);
+        return wrong.fixed_by("write two blanks for each tab".to_owned(), span, indented, sure);
     }
     let value = value.then(|| value_of_line(text, at)).flatten();
     match value.and_then(|(span, value)| Some((span, quoted(value)?))) {

@@ -10,7 +10,7 @@ use starbridge_flow::value::Object;
 /// Most entries the server puts on a page.
 const PAGE_ITEMS: u64 = 1_000;
 /// So many are shown where nobody says.
-const DEFAULT_SERVER: u64 = 100;
+const DEFAULT_LIMIT: u64 = 100;
 
 /// How much of a list is shown.
 #[derive(Clone, Copy, Debug, Args)]
@@ -38,7 +38,7 @@ impl Paged<'_> {
         let output = client.output();
         let mut left = match most.all {
             true => u64::MAX,
-            false => most.limit.unwrap_or(DEFAULT_SERVER),
+            false => most.limit.unwrap_or(DEFAULT_LIMIT),
         };
         let mut rows = Vec::new();
         let mut cursor: Option<String> = None;

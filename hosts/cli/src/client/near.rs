@@ -7,7 +7,7 @@ use starbridge_flow::value::Object;
 use starbridge_node::escaping::escaped;
 
 /// So many entries are looked at.
-const LOOKED_AT: &str = "1000";
+const PAGE_ITEMS: &str = "1000";
 
 impl Client {
     /// Asks whether something of a similar name was meant. `path` is what was asked for, `flow` the flow its body names.
@@ -38,7 +38,7 @@ impl Client {
                 meant.unwrap_or_default()
             ));
         }
-        let query = [("flow", flow.to_owned()), ("limit", LOOKED_AT.to_owned())];
+        let query = [("flow", flow.to_owned()), ("limit", PAGE_ITEMS.to_owned())];
         let names = self.names(&["executions"], &query)?;
         let meant = nearest(wanted, names.iter().map(String::as_str))?;
         Some(format!("did you mean `{}/{}`?", escaped(flow), escaped(meant)))

@@ -1,7 +1,7 @@
 //! `exec`: runs a flow in this process and prints what came of it.
 
 mod durable;
-mod report_listener;
+mod report_hints;
 mod simulate;
 
 use crate::arguments::read_address;
@@ -11,7 +11,7 @@ use crate::output::{Output, bad, fault, finish_value};
 use crate::progress::Progress;
 use crate::supervisor::{own_supervisor, told};
 use clap::Args;
-use report_listener::ReportListener;
+use report_hints::ReportHints;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Signal, State, Status};
@@ -167,7 +167,7 @@ struct Watch {
     main: Option<Text>,
     history: Option<Box<dyn Write + Send>>,
     progress: Progress,
-    listening: ReportListener,
+    report_hints: ReportHints,
     failed: Option<std::io::Error>,
 }
 
@@ -194,7 +194,7 @@ impl Watch {
             self.progress.turn(execution, flow, events, is_main);
         }
         if let Outgoing::Send { execution, call } = outgoing {
-            self.listening.call(execution, call, &self.progress);
+            self.report_hints.call(execution, call, &self.progress);
         }
     }
 }
@@ -217,7 +217,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         main: None,
         history,
         progress: Progress::new(output, options.verbose),
-        listening: ReportListener::default(),
+        report_hints: ReportHints::default(),
         failed: None,
     }));
     let mut flows = FlowTable::default();
@@ -336,9 +336,9 @@ async fn drive(
 ) -> Result<(), Exit> {
     let locked = || watch.lock().unwrap_or_else(PoisonError::into_inner);
     let flows: Vec<_> = [&main.flow].into_iter().chain(children.values()).collect();
-    let listener = if report_listener::is_needed(&flows) {
+    let listener = if report_hints::is_needed(&flows) {
         let listener = listen(options, output, &run).await?;
-        locked().listening.on(listener.address, run.tokens().clone());
+        locked().report_hints.on(listener.address, run.tokens().clone());
         Some(listener)
     } else {
         None

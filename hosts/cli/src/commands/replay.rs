@@ -119,12 +119,12 @@ fn report(history: &ExportedHistory, replayed: &Replayed, output: Output, parted
         return finish(output, &text, Ok(()));
     };
     if output.json() {
-        return finish(output, &parting_value(divergence).to_json(), Err(Exit::Found));
+        return finish(output, &divergence_value(divergence).to_json(), Err(Exit::Found));
     }
     finish(output, &side_by_side(divergence, parted), Err(Exit::Found))
 }
 
-fn parting_value(divergence: &Divergence) -> Value {
+fn divergence_value(divergence: &Divergence) -> Value {
     let side = |side: &Option<Object>| side.clone().map(Value::from).unwrap_or_default();
     object([
         ("same", false.into()),

@@ -56,14 +56,14 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
     let execution = answer.object();
     let id = plain(&execution, "id");
-    ticks(&client, &execution, &id)?;
+    follow_live(&client, &execution, &id)?;
     let answer = client.get(&["executions", &id], &[])?;
     views::show(&client, &answer)?;
     outcome(&answer.object()).unwrap_or(Ok(()))
 }
 
 /// Shows what happens as `exec` does. What can't be read so, because the server is of a later version, is shown as it is.
-fn ticks(client: &Client, execution: &Object, id: &str) -> Result<(), Exit> {
+fn follow_live(client: &Client, execution: &Object, id: &str) -> Result<(), Exit> {
     let output = client.output();
     let flow = definition(client, execution)?;
     let name = Text::from(id);

@@ -4,7 +4,7 @@ use crate::table::distance_words;
 use starbridge_flow::time::Timestamp;
 
 /// From so many iterations on the rest is estimated.
-const ENOUGH: u64 = 3;
+const MIN_FOR_ESTIMATE: u64 = 3;
 
 /// The iterations of a foreach.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +41,10 @@ impl Counts {
 
     /// How long the rest takes if it goes on so: `, about 25 s left`.
     pub(super) fn left(self, since: Timestamp, now: Timestamp) -> String {
-        let Some(total) = self.total.filter(|total| self.done >= ENOUGH && *total > self.done) else {
+        let Some(total) = self
+            .total
+            .filter(|total| self.done >= MIN_FOR_ESTIMATE && *total > self.done)
+        else {
             return String::new();
         };
         let each = now.millis_since(since) / self.done;

@@ -9,11 +9,11 @@ use starbridge_machine::{Child, Failure, StepPath};
 use starbridge_node::escaping::escaped;
 
 /// Characters of a condition that are shown.
-const CONDITION: usize = 80;
+const CONDITION_CHARS: usize = 80;
 /// Characters of data that are shown.
-const DATA: usize = 2_000;
+const DATA_CHARS: usize = 2_000;
 /// Targets that are named.
-const NAMED: usize = 5;
+const MAX_TARGETS: usize = 5;
 
 const RED: &str = "31";
 const GREEN: &str = "32";
@@ -38,7 +38,7 @@ pub(super) fn arm(choice: Option<&Choice>, arm: Option<Option<u32>>) -> String {
         Some(None) => "default".to_owned(),
         Some(Some(number)) => {
             let arm = choice.and_then(|choice| choice.arms.get(number as usize));
-            arm.map_or_else(|| format!("arm {number}"), |arm| short(&arm.text, CONDITION))
+            arm.map_or_else(|| format!("arm {number}"), |arm| short(&arm.text, CONDITION_CHARS))
         }
     }
 }
@@ -70,10 +70,10 @@ pub(super) fn nothing_for(targets: &[Text]) -> String {
     }
     let named: Vec<String> = targets
         .iter()
-        .take(NAMED)
-        .map(|target| short(target, CONDITION))
+        .take(MAX_TARGETS)
+        .map(|target| short(target, CONDITION_CHARS))
         .collect();
-    let more = if targets.len() > NAMED { " and more" } else { "" };
+    let more = if targets.len() > MAX_TARGETS { " and more" } else { "" };
     format!(" \x1b[33m(nothing for {}{more})\x1b[0m", named.join(", "))
 }
 
@@ -88,7 +88,7 @@ pub(super) fn failure(failure: &Failure) -> String {
 
 /// Data as JSON, not too much of it.
 pub(super) fn data(value: &Value) -> String {
-    short(&value.to_json(), DATA)
+    short(&value.to_json(), DATA_CHARS)
 }
 
 /// The text without what a terminal would obey, and its beginning alone if it is long.

@@ -20,7 +20,7 @@ const PASS_PX: i32 = 10;
 const CHANNEL_PX: i32 = 40;
 const PLAIN_PX: i32 = 14;
 /// With more lines than this, none is drawn. The boxes then say what they wait for.
-const MAX_BRANCHES: usize = 3000;
+const MAX_LINES: usize = 3000;
 
 /// Something in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Rows {
             rows.before[index] = before;
         }
         rows.place(widths);
-        if edges > MAX_BRANCHES {
+        if edges > MAX_LINES {
             rows.followers.iter_mut().for_each(Vec::clear);
             rows.before.iter_mut().for_each(Vec::clear);
         }

@@ -16,7 +16,7 @@ const MAX_LANES: usize = 40;
 /// The space between ways that share a lane one after the other.
 const LANE_GAP_PX: i32 = 8;
 /// The space between the columns and the first track.
-const MAX_TRACKS_PX: i32 = 30;
+const FIRST_TRACK_GAP_PX: i32 = 30;
 /// The length of a way that is named but not drawn.
 const STUB_PX: i32 = 10;
 /// A distance beyond all columns.
@@ -245,7 +245,11 @@ fn tracks(grid: &Grid<'_>, gutters: &mut Gutters, side: Side) -> i32 {
     for (number, track) in spanning.into_iter().zip(found) {
         gutters.buses[number].track = track;
     }
-    if count == 0 { 0 } else { MAX_TRACKS_PX + LANE_PX * count }
+    if count == 0 {
+        0
+    } else {
+        FIRST_TRACK_GAP_PX + LANE_PX * count
+    }
 }
 
 /// Draws one bus.
@@ -309,7 +313,7 @@ impl Tracer<'_> {
             return Some(vec![(lane, end.1), end]);
         }
         let last = self.gutters.lane(self.grid, self.bus, target)?;
-        let offset = MAX_TRACKS_PX + LANE_PX * bus.track? as i32;
+        let offset = FIRST_TRACK_GAP_PX + LANE_PX * bus.track? as i32;
         let track = match bus.side {
             Side::Right => self.grid.height() + offset,
             Side::Left => -offset,

@@ -53,7 +53,7 @@ pub struct Follower {
     next: u64,
     /// What was read to find out whether the execution exists.
     read: Option<Arc<Chunk>>,
-    _place: WaitPermit,
+    _permit: WaitPermit,
 }
 
 impl Node {
@@ -64,7 +64,7 @@ impl Node {
     /// [`FollowError::Look`] if there is no such execution or the store fails, [`FollowError::NoWaitPermit`] if too many
     /// follow already.
     pub async fn follow(self: &Arc<Self>, execution: &Text, from: EventId) -> Result<Follower, FollowError> {
-        let place = self.followers.take(1).map_err(FollowError::NoWaitPermit)?;
+        let permit = self.followers.take(1).map_err(FollowError::NoWaitPermit)?;
         // Before the check, so that no change in between is missed.
         let watch = self.watchers.watch(execution);
         let mut follower = Follower {
@@ -72,7 +72,7 @@ impl Node {
             watch,
             next: from.0,
             read: None,
-            _place: place,
+            _permit: permit,
         };
         // Whether the execution exists. It does if others follow it.
         if !follower.is_known() {

@@ -4,24 +4,24 @@ use super::Node;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many queues of one poll count as one place.
+/// How many queues of one poll count as one permit.
 const QUEUES_PER_PERMIT: usize = 10;
 
-/// Places for requests that are kept open.
+/// Permits of requests that are kept open.
 pub(super) struct WaitPermits {
     semaphore: Arc<Semaphore>,
     most: usize,
     setting: &'static str,
 }
 
-/// A place. It is free again when this is dropped.
+/// A permit. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct WaitPermit(#[expect(dead_code, reason = "what counts is that it is kept")] OwnedSemaphorePermit);
 
-/// All places are taken.
+/// All permits are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoWaitPermit {
-    /// How many places there are.
+    /// How many permits there are.
     pub most: usize,
     /// The setting for their number.
     pub setting: &'static str,
@@ -52,7 +52,7 @@ impl WaitPermits {
 }
 
 impl Node {
-    /// Takes a place to wait for the end of an execution.
+    /// Takes a permit to wait for the end of an execution.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Node {
         self.waiters.take(1)
     }
 
-    /// Takes a place to wait for tasks of this many queues.
+    /// Takes a permit to wait for tasks of this many queues.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Node {
         self.waiters.take(queues.div_ceil(QUEUES_PER_PERMIT))
     }
 
-    /// How many places of requests that wait are taken.
+    /// How many permits of requests that wait are taken.
     pub fn waiting(&self) -> usize {
         self.waiters.taken()
     }

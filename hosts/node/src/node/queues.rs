@@ -129,7 +129,7 @@ impl Node {
     ///
     /// [`NotTaken`] if the node is busy or stopping.
     pub async fn requeue(&self, tasks: &[DeadTask], by: Option<&str>) -> Result<BulkOutcome, NotTaken> {
-        let mut buried = BulkOutcome::default();
+        let mut outcome = BulkOutcome::default();
         let mut again: Vec<(Text, bool)> = Vec::new();
         for task in tasks {
             let known = again.iter().find(|(execution, _)| *execution == task.execution);
@@ -144,9 +144,9 @@ impl Node {
                     goes_on
                 }
             };
-            buried.count(goes_on);
+            outcome.count(goes_on);
         }
-        Ok(buried)
+        Ok(outcome)
     }
 
     /// Lists these dead tasks no longer. Their executions do not change.
@@ -155,7 +155,7 @@ impl Node {
     ///
     /// [`NotTaken`] if the node is busy or stopping.
     pub async fn drop_dead(&self, tasks: &[DeadTask]) -> Result<BulkOutcome, NotTaken> {
-        let mut buried = BulkOutcome::default();
+        let mut outcome = BulkOutcome::default();
         let mut rest = tasks;
         while let Some(first) = rest.first() {
             let own = rest.iter().take_while(|task| task.execution == first.execution).count();
@@ -169,10 +169,10 @@ impl Node {
             };
             self.owners.owner_of(&first.execution, command)?;
             let done = answer.await.map_err(|_| NotTaken::Stopping)? == Reply::Taken;
-            own.iter().for_each(|_| buried.count(done));
+            own.iter().for_each(|_| outcome.count(done));
             rest = others;
         }
-        Ok(buried)
+        Ok(outcome)
     }
 }
 

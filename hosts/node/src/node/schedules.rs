@@ -53,6 +53,8 @@ struct Outcome {
 #[derive(Debug, Default)]
 pub(super) struct Schedules {
     known: Mutex<BTreeMap<String, Scheduled>>,
+    /// Held while a schedule is read, stored and kept: changes come one after the other.
+    changing: Mutex<()>,
     changed: tokio::sync::Notify,
 }
 
@@ -87,6 +89,10 @@ impl From<StoreError> for ScheduleError {
 impl Schedules {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Scheduled>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -208,6 +214,7 @@ impl Node {
     /// [`ScheduleError`] if the members are wrong, there is no such flow, or the store fails.
     pub fn put_schedule(&self, name: &str, members: &Object) -> Result<Scheduled, ScheduleError> {
         let scheduled = Scheduled::new(self.read_schedule(name, members)?, self.clock.wall_time());
+        let _changing = self.schedules.change();
         self.keep_schedule(name, scheduled)
     }
 
@@ -218,12 +225,17 @@ impl Node {
     ///
     /// [`ScheduleError`] if there is no such schedule, the members are wrong, there is no such flow, or the store fails.
     pub fn change_schedule(&self, name: &str, changes: &Object) -> Result<Scheduled, ScheduleError> {
+        let _changing = self.schedules.change();
         let mut scheduled = self.schedule(name).ok_or(ScheduleError::NoSuchSchedule)?;
         let mut members = write(&scheduled.schedule);
         for (key, value) in changes {
             members.insert(key.clone(), value.clone());
         }
-        let schedule = self.read_schedule(name, &members)?;
+        // A schedule whose flow was deleted can still be paused.
+        let schedule = match changes.contains_key("flow") {
+            true => self.read_schedule(name, &members)?,
+            false => read(name, &members).map_err(ScheduleError::Bad)?,
+        };
         let before = std::mem::replace(&mut scheduled.schedule, schedule);
         let now = &scheduled.schedule;
         if before.expression.as_str() != now.expression.as_str() || before.paused != now.paused {
@@ -233,8 +245,8 @@ impl Node {
         self.keep_schedule(name, scheduled)
     }
 
-    /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has the name of a
-    /// trigger of this millisecond.
+    /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has no name of its
+    /// own. It counts as started by the schedule: overlap is about it too.
     ///
     /// # Errors
     ///
@@ -242,8 +254,20 @@ impl Node {
     pub async fn run_schedule(&self, name: &str) -> Result<runtime::StartedExecution, RunError> {
         let scheduled = self.schedule(name).ok_or(RunError::NoSuchSchedule)?;
         let trigger = scheduled.schedule.trigger(self.clock.wall_time());
-        let start = self.begin(start_of(&scheduled.schedule, &trigger), false).await;
-        start.map_err(|failure| RunError::NotStarted(trigger.name, failure))
+        let request = StartRequest {
+            name: None,
+            ..start_of(&scheduled.schedule, &trigger)
+        };
+        let start = self.begin(request, false).await;
+        let started = start.map_err(|failure| RunError::NotStarted(trigger.name, failure))?;
+        let _changing = self.schedules.change();
+        if let Some(mut kept) = self.schedule(name) {
+            kept.latest = Some(started.snapshot.execution.clone());
+            // The execution runs whatever the store says of its schedule now.
+            let _ = self.store.put_value(PLACE, name, &kept.place());
+            self.schedules.lock().insert(name.to_owned(), kept);
+        }
+        Ok(started)
     }
 
     fn read_schedule(&self, name: &str, members: &Object) -> Result<Schedule, ScheduleError> {
@@ -269,6 +293,7 @@ impl Node {
     ///
     /// The error of the store.
     pub fn discard_schedule(&self, name: &str) -> Result<bool, StoreError> {
+        let _changing = self.schedules.change();
         let was = self.store.delete_value(KIND, name)?;
         self.store.delete_value(PLACE, name)?;
         self.schedules.lock().remove(name);
@@ -296,7 +321,7 @@ impl Node {
         let now = self.clock.wall_time();
         for scheduled in self.schedules() {
             let next = scheduled.schedule.expression.next_after(scheduled.last);
-            if next.is_some_and(|next| next <= now) || !scheduled.queued.is_empty() {
+            if next.is_some_and(|next| next <= now) || scheduled.has_queued() {
                 self.refresh_flow(&scheduled.schedule.flow)?;
                 self.fire(scheduled, now).await;
             }
@@ -311,13 +336,16 @@ impl Node {
             let now = self.clock.wall_time();
             for scheduled in self.schedules() {
                 let due = scheduled.next.is_some_and(|next| next <= now);
-                if due || !scheduled.queued.is_empty() {
+                if due || scheduled.has_queued() {
                     self.fire(scheduled, now).await;
                 }
             }
-            let waits = |scheduled: &Scheduled| !scheduled.queued.is_empty();
             let schedules = self.schedules();
-            let usual = if schedules.iter().any(waits) { 1_000 } else { SWEEP_MS };
+            let usual = if schedules.iter().any(Scheduled::has_queued) {
+                1_000
+            } else {
+                SWEEP_MS
+            };
             let next = schedules.iter().filter_map(|scheduled| scheduled.next).min();
             let pause = next.map_or(usual, |next| next.millis_since(self.clock.wall_time()).min(usual));
             tokio::select! {
@@ -345,7 +373,10 @@ impl Node {
                 starts.push(trigger);
             }
         }
-        if !running && let Some(time) = scheduled.queued.front() {
+        if !running
+            && scheduled.has_queued()
+            && let Some(time) = scheduled.queued.front()
+        {
             starts.push(scheduled.schedule.trigger(*time));
         }
         for trigger in starts {
@@ -366,14 +397,22 @@ impl Node {
                 error,
             });
         }
-        let name = scheduled.schedule.name.to_string();
-        if self.store.put_value(PLACE, &name, &scheduled.place()).is_err() {
-            return;
+        self.keep_fired(scheduled);
+    }
+
+    /// Keeps what came of triggers. Where the schedule was changed meanwhile, its new times stand; where it was deleted, nothing
+    /// is kept.
+    fn keep_fired(&self, mut fired: Scheduled) {
+        let name = fired.schedule.name.to_string();
+        let _changing = self.schedules.change();
+        let Some(kept) = self.schedule(&name) else { return };
+        if kept.schedule != fired.schedule {
+            fired.last = fired.last.max(kept.last);
+            fired.next = kept.next;
+            fired.schedule = kept.schedule;
         }
-        let mut known = self.schedules.lock();
-        // It may have been replaced meanwhile.
-        if let Some(kept) = known.get_mut(&name).filter(|kept| kept.schedule == scheduled.schedule) {
-            *kept = scheduled;
+        if self.store.put_value(PLACE, &name, &fired.place()).is_ok() {
+            self.schedules.lock().insert(name, fired);
         }
     }
 
@@ -391,7 +430,12 @@ impl Node {
 
     fn refused(&self, schedule: &Schedule, error: String) -> String {
         self.counters.schedule_refusals.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(schedule = %schedule.name, flow = %schedule.flow, %error, "a schedule could not start its flow");
+        // The error may hold data of the payload, and the log holds none.
+        tracing::warn!(
+            schedule = %schedule.name,
+            flow = %schedule.flow,
+            "a schedule could not start its flow: the schedule's `latestError` says why"
+        );
         error
     }
 }
@@ -407,6 +451,11 @@ fn start_of(schedule: &Schedule, trigger: &Trigger) -> StartRequest {
 }
 
 impl Scheduled {
+    /// Whether triggers wait for an execution to end. Those of a paused schedule wait until it is resumed.
+    fn has_queued(&self) -> bool {
+        !self.schedule.paused && !self.queued.is_empty()
+    }
+
     fn new(schedule: Schedule, now: Timestamp) -> Self {
         Self {
             next: schedule.expression.next_after(now),

@@ -42,7 +42,7 @@ pub(super) struct TargetWorker {
 
 /// With each failure in a row, the pause between deliveries to a target grows by this much, up to a limit. So it
 /// costs little to find out whether the target answers again, however many notices are stored for it.
-const SLOWDOWN_FACTOR: Duration = Duration::from_millis(20);
+const SLOWDOWN_STEP: Duration = Duration::from_millis(20);
 const MAX_SLOWDOWN: Duration = Duration::from_secs(1);
 
 /// The result of a delivery.
@@ -129,7 +129,7 @@ impl TargetWorker {
         }
         let failing = self.failing.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let usual = u32::try_from(self.settings.at_once).unwrap_or(u32::MAX);
-        let slower = SLOWDOWN_FACTOR
+        let slower = SLOWDOWN_STEP
             .saturating_mul(failing.saturating_sub(usual))
             .min(MAX_SLOWDOWN);
         if !slower.is_zero() {

@@ -344,13 +344,13 @@ fn queues() -> Schemas {
         ("cause!", text()),
         ("time!", time()),
     ];
-    let bury = [
+    let change = [
         ("action!", json!({"enum": ["requeue", "drop"]})),
         ("tasks", list(shape(&[("execution!", text()), ("call!", number())]))),
         ("cursor", text()),
         ("by", text()),
     ];
-    let buried = [("done!", number()), ("notDone!", number()), ("next!", or_null(text()))];
+    let changed = [("done!", number()), ("notDone!", number()), ("next!", or_null(text()))];
     vec![
         ("Hold", shape(&hold)),
         ("HoldSeveral", shape(&several)),
@@ -360,8 +360,8 @@ fn queues() -> Schemas {
         ("QueueSettings", shape(&settings)),
         ("QueueSet", shape(&set)),
         ("DeadTaskPage", page(shape(&dead), text())),
-        ("Bury", shape(&bury)),
-        ("Buried", shape(&buried)),
+        ("DeadTasksChange", shape(&change)),
+        ("DeadTasksChanged", shape(&changed)),
     ]
 }
 

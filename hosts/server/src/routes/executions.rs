@@ -108,8 +108,8 @@ pub async fn start(State(app): State<App>, Path(flow): Path<String>, query: Para
     room.execution(status, found).await
 }
 
-/// A place to wait, for a request that waits.
-fn place(app: &App, wait: u64) -> Answer<Option<WaitPermit>> {
+/// A permit to wait, for a request that waits.
+fn wait_permit(app: &App, wait: u64) -> Answer<Option<WaitPermit>> {
     Ok((wait > 0).then(|| app.node.wait_permit()).transpose()?)
 }
 
@@ -118,7 +118,7 @@ type Shown = (StatusCode, Found, Room);
 
 /// Starts an execution, or finds the one that the same request has started before.
 async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
-    let _place = place(app, wait)?;
+    let _permit = wait_permit(app, wait)?;
     let known = match &request.name {
         Some(name) => app.node.store().named(&request.flow, name)?,
         None => None,
@@ -267,7 +267,7 @@ fn outcome(status: StatusCode, body: Value) -> Value {
 /// `GET /v1/executions/{id}`
 pub async fn show(State(app): State<App>, Path(id): Path<String>, query: Parameters) -> Answer {
     let wait = Query::of(query.0, &["wait"])?.number("wait", 0, 0, MAX_WAIT_SECONDS)?;
-    let _place = place(&app, wait)?;
+    let _permit = wait_permit(&app, wait)?;
     let (kept, room) = find(&app, Text::from(id), app.answers.room()).await?;
     let (found, room) = wait_for_end(&app, kept, wait, room).await?;
     room.execution(StatusCode::OK, found).await

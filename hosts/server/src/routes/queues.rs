@@ -98,8 +98,8 @@ async fn hold(app: &App, body: &Body, queues: Vec<Text>) -> Answer {
     let limit = within("limit", Some(1), 1, MAX_TASKS)?.unwrap_or(1);
     let lease = within("leaseSeconds", None, 1, MAX_LEASE_SECONDS)?;
     let patience = within("waitSeconds", Some(DEFAULT_WAIT_SECONDS), 0, MAX_WAIT_SECONDS)?.unwrap_or(0);
-    // A request that does not wait needs no place.
-    let _place = match patience {
+    // A request that does not wait needs no permit.
+    let _permit = match patience {
         0 => None,
         _ => Some(app.node.poll_permit(queues.len())?),
     };
@@ -256,7 +256,7 @@ pub async fn discard_dead(
     if let Some(wanted) = &wanted {
         tasks.retain(|task| wanted.contains(&(task.execution.clone(), task.call)));
     }
-    let buried = match body.text("action")?.as_deref() {
+    let outcome = match body.text("action")?.as_deref() {
         Some("requeue") => {
             // What a request says of itself counts only where nobody needs a token.
             let by = caller.or(body.text("by")?);
@@ -266,8 +266,8 @@ pub async fn discard_dead(
         _ => return Err(Problem::bad("`action` must be `requeue` or `drop`")),
     };
     let shape: Object = [
-        ("done".into(), Value::from(buried.done)),
-        ("notDone".into(), buried.not_done.into()),
+        ("done".into(), Value::from(outcome.done)),
+        ("notDone".into(), outcome.not_done.into()),
         ("next".into(), next.unwrap_or(Value::Null)),
     ]
     .into_iter()

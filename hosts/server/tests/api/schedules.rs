@@ -5,6 +5,7 @@ use crate::harness::{Running, definition};
 use reqwest::Method;
 use serde_json::{Value, json};
 use starbridge_server::Access;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 async fn with_schedule() -> Running {
@@ -74,6 +75,54 @@ pub async fn a_schedule_is_run_by_hand_also_while_it_is_paused() {
     server.put("/v1/flows/f", strict).await;
     let refused = server.post("/v1/schedules/nightly/run", json!({})).await;
     assert_eq!(refused.code(), (422, "InvalidInput"));
+}
+
+#[tokio::test]
+async fn a_schedule_is_paused_although_its_flow_was_deleted() {
+    let server = with_schedule().await;
+    assert_eq!(server.ask(Method::DELETE, "/v1/flows/f", None).await.status, 204);
+    let paused = server.post("/v1/schedules/nightly/pause", json!({})).await;
+    assert_eq!(
+        (paused.status, &paused.body["paused"]),
+        (200, &json!(true)),
+        "{paused:?}"
+    );
+    let other = json!({"flow": "nobody"});
+    let refused = server.ask(Method::PATCH, "/v1/schedules/nightly", Some(other)).await;
+    assert_eq!(refused.code(), (422, "NoSuchFlow"));
+}
+
+#[tokio::test]
+async fn runs_at_once_start_an_execution_each() {
+    let server = with_schedule().await;
+    let run = || server.post("/v1/schedules/nightly/run", json!({}));
+    let (one, two, three, four) = tokio::join!(run(), run(), run(), run());
+    let ran = [one, two, three, four];
+    let ids: BTreeSet<String> = ran.iter().map(|run| run.body["id"].to_string()).collect();
+    assert_eq!(
+        (ran.iter().all(|run| run.status == 201), ids.len()),
+        (true, 4),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_change_does_not_undo_a_pause_that_comes_at_once() {
+    let server = with_schedule().await;
+    for round in 0..20 {
+        let payload = json!({"payload": {"round": round}});
+        let (paused, changed) = tokio::join!(
+            server.post("/v1/schedules/nightly/pause", json!({})),
+            server.ask(Method::PATCH, "/v1/schedules/nightly", Some(payload)),
+        );
+        assert_eq!((paused.status, changed.status), (200, 200));
+        let shown = server.get("/v1/schedules/nightly").await.body;
+        assert_eq!(
+            (&shown["paused"], &shown["payload"]["round"]),
+            (&json!(true), &json!(round))
+        );
+        server.post("/v1/schedules/nightly/resume", json!({})).await;
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use crate::state::{
     ArmRun, Children, Closing, DoneClass, FrameId, FramePosition, State, StepRun, TaskPhase, TaskRun, TimerFor, Visit,
     VisitPhase, WaitRun,
 };
-use starbridge_flow::graph::{Flow, OutputMode, OutputPassing, Step, StepId, StepKind, TimeoutSource};
+use starbridge_flow::graph::{Flow, NumberSource, OutputMode, OutputPassing, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Overlay, Value};
 
@@ -294,7 +294,7 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
             called: false,
             timeout_at: match &step.timeout {
                 _ if is_queue(&task.call.resource) => None,
-                Some(TimeoutSource::Fixed(millis)) => Some(event.time.plus_millis(*millis)),
+                Some(NumberSource::Fixed(millis)) => Some(event.time.plus_millis(*millis)),
                 _ => None,
             },
             location: None,

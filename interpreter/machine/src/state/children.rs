@@ -3,7 +3,7 @@
 use super::{Done, FrameId};
 use crate::event::Failure;
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Budget, Foreach, Root, StepId, TimeoutSource};
+use starbridge_flow::graph::{Budget, Foreach, NumberSource, Root, StepId};
 use starbridge_flow::value::{Array, Object, Overlay, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,11 +114,11 @@ impl Children {
     }
 
     /// How many may run at once, by what the step says; all where it says nothing.
-    pub(crate) fn most_of(&self, concurrency: Option<&TimeoutSource>) -> usize {
+    pub(crate) fn most_of(&self, concurrency: Option<&NumberSource>) -> usize {
         let most = match concurrency {
             None => return usize::MAX,
-            Some(TimeoutSource::Fixed(most)) => *most,
-            Some(TimeoutSource::Program(_)) => self.concurrency.map_or(1, u64::from),
+            Some(NumberSource::Fixed(most)) => *most,
+            Some(NumberSource::Program(_)) => self.concurrency.map_or(1, u64::from),
         };
         usize::try_from(most).unwrap_or(usize::MAX)
     }

@@ -5,7 +5,7 @@
 use crate::event::Bounds;
 use crate::state::{Frame, FrameId, State, Visit};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Fault, FaultKind, Program, Root, Scope, Step, StepKind, TimeoutSource};
+use starbridge_flow::graph::{Fault, FaultKind, NumberSource, Program, Root, Scope, Step, StepKind};
 use starbridge_flow::value::{Overlay, Value};
 
 /// Where a program is run: the attempt, and the step's own input in it.
@@ -114,9 +114,9 @@ impl State {
     }
 }
 
-fn program_of(amount: &TimeoutSource) -> Option<&dyn Program> {
+fn program_of(amount: &NumberSource) -> Option<&dyn Program> {
     match amount {
-        TimeoutSource::Fixed(_) => None,
-        TimeoutSource::Program(program) => Some(program.as_ref()),
+        NumberSource::Fixed(_) => None,
+        NumberSource::Program(program) => Some(program.as_ref()),
     }
 }

@@ -14,7 +14,7 @@ use crate::event::{EventKind, ScheduledCall};
 use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Call, Fault, FaultKind, Guard, Poll, Root, Step, Task, TimeoutSource};
+use starbridge_flow::graph::{Call, Fault, FaultKind, Guard, NumberSource, Poll, Root, Step, Task};
 use starbridge_flow::value::Value;
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ impl State {
     /// How long a worker may hold the task, in milliseconds. This time begins when the worker takes it.
     fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
         match &step.timeout {
-            Some(TimeoutSource::Fixed(millis)) => Ok(Some(*millis)),
+            Some(NumberSource::Fixed(millis)) => Ok(Some(*millis)),
             _ => self.timeout_of_task(turn, id, step),
         }
     }

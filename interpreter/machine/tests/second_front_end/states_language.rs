@@ -133,7 +133,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         catch: Vec::new(),
         timeout: state["TimeoutSeconds"]
             .as_u64()
-            .map(|seconds| TimeoutSource::Fixed(seconds * 1000)),
+            .map(|seconds| NumberSource::Fixed(seconds * 1000)),
     }
 }
 

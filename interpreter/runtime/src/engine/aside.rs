@@ -188,7 +188,7 @@ impl Engine {
             turn: Some(stored_turn(&flow, last, std::slice::from_ref(&event))),
             sent: parent_message(id, event.id, &record).into_iter().collect(),
             record: Some(record),
-            buried: DeadTasksCleared::None,
+            dead_cleared: DeadTasksCleared::None,
             ..Append::default()
         };
         let outgoing = vec![

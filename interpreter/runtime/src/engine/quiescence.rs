@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 /// How often to look for messages that others left for loaded executions, in milliseconds.
 const MESSAGE_POLL_MS: u64 = 2_000;
 /// How many executions are looked after at once.
-const MESSAGE_BATCH: usize = 16;
+const EXECUTIONS_PER_POLL: usize = 16;
 /// When to try again after another process was in the way, in milliseconds.
 const CONTENTION_RETRY_MS: u64 = 5_000;
 
@@ -30,7 +30,7 @@ pub struct SuspendedExecution {
     pub resume_at: Vec<Timestamp>,
 }
 
-/// A pending [`Command::Quiesce`](super::Command::Rest).
+/// A pending [`Command::Quiesce`](super::Command::Quiesce).
 pub(super) struct Quiesce {
     pub(super) until: Timestamp,
     pub(super) grace: u64,
@@ -288,10 +288,10 @@ impl Engine {
             .shard
             .executions()
             .filter(after)
-            .take(MESSAGE_BATCH)
+            .take(EXECUTIONS_PER_POLL)
             .cloned()
             .collect();
-        leased.looked_after = next.last().filter(|_| next.len() == MESSAGE_BATCH).cloned();
+        leased.looked_after = next.last().filter(|_| next.len() == EXECUTIONS_PER_POLL).cloned();
         for execution in next {
             if self
                 .shard

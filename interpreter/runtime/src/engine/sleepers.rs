@@ -80,7 +80,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Leaves executions that only wait to the store. With leases, [`Command::Quiesce`](super::Command::Rest) does that
+    /// Leaves executions that only wait to the store. With leases, [`Command::Quiesce`](super::Command::Quiesce) does that
     /// for all at once.
     pub(super) fn leave_idle(&mut self) {
         if self.leased.is_some() {

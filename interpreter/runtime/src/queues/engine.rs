@@ -51,7 +51,7 @@ pub struct QueueEngine {
     under_way: VecDeque<Decided>,
     workers: BTreeMap<u64, oneshot::Sender<Vec<HeldTask>>>,
     /// Expiries to notify owners of, for the first time or again.
-    untold: VecDeque<TaskExpiry>,
+    unsent_expiries: VecDeque<TaskExpiry>,
     began: Timestamp,
     look_again: Ticks,
     draining: bool,
@@ -118,7 +118,7 @@ impl QueueEngine {
             decided: Decided::default(),
             under_way: VecDeque::new(),
             workers: BTreeMap::new(),
-            untold: VecDeque::new(),
+            unsent_expiries: VecDeque::new(),
             began,
             look_again: 0,
             draining: false,
@@ -171,7 +171,7 @@ impl QueueEngine {
             self.queues.next().map(until),
             Some(until(self.look_again)),
             overdue.map(|at| at.millis_since(self.deps.clock.now())),
-            (!self.untold.is_empty() || self.queues.is_dirty()).then_some(NOTIFY_RETRY_MS),
+            (!self.unsent_expiries.is_empty() || self.queues.is_dirty()).then_some(NOTIFY_RETRY_MS),
         ];
         Duration::from_millis(waits.into_iter().flatten().min().unwrap_or(LOOK_AGAIN_MS))
     }
@@ -182,7 +182,7 @@ impl QueueEngine {
         for _ in 0..MAX_REFILLS {
             let there = |id| self.workers.get(&id).is_some_and(|reply| !reply.is_closed());
             let polled = self.queues.poll(self.now(), self.deps.clock.now(), &there);
-            self.untold.extend(polled.expiries);
+            self.unsent_expiries.extend(polled.expiries);
             for id in polled.empty {
                 // The worker may have gone.
                 self.workers.remove(&id).map(|reply| reply.send(Vec::new()));
@@ -207,7 +207,7 @@ impl QueueEngine {
             return;
         }
         self.queues.cancel_poll(id);
-        let given = self.decided.grants.iter().position(|grant| grant.order == id);
+        let given = self.decided.grants.iter().position(|grant| grant.poll == id);
         let given = given.map(|place| self.decided.grants.remove(place));
         for (task, _) in given.iter().flat_map(|grant| &grant.tasks) {
             self.queues.give_back(&(task.execution.clone(), task.call));
@@ -255,7 +255,7 @@ impl QueueEngine {
 
     fn answer(&mut self, grant: TaskGrant) {
         let now = self.now();
-        let reply = self.workers.remove(&grant.order).filter(|reply| !reply.is_closed());
+        let reply = self.workers.remove(&grant.poll).filter(|reply| !reply.is_closed());
         let Some(reply) = reply else {
             let keys = grant.tasks.iter().map(|(task, _)| (task.execution.clone(), task.call));
             self.decided.returned.extend(keys);
@@ -279,12 +279,12 @@ impl QueueEngine {
     }
 
     fn tell_owners(&mut self) {
-        for _ in 0..self.untold.len() {
-            let Some(expiry) = self.untold.pop_front() else {
+        for _ in 0..self.unsent_expiries.len() {
+            let Some(expiry) = self.unsent_expiries.pop_front() else {
                 break;
             };
             if !(self.deps.notify_owner)(&expiry) {
-                self.untold.push_back(expiry);
+                self.unsent_expiries.push_back(expiry);
             }
         }
     }
@@ -331,7 +331,7 @@ impl QueueEngine {
                 for (id, reply) in std::mem::take(&mut self.workers) {
                     self.queues.cancel_poll(id);
                     // Workers that were given something are answered when that is durable.
-                    let granted = |decided: &Decided| decided.grants.iter().any(|grant| grant.order == id);
+                    let granted = |decided: &Decided| decided.grants.iter().any(|grant| grant.poll == id);
                     if granted(&self.decided) || self.under_way.iter().any(granted) {
                         self.workers.insert(id, reply);
                     } else {

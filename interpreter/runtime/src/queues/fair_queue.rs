@@ -1,6 +1,6 @@
-//! Rounds: how executions share a queue.
+//! Fair queueing: how executions share a queue.
 //!
-//! A task's round is its position within its priority. The tasks of an execution get consecutive rounds, beginning
+//! A task's virtual time, called its round, is its position within its priority. The tasks of an execution get consecutive rounds, beginning
 //! with the round the queue has reached. So an execution with a hundred thousand tasks has one in each round, and the
 //! single task of a later one is served in the current round. (Start-time fair queueing with equal weights: Goyal,
 //! Vin, Cheng 1996.)

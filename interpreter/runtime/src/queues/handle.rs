@@ -19,7 +19,7 @@ pub struct QueueHandle {
     commands: mpsc::UnboundedSender<QueueCommand>,
     pub(super) holders: Holders,
     /// How many polls were made.
-    orders: Arc<AtomicU64>,
+    polls: Arc<AtomicU64>,
 }
 
 impl QueueHandle {
@@ -29,7 +29,7 @@ impl QueueHandle {
         let queue_handle = Self {
             commands,
             holders: Holders::default(),
-            orders: Arc::default(),
+            polls: Arc::default(),
         };
         (queue_handle, inbox)
     }
@@ -47,12 +47,12 @@ impl QueueHandle {
 
     /// Polls for tasks for a worker.
     pub fn hold(&self, request: PollOptions) -> QueuePoll {
-        let order = self.orders.fetch_add(1, Ordering::Relaxed);
+        let poll = self.polls.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.send(QueueCommand::Poll(order, request, reply));
+        self.send(QueueCommand::Poll(poll, request, reply));
         QueuePoll {
             queue_handle: self.clone(),
-            order,
+            poll,
             answer,
             over: false,
         }
@@ -64,7 +64,7 @@ impl QueueHandle {
 #[derive(Debug)]
 pub struct QueuePoll {
     queue_handle: QueueHandle,
-    order: u64,
+    poll: u64,
     answer: oneshot::Receiver<Vec<HeldTask>>,
     over: bool,
 }
@@ -87,7 +87,7 @@ impl Drop for QueuePoll {
         self.answer.close();
         self.queue_handle.send(match self.answer.try_recv() {
             Ok(tasks) => QueueCommand::GiveBack(tasks),
-            Err(_) => QueueCommand::CancelPoll(self.order),
+            Err(_) => QueueCommand::CancelPoll(self.poll),
         });
     }
 }
@@ -125,10 +125,10 @@ mod tests {
         let mut polls: Vec<QueuePoll> = (0..3).map(|_| queue_handle.hold(request())).collect();
         let mut replies = Vec::new();
         for number in 0..3 {
-            let Some(QueueCommand::Poll(order, _, reply)) = inbox.recv().await else {
-                panic!("an order");
+            let Some(QueueCommand::Poll(poll, _, reply)) = inbox.recv().await else {
+                panic!("a poll");
             };
-            assert_eq!(order, number);
+            assert_eq!(poll, number);
             replies.push(reply);
         }
         let [last, given, waits] = [(); 3].map(|()| polls.pop().unwrap());

@@ -40,7 +40,7 @@ pub struct PollRequest {
 #[derive(Clone, Debug)]
 pub struct TaskGrant {
     /// The number of the poll.
-    pub order: u64,
+    pub poll: u64,
     /// The tasks, each with its lease.
     pub tasks: Vec<(QueuedTask, TaskLease)>,
 }
@@ -203,22 +203,22 @@ impl Queues {
     }
 
     /// Takes a worker's poll. The next [`Queues::poll`] answers it if it can.
-    pub fn add_poll(&mut self, order: PollRequest) {
-        for queue in &order.queues {
-            self.waiting_for.entry(queue.clone()).or_default().insert(order.id);
+    pub fn add_poll(&mut self, poll: PollRequest) {
+        for queue in &poll.queues {
+            self.waiting_for.entry(queue.clone()).or_default().insert(poll.id);
             self.dirty.insert(queue.clone());
         }
-        self.deadlines.insert((order.until, order.id));
-        self.polls.insert(order.id, order);
+        self.deadlines.insert((poll.until, poll.id));
+        self.polls.insert(poll.id, poll);
     }
 
     /// Ends a poll whose worker has gone.
     pub fn cancel_poll(&mut self, id: u64) {
-        let Some(order) = self.polls.remove(&id) else {
+        let Some(poll) = self.polls.remove(&id) else {
             return;
         };
-        self.deadlines.remove(&(order.until, id));
-        for queue in &order.queues {
+        self.deadlines.remove(&(poll.until, id));
+        for queue in &poll.queues {
             if let Some(ids) = self.waiting_for.get_mut(queue) {
                 ids.remove(&id);
                 if ids.is_empty() {
@@ -312,9 +312,9 @@ impl Queues {
     fn end_polls(&mut self, now: Ticks, done: &mut PollOutcome) {
         let late = self.deadlines.iter().take_while(|(until, _)| *until <= now);
         let asked = |id: &u64| {
-            let order = self.polls.get(id);
+            let poll = self.polls.get(id);
             let short = |name: &Text| done.short.iter().any(|(short, _)| short == name);
-            order.is_some_and(|order| order.queues.iter().any(short))
+            poll.is_some_and(|poll| poll.queues.iter().any(short))
         };
         let late: Vec<u64> = late.map(|(_, id)| *id).filter(|id| !asked(id)).collect();
         for id in late {
@@ -383,27 +383,27 @@ impl Queues {
             if queue.waiting.has_none() {
                 return;
             }
-            let Some(order) = self.polls.get(&first).cloned() else {
+            let Some(poll) = self.polls.get(&first).cloned() else {
                 return;
             };
-            let tasks = self.take(&order, now, time);
+            let tasks = self.take(&poll, now, time);
             if tasks.is_empty() {
                 return;
             }
-            self.cancel_poll(order.id);
-            done.grants.push(TaskGrant { order: order.id, tasks });
+            self.cancel_poll(poll.id);
+            done.grants.push(TaskGrant { poll: poll.id, tasks });
         }
     }
 
-    fn take(&mut self, order: &PollRequest, now: Ticks, time: Timestamp) -> Vec<(QueuedTask, TaskLease)> {
+    fn take(&mut self, poll: &PollRequest, now: Ticks, time: Timestamp) -> Vec<(QueuedTask, TaskLease)> {
         let mut taken = Vec::new();
         let mut bytes = 0;
-        for name in &order.queues {
+        for name in &poll.queues {
             let Some(queue) = self.queues.get_mut(name) else {
                 continue;
             };
             let mut free = queue.free(now);
-            while free > 0 && taken.len() < order.limit {
+            while free > 0 && taken.len() < poll.limit {
                 if !taken.is_empty() && bytes + queue.waiting.next_bytes() > MAX_POLL_BYTES {
                     return taken;
                 }
@@ -420,9 +420,9 @@ impl Queues {
                 }
                 let asked = task.heartbeat_ms.unwrap_or(DEFAULT_LEASE_MS);
                 let lease = TaskLease {
-                    worker: order.worker.clone(),
+                    worker: poll.worker.clone(),
                     held: time,
-                    millis: order.lease_ms.map_or(asked, |wanted| wanted.min(asked)),
+                    millis: poll.lease_ms.map_or(asked, |wanted| wanted.min(asked)),
                 };
                 self.leased
                     .grant(task.clone(), lease.worker.clone(), lease.millis, time);
@@ -434,9 +434,9 @@ impl Queues {
 
     /// When there is something to do, on the clock that never goes back.
     pub fn next(&self) -> Option<Ticks> {
-        let orders = self.deadlines.first().map(|(until, _)| *until);
+        let polls = self.deadlines.first().map(|(until, _)| *until);
         let rated = self.rated.iter().filter_map(|name| self.free_at(name)).min();
-        [self.leased.next(), orders, rated].into_iter().flatten().min()
+        [self.leased.next(), polls, rated].into_iter().flatten().min()
     }
 
     /// When there is something to do, on the wall clock.
@@ -513,7 +513,7 @@ mod tests {
         }
     }
 
-    fn order(id: u64, queues: &[&str]) -> PollRequest {
+    fn poll_of(id: u64, queues: &[&str]) -> PollRequest {
         PollRequest {
             id,
             worker: Text::from(format!("w{id}")),
@@ -535,10 +535,10 @@ mod tests {
     #[test]
     fn poll_of_a_worker_that_has_gone_is_passed_over() {
         let mut queues = Queues::default();
-        (0..200).for_each(|id| queues.add_poll(order(id, &["q"])));
+        (0..200).for_each(|id| queues.add_poll(poll_of(id, &["q"])));
         queues.enqueue(task("q", 1));
         let polled = pump(&mut queues, &|id| id == 199);
-        let given: Vec<u64> = polled.grants.iter().map(|grant| grant.order).collect();
+        let given: Vec<u64> = polled.grants.iter().map(|grant| grant.poll).collect();
         assert_eq!((given, polled.empty.len()), (vec![199], 199));
         assert_eq!(queues.waiting_workers("q"), 0);
     }
@@ -547,7 +547,7 @@ mod tests {
     fn lease_that_was_not_confirmed_goes_to_the_next_poll() {
         let mut queues = Queues::default();
         queues.enqueue(task("q", 1));
-        queues.add_poll(order(1, &["q"]));
+        queues.add_poll(poll_of(1, &["q"]));
         let grant = pump(&mut queues, &|_| true).grants.remove(0);
         assert_eq!(queues.confirm(&grant, 0).len(), 1);
         let (given, lease) = &grant.tasks[0];
@@ -556,10 +556,10 @@ mod tests {
         // Until that is durable no worker has it, and no lease can end.
         let later = queues.poll(1_000_000, Timestamp::default(), &|_| true);
         assert_eq!((later.expiries.len(), queues.standing("q").1), (0, 1));
-        queues.add_poll(order(2, &["q"]));
+        queues.add_poll(poll_of(2, &["q"]));
         queues.give_back(&(given.execution.clone(), given.call));
         let again = pump(&mut queues, &|_| true).grants.remove(0);
-        assert_eq!((again.order, &again.tasks[0].0), (2, given));
+        assert_eq!((again.poll, &again.tasks[0].0), (2, given));
         queues.confirm(&again, 0);
         assert!(!queues.unconfirm(given, lease), "it is under another lease");
     }
@@ -570,7 +570,7 @@ mod tests {
         for id in 0..100 {
             let own: Vec<String> = (0..100).map(|number| format!("q{id}-{number}")).collect();
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            queues.add_poll(order(id, &own));
+            queues.add_poll(poll_of(id, &own));
         }
         pump(&mut queues, &|_| true);
         assert_eq!(names(&queues).len(), 10_000);
@@ -579,7 +579,7 @@ mod tests {
         for (name, call) in [("a", 1), ("b", 2), ("c", 3)] {
             queues.enqueue(task(name, call));
         }
-        queues.add_poll(order(200, &["b", "x"]));
+        queues.add_poll(poll_of(200, &["b", "x"]));
         assert_eq!(names(&queues), ["a", "b", "c", "x"]);
         assert_eq!(queues.names_after("b").next().map(Text::as_str), Some("c"));
         let grant = pump(&mut queues, &|_| true).grants.remove(0);

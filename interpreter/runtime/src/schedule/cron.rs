@@ -1,4 +1,4 @@
-//! The instants that a cron expression means.
+//! The instants that a cron expression means, in its time zone, with daylight saving.
 
 use super::field::Field;
 use jiff::civil::{Date, DateTime};
@@ -20,10 +20,10 @@ pub(super) struct Cron {
 impl Cron {
     /// Whether there is any day it means. Only days of the month that none of its months has can exclude all.
     pub(super) fn is_possible(&self) -> bool {
-        const MAX_GAP: [u32; 13] = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        const MONTH_DAYS: [u32; 13] = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         let least = self.day.values.trailing_zeros();
         let fits = (0..)
-            .zip(MAX_GAP)
+            .zip(MONTH_DAYS)
             .any(|(month, days)| has(self.month, month) && least <= days);
         fits || self.either_day()
     }

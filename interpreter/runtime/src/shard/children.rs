@@ -5,7 +5,9 @@ use super::execution_ids::parent_of;
 use super::loaded::Origin;
 use super::{Shard, StartError, StartRequest};
 use crate::references::references_in;
+use starbridge_flow::fnv::fnv1a_32;
 use starbridge_flow::graph::{FaultKind, Origin as ErrorOrigin, Pattern, Pointer};
+use starbridge_flow::limits::{NAME_CHARS, is_execution_name};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{
@@ -256,12 +258,26 @@ impl Shard {
                 )));
             }
         };
-        let ours = outer.map(|started| Text::from(format!("{}-{}", started.name, call.call)));
+        let name = match param("ExecutionName") {
+            None => outer.map(|started| default_child_name(&started.name, execution, call.call)),
+            Some(Value::String(name)) if is_execution_name(name) => Some(name.clone()),
+            Some(Value::String(_)) => {
+                return Err(invalid(format!(
+                    "the child's `ExecutionName` is no name: it has 1 to {NAME_CHARS} of A-Z, a-z, 0-9, `_` and `-`, and does not begin with `-`"
+                )));
+            }
+            Some(other) => {
+                return Err(invalid(format!(
+                    "the child's `ExecutionName` is {}, not a string",
+                    other.kind()
+                )));
+            }
+        };
         Ok(StartRequest {
             flow,
             version,
             input,
-            name: param("ExecutionName").and_then(Value::as_text).cloned().or(ours),
+            name,
             labels: outer.and_then(|started| started.labels.clone()),
             parent: Some(parent_of(execution, call.call)),
             tokens,
@@ -515,6 +531,18 @@ fn submitted(call: EventId, child: Text, version: u64) -> Signal {
         execution: Some(child),
         version: Some(version),
     }
+}
+
+/// The name of a child that is given none: its parent's name and the number of the call. Of a parent's long name the beginning,
+/// and a hash of the parent's id, which tells apart those that begin alike.
+fn default_child_name(parent: &str, parent_id: &Text, call: EventId) -> Text {
+    let name = format!("{parent}-{call}");
+    if name.len() <= NAME_CHARS {
+        return Text::from(name);
+    }
+    let end = format!("-{:08x}-{call}", fnv1a_32(parent_id.as_str().bytes()));
+    let begin: String = parent.chars().take(NAME_CHARS - end.len()).collect();
+    Text::from(begin + &end)
 }
 
 fn failed(call: EventId, error: &str, cause: &str) -> Signal {

@@ -116,7 +116,7 @@ impl Shard {
             .iter()
             .any(|event| matches!(event.detail, EventKind::ExecutionRedriven { .. }))
         {
-            append.buried = DeadTasksCleared::All;
+            append.dead_cleared = DeadTasksCleared::All;
         }
         let Some(live) = self.executions.get_mut(id).filter(|live| !live.queued.is_empty()) else {
             return;
@@ -161,7 +161,7 @@ impl Shard {
         self.pending.push(Append {
             execution: execution.clone(),
             expected: live.state.last_event(),
-            buried: DeadTasksCleared::Calls(calls),
+            dead_cleared: DeadTasksCleared::Calls(calls),
             ..Append::default()
         });
     }

@@ -23,6 +23,8 @@ pub(super) struct Shown {
     flow: String,
     pub(super) status: String,
     error: String,
+    /// Why it is set aside, if it is.
+    broken: Option<String>,
 }
 
 async fn get(url: &str) -> Result<Object, String> {
@@ -63,6 +65,11 @@ pub(super) async fn executions(server: &str) -> Result<Vec<Shown>, String> {
         flow: text(item, "flow"),
         status: text(item, "status"),
         error: text(item, "error"),
+        broken: item
+            .get("waitingFor")
+            .and_then(Value::as_object)
+            .filter(|waiting| text(waiting, "reason") == "broken")
+            .map(|waiting| text(waiting, "text")),
     });
     Ok(shown.collect())
 }
@@ -71,7 +78,25 @@ fn has_ended(shown: &Shown) -> bool {
     !matches!(&*shown.status, "Running" | "RollingBack" | "Manual")
 }
 
-/// Waits until no execution runs any more.
+/// Whether an execution is taken for what ended the process: a kill from outside looks like it.
+fn ended_the_process(shown: &Shown) -> bool {
+    let cause = shown.broken.as_deref().unwrap_or_default();
+    cause.starts_with("the process came to its end three times")
+}
+
+/// What an operator does with an execution that is set aside.
+async fn redrive(server: &str, execution: &str) -> Result<(), String> {
+    let url = format!("{server}/v1/executions/{execution}/redrive");
+    let answer = client().post(&url).header("content-type", "application/json");
+    let answer = answer.body("{}").send().await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    match answer.status().is_success() {
+        true => Ok(()),
+        false => Err(format!("{url}: {}", answer.status())),
+    }
+}
+
+/// Waits until no execution runs any more. Those that are set aside are redriven.
 pub(in crate::campaigns) async fn wait_for_ends(server: &str, patience: Duration, findings: &mut Findings) {
     let begun = Instant::now();
     loop {
@@ -81,6 +106,12 @@ pub(in crate::campaigns) async fn wait_for_ends(server: &str, patience: Duration
         };
         if left.is_empty() {
             return;
+        }
+        for Shown { id, .. } in left.iter().filter(|shown| ended_the_process(shown)) {
+            match redrive(server, id).await {
+                Ok(()) => findings.count("set aside, because kills came while they ran alone, and redriven", 1),
+                Err(problem) => findings.problem(problem),
+            }
         }
         if begun.elapsed() > patience {
             for Shown { id, flow, status, .. } in left {

@@ -283,7 +283,7 @@ impl World {
     }
 
     fn answer(&mut self, mut grant: TaskGrant) {
-        let asked = self.orders.remove(&grant.order);
+        let asked = self.orders.remove(&grant.poll);
         let hangs_up = self.faults() && self.chance.of(3);
         // Whoever asked has gone, and that is seen.
         let Some((worker, sent)) = asked.filter(|_| !hangs_up) else {

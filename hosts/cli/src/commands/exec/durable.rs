@@ -36,7 +36,7 @@ impl Watch {
             self.progress.take_up(execution, &main.flow, &events);
         }
         for (execution, call) in run.reported_calls() {
-            self.listening.call(&execution, &call, &self.progress);
+            self.report_hints.call(&execution, &call, &self.progress);
         }
         let Some(history) = &mut self.history else {
             return Ok(());

@@ -7,9 +7,9 @@ use starbridge_flow::graph::{Flow, StepKind};
 use starbridge_flow::value::{Object, Value};
 
 /// So many events are looked at.
-const LOOKED_AT: &str = "1000";
+const PAGE_EVENTS: &str = "1000";
 /// So many children are named.
-const NAMED: usize = 20;
+const MAX_CHILDREN: usize = 20;
 
 /// The children, as FLOW/NAME with their steps; nothing where there are none or it can't be told.
 pub(super) fn children(client: &Client, execution: &Object) -> Option<String> {
@@ -18,16 +18,16 @@ pub(super) fn children(client: &Client, execution: &Object) -> Option<String> {
         return None;
     }
     let id = plain(execution, "id");
-    let query = [("limit", LOOKED_AT.to_owned())];
+    let query = [("limit", PAGE_EVENTS.to_owned())];
     let page = client.look(&["executions", &id, "history"], &query)?;
     let events = page.get("items").and_then(Value::as_array)?;
     let started: Vec<(String, String)> = events.values().iter().filter_map(child).collect();
-    let named = started.iter().take(NAMED).map(|(child, step)| {
+    let named = started.iter().take(MAX_CHILDREN).map(|(child, step)| {
         let name = name_of(client, child).unwrap_or_else(|| child.clone());
         format!("{name} (step `{step}`)")
     });
     let mut named: Vec<String> = named.collect();
-    if started.len() > NAMED || page.get("next").is_some_and(|next| *next != Value::Null) {
+    if started.len() > MAX_CHILDREN || page.get("next").is_some_and(|next| *next != Value::Null) {
         named.push("maybe more (`starbridge history`)".to_owned());
     }
     (!started.is_empty()).then(|| named.join(", "))

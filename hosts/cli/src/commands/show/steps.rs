@@ -12,7 +12,7 @@ use starbridge_node::escaping::escaped;
 use std::collections::BTreeMap;
 
 /// Most steps the server tells of at a time.
-const PAGE: &str = "10000";
+const PAGE_STEPS: &str = "10000";
 const HEADS: [&str; 6] = ["STEP", "STATUS", "ATTEMPTS", "ENTERED", "TOOK", "WHY"];
 
 /// Which steps are shown; all where none are asked for.
@@ -50,7 +50,7 @@ pub(super) fn show(client: &Client, meant: &str, wanted: Wanted) -> Result<(), E
     let execution = views::execution(client, meant)?.object();
     let id = plain(&execution, "id");
     let mut steps: Vec<Object> = Vec::new();
-    let mut query = vec![("limit", PAGE.to_owned())];
+    let mut query = vec![("limit", PAGE_STEPS.to_owned())];
     loop {
         let answer = client.get(&["executions", &id, "steps"], &query)?;
         let (rows, next) = answer.page();
@@ -59,7 +59,7 @@ pub(super) fn show(client: &Client, meant: &str, wanted: Wanted) -> Result<(), E
         }
         steps.extend(rows);
         match next {
-            Some(next) => query = vec![("limit", PAGE.to_owned()), ("cursor", next)],
+            Some(next) => query = vec![("limit", PAGE_STEPS.to_owned()), ("cursor", next)],
             None => break,
         }
     }
@@ -75,8 +75,8 @@ pub(super) fn show(client: &Client, meant: &str, wanted: Wanted) -> Result<(), E
         return finish(output, &Value::from(page).to_json(), Ok(()));
     }
     let rows: Vec<Vec<String>> = shown.flat_map(rows).collect();
-    let sums = sums(client, &execution, &steps);
-    output.print(&(sums + &table(&HEADS, &rows)))
+    let summaries = summaries(client, &execution, &steps);
+    output.print(&(summaries + &table(&HEADS, &rows)))
 }
 
 /// The row of a visit, and one more where it was undone.
@@ -116,29 +116,29 @@ fn row(name: &str, shown: &Object, began: Option<&str>) -> Vec<String> {
 
 /// How the iterations of a foreach stand.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Sum {
+struct ForeachSummary {
     /// Whether each iteration failed, runs or is done: the worst of its steps.
-    iterations: BTreeMap<u64, Stands>,
+    iterations: BTreeMap<u64, IterationStatus>,
     total: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stands {
+enum IterationStatus {
     Done,
     Cancelled,
     Failed,
     Open,
 }
 
-impl Sum {
+impl ForeachSummary {
     fn words(&self, name: &str) -> String {
-        let count = |stands: Stands| self.iterations.values().filter(|each| **each == stands).count();
+        let count = |stands: IterationStatus| self.iterations.values().filter(|each| **each == stands).count();
         let of = self.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let mut words = format!("{name}  {}{of} done", count(Stands::Done));
+        let mut words = format!("{name}  {}{of} done", count(IterationStatus::Done));
         for (stands, word) in [
-            (Stands::Failed, "failed"),
-            (Stands::Open, "running"),
-            (Stands::Cancelled, "cancelled"),
+            (IterationStatus::Failed, "failed"),
+            (IterationStatus::Open, "running"),
+            (IterationStatus::Cancelled, "cancelled"),
         ] {
             match count(stands) {
                 0 => {}
@@ -150,23 +150,23 @@ impl Sum {
 }
 
 /// A line for each outermost foreach, and an empty one below them.
-fn sums(client: &Client, execution: &Object, steps: &[Object]) -> String {
-    let mut sums = summed(steps);
-    if sums.is_empty() {
+fn summaries(client: &Client, execution: &Object, steps: &[Object]) -> String {
+    let mut summaries = summarize(steps);
+    if summaries.is_empty() {
         return String::new();
     }
     let totals = totals(client, execution).unwrap_or_default();
     let ended = execution.contains_key("endedTime");
     let mut text = String::new();
-    for (name, sum) in &mut sums {
+    for (name, sum) in &mut summaries {
         sum.total = totals.get(name).copied().filter(|_| !ended);
         text.push_str(&sum.words(&escaped(name)));
     }
     text + "\n"
 }
 
-fn summed(steps: &[Object]) -> BTreeMap<String, Sum> {
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+fn summarize(steps: &[Object]) -> BTreeMap<String, ForeachSummary> {
+    let mut summaries: BTreeMap<String, ForeachSummary> = BTreeMap::new();
     for step in steps {
         let path = step.get("path").and_then(Value::as_array);
         let around = path
@@ -181,16 +181,16 @@ fn summed(steps: &[Object]) -> BTreeMap<String, Sum> {
             continue;
         };
         let stands = match text(step, "status").unwrap_or_default() {
-            status if has_failed(status) => Stands::Failed,
-            status if is_open(status) => Stands::Open,
-            "cancelled" => Stands::Cancelled,
-            _ => Stands::Done,
+            status if has_failed(status) => IterationStatus::Failed,
+            status if is_open(status) => IterationStatus::Open,
+            "cancelled" => IterationStatus::Cancelled,
+            _ => IterationStatus::Done,
         };
-        let sum = sums.entry(name).or_default();
+        let sum = summaries.entry(name).or_default();
         let known = sum.iterations.entry(number).or_insert(stands);
         *known = stands.max(*known);
     }
-    sums
+    summaries
 }
 
 /// How many items each foreach that runs has.
@@ -230,9 +230,9 @@ mod tests {
             r#"{"step": "a", "path": [{"step": "f", "iteration": 2}], "status": "retrying"}"#,
         ];
         let rows: Vec<Object> = rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
-        let mut sums = summed(&rows);
-        assert_eq!(sums.len(), 1);
-        let sum = sums.get_mut("f").unwrap();
+        let mut summaries = summarize(&rows);
+        assert_eq!(summaries.len(), 1);
+        let sum = summaries.get_mut("f").unwrap();
         sum.total = Some(200);
         assert_eq!(sum.words("f"), "f  1 of 200 done, 1 failed, 1 running\n");
     }

@@ -1,4 +1,4 @@
-//! `validate --fix`: what can be mended mechanically, mended in the file.
+//! `validate --fix`: what can be fixed mechanically, fixed in the file.
 
 use crate::exit::Exit;
 use crate::output::Output;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Mends what can be mended for sure, writes the file if that changed anything, and says what was changed.
+/// Fixes what can be fixed for sure, writes the file if that changed anything, and says what was changed.
 pub fn fix_file(file: &Path, source: Source, output: Output) -> Result<Source, Exit> {
     let FixedText {
         source: fixed, changes, ..

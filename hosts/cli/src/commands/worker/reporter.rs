@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Characters of a cause in a line.
 const CAUSE_CHARS: usize = 200;
 
-/// The voice of a worker.
+/// The reporter of a worker.
 pub struct Reporter {
     output: Output,
     verbose: bool,
@@ -19,7 +19,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// A voice; `verbose` says every task's start and end.
+    /// A reporter; `verbose` says every task's start and end.
     pub fn new(output: Output, verbose: bool, server: &str) -> Self {
         Self {
             output,

@@ -3,7 +3,7 @@
 use crate::event::{Child, EventId, Failure, StepPath};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Flow, InputMode, ListId, Step, StepId, StepKind, TimeoutSource};
+use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
@@ -417,8 +417,8 @@ impl Visit {
     pub(crate) fn bound_ms(&self, step: &Step) -> Option<u64> {
         match &step.timeout {
             None => None,
-            Some(TimeoutSource::Fixed(millis)) => Some(*millis),
-            Some(TimeoutSource::Program(_)) => self.timeout_ms,
+            Some(NumberSource::Fixed(millis)) => Some(*millis),
+            Some(NumberSource::Program(_)) => self.timeout_ms,
         }
     }
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 /// Where reports are taken.
 #[derive(Default)]
-pub(super) struct ReportListener {
+pub(super) struct ReportHints {
     on: Option<(SocketAddr, TokenKeys)>,
 }
 
-impl ReportListener {
+impl ReportHints {
     pub(super) fn on(&mut self, address: SocketAddr, tokens: TokenKeys) {
         self.on = Some((address, tokens));
     }

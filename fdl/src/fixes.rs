@@ -50,7 +50,7 @@ pub fn apply_fixes(source: Source, limits: &Limits) -> FixedText {
         checked,
         changes: Vec::new(),
     };
-    if !may_be_flow(&fixed.source, limits) {
+    if !may_be_flow(&fixed, limits) {
         return fixed;
     }
     for _ in 0..MAX_ROUNDS {
@@ -65,13 +65,20 @@ pub fn apply_fixes(source: Source, limits: &Limits) -> FixedText {
 }
 
 /// Whether a text may be a definition. Files of other programs have members of the same names, and are left alone.
-fn may_be_flow(source: &Source, limits: &Limits) -> bool {
-    let Some(root) = parse_within(source, limits.definition_bytes).root else {
+fn may_be_flow(fixed: &FixedText, limits: &Limits) -> bool {
+    let Some(root) = parse_within(&fixed.source, limits.definition_bytes).root else {
         return true;
     };
-    root.members()
+    let members = root.members().iter();
+    let has_steps = members
+        .map(|member| member.key.to_lowercase())
+        .any(|key| key.starts_with("step"));
+    // Of a broken text the tree may have only the beginning.
+    let found = &fixed.checked.diagnostics;
+    let broken = found
         .iter()
-        .any(|member| member.key.to_lowercase().starts_with("step"))
+        .any(|found| is_of_text(found.code) && found.severity == Severity::Error);
+    has_steps || (broken && fixed.source.text().contains("steps"))
 }
 
 /// The changes of one round that can be made: those of the text, or, where there are none, those of what it says.

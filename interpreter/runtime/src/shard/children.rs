@@ -260,18 +260,7 @@ impl Shard {
         };
         let name = match param("ExecutionName") {
             None => outer.map(|started| default_child_name(&started.name, execution, call.call)),
-            Some(Value::String(name)) if is_execution_name(name) => Some(name.clone()),
-            Some(Value::String(_)) => {
-                return Err(invalid(format!(
-                    "the child's `ExecutionName` is no name: it has 1 to {NAME_CHARS} of A-Z, a-z, 0-9, `_` and `-`, and does not begin with `-`"
-                )));
-            }
-            Some(other) => {
-                return Err(invalid(format!(
-                    "the child's `ExecutionName` is {}, not a string",
-                    other.kind()
-                )));
-            }
+            Some(name) => Some(child_name(name).map_err(invalid)?),
         };
         Ok(StartRequest {
             flow,
@@ -530,6 +519,17 @@ fn submitted(call: EventId, child: Text, version: u64) -> Signal {
         receipt: None,
         execution: Some(child),
         version: Some(version),
+    }
+}
+
+/// The name that a call gives its child. An error says what is wrong with it.
+fn child_name(name: &Value) -> Result<Text, String> {
+    match name {
+        Value::String(name) if is_execution_name(name) => Ok(name.clone()),
+        Value::String(_) => Err(format!(
+            "the child's `ExecutionName` is no name: it has 1 to {NAME_CHARS} of A-Z, a-z, 0-9, `_` and `-`, and does not begin with `-`"
+        )),
+        other => Err(format!("the child's `ExecutionName` is {}, not a string", other.kind())),
     }
 }
 

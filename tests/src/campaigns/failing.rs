@@ -12,6 +12,7 @@ use starbridge_ports::{ExecutionRecord, Listing, Query, Store};
 use starbridge_runtime::StartRequest;
 use starbridge_sqlite::SqliteStore;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -130,8 +131,8 @@ async fn one(plan: Option<Plan>) -> Result<(Findings, u64), String> {
     } else if plan.is_some() {
         findings.count("failures that only one caller noticed", 1);
     }
-    // It has said why it ended.
-    let _ = node.drain(Duration::ZERO).await;
+    // It has said why it ended. Its last operation, which notes the end, may be the one that panics.
+    let _ = unless_it_panics(node.drain(Duration::ZERO)).await;
     drop(node);
     close(store).await?;
 
@@ -145,6 +146,19 @@ async fn one(plan: Option<Plan>) -> Result<(Findings, u64), String> {
     let drained = node.drain(Duration::ZERO).await;
     findings.problems.extend(drained.err().map(|error| error.to_string()));
     Ok((findings, operations))
+}
+
+/// What a future gives, or nothing where it panics.
+async fn unless_it_panics<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    let polled = std::future::poll_fn(|context| {
+        let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
+        match std::panic::catch_unwind(poll) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => std::task::Poll::Ready(None),
+        }
+    });
+    polled.await
 }
 
 fn node(store: Arc<dyn Store>, witness: u16) -> Result<Node, String> {

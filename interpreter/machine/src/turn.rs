@@ -2,7 +2,7 @@
 
 use crate::event::{Event, EventId, EventKind, Failure, StepPath};
 use crate::state::{FrameId, State};
-use starbridge_flow::graph::{Budget, Fault, FaultKind, Flow, Root, StepId};
+use starbridge_flow::graph::{Budget, Context, Fault, FaultKind, Flow, Output, Program, Root, Scope, StepId};
 use starbridge_flow::limits::{ERROR_CAUSE_CHARS, ERROR_NAME_CHARS};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
@@ -91,6 +91,28 @@ impl State {
     pub(crate) fn budget(&self, data: &[Root<'_>]) -> Budget {
         let bytes = data.iter().map(|root| root.json_len()).fold(0, usize::saturating_add);
         Budget::new(&self.limits, bytes)
+    }
+
+    /// Runs a program over these data within the budget for them, and counts what it took towards the turn's bound.
+    pub(crate) fn run_program(
+        &self,
+        turn: &Turn<'_>,
+        program: &dyn Program,
+        input: Root<'_>,
+        variables: Root<'_>,
+        context: &dyn Context,
+    ) -> Result<Output, Fault> {
+        let budget = self.budget(&[input, variables]);
+        let made = program.run(&Scope {
+            input,
+            variables,
+            context,
+            now: turn.now,
+            seed: self.seed(),
+            budget: &budget,
+        });
+        turn.spend(&budget);
+        made
     }
 
     /// Makes the next event, applies it and pushes it to the turn's events.

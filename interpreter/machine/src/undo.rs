@@ -16,7 +16,7 @@ use crate::event::{EventId, EventKind, Failure, ScheduledCall};
 use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{Tried, retry_scheduled};
 use crate::turn::{EventAddress, Turn};
-use starbridge_flow::graph::{Pattern, Rollback, Root, Scope, StepKind, Undo, Values};
+use starbridge_flow::graph::{Pattern, Rollback, Root, StepKind, Undo, Values};
 use starbridge_flow::value::{Object, Value};
 
 impl State {
@@ -87,16 +87,7 @@ impl State {
             Some(program) => {
                 let view = self.undo_view(turn, id, run, attempt);
                 let (input, variables) = (Root::Overlay(&run.done.input), Root::Object(&run.done.result));
-                let budget = self.budget(&[input, variables]);
-                let made = program.run(&Scope {
-                    input,
-                    variables,
-                    context: &view,
-                    now: turn.now,
-                    seed: self.seed(),
-                    budget: &budget,
-                });
-                turn.spend(&budget);
+                let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 made.map(Some)
             }
         };

@@ -5,7 +5,7 @@ use crate::event::{EventId, EventKind, Failure};
 use crate::state::{ArmRun, Children, Frame, FrameId, State, StepRun, TaskPhase, Visit, VisitPhase};
 use crate::turn::Turn;
 use starbridge_flow::graph::{
-    Fault, FaultKind, InputMode, Output, OutputMode, Pattern, Program, Retry, Root, Scope, Step, StepKind, Values,
+    Fault, FaultKind, InputMode, Output, OutputMode, Pattern, Program, Retry, Root, Step, StepKind, Values,
 };
 use starbridge_flow::value::{Array, Object, Overlay, Text, Value};
 
@@ -93,17 +93,7 @@ impl State {
         };
         let view = self.view(turn, frame, visit, step, Some(attempt), token);
         let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
-        let budget = self.budget(&[input, variables]);
-        let made = program.run(&Scope {
-            input,
-            variables,
-            context: &view,
-            now: turn.now,
-            seed: self.seed(),
-            budget: &budget,
-        });
-        turn.spend(&budget);
-        made.map(Some)
+        self.run_program(turn, program, input, variables, &view).map(Some)
     }
 
     fn frame_or_fault(&self, id: FrameId) -> Result<&Frame, Fault> {
@@ -190,16 +180,7 @@ impl State {
                     }),
                 };
                 let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
-                let budget = self.budget(&[input, variables]);
-                let made = program.run(&Scope {
-                    input,
-                    variables,
-                    context: &view,
-                    now: turn.now,
-                    seed: self.seed(),
-                    budget: &budget,
-                });
-                turn.spend(&budget);
+                let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 Ok(match made?.value.get("value") {
                     Some(Value::Array(values)) => Some(values.values().to_vec()),
                     _ => None,
@@ -297,16 +278,7 @@ impl State {
             OutputMode::Program(program) => {
                 let view = self.view(turn, frame, visit, step, None, token_of(visit, step));
                 let (input, variables) = (Root::Overlay(&visit.input), local.root());
-                let budget = self.budget(&[input, variables]);
-                let made = program.run(&Scope {
-                    input,
-                    variables,
-                    context: &view,
-                    now: turn.now,
-                    seed: self.seed(),
-                    budget: &budget,
-                });
-                turn.spend(&budget);
+                let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 Some(made?)
             }
         };

@@ -6,7 +6,7 @@ use crate::retry::{chance, delay};
 use crate::state::{Closing, Frame, FrameId, FramePosition, ROOT, State, VisitPhase};
 use crate::steps::{foreach, parallel};
 use crate::turn::{EventAddress, Turn};
-use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, Scope, StepId, StepKind, Values};
+use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, StepId, StepKind, Values};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
 
@@ -155,17 +155,7 @@ impl State {
         .collect();
         let view = self.view(turn, frame, visit, step, None, None);
         let (input, variables) = (Root::Overlay(&visit.input), Root::Object(&error));
-        let budget = self.budget(&[input, variables]);
-        let made = program.run(&Scope {
-            input,
-            variables,
-            context: &view,
-            now: turn.now,
-            seed: self.seed(),
-            budget: &budget,
-        });
-        turn.spend(&budget);
-        made
+        self.run_program(turn, program.as_ref(), input, variables, &view)
     }
 
     /// A failure leaves the list of a frame. What must be undone is undone first.

@@ -78,16 +78,7 @@ impl State {
                     step: None,
                 };
                 let (input, variables) = (Root::Overlay(&frame.input), Root::Object(&frame.local));
-                let budget = self.budget(&[input, variables]);
-                let made = program.run(&Scope {
-                    input,
-                    variables,
-                    context: &view,
-                    now: turn.now,
-                    seed: self.seed(),
-                    budget: &budget,
-                });
-                turn.spend(&budget);
+                let made = self.run_program(turn, program.as_ref(), input, variables, &view);
                 made?.value
             }
         };

@@ -30,11 +30,7 @@ pub(crate) fn object(text: &str) -> Object {
 
 /// A value as a root.
 pub(crate) fn root(value: &Value) -> Root<'_> {
-    match value {
-        Value::Object(object) => Root::Object(object),
-        Value::Array(array) => Root::Array(array),
-        _ => Root::Nothing,
-    }
+    Root::from(value)
 }
 
 pub(crate) struct SampleContext(pub(crate) Object);

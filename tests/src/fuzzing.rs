@@ -209,11 +209,7 @@ pub fn search(data: &[u8]) {
     let (Ok(query), Ok(data)) = (Query::parse(path), serde_json::from_str::<Value>(data)) else {
         return;
     };
-    let root = match &data {
-        Value::Object(object) => Root::Object(object),
-        Value::Array(array) => Root::Array(array),
-        _ => return,
-    };
+    let root = Root::from(&data);
     let limits = Limits {
         evaluation_steps: SEARCH_STEPS,
         ..Limits::default()

@@ -16,6 +16,7 @@ pub fn run(keep_going: bool, only: &[&str]) -> bool {
     stages.stage("formatting", |_| formatting());
     stages.stage("clippy", |_| clippy());
     stages.stage("tests", |tally| tests(keep_going, tally));
+    stages.stage("jsonpath", jsonpath);
     for (name, arguments) in campaign::SLICES {
         stages.stage(name, |_| campaign::run(name, arguments).into());
     }
@@ -59,6 +60,24 @@ fn tests(keep_going: bool, tally: &mut Tally) -> Outcome {
     if keep_going {
         command.arg("--no-fail-fast");
     }
+    run_seeing(&mut command, |line| tally.see(line)).into()
+}
+
+/// The path engine on the suite of its RFC, which is fetched first.
+fn jsonpath(tally: &mut Tally) -> Outcome {
+    let suite = match services::install::jsonpath_suite() {
+        Ok(suite) => suite,
+        Err(missing) => return Outcome::Skipped(missing),
+    };
+    let test = [
+        "test",
+        "--workspace",
+        "--all-features",
+        "--test",
+        services::JSONPATH_TEST,
+    ];
+    let mut command = cargo(&test);
+    command.env("STARBRIDGE_JSONPATH_SUITE", suite);
     run_seeing(&mut command, |line| tally.see(line)).into()
 }
 

@@ -16,6 +16,18 @@ pub enum Root<'a> {
     Overlay(&'a Overlay),
     /// An array.
     Array(&'a Array),
+    /// A text, number, boolean or null.
+    Scalar(&'a Value),
+}
+
+impl<'a> From<&'a Value> for Root<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Object(object) => Self::Object(object),
+            Value::Array(array) => Self::Array(array),
+            scalar => Self::Scalar(scalar),
+        }
+    }
 }
 
 impl<'a> Root<'a> {
@@ -24,7 +36,7 @@ impl<'a> Root<'a> {
         match self {
             Self::Object(object) => object.get(key),
             Self::Overlay(overlay) => overlay.get(key),
-            Self::Nothing | Self::Array(_) => None,
+            Self::Nothing | Self::Array(_) | Self::Scalar(_) => None,
         }
     }
 
@@ -43,6 +55,7 @@ impl<'a> Root<'a> {
             Self::Object(object) => object.json_len(),
             Self::Overlay(overlay) => overlay.json_len(),
             Self::Array(array) => array.json_len(),
+            Self::Scalar(value) => value.json_len(),
         }
     }
 
@@ -61,6 +74,7 @@ impl<'a> Root<'a> {
             Self::Object(object) => Some(object.clone().into()),
             Self::Overlay(overlay) => Some(overlay.to_object().into()),
             Self::Array(array) => Some(array.clone().into()),
+            Self::Scalar(value) => Some(value.clone()),
         }
     }
 }

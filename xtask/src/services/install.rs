@@ -71,6 +71,31 @@ fn runtime_emulator() -> Result<PathBuf, String> {
     Ok(found)
 }
 
+/// The published compliance suite of JSONPath, as it lies in a package for Node. An error says why there is none.
+pub fn jsonpath_suite() -> Result<PathBuf, String> {
+    const PACKAGE: &str = "jsonpath-rfc9535@1.3.0";
+    const SUITE: &str = "package/src/__tests__/jsonpath-compliance-test-suite/cts.json";
+    let folder = process::target().join("services").join("jsonpath");
+    let found = folder.join(SUITE);
+    let mark = folder.join("installed");
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == PACKAGE) && found.is_file() {
+        return Ok(found);
+    }
+    eprintln!("fetching the suite of JSONPath out of {PACKAGE}");
+    let missing = |what: &str| format!("the suite of JSONPath is not here, and {what} does not succeed");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut pack = command("npm", &["pack", "--silent", PACKAGE]);
+    if !succeeds_within(pack.current_dir(&folder), INSTALL) {
+        return Err(missing(&format!("`npm pack {PACKAGE}`")));
+    }
+    let mut unpack = command("tar", &["-xzf", "jsonpath-rfc9535-1.3.0.tgz", SUITE]);
+    if !succeeds_within(unpack.current_dir(&folder), INSTALL) {
+        return Err(missing("unpacking it"));
+    }
+    std::fs::write(&mark, PACKAGE).map_err(|error| format!("{}: {error}", mark.display()))?;
+    Ok(found)
+}
+
 /// A program of a Python package, in an environment of its own below the target folder.
 fn of_python(name: &str, package: &str, program: &str) -> Result<PathBuf, String> {
     let folder = process::target().join("services").join(name);

@@ -1,0 +1,84 @@
+//! The path engine on the published compliance suite of RFC 9535 (`jsonpath-standard/jsonpath-compliance-test-suite`).
+//!
+//! The suite is not kept here. `STARBRIDGE_JSONPATH_SUITE` names its `cts.json`; `cargo xtask test` fetches it.
+
+use serde::Deserialize;
+use starbridge_flow::graph::{Budget, Root};
+use starbridge_flow::limits::Limits;
+use starbridge_flow::path::Query;
+use starbridge_flow::value::Value;
+
+/// Cases that the language refuses on purpose: their regular expressions come from data
+/// (`docs/decisions/0003-own-jsonpath.md`).
+const REFUSED: [&str; 4] = [
+    "functions, match, arg is a function expression",
+    "functions, match, regex from the document",
+    "functions, search, arg is a function expression",
+    "functions, search, regex from the document",
+];
+
+/// The least number of cases that a whole suite has.
+const WHOLE: usize = 680;
+
+#[derive(Deserialize)]
+struct Suite {
+    tests: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    selector: String,
+    #[serde(default)]
+    document: Option<Value>,
+    #[serde(default)]
+    result: Option<Vec<Value>>,
+    /// Where the RFC leaves the order of members open, every order that is right.
+    #[serde(default)]
+    results: Vec<Vec<Value>>,
+    #[serde(default)]
+    invalid_selector: bool,
+}
+
+/// `None` if the engine does what the case asks; otherwise what it did.
+fn difference(case: &Case) -> Option<String> {
+    let query = match (Query::parse(&case.selector), case.invalid_selector) {
+        (Err(_), true) => return None,
+        (Ok(_), true) => return Some("accepted".to_owned()),
+        (Err(error), false) => return Some(format!("refused: {}", error.message)),
+        (Ok(query), false) => query,
+    };
+    let document = case.document.clone().unwrap_or(Value::Null);
+    let budget = Budget::new(&Limits::default(), 0);
+    let found = match query.find(Root::from(&document), &budget) {
+        Err(exhausted) => return Some(format!("{exhausted:?}")),
+        Ok(found) => found,
+    };
+    let nodes = match found {
+        None => Vec::new(),
+        Some(value) if query.is_singular() => vec![value],
+        Some(Value::Array(nodes)) => nodes.values().to_vec(),
+        Some(other) => return Some(format!("{other:?} is no list")),
+    };
+    let right = case.result.iter().chain(&case.results).any(|right| *right == nodes);
+    (!right).then(|| format!("found {}", serde_json::to_string(&nodes).unwrap_or_default()))
+}
+
+#[test]
+fn every_case_is_answered_as_the_suite_says_but_for_four_that_are_refused() {
+    let path = std::env::var_os("STARBRIDGE_JSONPATH_SUITE").expect("run `cargo xtask test --only jsonpath`");
+    let suite: Suite = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert!(suite.tests.len() >= WHOLE, "only {} cases", suite.tests.len());
+    let mut different: Vec<(&str, String)> = suite
+        .tests
+        .iter()
+        .filter_map(|case| Some((case.name.as_str(), difference(case)?)))
+        .collect();
+    println!("{} of {} cases", suite.tests.len() - different.len(), suite.tests.len());
+    different.sort();
+    let names: Vec<&str> = different.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, REFUSED, "{different:#?}");
+    for (name, problem) in different {
+        assert!(problem.contains("known only at run time"), "{name}: {problem}");
+    }
+}

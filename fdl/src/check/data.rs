@@ -79,7 +79,9 @@ impl Checker<'_> {
 impl DataCheck<'_, '_> {
     fn flow(&self) {
         let root = Cursor::root(self.checker.outline.root);
-        let shape = root.member("inputSchema").map_or_else(Shape::default, |schema| schema::shape_of(schema.node));
+        let shape = root
+            .member("inputSchema")
+            .map_or_else(Shape::default, |schema| schema::shape_of(schema.node));
         let given = Data::Value(shape);
         let nothing = Data::Value(Shape::default());
         let roots = Roots {
@@ -152,3 +154,6 @@ fn context() -> Shape {
     members.quiet = true;
     Shape::object(Rc::new(members), None)
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,12 @@ impl Checker<'_> {
 
     /// Warns of a question whether a list is empty that asks for its `length`, unless `there` says that a path leads to a
     /// member of that name. Gives the places of the paths it warned of.
-    pub(super) fn lengths(&self, cursor: &Cursor<'_>, condition: &Condition, there: &dyn Fn(&Query) -> bool) -> Vec<usize> {
+    pub(super) fn lengths(
+        &self,
+        cursor: &Cursor<'_>,
+        condition: &Condition,
+        there: &dyn Fn(&Query) -> bool,
+    ) -> Vec<usize> {
         let text = condition.text();
         let Some(at) = length_compared(text) else {
             return Vec::new();

@@ -42,7 +42,9 @@ impl DataCheck<'_, '_> {
         let Some(condition) = self.noted.conditions.get(&cursor.node.span.start) else {
             return;
         };
-        let lengths = self.checker.lengths(cursor, condition, &|query| names_its_length(query, data));
+        let lengths = self
+            .checker
+            .lengths(cursor, condition, &|query| names_its_length(query, data));
         let seen = |place: usize, query: &Query| {
             if lengths.contains(&place) {
                 return None;
@@ -95,7 +97,10 @@ impl DataCheck<'_, '_> {
 
     /// A path on its own holds where it finds `true`.
     fn check_flag(&self, cursor: &Cursor<'_>, condition: &Condition, place: usize, query: &Query, known: &Known) {
-        let never = known.values.as_deref().is_some_and(|values| !values.contains(&Value::Bool(true)));
+        let never = known
+            .values
+            .as_deref()
+            .is_some_and(|values| !values.contains(&Value::Bool(true)));
         let (code, what) = match known.kinds.meets(Kinds::BOOL) {
             false => (Code::OtherType, known.kinds.in_words()),
             true if never => (Code::NeverTrue, "never `true`".to_owned()),
@@ -116,13 +121,30 @@ impl DataCheck<'_, '_> {
         if self.checker.leaves_off(verdict.code) {
             return;
         }
-        let holds = if verdict.always { "always holds where there is something" } else { "never holds" };
-        let why = format!("{}, and {}", left.described(verdict.code), right.described(verdict.code));
-        let (about, against) = if left.place.is_some() { (left, right) } else { (right, left) };
-        let (offset, len) = about.place.map_or((0, condition.text().len()), |place| condition.place(place));
+        let holds = if verdict.always {
+            "always holds where there is something"
+        } else {
+            "never holds"
+        };
+        let why = format!(
+            "{}, and {}",
+            left.described(verdict.code),
+            right.described(verdict.code)
+        );
+        let (about, against) = if left.place.is_some() {
+            (left, right)
+        } else {
+            (right, left)
+        };
+        let (offset, len) = about
+            .place
+            .map_or((0, condition.text().len()), |place| condition.place(place));
         let message = format!("this comparison {holds}: {why}");
         let found = self.checker.inside(cursor, verdict.code, offset, len, message);
-        let label = about.known.said.or(against.known.said.filter(|_| against.place.is_some()));
+        let label = about
+            .known
+            .said
+            .or(against.known.said.filter(|_| against.place.is_some()));
         let label = label.map(|said| (said, format!("`{}` is said here", about.written)));
         self.checker.report(with(found, label, advice(about, against)));
     }
@@ -143,7 +165,10 @@ impl Operand {
             }
             (Code::NeverTrue, None) if self.known.bounds != (None, None) => {
                 let bound = |word: &str, bound: Option<f64>| bound.map(|bound| format!("{word} {bound}"));
-                let bounds = [bound("at least", self.known.bounds.0), bound("at most", self.known.bounds.1)];
+                let bounds = [
+                    bound("at least", self.known.bounds.0),
+                    bound("at most", self.known.bounds.1),
+                ];
                 let bounds: Vec<String> = bounds.into_iter().flatten().collect();
                 format!("`{}` is {}", self.written, bounds.join(" and "))
             }
@@ -155,7 +180,12 @@ impl Operand {
 
 /// What to write instead of a constant that does not fit.
 fn advice(about: &Operand, against: &Operand) -> Option<String> {
-    let constant = against.known.values.as_deref().filter(|_| against.place.is_none())?.first()?;
+    let constant = against
+        .known
+        .values
+        .as_deref()
+        .filter(|_| against.place.is_none())?
+        .first()?;
     if let (Value::String(text), Some(values)) = (constant, about.known.values.as_deref()) {
         let near = likely(text, values.iter().filter_map(Value::as_str));
         if let Some(near) = near {
@@ -221,7 +251,9 @@ fn number(known: &Known) -> Option<f64> {
 /// Whether one is a number that the other never is, by its bounds.
 fn apart(a: &Known, b: &Known) -> bool {
     let beyond = |number: Option<f64>, bounds: (Option<f64>, Option<f64>)| {
-        number.is_some_and(|number| bounds.0.is_some_and(|least| number < least) || bounds.1.is_some_and(|most| number > most))
+        number.is_some_and(|number| {
+            bounds.0.is_some_and(|least| number < least) || bounds.1.is_some_and(|most| number > most)
+        })
     };
     let only = |known: &Known| known.kinds == Kinds::NUMBER;
     (only(b) && beyond(number(a), b.bounds)) || (only(a) && beyond(number(b), a.bounds))

@@ -211,12 +211,7 @@ pub(in crate::check) fn find<'q>(
 }
 
 // A filter has no filters inside that are followed, so the recursion goes one level deep.
-fn follow<'q>(
-    parts: impl Iterator<Item = PathPart<'q>>,
-    from: &Data,
-    root: &Data,
-    misses: &mut Vec<Miss>,
-) -> Found {
+fn follow<'q>(parts: impl Iterator<Item = PathPart<'q>>, from: &Data, root: &Data, misses: &mut Vec<Miss>) -> Found {
     let mut at = Way {
         data: from.clone(),
         sure: true,
@@ -231,7 +226,10 @@ fn follow<'q>(
             PathPart::Filter(filter) => {
                 let next = at.all(part);
                 if let Ok(Some(next)) = &next {
-                    filter.all().into_iter().for_each(|path| look(path, &next.data, root, misses));
+                    filter
+                        .all()
+                        .into_iter()
+                        .for_each(|path| look(path, &next.data, root, misses));
                 }
                 next
             }
@@ -264,7 +262,9 @@ fn follow<'q>(
 /// A path in a filter over `item`.
 fn look(path: FilterPath<'_>, item: &Data, root: &Data, misses: &mut Vec<Miss>) {
     let from = if path.is_absolute() { root } else { item };
-    let plain = path.parts().take_while(|part| matches!(part, PathPart::Key(_) | PathPart::Index(_)));
+    let plain = path
+        .parts()
+        .take_while(|part| matches!(part, PathPart::Key(_) | PathPart::Index(_)));
     follow(plain, from, root, misses);
 }
 
@@ -336,7 +336,11 @@ impl Way {
             Items::Each(items) => {
                 let count = items.len();
                 let from_end = || count.checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
-                let place = if index < 0 { from_end() } else { usize::try_from(index).ok() };
+                let place = if index < 0 {
+                    from_end()
+                } else {
+                    usize::try_from(index).ok()
+                };
                 match place.and_then(|place| items.get(place)) {
                     Some(item) => {
                         let sure = known.kinds == Kinds::ARRAY;

@@ -45,7 +45,8 @@ impl DataCheck<'_, '_> {
             if back.get(position) == Some(&true) {
                 // Whatever comes back brings no more than the steps of the list set.
                 let mut looped = local.unwrap_or_else(|| Rc::new(Members::none()));
-                set.iter().for_each(|set| self.loop_into(Rc::make_mut(&mut looped), set));
+                set.iter()
+                    .for_each(|set| self.loop_into(Rc::make_mut(&mut looped), set));
                 local = Some(looped);
             }
             let (Some(mut local), Some(step)) = (local, self.steps.get(id.0 as usize)) else {
@@ -116,7 +117,12 @@ impl DataCheck<'_, '_> {
         let mut back = vec![false; ids.len()];
         for step in ids.iter().filter_map(|id| self.steps.get(id.0 as usize)) {
             let gotos = match &step.kind {
-                StepKind::Choice(choice) => choice.arms.iter().chain(&choice.default).filter_map(|arm| arm.goto).collect(),
+                StepKind::Choice(choice) => choice
+                    .arms
+                    .iter()
+                    .chain(&choice.default)
+                    .filter_map(|arm| arm.goto)
+                    .collect(),
                 _ => Vec::new(),
             };
             for target in gotos.into_iter().chain(caught_at(step)) {
@@ -143,7 +149,8 @@ impl DataCheck<'_, '_> {
                     names.extend(mappings.list.iter().map(|mapping| &mapping.target));
                 }
             }
-            let inside = |choice: &crate::graph::Choice| choice.arms.iter().chain(&choice.default).any(|arm| arm.list.is_some());
+            let inside =
+                |choice: &crate::graph::Choice| choice.arms.iter().chain(&choice.default).any(|arm| arm.list.is_some());
             let unmapped = entry.node.get("outputMappings").is_none();
             let unknown = match &step.kind {
                 StepKind::Task(_) => unmapped,

@@ -23,7 +23,9 @@ impl DataCheck<'_, '_> {
                     (constant::shape_of(value, span), true)
                 }
                 MappingSource::Path(path) => {
-                    let found = item.member("source").map(|cursor| self.found(&cursor, 0, path, roots, told));
+                    let found = item
+                        .member("source")
+                        .map(|cursor| self.found(&cursor, 0, path, roots, told));
                     let found = found.unwrap_or_default();
                     (found.shape, found.sure)
                 }

@@ -54,7 +54,10 @@ impl<'n> Reader<'n> {
             whole = whole.and_then(|own| any.map_or(Some(own.clone()), |any| both(&own, &any)));
         }
         if node.get("if").is_some() {
-            let mut branch = |keyword: &str| node.get(keyword).map_or(Shape::default(), |part| self.schema(part, depth - 1));
+            let mut branch = |keyword: &str| {
+                node.get(keyword)
+                    .map_or(Shape::default(), |part| self.schema(part, depth - 1))
+            };
             let either = branch("then").or(&branch("else"));
             whole = whole.and_then(|own| both(&own, &either));
         }
@@ -73,7 +76,10 @@ impl<'n> Reader<'n> {
     /// What the keywords say that are about the value itself.
     fn own(&mut self, node: &'n Node, depth: usize) -> Known {
         let head = ["properties", "type", "enum", "const", "items"];
-        let said = head.iter().find_map(|key| node.get(key)).map_or(node.span, |node| node.span);
+        let said = head
+            .iter()
+            .find_map(|key| node.get(key))
+            .map_or(node.span, |node| node.span);
         let mut known = Known::new(types(node), Some(said));
         known.members = Rc::new(self.members(node, depth));
         if let Some(items) = node.get("items").filter(|_| node.get("prefixItems").is_none()) {
@@ -135,7 +141,9 @@ impl<'n> Reader<'n> {
         if let Some(there) = self.references.get(reference) {
             return there.clone().unwrap_or_default();
         }
-        let pointer = reference.strip_prefix('#').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let pointer = reference
+            .strip_prefix('#')
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let Some(node) = pointer.and_then(|pointer| find(self.root, pointer)) else {
             return Shape::default();
         };

@@ -394,7 +394,12 @@ impl Members {
             match other.get(key) {
                 Some(there) => {
                     let shape = member.shape.or_within(&there.shape, depth);
-                    both.set(key.clone(), shape, member.sure && there.sure, member.said.or(there.said));
+                    both.set(
+                        key.clone(),
+                        shape,
+                        member.sure && there.sure,
+                        member.said.or(there.said),
+                    );
                 }
                 None => both.set_perhaps(key, member, other.others),
             }

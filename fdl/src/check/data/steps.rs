@@ -24,10 +24,7 @@ impl DataCheck<'_, '_> {
         };
         let cursor = Cursor::step(entry.node, &self.checker.outline, id);
         let around = Data::Value(Shape::object(local.clone(), None));
-        let parents = Roots {
-            input,
-            local: &around,
-        };
+        let parents = Roots { input, local: &around };
         let own = match self.mapped(&cursor, "inputMappings", parents, false) {
             Some(made) => Data::Value(made),
             None => input.under(local),
@@ -35,14 +32,16 @@ impl DataCheck<'_, '_> {
         self.retries(&cursor, parents);
         let edges = match &step.kind {
             StepKind::Choice(choice) => self.choice(&cursor, step, choice, &own),
-            kind => self.own_local(&cursor, step, kind, &own).map_or_else(Vec::new, |local| {
-                let told = !matches!(kind, StepKind::Task(_));
-                let output = self.output(&cursor, kind, &own, local, told);
-                vec![Edge {
-                    target: step.next,
-                    output,
-                }]
-            }),
+            kind => self
+                .own_local(&cursor, step, kind, &own)
+                .map_or_else(Vec::new, |local| {
+                    let told = !matches!(kind, StepKind::Task(_));
+                    let output = self.output(&cursor, kind, &own, local, told);
+                    vec![Edge {
+                        target: step.next,
+                        output,
+                    }]
+                }),
         };
         let caught = (!step.catch.is_empty()).then(|| {
             // Other members of the error are warned of where the paths are read.
@@ -95,7 +94,9 @@ impl DataCheck<'_, '_> {
     fn retries(&self, cursor: &Cursor<'_>, roots: Roots<'_>) {
         let Some(retry) = cursor.member("retry") else { return };
         for policy in retry.entries() {
-            let Some(values) = policy.member("values") else { continue };
+            let Some(values) = policy.member("values") else {
+                continue;
+            };
             let path = values.str().filter(|text| Path::is_path(text));
             if let Some(path) = path.and_then(|text| Path::parse(text).ok()) {
                 let found = self.found(&values, 0, &path, roots, false);
@@ -133,8 +134,14 @@ impl DataCheck<'_, '_> {
 
     /// What a task's resource answers: an object, and what examples show of it.
     fn result(&self, name: &str) -> Shape {
-        let samples = self.samples.and_then(|samples| samples.get(name)).map_or(&[][..], Vec::as_slice);
-        let shapes = samples.iter().filter(|sample| matches!(sample, Value::Object(_))).map(shape_of_sample);
+        let samples = self
+            .samples
+            .and_then(|samples| samples.get(name))
+            .map_or(&[][..], Vec::as_slice);
+        let shapes = samples
+            .iter()
+            .filter(|sample| matches!(sample, Value::Object(_)))
+            .map(shape_of_sample);
         let any = shapes.reduce(|any, shape| any.or(&shape));
         any.unwrap_or_else(|| Shape::object(Rc::new(Members::open()), None))
     }
@@ -160,7 +167,13 @@ impl DataCheck<'_, '_> {
                 other => matches!(other, Value::Number(_)),
             };
             let needed = "a wait needs a number of seconds";
-            self.warn_of_value(&duration, &found.shape, Kinds::NUMBER.or(Kinds::STRING), seconds, needed);
+            self.warn_of_value(
+                &duration,
+                &found.shape,
+                Kinds::NUMBER.or(Kinds::STRING),
+                seconds,
+                needed,
+            );
         }
         if let Some(timestamp) = cursor.member("timestamp")
             && let Some(found) = self.looked_up_at(&timestamp, "$", own)
@@ -192,7 +205,9 @@ impl DataCheck<'_, '_> {
         }
         if cursor.node.get("outputMappings").is_some() {
             let all = ways.iter().map(|(_, left)| left.clone());
-            let any = all.reduce(|any, left| any.or(&left, usize::MAX)).unwrap_or_else(|| Rc::new(Members::open()));
+            let any = all
+                .reduce(|any, left| any.or(&left, usize::MAX))
+                .unwrap_or_else(|| Rc::new(Members::open()));
             let output = self.output(cursor, &step.kind, own, Shape::object(any, None), false);
             ways.iter_mut().for_each(|(_, left)| *left = output.clone());
         }
@@ -210,7 +225,13 @@ impl DataCheck<'_, '_> {
                 needed_by.get_mut(on as usize).into_iter().for_each(|by| by.push(index));
             }
         }
-        let ready = |waiting: &[usize]| waiting.iter().enumerate().filter_map(|(index, on)| (*on == 0).then_some(index)).collect();
+        let ready = |waiting: &[usize]| {
+            waiting
+                .iter()
+                .enumerate()
+                .filter_map(|(index, on)| (*on == 0).then_some(index))
+                .collect()
+        };
         let mut open: Vec<usize> = ready(&waiting);
         while let Some(index) = open.pop() {
             let Some(branch) = branches.get(index) else { continue };
@@ -223,7 +244,10 @@ impl DataCheck<'_, '_> {
                 }
             }
             let result = self.branch(branch.list, own, deps);
-            results.get_mut(index).into_iter().for_each(|entry| *entry = Some(result.clone()));
+            results
+                .get_mut(index)
+                .into_iter()
+                .for_each(|entry| *entry = Some(result.clone()));
             for &next in needed_by.get(index).into_iter().flatten() {
                 if let Some(left) = waiting.get_mut(next) {
                     *left -= 1;
@@ -249,7 +273,8 @@ impl DataCheck<'_, '_> {
             own.under(&Rc::new(over))
         };
         // Of a branch that never ends there is no result to be known.
-        self.list(list, &input).map_or_else(Shape::default, |left| Shape::object(left, None))
+        self.list(list, &input)
+            .map_or_else(Shape::default, |left| Shape::object(left, None))
     }
 
     fn foreach(&self, cursor: &Cursor<'_>, foreach: &Foreach, own: &Data) -> Shape {

@@ -38,7 +38,11 @@ impl DataCheck<'_, '_> {
             Why::NotAnObject { key, kinds } => {
                 let why = format!("`{key}` is asked of {}", kinds.in_words());
                 let list = *kinds == Kinds::ARRAY;
-                (why, list.then(|| "write `[0]` for one item or `[*]` for all".to_owned()), None)
+                (
+                    why,
+                    list.then(|| "write `[0]` for one item or `[*]` for all".to_owned()),
+                    None,
+                )
             }
             Why::NotAList { kinds } => (format!("an item is asked of {}", kinds.in_words()), None, None),
             Why::NoItem { index, count } => {
@@ -55,7 +59,7 @@ impl DataCheck<'_, '_> {
                 }
                 let why = match holder.others {
                     Others::None => format!("there is no `{key}`"),
-                    _ => format!("nothing is known of a `{key}`"),
+                    _ => format!("no `{key}` is named"),
                 };
                 let help = meant.as_ref().map(|meant| format!("did you mean `{}`?", meant.written));
                 let label = meant.and_then(|meant| Some((meant.said?, format!("`{}` is named here", meant.name))));
@@ -66,13 +70,22 @@ impl DataCheck<'_, '_> {
             return;
         }
         let message = format!("`{path}` finds nothing: {why}");
-        let found = self.checker.inside(cursor, Code::FindsNothing, offset, path.len(), message);
+        let found = self
+            .checker
+            .inside(cursor, Code::FindsNothing, offset, path.len(), message);
         let said = miss.said.map(|said| (said, "what is there is said here".to_owned()));
         self.checker.report(with(found, label.or(said), help));
     }
 
     /// What was meant instead of a member that is not there.
-    fn meant(&self, key: &str, query: &Query, holder: &Holder, data: &Data, other: Option<(&str, &Data)>) -> Option<Meant> {
+    fn meant(
+        &self,
+        key: &str,
+        query: &Query,
+        holder: &Holder,
+        data: &Data,
+        other: Option<(&str, &Data)>,
+    ) -> Option<Meant> {
         let members = holder.members();
         let names = || members.iter().map(|(name, _)| name.as_str());
         let near = match holder.others {
@@ -86,7 +99,10 @@ impl DataCheck<'_, '_> {
                 said: member.said,
             });
         }
-        let first = query.parts().next().is_some_and(|part| matches!(part, PathPart::Key(name) if *name == *key));
+        let first = query
+            .parts()
+            .next()
+            .is_some_and(|part| matches!(part, PathPart::Key(name) if *name == *key));
         if holder.others == Others::Any {
             return None;
         }
@@ -94,7 +110,11 @@ impl DataCheck<'_, '_> {
             let way = below(&member.shape, key, MAX_SEARCHED)?;
             Some((format!("{}.{name}{}", root_of(query.text()), way.0), way.1))
         });
-        let above = || data.named(key).filter(|_| !first).map(|said| (format!("{}.{key}", root_of(query.text())), said));
+        let above = || {
+            data.named(key)
+                .filter(|_| !first)
+                .map(|said| (format!("{}.{key}", root_of(query.text())), said))
+        };
         let beside = || {
             let (root, data) = other.filter(|_| first)?;
             Some((format!("{root}.{key}"), data.named(key)?))
@@ -135,7 +155,11 @@ impl DataCheck<'_, '_> {
         let found = cursor.problem(Code::UnfitData, format!("`{path}` is {what}, and {needed}"));
         let help = inside_list(known, kinds);
         let help = help.map(|way| format!("did you mean `{path}.{way}`?"));
-        self.checker.report(with(found, known.said.map(|said| (said, "it is said here".to_owned())), help));
+        self.checker.report(with(
+            found,
+            known.said.map(|said| (said, "it is said here".to_owned())),
+            help,
+        ));
     }
 }
 
@@ -188,12 +212,18 @@ fn names_of(holder: &Holder) -> String {
     let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).take(MOST_NAMES).collect();
     match (names.as_slice(), members.len()) {
         ([], _) => "nothing is there".to_owned(),
-        (names, count) if count > names.len() => format!("there are {} and {} more", quoted(names), count - names.len()),
+        (names, count) if count > names.len() => {
+            format!("there are {} and {} more", quoted(names), count - names.len())
+        }
         ([only], _) => format!("there is only `{only}`"),
         (names, _) => format!("there are only {}", super::super::read::in_words(names)),
     }
 }
 
 fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

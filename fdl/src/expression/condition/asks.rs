@@ -55,7 +55,9 @@ impl Condition {
     pub(crate) fn place(&self, place: Place) -> (usize, usize) {
         let tokens = tokens(&self.text).unwrap_or_default();
         let mut paths = tokens.iter().filter(|token| matches!(token.kind, TokenKind::Path(_)));
-        paths.nth(place).map_or((0, self.text.len()), |token| (token.offset, token.len))
+        paths
+            .nth(place)
+            .map_or((0, self.text.len()), |token| (token.offset, token.len))
     }
 }
 

@@ -23,12 +23,19 @@ pub fn beside(flow: &Path) -> Samples {
     let mut files: Vec<_> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().to_str().is_some_and(tests))
-        .filter(|entry| entry.metadata().is_ok_and(|data| data.is_file() && data.len() <= MOST_BYTES))
+        .filter(|entry| {
+            entry
+                .metadata()
+                .is_ok_and(|data| data.is_file() && data.len() <= MOST_BYTES)
+        })
         .map(|entry| entry.path())
         .collect();
     files.sort();
     for file in files.iter().take(MOST_FILES) {
-        let Some(file) = fs::read_to_string(file).ok().and_then(|text| TestFile::parse(&text).ok()) else {
+        let Some(file) = fs::read_to_string(file)
+            .ok()
+            .and_then(|text| TestFile::parse(&text).ok())
+        else {
             continue;
         };
         let tested = match &file.flow {

@@ -1,6 +1,6 @@
 //! What a path can find in data of which only the shape is known.
 
-use super::shape::{Items, Kinds, Member, Members, Others, Shape};
+use super::shape::{Items, Kinds, Member, Members, Others, Room, Shape};
 use crate::path::{FilterPath, PathPart};
 use crate::syntax::Span;
 use std::rc::Rc;
@@ -111,7 +111,8 @@ impl Data {
         if base.is_doubted() {
             whole.lay_unknown();
         }
-        layers.iter().rev().for_each(|layer| whole.lay(layer));
+        let mut room = Room::new();
+        layers.iter().rev().for_each(|layer| whole.lay(layer, &mut room));
         Shape::object(Rc::new(whole), said)
     }
 

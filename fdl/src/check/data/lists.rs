@@ -2,7 +2,7 @@
 
 use super::DataCheck;
 use super::find::Data;
-use super::shape::{Members, Shape};
+use super::shape::{Members, Room, Shape};
 use crate::graph::{CatchTarget, ListId, Step, StepId, StepKind};
 use crate::syntax::Node;
 use crate::value::Text;
@@ -82,7 +82,9 @@ impl DataCheck<'_, '_> {
         }
         let copied = if Rc::strong_count(local) > 1 { local.len() } else { 0 };
         self.works(copied + output.len());
-        Rc::make_mut(local).lay(output);
+        let mut room = Room::new();
+        Rc::make_mut(local).lay(output, &mut room);
+        self.works(room.taken());
     }
 
     /// Puts what a way brings together with what others bring to the same place.
@@ -106,8 +108,10 @@ impl DataCheck<'_, '_> {
                 Rc::new(any)
             }
             Some(other) => {
-                self.works(local.len() + other.len());
-                other.or(&local, usize::MAX)
+                let mut room = Room::new();
+                let both = other.or(&local, &mut room);
+                self.works(local.len() + other.len() + room.taken());
+                both
             }
         });
     }

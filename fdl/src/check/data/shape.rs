@@ -1,7 +1,7 @@
 //! What is known of data before a flow runs: of a value its types, of an object its members, of a list its items.
 //!
-//! Shapes are shared by reference and bounded: an object keeps [`MAX_MEMBERS`] names, alternatives [`MAX_VALUES`] values,
-//! and whoever builds one bounds its depth. What does not fit is unknown, which is always right.
+//! Shapes are shared by reference and bounded: an object keeps [`MAX_MEMBERS`] names, alternatives [`MAX_VALUES`] values, and
+//! [`MAX_DEPTH`] of them stand inside each other. What does not fit is unknown, which is always right.
 
 use crate::syntax::Span;
 use crate::value::{Text, Value};
@@ -12,8 +12,15 @@ use std::rc::Rc;
 pub(in crate::check) const MAX_MEMBERS: usize = 128;
 /// Values that are kept where only certain ones are possible.
 const MAX_VALUES: usize = 32;
-/// Shapes inside each other that are put together; deeper ones become unknown.
-const MAX_JOINED: usize = 12;
+/// Shapes that stand inside each other.
+const MAX_DEPTH: usize = 16;
+/// Members that are looked at where two shapes are put together.
+const MAX_JOINED: usize = 512;
+
+/// How many members may still be looked at while shapes are put together: shapes share what is inside them, so that one
+/// of few bytes can be large. Without room what comes of it is unknown.
+#[derive(Debug)]
+pub(in crate::check) struct Room(usize);
 
 /// Some of the six types of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +48,8 @@ pub(in crate::check) struct Known {
     pub(in crate::check) members: Rc<Members>,
     /// The items, if it is a list.
     pub(in crate::check) items: Items,
+    /// How many shapes stand inside each other here, itself included.
+    depth: usize,
 }
 
 /// The items of a list.
@@ -72,6 +81,8 @@ pub(in crate::check) struct Members {
     laid_over: u32,
     /// Names were left out, or nothing is to be said of missing ones.
     pub(in crate::check) quiet: bool,
+    /// The depth of the deepest member.
+    depth: usize,
 }
 
 /// A member of an object.
@@ -83,6 +94,24 @@ pub(in crate::check) struct Member {
     /// Where it is named.
     pub(in crate::check) said: Option<Span>,
     set: u32,
+}
+
+impl Room {
+    pub(in crate::check) fn new() -> Self {
+        Self(MAX_JOINED)
+    }
+
+    /// How much of it was taken.
+    pub(in crate::check) fn taken(&self) -> usize {
+        MAX_JOINED - self.0
+    }
+
+    /// Takes room for so many members, if there is any left.
+    fn take(&mut self, members: usize) -> bool {
+        let room = self.0 > 0;
+        self.0 = self.0.saturating_sub(members + 1);
+        room
+    }
 }
 
 impl Kinds {
@@ -144,12 +173,17 @@ impl Kinds {
 }
 
 impl Shape {
-    /// A shape of what is known.
-    pub(in crate::check) fn of(known: Known) -> Self {
+    /// A shape of what is known; of what is too deep nothing is.
+    pub(in crate::check) fn of(mut known: Known) -> Self {
+        known.depth = 1 + known.members.depth.max(known.items.depth());
         Self {
-            known: Some(Rc::new(known)),
+            known: (known.depth <= MAX_DEPTH).then(|| Rc::new(known)),
             doubted: false,
         }
+    }
+
+    fn depth(&self) -> usize {
+        self.known().map_or(0, |known| known.depth)
     }
 
     /// A value of certain types, of which nothing else is known.
@@ -202,16 +236,18 @@ impl Shape {
 
     /// What is either this or the other.
     pub(in crate::check) fn or(&self, other: &Self) -> Self {
-        self.or_within(other, MAX_JOINED)
+        self.or_within(other, &mut Room::new())
     }
 
-    // `depth` bounds the recursion shape → members and items → shape.
-    fn or_within(&self, other: &Self, depth: usize) -> Self {
+    // The recursion shape → members and items → shape is bounded by their depth, and by the room.
+    fn or_within(&self, other: &Self, room: &mut Room) -> Self {
         match (&self.known, &other.known) {
             (Some(a), Some(b)) if Rc::ptr_eq(a, b) => self.clone().doubted_if(other.doubted),
             (Some(_), None) => self.clone().doubted(),
             (None, Some(_)) => other.clone().doubted(),
-            (Some(a), Some(b)) if depth > 0 => Self::of(a.or(b, depth - 1)).doubted_if(self.doubted || other.doubted),
+            (Some(a), Some(b)) if room.take(a.members.len() + b.members.len()) => {
+                Self::of(a.or(b, room)).doubted_if(self.doubted || other.doubted)
+            }
             _ => Self::default(),
         }
     }
@@ -226,6 +262,7 @@ impl Known {
             bounds: (None, None),
             members: Rc::new(Members::open()),
             items: Items::All(Shape::default()),
+            depth: 1,
         }
     }
 
@@ -237,7 +274,7 @@ impl Known {
         }
     }
 
-    fn or(&self, other: &Self, depth: usize) -> Self {
+    fn or(&self, other: &Self, room: &mut Room) -> Self {
         let values = self.scalars().zip(other.scalars()).and_then(|(a, b)| {
             let mut values = a.to_vec();
             values.extend(b.iter().filter(|value| !a.contains(value)).cloned());
@@ -255,12 +292,12 @@ impl Known {
         let members = match (self.kinds.meets(Kinds::OBJECT), other.kinds.meets(Kinds::OBJECT)) {
             (true, false) => self.members.clone(),
             (false, true) => other.members.clone(),
-            _ => self.members.or(&other.members, depth),
+            _ => self.members.or(&other.members, room),
         };
         let items = match (self.kinds.meets(Kinds::ARRAY), other.kinds.meets(Kinds::ARRAY)) {
             (true, false) => self.items.clone(),
             (false, true) => other.items.clone(),
-            _ => self.items.or(&other.items, depth),
+            _ => self.items.or(&other.items, room),
         };
         Self {
             said: self.said.or(other.said),
@@ -269,11 +306,19 @@ impl Known {
             bounds,
             members,
             items,
+            depth: 1,
         }
     }
 }
 
 impl Items {
+    fn depth(&self) -> usize {
+        match self {
+            Self::All(shape) => shape.depth(),
+            Self::Each(shapes) => shapes.iter().map(Shape::depth).max().unwrap_or(0),
+        }
+    }
+
     /// What each of them is.
     pub(in crate::check) fn any(&self) -> Shape {
         match self {
@@ -286,10 +331,10 @@ impl Items {
         }
     }
 
-    fn or(&self, other: &Self, depth: usize) -> Self {
+    fn or(&self, other: &Self, room: &mut Room) -> Self {
         match (self, other) {
             (Self::Each(a), Self::Each(b)) if Rc::ptr_eq(a, b) => self.clone(),
-            _ => Self::All(self.any().or_within(&other.any(), depth)),
+            _ => Self::All(self.any().or_within(&other.any(), room)),
         }
     }
 }
@@ -302,6 +347,7 @@ impl Members {
             others: Others::None,
             laid_over: 0,
             quiet: false,
+            depth: 0,
         }
     }
 
@@ -346,6 +392,7 @@ impl Members {
             self.others = Others::Any;
             return;
         }
+        self.depth = self.depth.max(shape.depth());
         let member = Member {
             shape,
             sure,
@@ -362,7 +409,7 @@ impl Members {
     }
 
     /// Lays another object over it.
-    pub(in crate::check) fn lay(&mut self, over: &Self) {
+    pub(in crate::check) fn lay(&mut self, over: &Self, room: &mut Room) {
         if over.others == Others::Any {
             self.lay_unknown();
         }
@@ -372,7 +419,10 @@ impl Members {
                 _ => None,
             };
             let sure = member.sure || below.as_ref().is_some_and(|below| below.sure);
-            let shape = below.map_or_else(|| member.shape.clone(), |below| below.shape.or(&member.shape));
+            let shape = below.map_or_else(
+                || member.shape.clone(),
+                |below| below.shape.or_within(&member.shape, room),
+            );
             let shape = shape.doubted_if(!member.sure && self.others == Others::Any);
             self.set(key.clone(), shape, sure, member.said);
         }
@@ -381,7 +431,7 @@ impl Members {
     }
 
     /// What is either this or the other.
-    pub(in crate::check) fn or(self: &Rc<Self>, other: &Rc<Self>, depth: usize) -> Rc<Self> {
+    pub(in crate::check) fn or(self: &Rc<Self>, other: &Rc<Self>, room: &mut Room) -> Rc<Self> {
         if Rc::ptr_eq(self, other) {
             return self.clone();
         }
@@ -393,7 +443,7 @@ impl Members {
         for (key, member) in self.iter() {
             match other.get(key) {
                 Some(there) => {
-                    let shape = member.shape.or_within(&there.shape, depth);
+                    let shape = member.shape.or_within(&there.shape, room);
                     both.set(
                         key.clone(),
                         shape,

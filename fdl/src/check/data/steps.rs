@@ -3,7 +3,7 @@
 use super::constant::shape_of_sample;
 use super::find::Data;
 use super::lists::Edge;
-use super::shape::{Items, Kinds, Members, Shape};
+use super::shape::{Items, Kinds, Members, Room, Shape};
 use super::{DataCheck, Roots};
 use crate::check::cursor::Cursor;
 use crate::expression::Path;
@@ -206,7 +206,7 @@ impl DataCheck<'_, '_> {
         if cursor.node.get("outputMappings").is_some() {
             let all = ways.iter().map(|(_, left)| left.clone());
             let any = all
-                .reduce(|any, left| any.or(&left, usize::MAX))
+                .reduce(|any, left| any.or(&left, &mut Room::new()))
                 .unwrap_or_else(|| Rc::new(Members::open()));
             let output = self.output(cursor, &step.kind, own, Shape::object(any, None), false);
             ways.iter_mut().for_each(|(_, left)| *left = output.clone());

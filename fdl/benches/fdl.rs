@@ -50,6 +50,12 @@ fn dense(steps: usize) -> String {
     text
 }
 
+/// The definition of [`definition`] with a schema of its input, so that its paths and conditions are held against it.
+fn known(steps: usize) -> String {
+    let schema = r#""inputSchema":{"type":"object","properties":{"a":{"type":"number"},"seconds":{"type":"number"},"b":{}}},"steps""#;
+    definition(steps).replacen(r#""steps""#, schema, 1)
+}
+
 /// JSON of about so many bytes: records as an execution's data has them.
 fn records(bytes: usize) -> String {
     let mut text = String::from("[");
@@ -75,6 +81,7 @@ fn main() {
         (definition as fn(usize) -> String, 100, None),
         (definition, 1_000, None),
         (definition, 10_000, Some(50.0)),
+        (known, 10_000, Some(50.0)),
         (dense, 3_000, Some(50.0)),
     ] {
         let text = make(steps);

@@ -7,6 +7,7 @@ mod arms;
 mod catch;
 mod compile;
 mod cursor;
+mod data;
 mod depends;
 mod edges;
 mod errors;
@@ -37,10 +38,13 @@ use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::graph::Flow;
 use crate::limits::Limits;
 use crate::syntax::{Node, Source, Span, SpanFinder, parse_within};
+use data::Noted;
 use outline::Outline;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use data::Samples;
 
 /// What checking makes of a source.
 #[derive(Clone, Debug)]
@@ -57,6 +61,8 @@ struct Checker<'t> {
     limits: &'t Limits,
     outline: Outline<'t>,
     answers: Option<ResourceCheck<'t>>,
+    samples: Option<&'t Samples>,
+    noted: RefCell<Noted>,
     spans: SpanFinder<'t>,
     found: RefCell<Found>,
     /// The first resource of each kind that nothing answers to, and how many more there are.
@@ -93,12 +99,23 @@ pub fn check(source: &Source, limits: &Limits) -> Checked {
 
 /// The same where it is known which resources are answered: those that are not are warned of.
 pub fn check_where(source: &Source, limits: &Limits, answers: Option<ResourceCheck<'_>>) -> Checked {
+    check_knowing(source, limits, answers, None)
+}
+
+/// The same where examples show what steps' resources answer: paths are held against these, too.
+pub fn check_knowing(
+    source: &Source,
+    limits: &Limits,
+    answers: Option<ResourceCheck<'_>>,
+    samples: Option<&Samples>,
+) -> Checked {
     let parsed = parse_within(source, limits.definition_bytes);
     let mut diagnostics = parsed.diagnostics;
     let mut left_off = None;
     let parts = parsed.root.as_ref().and_then(|root| {
         let checker = Checker {
             answers,
+            samples,
             ..Checker::new(source, limits, root)
         };
         let parts = flow::read(&checker);
@@ -179,6 +196,8 @@ impl<'t> Checker<'t> {
             limits,
             outline: Outline::of(root, limits.nesting),
             answers: None,
+            samples: None,
+            noted: RefCell::default(),
             spans: SpanFinder::new(source),
             found: RefCell::default(),
             unanswered: RefCell::default(),

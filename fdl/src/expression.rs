@@ -12,6 +12,7 @@ mod path;
 mod sample;
 mod template;
 
+pub(crate) use condition::{Ask, Comparison, Side};
 pub use condition::{Condition, ConditionError};
 pub use mapping::{Mapping, MappingSource, Mappings};
 pub use params::{ParamError, Params};

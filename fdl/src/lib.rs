@@ -15,5 +15,5 @@ pub mod fixes;
 // What every language shares keeps its names inside of this one.
 use starbridge_flow::{diagnostics, duration, graph, hex, limits, path, quoted, syntax, time, value};
 
-pub use check::{Checked, ResourceCheck, check, check_where};
+pub use check::{Checked, ResourceCheck, Samples, check, check_knowing, check_where};
 pub use fault_names::FAULT_NAMES;

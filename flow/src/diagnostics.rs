@@ -6,7 +6,7 @@ mod suggest;
 
 pub use code::Code;
 pub use quote::{QUOTED_CHARS, shortened};
-pub use suggest::{Nearest, nearest, nearest_alone};
+pub use suggest::{Nearest, changes, nearest, nearest_alone};
 
 use crate::span::Span;
 use std::borrow::Cow;

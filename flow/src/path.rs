@@ -8,6 +8,7 @@ mod evaluate;
 mod examples;
 mod filter;
 mod parse;
+mod parts;
 mod pattern;
 mod segment;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use crate::graph::{Budget, Context, Exhausted, Fault, Lookup, Pointer, Root};
 use crate::value::{Object, Text, Value};
 use evaluate::{Node, Search, walk};
 use parse::Parser;
+pub use parts::{FilterPath, FilterPaths, PathPart};
 use segment::{Segment, singular};
 
 /// Bytes of a path.

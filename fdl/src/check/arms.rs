@@ -95,7 +95,7 @@ impl Checker<'_> {
         let Some(condition) = self.condition(cursor, &text) else {
             return;
         };
-        arm.condition = Some(Arc::new(condition) as Arc<dyn Guard>);
+        arm.condition = Some(condition as Arc<dyn Guard>);
         arm.text = text.clone();
         let plain = Text::from(text.trim());
         if plain == "true" && !last {

@@ -43,6 +43,7 @@ pub(super) fn read(checker: &Checker<'_>) -> Option<FlowParts> {
         return None;
     }
     let steps = steps.into_iter().collect::<Option<Vec<_>>>()?;
+    checker.check_data_fits(&steps);
     Some(checker.parts(header, steps))
 }
 

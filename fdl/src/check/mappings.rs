@@ -34,7 +34,10 @@ impl Checker<'_> {
         } else {
             FaultKind::Input
         };
-        Some(Arc::new(Mappings { list, fault }))
+        let mappings = Arc::new(Mappings { list, fault });
+        let mut noted = self.noted.borrow_mut();
+        noted.mappings.insert(cursor.node.span.start, mappings.clone());
+        Some(mappings)
     }
 
     /// Whether it is, instead of a list, an object of targets with their sources, which is reported.

@@ -8,6 +8,7 @@ use super::resource::Reach;
 use crate::diagnostics::Code;
 use crate::expression::Condition;
 use crate::graph::{Call, Guard, Pattern, Poll};
+use crate::path::Query;
 use crate::time::Millis;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ impl Checker<'_> {
             let field = cursor.member(field)?;
             let text = self.text(&field)?;
             self.condition(&field, &text)
-                .map(|condition| Arc::new(condition) as Arc<dyn Guard>)
+                .map(|condition| condition as Arc<dyn Guard>)
         };
         let (interval, max_interval) = self.intervals(cursor, Millis::from_secs(5), Millis::from_secs(60));
         let multiplier = cursor.member("multiplier").and_then(|field| self.multiplier(&field));
@@ -50,10 +51,12 @@ impl Checker<'_> {
     }
 
     /// A condition over the value at `$`.
-    pub(super) fn condition(&self, cursor: &Cursor<'_>, text: &str) -> Option<Condition> {
+    pub(super) fn condition(&self, cursor: &Cursor<'_>, text: &str) -> Option<Arc<Condition>> {
         match Condition::parse(text) {
             Ok(condition) => {
-                self.check_length(cursor, text);
+                let condition = Arc::new(condition);
+                let mut noted = self.noted.borrow_mut();
+                noted.conditions.insert(cursor.node.span.start, condition.clone());
                 Some(condition)
             }
             Err(error) => {
@@ -64,21 +67,31 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of a question whether a list is empty that asks for its `length`.
-    fn check_length(&self, cursor: &Cursor<'_>, text: &str) {
-        let Some(at) = length_compared(text) else { return };
-        let found = self.inside(
-            cursor,
-            Code::NoLength,
-            at,
-            ".length".len(),
-            "a list has no `length`".to_owned(),
-        );
-        let path = text
-            .get(..at)
-            .and_then(|before| before.rfind('$').and_then(|start| before.get(start..)))
-            .unwrap_or("$");
+    /// Warns of a question whether a list is empty that asks for its `length`, unless `there` says that a path leads to a
+    /// member of that name. Gives the places of the paths it warned of.
+    pub(super) fn lengths(
+        &self,
+        cursor: &Cursor<'_>,
+        condition: &Condition,
+        there: &dyn Fn(&Query) -> bool,
+    ) -> Vec<usize> {
+        let text = condition.text();
+        let Some(at) = length_compared(text) else {
+            return Vec::new();
+        };
+        let end = at + ".length".len();
+        let asked = condition.paths().into_iter().find(|(place, _)| {
+            let (offset, len) = condition.place(*place);
+            offset + len == end
+        });
+        let Some((place, query)) = asked.filter(|(_, query)| !there(query)) else {
+            return Vec::new();
+        };
+        let message = "a list has no `length`".to_owned();
+        let found = self.inside(cursor, Code::NoLength, at, ".length".len(), message);
+        let path = query.text().strip_suffix(".length").unwrap_or("$");
         self.report(found.help(format!("`{path}[0] == {path}[0]` holds where the list has an item")));
+        vec![place]
     }
 
     /// `intervalSeconds` and `maxIntervalSeconds`, with defaults.

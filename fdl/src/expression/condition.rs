@@ -1,5 +1,6 @@
 //! Conditions: boolean expressions over a choice's input or a poll's result (section "conditions").
 
+mod asks;
 mod evaluate;
 mod lexer;
 mod parser;
@@ -11,6 +12,8 @@ use crate::graph::{self, Budget, Guard, Root};
 use crate::path::PathError;
 use crate::quoted::Fault;
 use crate::value::Text;
+pub(crate) use asks::{Ask, Side};
+pub(crate) use lexer::Comparison;
 use parser::Expression;
 
 /// Bytes of a condition.

@@ -106,11 +106,15 @@ codes! {
     LocalIsEmpty "FDL0313" Warning "`$local` is empty here";
     UnknownErrorMember "FDL0314" Warning "an error has only `error` and `cause`";
     PlainTemplate "FDL0315" Warning "template without parts";
+    FindsNothing "FDL0316" Warning "path finds nothing";
+    UnfitData "FDL0317" Warning "data of a type its place has no use for";
     BadCondition "FDL0401" Error "not a condition";
     AlwaysTrue "FDL0402" Warning "condition always holds";
     AlwaysFalse "FDL0403" Warning "condition never holds";
     RepeatedCondition "FDL0404" Warning "condition repeated";
     NoLength "FDL0405" Warning "condition on a length";
+    NeverTrue "FDL0406" Warning "comparison that no value changes";
+    OtherType "FDL0407" Warning "comparison with another type";
     NoResource "FDL0501" Error "task without resource";
     HeartbeatMisplaced "FDL0502" Error "`heartbeatSeconds` without heartbeats";
     WaitSecondsMisplaced "FDL0503" Error "`waitSeconds` without a queue";

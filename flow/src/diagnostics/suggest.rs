@@ -51,6 +51,15 @@ where
     best.map(|(_, nearest)| nearest)
 }
 
+/// How many changes make one word of another, whatever the case, if no more than `most`.
+pub fn changes(word: &str, other: &str, most: usize) -> Option<usize> {
+    let (word, other) = (letters(word)?, letters(other)?);
+    if word.len().abs_diff(other.len()) > most {
+        return None;
+    }
+    Some(distance(&word, &other)).filter(|changes| *changes <= most)
+}
+
 /// The letters without case, unless there are too many of them.
 fn letters(word: &str) -> Option<Vec<char>> {
     let letters: Vec<char> = word

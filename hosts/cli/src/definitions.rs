@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::render::{self, Report};
-use starbridge_fdl::{Checked, check_where};
+use starbridge_fdl::{Checked, Samples, check_knowing};
 use starbridge_flow::diagnostics::{Code, nearest};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::{Limits, is_name};
@@ -58,19 +58,21 @@ pub fn flow_name(source: &Source) -> String {
         .unwrap_or(if stem.is_empty() { "flow".to_owned() } else { stem })
 }
 
-/// Checks a definition, also for resources that nothing answers to where that is known.
-pub fn checked(source: &Source, reach: Option<&SupportedResources>) -> Checked {
+/// Checks a definition, also for resources that nothing answers to where that is known, and with what is known of its
+/// tasks' results.
+pub fn checked(source: &Source, reach: Option<&SupportedResources>, samples: Option<&Samples>) -> Checked {
     let unsupported_reason = |resource: &str| reach.and_then(|reach| reach.unsupported_reason(resource));
-    check_where(
+    check_knowing(
         source,
         &Limits::default(),
         reach.is_some().then_some(&unsupported_reason),
+        samples,
     )
 }
 
 /// Refuses to run a flow with resources that nothing answers to, and says which.
 pub fn all_answered(source: Source, reach: &SupportedResources, output: Output) -> Result<(), Exit> {
-    let mut diagnostics = checked(&source, Some(reach)).diagnostics;
+    let mut diagnostics = checked(&source, Some(reach), None).diagnostics;
     diagnostics.retain(|found| found.code == Code::NotAnswered);
     if diagnostics.is_empty() {
         return Ok(());

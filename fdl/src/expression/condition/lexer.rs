@@ -28,7 +28,7 @@ pub(super) enum TokenKind {
 
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(crate) enum Comparison {
     Equal,
     NotEqual,
     Less,

@@ -1,6 +1,7 @@
 //! `validate`: checks definitions.
 
 mod fixes;
+mod samples;
 
 use crate::definitions::{self, STDIN};
 use crate::exit::Exit;
@@ -124,7 +125,7 @@ fn check(file: &Path, fix: bool, reach: Option<&SupportedResources>, output: Out
         true => fixes::fix_file(file, source, output)?,
         false => source,
     };
-    let diagnostics = definitions::checked(&source, reach).diagnostics;
+    let diagnostics = definitions::checked(&source, reach, Some(&samples::beside(file))).diagnostics;
     Ok(Report { source, diagnostics })
 }
 

@@ -1,0 +1,82 @@
+//! Which of the names that are known was meant by one that is not.
+
+use crate::diagnostics::changes;
+
+/// Changes that a slip makes in a word of so many letters.
+fn usual(letters: usize) -> usize {
+    match letters {
+        0..=2 => 0,
+        3..=7 => 1,
+        _ => 2,
+    }
+}
+
+/// The known name that a misspelt one is most like, where whoever names them names all that is there: the same letters but
+/// for case and signs, or a change or two.
+pub(super) fn likely<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let mut best: Option<(usize, &str)> = None;
+    for name in names {
+        let letters = word.chars().count().max(name.chars().count());
+        let distance = match plain(word) == plain(name) && !name.is_empty() {
+            true => Some(0),
+            false => changes(word, name, usual(letters)),
+        };
+        if let Some(distance) = distance.filter(|distance| best.is_none_or(|(least, _)| *distance < least)) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// The same where other names may be there as well: only what hardly is a word of its own is taken for a slip. These are
+/// the same letters but for case and signs, and in longer words one letter too many or too few, or two swapped, inside.
+pub(super) fn surely<'n>(word: &str, mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    names.find(|name| {
+        if plain(word) == plain(name) && !word.is_empty() {
+            return true;
+        }
+        let (a, b): (Vec<char>, Vec<char>) = (word.chars().collect(), name.chars().collect());
+        let swapped = || {
+            let (mut a, mut b) = (a.clone(), b.clone());
+            a.sort_unstable();
+            b.sort_unstable();
+            a == b
+        };
+        let ends = a.first() == b.first() && a.last() == b.last();
+        a.len().min(b.len()) >= 5 && ends && (a.len() != b.len() || swapped()) && changes(word, name, 1) == Some(1)
+    })
+}
+
+/// The letters and digits of a name without case.
+fn plain(name: &str) -> String {
+    name.chars()
+        .filter(|letter| letter.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_told_from_other_words() {
+        let names = ["customer", "items", "orderId", "state", "zip"];
+        for (word, meant, without_doubt) in [
+            ("custmer", Some("customer"), Some("customer")),
+            ("customre", Some("customer"), None),
+            ("custoemr", Some("customer"), Some("customer")),
+            ("custoner", Some("customer"), None),
+            ("item", Some("items"), None),
+            ("itmes", Some("items"), Some("items")),
+            ("order_id", Some("orderId"), Some("orderId")),
+            ("stage", Some("state"), None),
+            ("zap", Some("zip"), None),
+            ("amount", None, None),
+            ("", None, None),
+        ] {
+            assert_eq!(likely(word, names.into_iter()), meant, "{word}");
+            assert_eq!(surely(word, names.into_iter()), without_doubt, "{word}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+use super::*;
+use crate::check::check;
+use crate::diagnostics::Code;
+use crate::graph::StepId;
+use crate::limits::Limits;
+use crate::syntax::{Source, parse};
+use std::fmt::Write;
+
+/// How much is looked at in a definition.
+fn work(text: &str) -> usize {
+    let (source, limits) = (Source::new("flow.json", text), Limits::default());
+    let parsed = parse(&source);
+    let checker = Checker::new(&source, &limits, parsed.root.as_ref().unwrap());
+    let steps: Vec<Step> = (0..checker.outline.steps.len() as u32)
+        .map(|id| checker.step(StepId(id)).unwrap())
+        .collect();
+    checker.check_data_fits(&steps)
+}
+
+const SCHEMA: &str = r#"{"type": "object", "properties": {"order": {"type": "object", "properties": {"id": {"type": "string"}}},
+    "total": {"type": "number"}, "items": {"type": "array"}, "email": {"type": "string"}}}"#;
+
+/// So many steps that set, read and compare, catch into one handler, and lead forward and back.
+fn many(steps: usize) -> String {
+    let mut text = format!(r#"{{"version":"v1","type":"flow","inputSchema":{SCHEMA},"steps":["#);
+    for n in 0..steps {
+        let rest = match n % 4 {
+            0 => format!(
+                r#""type":"task","resourceArn":"http://localhost/f","outputMappings":[{{"target":"r{n}","source":"$local.a"}}],"catch":[{{"errors":["E"],"goto":"last"}}]"#
+            ),
+            1 => format!(r#""type":"pass","outputMappings":[{{"target":"s{n}","source":"$input.order"}}]"#),
+            2 => format!(
+                r#""type":"choice","choices":[{{"condition":"$.total > 1","goto":"step{}"}}]"#,
+                n + 2
+            ),
+            _ if n % 40 == 3 => format!(
+                r#""type":"choice","choices":[{{"condition":"$.total > 1","goto":"step{}"}}]"#,
+                n - 1
+            ),
+            _ => r#""type":"pass","outputMappings":[{"target":"all","source":"$input"}]"#.to_owned(),
+        };
+        let _ = write!(text, r#"{{"name":"step{n}",{rest}}},"#);
+    }
+    let _ = write!(
+        text,
+        r#"{{"type":"pass","name":"step{steps}","end":true}},{{"type":"pass","name":"last"}}]}}"#
+    );
+    text
+}
+
+#[test]
+fn the_work_grows_with_the_steps_and_has_an_end() {
+    let (small, large) = (work(&many(500)), work(&many(4_000)));
+    assert!(small > 500, "{small}");
+    assert!(large < small * 8 * 2, "{small} for 500 steps, {large} for 4,000");
+    assert!(work(&many(9_990)) <= MAX_WORK);
+}
+
+/// The codes of what is found in these steps, with a schema of the input.
+fn codes(schema: &str, steps: &str) -> Vec<Code> {
+    let text = format!(r#"{{"version":"v1","type":"flow","inputSchema":{schema},"steps":{steps}}}"#);
+    let found = check(&Source::new("flow.json", text), &Limits::default()).diagnostics;
+    found.into_iter().map(|found| found.code).collect()
+}
+
+fn of_condition(schema: &str, condition: &str) -> Vec<Code> {
+    let steps = format!(
+        r#"[{{"type":"choice","name":"c","choices":[{{"condition":"{condition}","goto":"d"}}]}},{{"type":"pass","name":"d"}}]"#
+    );
+    codes(schema, &steps)
+}
+
+#[test]
+fn a_length_that_is_a_member_is_no_length_of_a_list() {
+    let parcel = r#"{"properties":{"parcel":{"properties":{"length":{"type":"number"}}},"list":{"type":"array"}}}"#;
+    assert_eq!(of_condition(parcel, "$.parcel.length > 0"), []);
+    assert_eq!(of_condition(parcel, "$.list.length > 0"), [Code::NoLength]);
+    assert_eq!(of_condition(parcel, "$.list.length > 5"), [Code::FindsNothing]);
+    assert_eq!(of_condition("true", "$.parcel.length > 0"), [Code::NoLength]);
+    assert_eq!(
+        of_condition(
+            r#"{"properties":{"parcel":{"properties":{"length":{}}}}}"#,
+            "$.parcel.length > 1"
+        ),
+        []
+    );
+}
+
+#[test]
+fn what_is_only_perhaps_there_is_not_warned_of() {
+    for (schema, condition) in [
+        ("true", "$.anything > 1"),
+        (r#"{"properties":{"a":{}}}"#, "$.customer == 1"),
+        (r#"{"properties":{"a":{"type":["string","number"]}}}"#, "$.a > 1"),
+        (r#"{"properties":{"a":{"type":"string"}}}"#, "$.a != null"),
+        (
+            r#"{"properties":{"a":{"enum":["x"]}},"anyOf":[{"properties":{"b":{}}},{}]}"#,
+            "$.b == 1",
+        ),
+        (
+            r#"{"properties":{"a":{"type":"object","additionalProperties":{"type":"number"}}}}"#,
+            "$.a.x > 1",
+        ),
+        (
+            r#"{"patternProperties":{"^x":{}},"additionalProperties":false}"#,
+            "$.x1 == 1",
+        ),
+        (
+            r##"{"properties":{"a":{"$ref":"#/$defs/none"}},"$defs":{"none":true}}"##,
+            "$.a.b == 1",
+        ),
+        (
+            r##"{"$defs":{"t":{"properties":{"left":{"$ref":"#/$defs/t"},"value":{"type":"number"}}}},"$ref":"#/$defs/t"}"##,
+            "$.left.left.value > 1",
+        ),
+    ] {
+        assert_eq!(of_condition(schema, condition), [], "{schema} {condition}");
+    }
+}
+
+#[test]
+fn what_a_later_step_may_bring_back_is_doubted() {
+    let steps = |target: &str| {
+        format!(
+            r#"[{{"type":"choice","name":"look","choices":[{{"condition":"$.state == 'done'","goto":"end"}}]}},
+                {{"type":"pass","name":"set","outputMappings":[{{"target":"{target}","source":"done"}}]}},
+                {{"type":"choice","name":"again","choices":[{{"condition":"true","goto":"look"}}]}},
+                {{"type":"pass","name":"end"}}]"#
+        )
+    };
+    let closed = r#"{"additionalProperties":false,"properties":{"id":{}}}"#;
+    assert_eq!(codes(closed, &steps("state")), []);
+    assert_eq!(codes(closed, &steps("stat")), [Code::FindsNothing]);
+}
+
+#[test]
+fn what_nothing_is_known_of_hides_what_was_known() {
+    let after = |condition: &str| {
+        format!(
+            r#"[{{"type":"task","name":"ask","resourceArn":"http://localhost/ask"}},
+                {{"type":"choice","name":"c","choices":[{{"condition":"{condition}","goto":"d"}}]}},{{"type":"pass","name":"d"}}]"#
+        )
+    };
+    let schema = r#"{"properties":{"customer":{"type":"string"},"items":{"type":"array"}}}"#;
+    assert_eq!(codes(schema, &after("$.customer > 5")), [], "the task may have set it");
+    assert_eq!(codes(schema, &after("$.item == 5")), [], "the task may have an item");
+    assert_eq!(codes(schema, &after("$.custmoer == 5")), [Code::FindsNothing]);
+}

@@ -1,0 +1,229 @@
+//! Warnings of paths that find nothing, and of values of a type that is of no use in their place.
+
+use super::DataCheck;
+use super::find::{Data, Holder, Miss, Why};
+use super::shape::{Items, Kinds, Others, Shape};
+use super::similar::{likely, surely};
+use crate::check::cursor::Cursor;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::path::{PathPart, Query};
+use crate::syntax::Span;
+use crate::value::Value;
+
+/// Objects inside each other that are searched for a name that stands elsewhere.
+const MAX_SEARCHED: usize = 4;
+/// Names that help counts out.
+const MOST_NAMES: usize = 6;
+
+/// What a path was meant to be.
+struct Meant {
+    written: String,
+    name: String,
+    said: Option<Span>,
+}
+
+impl DataCheck<'_, '_> {
+    /// Warns of a part of a path that finds nothing, if what is known allows to say so. `query` stands at an offset in the
+    /// string at `cursor`, `data` is its root, and `other` another root it may have been meant for.
+    pub(super) fn warn_of_miss(
+        &self,
+        cursor: &Cursor<'_>,
+        (offset, query): (usize, &Query),
+        miss: &Miss,
+        data: &Data,
+        other: Option<(&str, &Data)>,
+    ) {
+        let path = query.text();
+        let (why, help, label) = match &miss.why {
+            Why::NotAnObject { key, kinds } => {
+                let why = format!("`{key}` is asked of {}", kinds.in_words());
+                let list = *kinds == Kinds::ARRAY;
+                (
+                    why,
+                    list.then(|| "write `[0]` for one item or `[*]` for all".to_owned()),
+                    None,
+                )
+            }
+            Why::NotAList { kinds } => (format!("an item is asked of {}", kinds.in_words()), None, None),
+            Why::NoItem { index, count } => {
+                let items = if *count == 1 { "item" } else { "items" };
+                (format!("there is no item {index} among {count} {items}"), None, None)
+            }
+            Why::NoMember { key, holder } => {
+                if !self.works(holder.len()) {
+                    return;
+                }
+                let meant = self.meant(key, query, holder, data, other);
+                if meant.is_none() && holder.others != Others::None {
+                    return;
+                }
+                let why = match holder.others {
+                    Others::None => format!("there is no `{key}`"),
+                    _ => format!("no `{key}` is named"),
+                };
+                let help = meant.as_ref().map(|meant| format!("did you mean `{}`?", meant.written));
+                let label = meant.and_then(|meant| Some((meant.said?, format!("`{}` is named here", meant.name))));
+                (why, help.or_else(|| Some(names_of(holder))), label)
+            }
+        };
+        if self.checker.leaves_off(Code::FindsNothing) {
+            return;
+        }
+        let message = format!("`{path}` finds nothing: {why}");
+        let found = self
+            .checker
+            .inside(cursor, Code::FindsNothing, offset, path.len(), message);
+        let said = miss.said.map(|said| (said, "what is there is said here".to_owned()));
+        self.checker.report(with(found, label.or(said), help));
+    }
+
+    /// What was meant instead of a member that is not there.
+    fn meant(
+        &self,
+        key: &str,
+        query: &Query,
+        holder: &Holder,
+        data: &Data,
+        other: Option<(&str, &Data)>,
+    ) -> Option<Meant> {
+        let members = holder.members();
+        let names = || members.iter().map(|(name, _)| name.as_str());
+        let near = match holder.others {
+            Others::Any => surely(key, names()),
+            _ => likely(key, names()),
+        };
+        if let Some((name, member)) = near.and_then(|near| members.iter().find(|(name, _)| name == near)) {
+            return Some(Meant {
+                written: name.clone(),
+                name: name.clone(),
+                said: member.said,
+            });
+        }
+        let first = query
+            .parts()
+            .next()
+            .is_some_and(|part| matches!(part, PathPart::Key(name) if *name == *key));
+        if holder.others == Others::Any {
+            return None;
+        }
+        let inside = members.iter().filter(|_| first).find_map(|(name, member)| {
+            let way = below(&member.shape, key, MAX_SEARCHED)?;
+            Some((format!("{}.{name}{}", root_of(query.text()), way.0), way.1))
+        });
+        let above = || {
+            data.named(key)
+                .filter(|_| !first)
+                .map(|said| (format!("{}.{key}", root_of(query.text())), said))
+        };
+        let beside = || {
+            let (root, data) = other.filter(|_| first)?;
+            Some((format!("{root}.{key}"), data.named(key)?))
+        };
+        let (written, said) = beside().or(inside).or_else(above)?;
+        Some(Meant {
+            written,
+            name: key.to_owned(),
+            said,
+        })
+    }
+
+    /// Warns where a value is of none of the types that its place needs.
+    pub(super) fn warn_of_kind(&self, cursor: &Cursor<'_>, shape: &Shape, kinds: Kinds, needed: &str) {
+        self.warn_of_value(cursor, shape, kinds, |_| true, needed);
+    }
+
+    /// The same, and where no value that is possible is of use.
+    pub(super) fn warn_of_value(
+        &self,
+        cursor: &Cursor<'_>,
+        shape: &Shape,
+        kinds: Kinds,
+        fits: impl Fn(&Value) -> bool,
+        needed: &str,
+    ) {
+        let Some(known) = shape.certain() else { return };
+        let listed = known.values.as_deref().filter(|_| kinds.only_scalars());
+        let possible = known.kinds.meets(kinds) && listed.is_none_or(|values| values.iter().any(fits));
+        if possible || self.checker.leaves_off(Code::UnfitData) {
+            return;
+        }
+        let path = cursor.str().unwrap_or_default();
+        let what = match listed.and_then(|values| values.first()) {
+            Some(value) if known.kinds.meets(kinds) => format!("`{}`", value.to_json()),
+            _ => known.kinds.in_words(),
+        };
+        let found = cursor.problem(Code::UnfitData, format!("`{path}` is {what}, and {needed}"));
+        let help = inside_list(known, kinds);
+        let help = help.map(|way| format!("did you mean `{path}.{way}`?"));
+        self.checker.report(with(
+            found,
+            known.said.map(|said| (said, "it is said here".to_owned())),
+            help,
+        ));
+    }
+}
+
+/// The member of an object that is a list, where one is needed and there is one only.
+fn inside_list(known: &super::shape::Known, kinds: Kinds) -> Option<String> {
+    if kinds != Kinds::ARRAY || known.kinds != Kinds::OBJECT {
+        return None;
+    }
+    let list = |shape: &Shape| shape.certain().is_some_and(|known| known.kinds == Kinds::ARRAY);
+    let mut lists = known.members.iter().filter(|(_, member)| list(&member.shape));
+    let only = lists.next()?;
+    lists.next().is_none().then(|| only.0.as_str().to_owned())
+}
+
+/// Adds a label and help where there are any.
+pub(super) fn with(found: Diagnostic, label: Option<(Span, String)>, help: Option<String>) -> Diagnostic {
+    let found = super::super::paths::helped(found, help);
+    match label {
+        Some((span, message)) if span != found.span => found.label(span, message),
+        _ => found,
+    }
+}
+
+/// The way to a member of that name inside a value, and where it is named.
+// `depth` bounds the recursion.
+fn below(shape: &Shape, key: &str, depth: usize) -> Option<(String, Option<Span>)> {
+    let known = shape.known()?;
+    if let Some(member) = known.members.get(key) {
+        return Some((format!(".{key}"), member.said));
+    }
+    let depth = depth.checked_sub(1)?;
+    if let Items::All(item) = &known.items
+        && item.known().is_some()
+    {
+        return below(item, key, depth).map(|(way, said)| (format!("[0]{way}"), said));
+    }
+    known.members.names().into_iter().find_map(|name| {
+        let (way, said) = below(&known.members.get(name)?.shape, key, depth)?;
+        Some((format!(".{name}{way}"), said))
+    })
+}
+
+fn root_of(path: &str) -> &str {
+    path.split(['.', '[']).next().unwrap_or("$")
+}
+
+/// The members there are, for people.
+fn names_of(holder: &Holder) -> String {
+    let members = holder.members();
+    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).take(MOST_NAMES).collect();
+    match (names.as_slice(), members.len()) {
+        ([], _) => "nothing is there".to_owned(),
+        (names, count) if count > names.len() => {
+            format!("there are {} and {} more", quoted(names), count - names.len())
+        }
+        ([only], _) => format!("there is only `{only}`"),
+        (names, _) => format!("there are only {}", super::super::read::in_words(names)),
+    }
+}
+
+fn quoted(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -2,12 +2,10 @@
 
 use super::text::{clean, shorten};
 use starbridge_flow::graph::{
-    Branch, Catch, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel, Pattern, Source, Step, StepKind, Task,
-    Tolerance, Undo, Wait, WaitFor,
+    Branch, Catch, DEFAULT_PRIORITY, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel, Pattern, Source, Step,
+    StepKind, Task, Tolerance, Undo, Wait, WaitFor,
 };
 
-/// The priority if a branch has none.
-const PRIORITY: u8 = 5;
 /// The concurrency if a foreach has none.
 const CONCURRENCY: u64 = 100;
 /// How many characters of a resource are shown.
@@ -136,8 +134,8 @@ fn task_badges(task: &Task) -> Vec<String> {
     if let Some(millis) = task.wait {
         badges.push(format!("queued {}", duration(millis)));
     }
-    if task.priority != PRIORITY {
-        badges.push(format!("priority {}", task.priority));
+    if let Some(priority) = task.priority.filter(|priority| *priority != DEFAULT_PRIORITY) {
+        badges.push(format!("priority {priority}"));
     }
     badges
 }

@@ -73,7 +73,7 @@ pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
     Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure, Refusal,
-    STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
+    RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
 pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};

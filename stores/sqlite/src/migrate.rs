@@ -178,7 +178,15 @@ mod tests {
             [4, 9]
         );
         for table in [
-            "requests", "waiters", "slots", "keys", "dependencies", "bulk_jobs", "bulk_items", "audit", "logs",
+            "requests",
+            "waiters",
+            "slots",
+            "keys",
+            "dependencies",
+            "bulk_jobs",
+            "bulk_items",
+            "audit",
+            "logs",
         ] {
             assert_eq!(numbers(&connection, &format!("SELECT count(*) FROM {table}")), [0]);
         }

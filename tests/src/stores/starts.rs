@@ -94,7 +94,7 @@ fn a_start_is_kept(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().named("order", "a").unwrap(), Some("a".into()));
     assert_eq!(tried.store().keyed("order", "k").unwrap(), Some("a".into()));
     assert_eq!(tried.store().counts().unwrap(), [(Status::Delayed, 1)]);
-    assert_eq!(tried.store().awake().unwrap(), Vec::<String>::new());
+    assert!(tried.store().awake().unwrap().is_empty());
     assert_eq!(
         tried.store().due(Timestamp(71), 9).unwrap(),
         [(Timestamp(70), "a".into())]

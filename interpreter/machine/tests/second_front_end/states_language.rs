@@ -175,7 +175,7 @@ fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
                 call,
                 poll: None,
                 rollback: None,
-                priority: 5,
+                priority: None,
                 heartbeat: None,
                 wait: None,
             }))

@@ -71,10 +71,17 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let path = ["flows", &options.flow, "executions"];
     let mut answer = client.post(&path, &waiting(left), &body)?;
     if answer.status == 200 {
-        output.note(match outcome(&answer.object()) {
-            None => "it runs already, started by the same request",
-            Some(_) => "it has ended already, started by the same request",
-        });
+        let execution = answer.object();
+        let stands = match (outcome(&execution), text(&execution, "status")) {
+            (Some(_), _) => "it has ended already",
+            (None, Some("Delayed")) => "it waits to begin already",
+            (None, _) => "it runs already",
+        };
+        let how = match options.once_key {
+            Some(_) => "started under the same key",
+            None => "started by the same request",
+        };
+        output.note(&format!("{stands}, {how}"));
     }
     let id = plain(&answer.object(), "id");
     while left > TURN_SECONDS && outcome(&answer.object()).is_none() {

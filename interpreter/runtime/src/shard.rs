@@ -31,7 +31,7 @@ use execution_ids::IdSource;
 use loaded::LoadedExecution;
 use starbridge_flow::graph::{FaultKind, Flow, SchemaViolation};
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{
     CallToSend, Event, EventId, Parent, Rejection, Signal, StartRecord, StartTerms, State, Status, TokenGrant,
@@ -223,8 +223,8 @@ pub struct StartRequest {
     pub order_time: Option<i64>,
     /// When it may begin.
     pub time: StartTime,
-    /// How long after this request it may begin at the latest, in milliseconds.
-    pub deadline_ms: Option<u64>,
+    /// How long after this request it may begin at the latest.
+    pub deadline: Option<Millis>,
 }
 
 /// When an execution may begin.
@@ -235,8 +235,8 @@ pub enum StartTime {
     Now,
     /// Not before this time.
     At(Timestamp),
-    /// So many milliseconds after the request.
-    After(u64),
+    /// So long after the request.
+    After(Millis),
 }
 
 /// Why nothing was started.
@@ -369,12 +369,12 @@ impl Shard {
         let start_at = match request.time {
             StartTime::Now => now,
             StartTime::At(time) => time,
-            StartTime::After(millis) => now.plus_millis(millis),
+            StartTime::After(delay) => now.plus(delay),
         };
         if start_at > now {
             let times = StartTimes {
                 start_at,
-                deadline: request.deadline_ms.map(|millis| now.plus_millis(millis)),
+                deadline: request.deadline.map(|deadline| now.plus(deadline)),
             };
             return self.keep_start(&id, flow, started, times, now).map(|()| id);
         }

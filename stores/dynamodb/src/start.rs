@@ -13,7 +13,7 @@ use crate::table::{self, FLOWS, HEAD};
 use crate::write::{Addition, rests};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{ExecutionRecord, Refusal, RequestChange, StoreError};
+use starbridge_ports::{Append, ExecutionRecord, Refusal, RequestChange, StoreError};
 
 /// The length of a UUID as text. Nobody can name an execution after an id that does not exist yet.
 pub(crate) const UUID_CHARS: usize = 36;
@@ -74,11 +74,7 @@ impl DynamoStore {
                 head.insert(name.to_owned(), value);
             }
         }
-        let held = match &first.request {
-            RequestChange::Keep(text) => text.clone().into_bytes(),
-            RequestChange::None | RequestChange::Begin => written(&add.turns),
-        };
-        add.parts.extend(payload::put(&mut head, &held));
+        add.parts.extend(payload::put(&mut head, &held_by_head(first, &add)));
         self.write_parts(&add.parts)?;
         // A transaction can name an item only once, and this one checks the execution with that id. A message that is
         // counted and never comes does no harm.
@@ -246,6 +242,14 @@ impl DynamoStore {
     pub(crate) fn flows_known(&self) -> Result<Vec<Text>, StoreError> {
         let items = self.client.all(&QueryRequest::partition(FLOWS, None))?;
         Ok(items.iter().map(|item| Text::from(key_of(item).1)).collect())
+    }
+}
+
+/// What the head of a new execution holds: its first turns, or how it begins if it waits to.
+fn held_by_head(first: &Append, add: &Addition) -> Vec<u8> {
+    match &first.request {
+        RequestChange::Keep(text) => text.clone().into_bytes(),
+        RequestChange::None | RequestChange::Begin => written(&add.turns),
     }
 }
 

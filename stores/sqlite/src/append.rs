@@ -109,6 +109,19 @@ fn holder(connection: &Connection, flow: &str, name: &str, is_id: bool) -> rusql
         .optional()
 }
 
+/// The execution that has the key of this record, or else its name.
+fn taken(
+    connection: &Connection,
+    record: &ExecutionRecord,
+    name: &str,
+    is_id: bool,
+) -> rusqlite::Result<Option<Refusal>> {
+    match keyed(connection, record)? {
+        None => holder(connection, &record.flow, name, is_id),
+        keyed => Ok(keyed),
+    }
+}
+
 /// The execution of this flow that was started with this key, if there is one.
 fn keyed(connection: &Connection, record: &ExecutionRecord) -> rusqlite::Result<Option<Refusal>> {
     let Some(key) = &record.once_key else {
@@ -126,10 +139,7 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
     let id = append.execution.as_str();
     let is_id = record.name.is_empty() || record.name == append.execution;
     let name = if is_id { id } else { record.name.as_str() };
-    if let Some(refusal) = keyed(work.connection, record)? {
-        return Ok(Err(refusal));
-    }
-    if let Some(refusal) = holder(work.connection, &record.flow, name, is_id)? {
+    if let Some(refusal) = taken(work.connection, record, name, is_id)? {
         return Ok(Err(refusal));
     }
     let number = *work.next;
@@ -187,13 +197,20 @@ fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, 
     if let Some(turn) = &append.turn {
         add_turn(work, &mut head, turn)?;
     }
-    if let RequestChange::Keep(text) = &append.request {
-        work.connection
-            .prepare_cached("INSERT INTO requests (number, kind, text) VALUES (?1, 'start', ?2)")?
-            .execute(params![number, text])?;
-    }
+    keep_request(work.connection, number, append)?;
     keep_head(work, append, head);
     Ok(Ok(head))
+}
+
+/// Keeps how an execution begins that waits to.
+fn keep_request(connection: &Connection, number: i64, append: &Append) -> rusqlite::Result<()> {
+    let RequestChange::Keep(text) = &append.request else {
+        return Ok(());
+    };
+    connection
+        .prepare_cached("INSERT INTO requests (number, kind, text) VALUES (?1, 'start', ?2)")?
+        .execute(params![number, text])
+        .map(drop)
 }
 
 fn append_existing(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusqlite::Result<Head> {

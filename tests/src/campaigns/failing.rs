@@ -4,6 +4,7 @@
 use super::kills::{FLOWS, Witness, definition, hold_against};
 use super::{Findings, laws};
 use crate::faulty::{Fault, Faulty, Plan};
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::Status;
 use starbridge_node::config::Config;
@@ -22,7 +23,7 @@ use tokio::task::JoinSet;
 const STARTED: [&str; 3] = ["paced", "many", "undone"];
 /// The one that begins later, under a key.
 const DELAYED: &str = "many";
-const DELAY_MS: u64 = 300;
+const DELAY: Millis = Millis(300);
 /// How each operation fails: whether what comes after it fails as well.
 const WAYS: [(Fault, bool, &str); 4] = [
     (Fault::Before, true, "failed, as did all after it"),
@@ -188,7 +189,7 @@ fn request(flow: &str) -> StartRequest {
         flow: Text::from(flow),
         input: [("items".into(), items)].into_iter().collect::<Object>(),
         time: match flow {
-            DELAYED => StartTime::After(DELAY_MS),
+            DELAYED => StartTime::After(DELAY),
             _ => StartTime::Now,
         },
         once_key: (flow == DELAYED).then(|| Text::from("once")),

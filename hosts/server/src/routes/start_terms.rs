@@ -3,7 +3,7 @@
 use crate::reading::Body;
 use axum::http::StatusCode;
 use starbridge_flow::limits::ONCE_KEY_BYTES;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Text, Value};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_runtime::{StartRequest, StartTime};
@@ -21,12 +21,12 @@ pub(super) fn read_terms(body: &Body, request: &mut StartRequest) -> Answer<()> 
     request.priority = priority(body)?;
     request.order_time = order_time(body)?;
     request.time = time(body)?;
-    request.deadline_ms = match body.number("startDeadlineSeconds")? {
+    request.deadline = match body.number("startDeadlineSeconds")? {
         Some(0) => {
             let detail = "`startDeadlineSeconds` must be at least 1: leave it out to wait without an end";
             return Err(Problem::bad(detail));
         }
-        seconds => seconds.map(|seconds| seconds.saturating_mul(1_000)),
+        seconds => seconds.map(Millis::from_secs),
     };
     Ok(())
 }
@@ -78,7 +78,7 @@ fn time(body: &Body) -> Answer<StartTime> {
         (Some(_), Some(_)) => Err(Problem::bad(
             "`startAt` and `delaySeconds` both say when it begins: give one of them",
         )),
-        (None, Some(seconds)) => Ok(StartTime::After(seconds.saturating_mul(1_000))),
+        (None, Some(seconds)) => Ok(StartTime::After(Millis::from_secs(seconds))),
         (None, None) => Ok(StartTime::Now),
         (Some(time), None) => Timestamp::parse(&time).map(StartTime::At).ok_or_else(|| {
             let time = quoted(&time);

@@ -104,9 +104,9 @@ impl Shard {
                 .order_time
                 .map_or_else(|| live.state.started_time(), Timestamp),
             since: now,
-            wait_until: call.wait_ms.map(|millis| now.plus_millis(millis)),
-            timeout_ms: call.timeout_ms,
-            heartbeat_ms: call.heartbeat_ms,
+            wait_until: call.wait.map(|longest| now.plus(longest)),
+            timeout: call.timeout,
+            heartbeat: call.heartbeat,
             message: message(&started.flow, &live.origin.family, &queue, path, call),
             queue,
         };

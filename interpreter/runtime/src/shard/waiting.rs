@@ -3,12 +3,11 @@
 
 use super::loaded::{LoadedExecution, Origin};
 use super::{Outgoing, Shard, StartError};
-use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{FaultKind, Flow};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{EndBeforeStart, Rejection, Signal, StartRecord, State, Status, Waited};
-use starbridge_ports::{Append, ExecutionRecord, MessageId, RequestChange, StoreError, StoredHistory};
+use starbridge_ports::{Append, ExecutionRecord, KeptStart, MessageId, RequestChange, StoreError, StoredHistory};
 use std::sync::Arc;
 
 /// An execution that waits to begin.
@@ -20,19 +19,6 @@ pub(super) struct WaitingStart {
     unsettled: u32,
 }
 
-/// How an execution begins, as the store keeps it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct KeptStart {
-    start: Box<StartRecord>,
-    requested: Timestamp,
-    /// The time before which it is not to begin.
-    start_at: Timestamp,
-    /// The time after which it is not to begin any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    deadline: Option<Timestamp>,
-}
-
 /// What becomes of a start at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
@@ -41,30 +27,29 @@ enum Turn {
     WaitUntil(Timestamp),
 }
 
-impl KeptStart {
-    fn at(&self, now: Timestamp) -> Turn {
-        let over = |deadline| now > deadline || now == deadline && self.start_at > now;
-        if self.deadline.is_some_and(over) {
-            Turn::TooLate
-        } else if self.start_at <= now {
-            Turn::Begin
-        } else {
-            Turn::WaitUntil(
-                self.deadline
-                    .map_or(self.start_at, |deadline| deadline.min(self.start_at)),
-            )
-        }
+/// What becomes of a start that was kept.
+fn turn_at(kept: &KeptStart, now: Timestamp) -> Turn {
+    let over = |deadline| now > deadline || now == deadline && kept.start_at > now;
+    if kept.deadline.is_some_and(over) {
+        Turn::TooLate
+    } else if kept.start_at <= now {
+        Turn::Begin
+    } else {
+        Turn::WaitUntil(
+            kept.deadline
+                .map_or(kept.start_at, |deadline| deadline.min(kept.start_at)),
+        )
     }
+}
 
-    /// What the first event records.
-    fn into_record(self) -> Box<StartRecord> {
-        let mut start = self.start;
-        start.terms.waited = Some(Waited {
-            requested_time: self.requested,
-            start_at: Some(self.start_at),
-        });
-        start
-    }
+/// What the first event of a start that was kept records.
+fn begun(kept: KeptStart) -> Box<StartRecord> {
+    let mut start = kept.start;
+    start.terms.waited = Some(Waited {
+        requested_time: kept.requested,
+        start_at: Some(kept.start_at),
+    });
+    start
 }
 
 /// The times of a start that is to be kept.
@@ -145,7 +130,7 @@ impl Shard {
         let Some(waiting) = self.waiting.get_mut(id) else {
             return;
         };
-        match waiting.kept.at(now) {
+        match turn_at(&waiting.kept, now) {
             Turn::Begin => self.begin_waiting(id, now),
             Turn::TooLate => {
                 let error = waiting.flow.fault_names.name(&FaultKind::StartDeadline).to_string();
@@ -178,7 +163,7 @@ impl Shard {
             return;
         };
         let again = kept.clone();
-        let started = self.signal(id, Signal::Start(kept.into_record()), now);
+        let started = self.signal(id, Signal::Start(begun(kept)), now);
         if let Err(rejection) = started
             && let Some(live) = self.executions.get(id)
         {
@@ -186,7 +171,7 @@ impl Shard {
             let error = live.flow.fault_names.name(&FaultKind::Input).to_string();
             let cause = rejection.to_string();
             let end = EndBeforeStart::Failed { error, cause };
-            let start = again.into_record();
+            let start = begun(again);
             let _ = self.signal(id, Signal::Decline { start, end }, now);
         }
     }
@@ -200,7 +185,7 @@ impl Shard {
         now: Timestamp,
     ) -> Result<(), Rejection> {
         let kept = self.load_waiting(id).ok_or(Rejection::Unknown)?;
-        let start = kept.into_record();
+        let start = begun(kept);
         self.signal_with(id, Signal::Decline { start, end }, message, now)
     }
 
@@ -291,7 +276,7 @@ pub fn kept_input(execution: &str, request: &str) -> Result<Object, StoreError> 
 /// The record of an execution that waits to begin.
 fn record_of(kept: &KeptStart, now: Timestamp) -> ExecutionRecord {
     let KeptStart { start, .. } = kept;
-    let wake_at = match kept.at(now) {
+    let wake_at = match turn_at(kept, now) {
         Turn::WaitUntil(until) => until,
         Turn::Begin | Turn::TooLate => now,
     };
@@ -343,7 +328,7 @@ mod tests {
             (20, Some(20), 20, Turn::Begin),
         ] {
             assert_eq!(
-                kept(start_at, deadline).at(Timestamp(now)),
+                turn_at(&kept(start_at, deadline), Timestamp(now)),
                 turn,
                 "{start_at} {deadline:?} {now}"
             );

@@ -25,6 +25,7 @@ pub const FAULT_NAMES: FaultNames = FaultNames::new(
         "FnF.Stopped",
         "FnF.Failed",
         "fnf.ExecutionAlreadyExists",
+        "FnF.StartDeadlineExceeded",
     ],
 );
 

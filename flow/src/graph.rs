@@ -19,9 +19,9 @@ pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, P
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use step::{
-    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, Fail, Foreach, InputMode, NumberSource, OutputMode,
-    OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values,
-    Wait, WaitFor,
+    Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, DEFAULT_PRIORITY, Fail, Foreach, InputMode,
+    NumberSource, OutputMode, OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task,
+    Tolerance, Undo, Values, Wait, WaitFor,
 };
 
 /// Number of a step in its flow: an index into `Flow::steps`.

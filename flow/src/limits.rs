@@ -75,6 +75,8 @@ pub const MAX_RETRY_AFTER: Seconds = Seconds(24 * 60 * 60);
 pub const LABELS: usize = 64;
 /// Characters of what a label says.
 pub const LABEL_CHARS: usize = 256;
+/// The longest `onceKey` of a start, in bytes.
+pub const ONCE_KEY_BYTES: usize = 256;
 
 /// Whether flows, branches and queues may be called so: 1–128 of `[A-Za-z0-9_-]`, beginning with a letter or `_`
 /// (section "limits").

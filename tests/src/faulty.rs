@@ -166,6 +166,10 @@ impl<S: Store> Listing for Faulty<S> {
         self.run(|store| store.named(flow, name))
     }
 
+    fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError> {
+        self.run(|store| store.keyed(flow, once_key))
+    }
+
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
         self.run(|store| store.list(query))
     }

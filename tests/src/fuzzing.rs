@@ -12,7 +12,7 @@ use starbridge_flow::syntax::{Node, Source, Span, parse};
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
-use starbridge_machine::{Event, EventId, Signal, StartRecord, State};
+use starbridge_machine::{Event, EventId, Signal, StartRecord, StartTerms, State};
 use std::sync::{Arc, LazyLock};
 
 /// A target: its name, and what it does with any bytes.
@@ -394,6 +394,7 @@ fn start(input: Object) -> Signal {
         labels: None,
         parent: None,
         tokens: Vec::new(),
+        terms: StartTerms::default(),
     }))
 }
 

@@ -5,6 +5,7 @@ mod looking;
 mod notices;
 mod queueing;
 pub mod random;
+mod starts;
 
 use starbridge_flow::time::Timestamp;
 use starbridge_machine::{EventId, Status};
@@ -55,7 +56,14 @@ pub type Case = (&'static str, fn(&mut Tried<'_>));
 
 /// All cases. Each wants a store of its own.
 pub fn cases() -> Vec<Case> {
-    [appending::CASES, looking::CASES, notices::CASES, queueing::CASES].concat()
+    [
+        appending::CASES,
+        starts::CASES,
+        looking::CASES,
+        notices::CASES,
+        queueing::CASES,
+    ]
+    .concat()
 }
 
 /// A turn of so many events.

@@ -57,7 +57,12 @@ impl Checker<'_> {
 
     fn check_error(&self, cursor: &Cursor<'_>, name: &str, fixed: bool) {
         let kind = FAULT_NAMES.kind(name);
-        if fixed && matches!(kind, FaultKind::ExecutionTimeout | FaultKind::Stopped) {
+        if fixed
+            && matches!(
+                kind,
+                FaultKind::ExecutionTimeout | FaultKind::Stopped | FaultKind::StartDeadline
+            )
+        {
             let found = cursor.problem(Code::Uncatchable, format!("no step fails with `{name}` here"));
             self.report(found.help("it ends the execution itself; only a task that calls a child flow can see it"));
             return;

@@ -4,9 +4,8 @@ use super::Checker;
 use super::cursor::Cursor;
 use super::fields;
 use super::outline::{Slot, entries, number};
-use super::task::DEFAULT_PRIORITY;
 use crate::diagnostics::Code;
-use crate::graph::{Branch, ListId, NumberSource, Parallel, StepId, StepKind, WaitFor};
+use crate::graph::{Branch, DEFAULT_PRIORITY, ListId, NumberSource, Parallel, StepId, StepKind, WaitFor};
 use crate::syntax::NodeKind;
 
 impl Checker<'_> {

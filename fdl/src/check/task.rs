@@ -6,9 +6,6 @@ use super::resource::Reach;
 use crate::diagnostics::Code;
 use crate::graph::{Call, Pattern, StepKind, Task};
 
-/// The priority of whatever gives none.
-pub(super) const DEFAULT_PRIORITY: u8 = 5;
-
 impl Checker<'_> {
     /// A task's own fields.
     pub(super) fn task(&self, cursor: &Cursor<'_>) -> Option<StepKind> {
@@ -30,7 +27,7 @@ impl Checker<'_> {
             call: call?,
             poll,
             rollback,
-            priority: priority.unwrap_or(DEFAULT_PRIORITY),
+            priority,
             heartbeat,
             wait,
         })))

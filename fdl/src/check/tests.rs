@@ -125,7 +125,7 @@ fn defaults_are_those_of_the_language() {
         (poll.interval, poll.max_interval, poll.multiplier),
         (Millis(5_000), Millis(60_000), 1.5)
     );
-    assert_eq!((poll.max_attempts, task.priority), (None, 5));
+    assert_eq!((poll.max_attempts, task.priority), (None, None));
     assert_eq!(task.call.pattern, Pattern::RequestResponse);
 }
 

@@ -38,6 +38,8 @@ pub enum FaultKind {
     Failed,
     /// An execution of that name is there already.
     Exists,
+    /// The execution could not begin in time.
+    StartDeadline,
     /// Named by the flow, a function or a worker.
     Custom(Text),
     /// Named by somebody outside, who may not speak as the interpreter does.
@@ -109,12 +111,12 @@ pub struct FaultNames {
     /// What the names begin with that only the interpreter may use.
     own: &'static str,
     /// Name of each kind that is not custom, in the order of [`FaultNames::KINDS`].
-    names: [&'static str; 16],
+    names: [&'static str; 17],
 }
 
 impl FaultNames {
     /// The kinds which have a name.
-    pub const KINDS: [FaultKind; 16] = [
+    pub const KINDS: [FaultKind; 17] = [
         FaultKind::Timeout,
         FaultKind::Heartbeat,
         FaultKind::Result,
@@ -131,10 +133,11 @@ impl FaultNames {
         FaultKind::Stopped,
         FaultKind::Failed,
         FaultKind::Exists,
+        FaultKind::StartDeadline,
     ];
 
     /// Names in the order of [`FaultNames::KINDS`]; those that begin with `own` are the interpreter's, and nobody else can say them.
-    pub const fn new(own: &'static str, names: [&'static str; 16]) -> Self {
+    pub const fn new(own: &'static str, names: [&'static str; 17]) -> Self {
         Self { own, names }
     }
 

@@ -103,6 +103,9 @@ pub enum Source {
     Lookup(Arc<dyn Lookup>),
 }
 
+/// The priority of what gives none.
+pub const DEFAULT_PRIORITY: u8 = 5;
+
 /// A call of a resource.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -112,8 +115,8 @@ pub struct Task {
     pub poll: Option<Poll>,
     /// How it is undone.
     pub rollback: Option<Rollback>,
-    /// 0–9, 9 first; 5 where none is given.
-    pub priority: u8,
+    /// 0–9, 9 first; without, that of the execution.
+    pub priority: Option<u8>,
     /// Longest silence of a worker or callback.
     pub heartbeat: Option<Millis>,
     /// Longest waiting in a queue before a worker takes it.

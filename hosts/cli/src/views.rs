@@ -126,7 +126,14 @@ fn summary(execution: &Object, family: Vec<(&str, String)>) -> String {
         entries.push(("waits for", waiting));
     }
     let (started, ended) = (text(execution, "startedTime"), text(execution, "endedTime"));
-    entries.push(("started", time(started)));
+    if let Some(requested) = text(execution, "requestedTime") {
+        entries.push(("requested", time(Some(requested))));
+    }
+    let until = execution.get("waitingFor").and_then(Value::as_object);
+    match until.and_then(|waiting| text(waiting, "until")) {
+        Some(until) => entries.push(("waits until", time(Some(until)))),
+        None => entries.push(("started", time(started))),
+    }
     if let Some(took) = took(started, ended) {
         entries.push(("ended", format!("{}, in {took}", time(ended))));
     }

@@ -2,13 +2,11 @@
 
 use super::text::{clean, shorten};
 use starbridge_flow::graph::{
-    Branch, Catch, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel, Pattern, Source, Step, StepKind, Task,
-    Tolerance, Undo, Wait, WaitFor,
+    Branch, Catch, DEFAULT_PRIORITY, Fail, FaultNames, Foreach, Matcher, NumberSource, Parallel, Pattern, Source, Step,
+    StepKind, Task, Tolerance, Undo, Wait, WaitFor,
 };
 use starbridge_flow::time::Millis;
 
-/// The priority if a branch has none.
-const PRIORITY: u8 = 5;
 /// The concurrency if a foreach has none.
 const CONCURRENCY: u64 = 100;
 /// How many characters of a resource are shown.
@@ -137,8 +135,8 @@ fn task_badges(task: &Task) -> Vec<String> {
     if let Some(longest) = task.wait {
         badges.push(format!("queued {}", duration(longest)));
     }
-    if task.priority != PRIORITY {
-        badges.push(format!("priority {}", task.priority));
+    if let Some(priority) = task.priority.filter(|priority| *priority != DEFAULT_PRIORITY) {
+        badges.push(format!("priority {priority}"));
     }
     badges
 }

@@ -13,13 +13,20 @@ use starbridge_server::execution_shape;
 use std::path::Path;
 
 /// The members that a direct invocation may have.
-const MEMBERS: [&str; 9] = [
+const MEMBERS: [&str; 16] = [
     "flow",
     "definition",
     "input",
     "name",
     "version",
     "labels",
+    "onceKey",
+    "priority",
+    "orderTime",
+    "startAt",
+    "delaySeconds",
+    "startDeadlineSeconds",
+    "after",
     "async",
     "durability",
     "history",

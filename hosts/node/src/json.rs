@@ -8,6 +8,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::value::{Array, Object, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{OpenStep, State};
+use starbridge_ports::ExecutionRecord;
 
 /// A state as JSON: its last event and status, the flow's input and local, and the open steps, outer before inner.
 pub fn describe_state(flow: &Flow, state: &State) -> Value {
@@ -23,6 +24,18 @@ pub fn describe_state(flow: &Flow, state: &State) -> Value {
         ("input", state.flow_input().into()),
         ("local", state.flow_local().into()),
         ("steps", steps.into()),
+    ])
+}
+
+/// An execution that waits to begin, as [`describe_state`] describes one that has begun.
+pub fn describe_waiting(record: &ExecutionRecord, input: Object) -> Value {
+    object([
+        ("event", 0_u64.into()),
+        ("time", record.asked().to_string().into()),
+        ("status", record.status.as_str().into()),
+        ("input", input.into()),
+        ("local", Object::new().into()),
+        ("steps", Vec::new().into()),
     ])
 }
 

@@ -5,7 +5,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::{read_event, write_event};
-use starbridge_machine::{Event, EventId, Rejection, State, copied};
+use starbridge_machine::{Event, EventId, Rejection, State, copied, turn_length};
 use std::sync::Arc;
 
 /// The result of a replay.
@@ -45,6 +45,9 @@ fn no_limits() -> Arc<Limits> {
 
 /// The index after the last event of the turn that has this event.
 pub fn end_of_turn(events: &[Event], event: EventId) -> usize {
+    if event == EventId(1) {
+        return turn_length(events);
+    }
     let from = usize::try_from(event.0).unwrap_or(usize::MAX).min(events.len());
     events
         .iter()
@@ -102,7 +105,7 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
         let end = end_of_turn(&history.events, EventId(at as u64 + 1));
         let recorded = history.events.get(at..end).unwrap_or_default();
         let before = state.clone();
-        let divergence = match take_turn(&mut state, flow, &history.flow, first) {
+        let divergence = match take_turn(&mut state, flow, &history.flow, recorded) {
             Ok(came) => divergence(history, flow, recorded, &came, at),
             Err(refused) => Some(Divergence {
                 event: first.id,
@@ -128,13 +131,14 @@ pub fn replay(history: &ExportedHistory, flow: &Flow, limits: Limits) -> Replaye
     }
 }
 
-fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, first: &Event) -> Result<Vec<Event>, String> {
+fn take_turn(state: &mut State, flow: &Flow, recorded_flow: &Flow, turn: &[Event]) -> Result<Vec<Event>, String> {
     let signal = state
-        .recorded_signal(recorded_flow, first)
+        .recorded_signal(recorded_flow, turn)
         .ok_or_else(|| "nothing waits for what was recorded here".to_owned())?;
     let mut came = Vec::new();
+    let time = turn.first().map(|first| first.time).unwrap_or_default();
     state
-        .advance(flow, signal, first.time, &mut came)
+        .advance(flow, signal, time, &mut came)
         .map_err(|rejection: Rejection| rejection.to_string())?;
     Ok(came)
 }

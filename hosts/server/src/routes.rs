@@ -7,6 +7,7 @@ mod operating;
 mod queues;
 mod schedules;
 mod service;
+mod start_terms;
 
 use crate::App;
 use crate::answers::aside;

@@ -3,13 +3,12 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use starbridge_flow::graph::DEFAULT_PRIORITY;
 use starbridge_flow::value::{Object, Value};
+use starbridge_machine::Status;
 use starbridge_node::notify::failed_undo;
 use starbridge_ports::{Broken, ExecutionRecord, KeptFlow};
 use starbridge_runtime::Snapshot;
-
-/// The priority of an execution that has none.
-const DEFAULT_PRIORITY: u32 = 5;
 
 /// An answer with JSON.
 pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
@@ -61,12 +60,26 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
     if let Some(ended) = record.ended {
         set("endedTime", ended.to_string().into());
     }
-    set("priority", DEFAULT_PRIORITY.into());
+    if let Some(requested) = record.requested {
+        set("requestedTime", requested.to_string().into());
+    }
+    set(
+        "priority",
+        u32::from(record.priority.unwrap_or(DEFAULT_PRIORITY)).into(),
+    );
+    if let Some(order) = record.order_time {
+        set("orderTime", order.into());
+    }
+    if let Some(key) = &record.once_key {
+        set("onceKey", key.clone().into());
+    }
     if let Some(labels) = &record.labels {
         set("labels", labels.clone().into());
     }
     if let Some(broken) = &record.broken {
         set("waitingFor", waiting_for(id, broken));
+    } else if record.status == Status::Delayed {
+        set("waitingFor", waiting_for_time(record));
     }
     if let Some(parent) = &record.parent {
         let parent: Object = [
@@ -99,6 +112,20 @@ fn waiting_for(id: &str, broken: &Broken) -> Value {
     ];
     let members = members.into_iter().map(|(key, value)| (key.into(), value));
     members.collect::<Object>().into()
+}
+
+/// Why an execution has not begun whose time has not come.
+fn waiting_for_time(record: &ExecutionRecord) -> Value {
+    let mut members = Object::new();
+    let mut set = |key: &str, value: Value| drop(members.insert(key.into(), value));
+    set("reason", "startTime".into());
+    set("text", "its time to begin has not come".into());
+    set("since", record.asked().to_string().into());
+    if let Some(until) = record.wake_at {
+        set("until", until.to_string().into());
+    }
+    set("act", Value::Null);
+    members.into()
 }
 
 /// A version of a flow, without its definition.

@@ -58,6 +58,8 @@ mod schedules;
 mod secrets;
 #[path = "api/sleepers.rs"]
 mod sleepers;
+#[path = "api/starts.rs"]
+mod starts;
 #[path = "api/steps.rs"]
 mod steps;
 #[path = "api/waiters.rs"]

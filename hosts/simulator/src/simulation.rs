@@ -336,6 +336,7 @@ impl Simulation {
                 Outgoing::Turn { execution, events } => self.histories.entry(execution).or_default().extend(events),
                 Outgoing::Cancel { execution, call } => self.give_up(&execution, call),
                 Outgoing::Started { .. }
+                | Outgoing::Requested { .. }
                 | Outgoing::Refused { .. }
                 | Outgoing::Ended { .. }
                 | Outgoing::Noticed { .. }

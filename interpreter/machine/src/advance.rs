@@ -1,13 +1,12 @@
 //! Deciding: a signal in, the events of one turn out.
 
-use crate::MACHINE_VERSION;
 use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, StartRecord};
-use crate::signal::{Rejection, Signal, Timer};
+use crate::signal::{EndBeforeStart, Rejection, Signal, Timer};
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
 use starbridge_flow::graph::{Budget, FaultKind, Flow, SchemaViolation};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Text;
+use starbridge_flow::value::{Object, Text};
 
 impl State {
     /// Takes a signal at the time `now` and pushes the events of one turn to `out`. Each event is applied by the same
@@ -32,8 +31,8 @@ impl State {
             return Err(Rejection::Broken { at });
         }
         match (&signal, self.data.started.is_some()) {
-            (Signal::Start(_), true) => return Err(Rejection::AlreadyStarted),
-            (Signal::Start(_), false) => {}
+            (Signal::Start(_) | Signal::Decline { .. }, true) => return Err(Rejection::AlreadyStarted),
+            (Signal::Start(_) | Signal::Decline { .. }, false) => {}
             (_, false) => return Err(Rejection::NotStarted),
             _ => {}
         }
@@ -61,6 +60,10 @@ impl State {
     fn take(&mut self, turn: &mut Turn<'_>, signal: Signal) -> Result<(), Rejection> {
         match signal {
             Signal::Start(started) => self.take_start(turn, started),
+            Signal::Decline { start, end } => {
+                self.decline(turn, start, end);
+                Ok(())
+            }
             Signal::Continue => {
                 if !self.must_continue() {
                     return Err(Rejection::NothingToDo);
@@ -120,19 +123,29 @@ impl State {
         }
     }
 
-    fn take_start(&mut self, turn: &mut Turn<'_>, mut started: Box<StartRecord>) -> Result<(), Rejection> {
-        let bytes = started.input.json_len();
+    /// Whether a start with this input would be taken.
+    ///
+    /// # Errors
+    ///
+    /// The [`Rejection`] that the start would get.
+    pub fn check_start(&self, flow: &Flow, input: &Object) -> Result<(), Rejection> {
+        let (mut events, now) = (Vec::new(), Timestamp::default());
+        self.check_flow_input(&mut Turn::new(flow, now, &mut events), input)
+    }
+
+    fn check_flow_input(&self, turn: &mut Turn<'_>, input: &Object) -> Result<(), Rejection> {
+        let bytes = input.json_len();
         let limit = self.limits.collection_bytes;
         if bytes > limit {
             return Err(Rejection::InputTooLarge { bytes, limit });
         }
         let limit = self.limits.data_depth;
-        if started.input.depth() > limit {
+        if input.depth() > limit {
             return Err(Rejection::InputTooDeep { limit });
         }
         if let Some(schema) = &turn.flow.input_schema {
             let budget = Budget::new(&self.limits, bytes);
-            let found = schema.violations(&started.input.clone().into(), &budget);
+            let found = schema.violations(&input.clone().into(), &budget);
             turn.spend(&budget);
             let violations = budget.within("inputSchema", found).unwrap_or_else(|fault| {
                 vec![SchemaViolation {
@@ -144,12 +157,45 @@ impl State {
                 return Err(Rejection::InvalidInput(violations));
             }
         }
-        started.definition_hash = turn.flow.hash.clone();
-        started.machine = MACHINE_VERSION;
-        let place = self.flow_place(EventId::default());
-        self.emit(turn, place, EventKind::ExecutionStarted(started));
+        Ok(())
+    }
+
+    fn take_start(&mut self, turn: &mut Turn<'_>, started: Box<StartRecord>) -> Result<(), Rejection> {
+        self.check_flow_input(turn, &started.input)?;
+        self.begin(turn, started);
         self.make_flow_input(turn);
         Ok(())
+    }
+
+    fn begin(&mut self, turn: &mut Turn<'_>, mut started: Box<StartRecord>) {
+        started.definition_hash = turn.flow.hash.clone();
+        started.machine = started.needed_version();
+        let place = self.flow_place(EventId::default());
+        self.emit(turn, place, EventKind::ExecutionStarted(started));
+    }
+
+    /// Begins and ends at once: no step is entered, so there is nothing to undo.
+    fn decline(&mut self, turn: &mut Turn<'_>, started: Box<StartRecord>, end: EndBeforeStart) {
+        self.begin(turn, started);
+        let place = self.flow_place(self.data.last);
+        match end {
+            EndBeforeStart::Stopped {
+                error,
+                cause,
+                by,
+                rollback,
+            } => {
+                let stopped = turn.flow.fault_names.name(&FaultKind::Stopped);
+                let failure = failure(error.as_deref().unwrap_or(&stopped), &cause);
+                let by = by.map(Text::from);
+                let place = EventAddress { rollback, ..place };
+                self.emit(turn, place, EventKind::ExecutionStopped { failure, by });
+            }
+            EndBeforeStart::Failed { error, cause } => {
+                let failure = failure(&error, &cause);
+                self.emit(turn, place, EventKind::ExecutionFailed { failure, step: None });
+            }
+        }
     }
 
     fn take_redrive(&mut self, turn: &mut Turn<'_>, by: Option<String>) -> Result<(), Rejection> {

@@ -123,6 +123,43 @@ pub struct StartRecord {
     /// Task tokens of the parent's calls that stand in the input.
     #[serde(default)]
     pub tokens: Vec<TokenGrant>,
+    /// What the start said of its order and time.
+    #[serde(default, skip_serializing_if = "StartTerms::is_empty")]
+    pub terms: StartTerms,
+}
+
+/// What a start says of its order and time. A history with any of it is of format 2.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StartTerms {
+    /// A second start of the flow with the same key is this execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub once_key: Option<Text>,
+    /// From 0 to 9, 9 first: the priority of tasks that have none of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Within a priority the smaller goes first. A time counts as its milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_time: Option<i64>,
+    /// What it waited for before it began; `None` if it began at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Waited>,
+}
+
+/// What an execution waited for before it began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Waited {
+    /// When it was asked for.
+    pub requested_time: Timestamp,
+    /// The time before which it was not to begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
+}
+
+impl StartTerms {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A task token that stands, as a reference, somewhere in an input.

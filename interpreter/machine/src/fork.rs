@@ -123,6 +123,8 @@ impl Fork {
         if let EventKind::ExecutionStarted(started) = &mut event.detail {
             started.definition_hash = flow.hash.clone();
             started.version = self.version.unwrap_or(started.version);
+            // The key is the old execution's.
+            started.terms.once_key = None;
         }
         Some(event)
     }

@@ -4,6 +4,7 @@
 mod names;
 mod read;
 mod turn;
+mod version;
 mod write;
 
 pub use names::{SHORT_KEYS, SHORT_TYPES};

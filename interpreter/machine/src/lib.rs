@@ -16,7 +16,7 @@
 //! use starbridge_flow::syntax::Source;
 //! use starbridge_flow::time::Timestamp;
 //! use starbridge_flow::value::Object;
-//! use starbridge_machine::{EventId, Signal, StartRecord, State, Status};
+//! use starbridge_machine::{EventId, Signal, StartRecord, StartTerms, State, Status};
 //! use std::sync::Arc;
 //!
 //! let limits = Arc::new(Limits::default());
@@ -37,6 +37,7 @@
 //!     labels: None,
 //!     parent: None,
 //!     tokens: Vec::new(),
+//!     terms: StartTerms::default(),
 //! };
 //! state.advance(&flow, Signal::Start(Box::new(start)), Timestamp(0), &mut history)?;
 //!
@@ -84,11 +85,12 @@ mod undo;
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
     Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
-    Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
+    Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant, Waited,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
 pub use inspect::{FailedRollback, OpenStep, StepState};
-pub use signal::{Rejection, Signal, Timer};
+pub use replay::turn_length;
+pub use signal::{EndBeforeStart, Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
 pub use turn::{TURN_BYTES, TURN_EVENTS};
 

@@ -1,7 +1,7 @@
 //! Replay: feeding the recorded signals back must give the recorded events.
 
 use crate::event::{Event, EventId, EventKind};
-use crate::signal::{Signal, Timer};
+use crate::signal::{EndBeforeStart, Signal, Timer};
 use crate::state::State;
 use starbridge_flow::graph::{FaultKind, Flow};
 
@@ -28,13 +28,31 @@ impl Event {
     }
 }
 
+/// How many of these events belong to the turn that the first one begins.
+pub fn turn_length(events: &[Event]) -> usize {
+    // A start enters a step or ends. Where a stop follows it at once, it was declined.
+    let declined = matches!(events, [first, next, ..]
+        if matches!(first.detail, EventKind::ExecutionStarted(_))
+            && matches!(next.detail, EventKind::ExecutionStopped { .. }));
+    let own = if declined { 2 } else { 1 };
+    let later = events.iter().skip(own).position(Event::begins_turn);
+    later.map_or(events.len(), |more| own + more)
+}
+
 impl State {
-    /// The signal that the first event of a turn records. `self` must be the state before that turn. `None` if the
-    /// event records no signal, or none that this state could have taken.
-    pub fn recorded_signal(&self, flow: &Flow, event: &Event) -> Option<Signal> {
+    /// The signal that a turn records. `self` must be the state before that turn. `None` if its first event records no
+    /// signal, or none that this state could have taken.
+    pub fn recorded_signal(&self, flow: &Flow, turn: &[Event]) -> Option<Signal> {
+        let event = turn.first()?;
         let call = event.caused_by;
         Some(match &event.detail {
-            EventKind::ExecutionStarted(started) => Signal::Start(started.clone()),
+            EventKind::ExecutionStarted(started) => match turn.get(1).and_then(|next| recorded_end(flow, next)) {
+                Some(end) if started.terms.waited.is_some() => Signal::Decline {
+                    start: started.clone(),
+                    end,
+                },
+                _ => Signal::Start(started.clone()),
+            },
             EventKind::TaskTimedOut { error, redeliver } => self.recorded_silence(flow, event, error, *redeliver)?,
             EventKind::ExecutionTimedOut => self.recorded_timer(event, call)?,
             EventKind::TimerFired { of } => self.recorded_timer(event, *of)?,
@@ -75,6 +93,27 @@ impl State {
         self.due(event.time)
             .find(|timer| timer.set_by == set_by)
             .map(|Timer { due, set_by }| Signal::TimerDue(Timer { due, set_by }))
+    }
+}
+
+/// How an execution ended before its first step, if this event, the second of its history, says so. A failure to make
+/// the flow's input follows from the start itself.
+fn recorded_end(flow: &Flow, event: &Event) -> Option<EndBeforeStart> {
+    match &event.detail {
+        EventKind::ExecutionStopped { failure, by } => Some(EndBeforeStart::Stopped {
+            error: Some(failure.error.to_string()),
+            cause: failure.cause.to_string(),
+            by: by.as_ref().map(ToString::to_string),
+            rollback: event.rollback,
+        }),
+        EventKind::ExecutionFailed { failure, .. } => {
+            let late = flow.fault_names.name(&FaultKind::StartDeadline);
+            (flow.enter.is_none() || failure.error == late).then(|| EndBeforeStart::Failed {
+                error: failure.error.to_string(),
+                cause: failure.cause.to_string(),
+            })
+        }
+        _ => None,
     }
 }
 

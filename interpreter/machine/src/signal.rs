@@ -10,6 +10,13 @@ use starbridge_flow::value::{Text, Value};
 pub enum Signal {
     /// Begin the execution. The machine fills in `definition_hash` and `machine`.
     Start(Box<StartRecord>),
+    /// End the execution before its first step: it waited to begin, and does not any more.
+    Decline {
+        /// What it was to begin with.
+        start: Box<StartRecord>,
+        /// How it ends.
+        end: EndBeforeStart,
+    },
     /// The resource acknowledged the call. Under `poll`, a receipt with `status` 202 means that there is no result
     /// yet: its `location` is where to ask, its `retryAfter` (in seconds) the earliest time.
     Submitted {
@@ -112,6 +119,29 @@ pub enum Signal {
     Redrive {
         /// The name of the operator.
         by: Option<String>,
+    },
+}
+
+/// How an execution ends that waited to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EndBeforeStart {
+    /// Somebody stopped it.
+    Stopped {
+        /// The name of the error; if `None`, the flow language's own name for a stop.
+        error: Option<String>,
+        /// Why it is stopped, for people.
+        cause: String,
+        /// The name of the operator.
+        by: Option<String>,
+        /// Whether what it did was to be undone. It did nothing.
+        rollback: bool,
+    },
+    /// It can't begin any more.
+    Failed {
+        /// The name of the error.
+        error: String,
+        /// What happened, for people.
+        cause: String,
     },
 }
 

@@ -59,11 +59,20 @@ pub enum Status {
     RollbackFailed,
     /// It had succeeded, and was rolled back afterwards.
     RolledBack,
+    /// It is to begin later.
+    Delayed,
+    /// It waits for other executions to end before it begins.
+    Blocked,
+    /// It waits for a place before it begins.
+    Queued,
 }
 
 impl Status {
-    /// Every status of an execution that has begun.
-    pub const ALL: [Self; 9] = [
+    /// Every status of an execution that was started.
+    pub const ALL: [Self; 12] = [
+        Self::Delayed,
+        Self::Blocked,
+        Self::Queued,
         Self::Running,
         Self::Manual,
         Self::RollingBack,
@@ -83,7 +92,12 @@ impl Status {
 
     /// Whether the execution has ended.
     pub fn is_ended(self) -> bool {
-        !matches!(self, Self::New | Self::Running | Self::Manual | Self::RollingBack)
+        !self.is_before_start() && !matches!(self, Self::Running | Self::Manual | Self::RollingBack)
+    }
+
+    /// Whether the execution has not begun yet.
+    pub fn is_before_start(self) -> bool {
+        matches!(self, Self::New | Self::Delayed | Self::Blocked | Self::Queued)
     }
 
     /// The status as the API, stores and histories write it.
@@ -99,6 +113,9 @@ impl Status {
             Self::Stopped => "Stopped",
             Self::RollbackFailed => "RollbackFailed",
             Self::RolledBack => "RolledBack",
+            Self::Delayed => "Delayed",
+            Self::Blocked => "Blocked",
+            Self::Queued => "Queued",
         }
     }
 }

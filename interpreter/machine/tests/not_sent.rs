@@ -44,7 +44,7 @@ impl Run {
             assert_eq!(&read_event(&flow, &write_event(&flow, event).into()).unwrap(), event);
         }
         if !matches!(signal, Signal::Start(_)) {
-            assert_eq!(before.recorded_signal(&flow, &events[0]), Some(signal));
+            assert_eq!(before.recorded_signal(&flow, &events), Some(signal));
         }
         events
     }

@@ -37,7 +37,7 @@ impl Run {
         let text = write_turn(&self.flow, &events);
         let read = read_turn(&self.flow, events[0].id, self.now, &text).unwrap();
         assert_eq!(read, events);
-        let recorded = self.replayed.recorded_signal(&self.flow, &events[0]).unwrap();
+        let recorded = self.replayed.recorded_signal(&self.flow, &events).unwrap();
         let mut again = Vec::new();
         self.replayed
             .advance(&self.flow, recorded, self.now, &mut again)

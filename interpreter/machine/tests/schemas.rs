@@ -5,7 +5,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
-use starbridge_machine::{Rejection, Signal, StartRecord, State};
+use starbridge_machine::{Rejection, Signal, StartRecord, StartTerms, State};
 use std::sync::Arc;
 
 /// Each level of the value doubles what is asked.
@@ -37,6 +37,7 @@ fn start(depth: usize) -> Result<(), Rejection> {
         labels: None,
         parent: None,
         tokens: Vec::new(),
+        terms: StartTerms::default(),
     };
     let mut state = State::new("e", Arc::new(Limits::default()));
     let mut events = Vec::new();

@@ -8,7 +8,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Event, EventId, Signal, StartRecord, State, Status, history};
+use starbridge_machine::{Event, EventId, Signal, StartRecord, StartTerms, State, Status, history};
 use std::sync::Arc;
 
 const ORDER: &str = r#"{
@@ -72,6 +72,7 @@ impl Run {
             labels: None,
             parent: None,
             tokens: Vec::new(),
+            terms: StartTerms::default(),
         })));
         while !run.state.status().is_ended() {
             run.next();

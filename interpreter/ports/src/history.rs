@@ -22,6 +22,8 @@ pub struct Append {
     /// What is known of the execution without reading its history, if that changed. A start always has one. Of a
     /// later one, the store ignores flow, name, start, labels and origin.
     pub record: Option<ExecutionRecord>,
+    /// Whether a start is kept until it is carried out, or is carried out now.
+    pub request: RequestChange,
     /// The state at the last of these events. It replaces an earlier checkpoint.
     pub checkpoint: Option<Vec<u8>>,
     /// Messages to other executions. They are stored until they are handled.
@@ -43,6 +45,19 @@ pub struct Append {
     pub leases: Vec<TaskLeaseChange>,
 }
 
+/// What an append does to the start of an execution that begins later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RequestChange {
+    /// Nothing.
+    #[default]
+    None,
+    /// The execution is new and has no history yet: the append has a record and no turn. The text says how it begins.
+    Keep(String),
+    /// The turn is the first one of an execution whose start was kept. The text is deleted, and the record also says
+    /// when the execution began.
+    Begin,
+}
+
 /// Which dead tasks of an execution are no longer listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeadTasksCleared {
@@ -61,7 +76,21 @@ impl Append {
         let turn = self.turn.as_ref().map_or(0, |turn| turn.text.len());
         let checkpoint = self.checkpoint.as_ref().map_or(0, Vec::len);
         let queued: usize = self.queued.iter().map(|task| task.message.len()).sum();
-        turn + checkpoint + queued
+        let request = match &self.request {
+            RequestChange::Keep(text) => text.len(),
+            RequestChange::None | RequestChange::Begin => 0,
+        };
+        turn + checkpoint + queued + request
+    }
+
+    /// Whether it is the start of an execution that is not there yet.
+    pub fn is_start(&self) -> bool {
+        self.expected == EventId(0)
+            && match &self.request {
+                RequestChange::None => self.turn.is_some(),
+                RequestChange::Keep(_) => true,
+                RequestChange::Begin => false,
+            }
     }
 
     /// An append with nothing but leases.
@@ -110,12 +139,20 @@ pub struct ExecutionRecord {
     pub awake: bool,
     /// When to wake an execution that is asleep.
     pub wake_at: Option<Timestamp>,
-    /// When the execution began.
+    /// When the execution began; while it waits to begin, when it was asked for.
     pub started: Timestamp,
+    /// When it was asked for, if it did not begin at once.
+    pub requested: Option<Timestamp>,
     /// When the execution ended.
     pub ended: Option<Timestamp>,
     /// Labels, string to string.
     pub labels: Option<Object>,
+    /// No other execution of the flow is started with this key.
+    pub once_key: Option<Text>,
+    /// From 0 to 9, 9 first, if the start said so.
+    pub priority: Option<u8>,
+    /// Within a priority the smaller goes first, if the start said so.
+    pub order_time: Option<i64>,
     /// The execution and call that started this one.
     pub parent: Option<Parent>,
     /// The execution at the root of its family; `None` if it is the root itself.
@@ -191,7 +228,7 @@ impl Mark {
 
 /// All statuses, in an order that never changes, because stores write a status as its position here. New ones go to
 /// the end.
-pub const STATUS_CODES: [Status; 10] = [
+pub const STATUS_CODES: [Status; 13] = [
     Status::New,
     Status::Running,
     Status::Manual,
@@ -202,6 +239,9 @@ pub const STATUS_CODES: [Status; 10] = [
     Status::Stopped,
     Status::RollbackFailed,
     Status::RolledBack,
+    Status::Delayed,
+    Status::Blocked,
+    Status::Queued,
 ];
 
 /// The position of a status in [`STATUS_CODES`].
@@ -219,6 +259,17 @@ impl ExecutionRecord {
         }
         self.labels = self.labels.filter(|labels| !labels.is_empty());
         self
+    }
+
+    /// When it was asked for.
+    pub fn asked(&self) -> Timestamp {
+        self.requested.unwrap_or(self.started)
+    }
+
+    /// Takes over what the record of the first turn changes, if the start was kept until then.
+    pub fn take_beginning(&mut self, first: &Self) {
+        self.take_changes(first);
+        self.started = first.started;
     }
 
     /// Takes over what a later record changes. Flow, name, start, labels and origin stay as they are.
@@ -263,7 +314,8 @@ pub struct FailedUndo {
 /// Why an append of a batch was refused. The rest of the batch was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An execution with that id, or with that name in that flow, exists.
+    /// An execution with that id, or with that name or `once_key` in that flow, exists. The one with the `once_key`
+    /// goes first.
     Exists {
         /// The id of the existing execution.
         execution: Text,
@@ -283,6 +335,8 @@ pub struct StoredHistory {
     pub checkpoint: Option<(EventId, Vec<u8>)>,
     /// The turns after the checkpoint, in order; all turns if there is none.
     pub turns: Vec<Turn>,
+    /// How it begins, if it waits to: the text of [`RequestChange::Keep`]. There are no turns then.
+    pub request: Option<String>,
     /// Messages to the execution that are not handled. Only stores that lease executions to one process at a time
     /// fill this; others give all messages at once ([`History::messages`]).
     pub messages: Vec<Message>,

@@ -53,6 +53,7 @@ mod connector;
 mod continuation;
 mod error;
 mod history;
+mod kept_start;
 mod leases;
 mod listing;
 mod message;
@@ -73,8 +74,9 @@ pub use continuation::ContinuationQueue;
 pub use error::StoreError;
 pub use history::{
     Append, Broken, CULPRIT, DeadTasksCleared, ExecutionRecord, FailedUndo, History, Mark, RecordedFailure, Refusal,
-    STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
+    RequestChange, STATUS_CODES, SUSPECT, StoredHistory, Turn, code_of,
 };
+pub use kept_start::KeptStart;
 pub use leases::{ExecutionLeases, Heartbeat};
 pub use listing::{KeyValue, Listed, Listing, Page, Query, Retention, Store};
 pub use message::{Message, MessageBody, MessageId};

@@ -28,9 +28,9 @@ pub struct Query {
     pub name: Option<Text>,
     /// They have all these labels.
     pub labels: Vec<(Text, Text)>,
-    /// They started at this time or later.
+    /// They were started at this time or later. Those that waited to begin count from when they were asked for.
     pub from: Option<Timestamp>,
-    /// They started before this time.
+    /// They were started before this time.
     pub to: Option<Timestamp>,
     /// Where to go on: `next` of the previous page.
     pub cursor: Option<Text>,
@@ -53,8 +53,8 @@ impl Query {
                 .as_ref()
                 .is_none_or(|name| record.name.starts_with(name.as_str()))
             && self.labels.iter().all(label)
-            && self.from.is_none_or(|from| record.started >= from)
-            && self.to.is_none_or(|to| record.started < to)
+            && self.from.is_none_or(|from| record.asked() >= from)
+            && self.to.is_none_or(|to| record.asked() < to)
     }
 }
 
@@ -82,6 +82,13 @@ pub trait Listing: Send + Sync {
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError>;
+
+    /// The id of the execution of this flow that was started with this `once_key`; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
+    fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError>;
 
     /// A page of executions.
     ///

@@ -21,7 +21,7 @@ pub struct QueuedTask {
     /// The smaller goes first within a priority. The tasks of an execution get increasing rounds, so that an
     /// execution with many tasks does not delay the others.
     pub virtual_time: u64,
-    /// The smaller goes first within a round: when the execution began.
+    /// The smaller goes first within a round: the execution's `order_time`, or when it began.
     pub order: Timestamp,
     /// When the task was put into the queue.
     pub since: Timestamp,

@@ -11,6 +11,7 @@ mod recover;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub(crate) use aside::MAX_TRIES;
 pub(crate) use batch::stored_turn;
@@ -19,6 +20,7 @@ pub use forks::{ForkFailure, ForkRequest};
 pub use notices::StatusChange;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
+pub use waiting::kept_input;
 
 use crate::flows::FlowTable;
 use crate::queues::FairQueue;
@@ -29,14 +31,15 @@ use execution_ids::IdSource;
 use loaded::LoadedExecution;
 use starbridge_flow::graph::{FaultKind, Flow, SchemaViolation};
 use starbridge_flow::limits::Limits;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{
-    CallToSend, Event, EventId, Parent, Rejection, Signal, StartRecord, State, Status, TokenGrant,
+    CallToSend, Event, EventId, Parent, Rejection, Signal, StartRecord, StartTerms, State, Status, TokenGrant,
 };
 use starbridge_ports::{Append, ExecutionRecord, Message, MessageId, QueuedTask, Refusal, SUSPECT};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use waiting::{StartTimes, WaitingStart};
 
 /// Whether a call is answered from outside, whatever its resource.
 type InterceptCall = Box<dyn Fn(&StartRecord, &CallToSend) -> bool + Send>;
@@ -77,6 +80,8 @@ pub struct Shard {
     /// Whether other processes also notice missed heartbeats, so that an execution that expects them may sleep.
     heartbeats_elsewhere: bool,
     executions: BTreeMap<Text, LoadedExecution>,
+    /// Executions that wait to begin and that somebody asked for just now.
+    waiting: BTreeMap<Text, WaitingStart>,
     /// Calls whose step waits for a child to end.
     sync_calls: BTreeSet<(Text, EventId)>,
     /// By child: the call that waits for the child's rollback.
@@ -115,6 +120,11 @@ pub enum Outgoing {
         execution: Text,
         /// The status after its first turn.
         status: Status,
+    },
+    /// The start of an execution that waits to begin is kept.
+    Requested {
+        /// The id of the execution.
+        execution: Text,
     },
     /// An execution could not begin.
     Refused {
@@ -205,6 +215,28 @@ pub struct StartRequest {
     pub awaited: bool,
     /// How many executions, one above the other, wait for this one.
     pub depth: u32,
+    /// No second execution of the flow is started with this key.
+    pub once_key: Option<Text>,
+    /// From 0 to 9, 9 first: the priority of its tasks that have none of their own.
+    pub priority: Option<u8>,
+    /// Within a priority, its tasks go before those with a larger number; a time counts as milliseconds since 1970.
+    pub order_time: Option<i64>,
+    /// When it may begin.
+    pub time: StartTime,
+    /// How long after this request it may begin at the latest.
+    pub deadline: Option<Millis>,
+}
+
+/// When an execution may begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartTime {
+    /// At once.
+    #[default]
+    Now,
+    /// Not before this time.
+    At(Timestamp),
+    /// So long after the request.
+    After(Millis),
 }
 
 /// Why nothing was started.
@@ -233,6 +265,15 @@ impl std::fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+impl From<Rejection> for StartError {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::InvalidInput(violations) => Self::InvalidInput(violations),
+            other => Self::Refused(other),
+        }
+    }
+}
+
 impl Shard {
     /// A shard without executions. `id_source` gives ids and seeds and is the only source of both.
     pub fn new(
@@ -252,6 +293,7 @@ impl Shard {
             checkpoint_events: loaded::CHECKPOINT_EVENTS,
             heartbeats_elsewhere: false,
             executions: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             sync_calls: BTreeSet::new(),
             undoing: BTreeMap::new(),
             inbox: VecDeque::new(),
@@ -292,8 +334,8 @@ impl Shard {
         self.checkpoint_events = events.max(1);
     }
 
-    /// Starts an execution and returns its id. The execution has begun when [`Outgoing::Started`] leaves. If its name
-    /// is taken, [`Outgoing::Refused`] leaves instead.
+    /// Starts an execution and returns its id. The execution has begun when [`Outgoing::Started`] leaves, and waits to
+    /// begin when [`Outgoing::Requested`] does. If its name or key is taken, [`Outgoing::Refused`] leaves instead.
     ///
     /// # Errors
     ///
@@ -317,7 +359,25 @@ impl Shard {
             labels: request.labels,
             parent: request.parent,
             tokens: request.tokens,
+            terms: StartTerms {
+                once_key: request.once_key,
+                priority: request.priority,
+                order_time: request.order_time,
+                waited: None,
+            },
         };
+        let start_at = match request.time {
+            StartTime::Now => now,
+            StartTime::At(time) => time,
+            StartTime::After(delay) => now.plus(delay),
+        };
+        if start_at > now {
+            let times = StartTimes {
+                start_at,
+                deadline: request.deadline.map(|deadline| now.plus(deadline)),
+            };
+            return self.keep_start(&id, flow, started, times, now).map(|()| id);
+        }
         let mut live = LoadedExecution::new(flow, State::new(id.clone(), self.limits.clone()), origin);
         live.queues = self.fair_queue.is_some();
         live.heartbeats &= !self.heartbeats_elsewhere;
@@ -329,10 +389,7 @@ impl Shard {
                 if let Some(cause) = self.take_cause(&id) {
                     return Err(StartError::Panicked(cause));
                 }
-                Err(match rejection {
-                    Rejection::InvalidInput(violations) => StartError::InvalidInput(violations),
-                    other => StartError::Refused(other),
-                })
+                Err(rejection.into())
             }
         }
     }
@@ -354,6 +411,9 @@ impl Shard {
         message: Option<MessageId>,
         now: Timestamp,
     ) -> Result<(), Rejection> {
+        if self.waits_to_begin(execution) {
+            return self.signal_waiting(&Text::from(execution), signal, message, now);
+        }
         let Some((id, live)) = self.live_mut(execution) else {
             return Err(Rejection::Unknown);
         };
@@ -456,7 +516,7 @@ impl Shard {
 
     /// What an execution's language calls an error; nothing for an execution that is not here, which takes no signal either.
     pub fn error_name(&self, execution: &str, error: &FaultKind) -> String {
-        let flow = self.flow(execution);
+        let flow = self.flow(execution).or_else(|| self.waiting_flow(execution));
         flow.map(|flow| flow.fault_names.name(error).to_string())
             .unwrap_or_default()
     }

@@ -5,7 +5,7 @@ use crate::head::Attached;
 use crate::session::{Entry, following, is_consistent};
 use crate::side_writes::{SideWrites, message_key};
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, Refusal, StoreError};
+use starbridge_ports::{Append, Refusal, RequestChange, StoreError};
 use std::collections::HashSet;
 
 /// The appends to one execution that are written together, with their positions in the batch.
@@ -61,7 +61,7 @@ impl DynamoStore {
         if !is_consistent(first) {
             return Ok((0, Some(Refusal::Conflict)));
         }
-        let (kept, refusal) = if is_start(first) {
+        let (kept, refusal) = if first.is_start() {
             self.start(execution, appends)?
         } else {
             self.append_more(execution, appends)?
@@ -119,10 +119,6 @@ impl DynamoStore {
     }
 }
 
-fn is_start(append: &Append) -> bool {
-    append.turn.is_some() && append.expected.0 == 0
-}
-
 /// The keys that an append writes outside of its execution's history. An append without such keys can be exchanged
 /// with appends to other executions.
 fn touched(append: &Append) -> HashSet<(String, String)> {
@@ -166,7 +162,9 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     let Some(before) = group.members.last() else {
         return false;
     };
-    if is_start(append) || !before.leases.is_empty() {
+    // The head holds a start that is kept, and turns are written after it.
+    let kept = before.request != RequestChange::None || append.request != RequestChange::None;
+    if append.is_start() || kept || !before.leases.is_empty() {
         return false;
     }
     let between = batch.get(before.place + 1..place).unwrap_or_default();
@@ -184,7 +182,7 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
         .record
         .as_ref()
         .is_some_and(|record| known != Some(record.version));
-    if tells && between.iter().any(|other| is_start(other)) {
+    if tells && between.iter().any(|other| other.is_start()) {
         return false;
     }
     let touches = touched(append);
@@ -228,7 +226,7 @@ impl Touched {
             executions: appends().map(|append| append.execution.clone()).collect(),
             receivers: messages.map(|message| message.id.to.clone()).collect(),
             touched: appends().flat_map(touched).collect(),
-            alone: appends().any(|append| is_start(append) && may_meet(append)),
+            alone: appends().any(|append| append.is_start() && may_meet(append)),
         }
     }
 
@@ -249,9 +247,11 @@ impl Touched {
     }
 }
 
-/// Whether a start may conflict with another execution: it has a name of its own, or its id may be such a name.
+/// Whether a start may conflict with another execution: it has a name of its own or a key, or its id may be such
+/// a name.
 fn may_meet(append: &Append) -> bool {
     let name = append.record.as_ref().map(|record| &record.name);
     let named = name.is_some_and(|name| !name.is_empty() && *name != append.execution);
-    named || append.execution.len() != crate::start::UUID_CHARS
+    let keyed = append.record.as_ref().is_some_and(|record| record.once_key.is_some());
+    named || keyed || append.execution.len() != crate::start::UUID_CHARS
 }

@@ -151,7 +151,8 @@ impl DynamoStore {
             }
             next = after;
         }
-        if backwards {
+        // The head of an execution that waited to begin holds no turns.
+        if backwards && head.last > EventId(0) {
             give(&item)?;
         }
         Ok(())
@@ -171,6 +172,11 @@ impl Listing for DynamoStore {
         let head = self.head(name)?;
         let same = head.filter(|head| head.record.flow == flow && head.record.name == name);
         Ok(same.map(|_| Text::from(name)))
+    }
+
+    fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError> {
+        let key = (table::once_key(flow, once_key), HEAD.to_owned());
+        Ok(self.holder(&key)?.map(|(id, _)| id))
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {

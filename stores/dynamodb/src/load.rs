@@ -107,11 +107,28 @@ impl DynamoStore {
             }
         }
         Ok(StoredHistory {
+            request: self.request_in(partition)?,
             record: partition.head.record.clone(),
             checkpoint,
             turns,
             messages: self.messages_in(&partition.items)?,
         })
+    }
+
+    /// How the execution begins, if it waits to: its head holds that instead of turns.
+    fn request_in(&self, partition: &Partition) -> Result<Option<String>, StoreError> {
+        let head = &partition.head;
+        let has_turns = |item: &Item| number_of::<u64>(item, "last").is_some_and(|last| last > 0);
+        if partition.turn_items().chain(partition.checkpoint()).any(has_turns) {
+            return Ok(None);
+        }
+        let item = partition.items.iter().find(|item| text_of(item, SK) == Some(HEAD));
+        let Some(item) = item.filter(|_| head.record.status.is_before_start()) else {
+            return Ok(None);
+        };
+        let text = payload::get(item, |pk, prefix| self.client.parts(pk, prefix))?;
+        let text = String::from_utf8(text).map_err(|_| crate::item::corrupt(item, "has a start that can't be read"))?;
+        Ok(Some(text))
     }
 
     pub(crate) fn load_one(&self, execution: &str) -> Result<Option<StoredHistory>, StoreError> {

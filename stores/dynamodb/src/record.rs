@@ -25,6 +25,18 @@ fn json_of(record: &ExecutionRecord) -> Value {
     if let Some(at) = record.wake_at {
         put("wakeAt", json!(at.0));
     }
+    if let Some(at) = record.requested {
+        put("requested", json!(at.0));
+    }
+    if let Some(key) = &record.once_key {
+        put("onceKey", json!(&**key));
+    }
+    if let Some(priority) = record.priority {
+        put("priority", json!(priority));
+    }
+    if let Some(order) = record.order_time {
+        put("orderTime", json!(order));
+    }
     if let Some(at) = record.ended {
         put("ended", json!(at.0));
     }
@@ -101,6 +113,13 @@ fn of_json(json: &Value) -> Option<ExecutionRecord> {
         awake: json.get("awake").is_some(),
         wake_at: time("wakeAt"),
         started: time("started")?,
+        requested: time("requested"),
+        once_key: json.get("onceKey").and_then(word),
+        priority: json
+            .get("priority")
+            .and_then(Value::as_u64)
+            .and_then(|priority| u8::try_from(priority).ok()),
+        order_time: json.get("orderTime").and_then(Value::as_i64),
         ended: time("ended"),
         labels: labels.transpose().ok()?,
         parent: parent.flatten(),

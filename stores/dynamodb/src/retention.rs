@@ -6,6 +6,7 @@ use crate::head::Head;
 use crate::item::{Key, key_of, text, text_of};
 use crate::op::Op;
 use crate::record::id_of;
+use crate::start::places;
 use crate::table::{self, DUE, HEAD, SK};
 use aws_sdk_dynamodb::types::AttributeValue;
 use starbridge_flow::time::Timestamp;
@@ -44,10 +45,9 @@ impl DynamoStore {
             return Ok(true);
         };
         let head = Head::of(&item)?;
-        if head.record.name != *execution {
-            let name = (table::name(&head.record.flow, &head.record.name), HEAD.to_owned());
-            let name = Op::delete(name).when("#execution = :id").with(":id", text(execution));
-            self.client.write(&[name], "")?;
+        for key in places(execution, &head.record) {
+            let place = Op::delete(key).when("#execution = :id").with(":id", text(execution));
+            self.client.write(&[place], "")?;
         }
         self.clear_tasks(execution)?;
         self.clear_rows(execution)?;

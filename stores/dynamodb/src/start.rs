@@ -13,7 +13,7 @@ use crate::table::{self, FLOWS, HEAD};
 use crate::write::{Addition, rests};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{ExecutionRecord, Refusal, StoreError};
+use starbridge_ports::{Append, ExecutionRecord, Refusal, RequestChange, StoreError};
 
 /// The length of a UUID as text. Nobody can name an execution after an id that does not exist yet.
 pub(crate) const UUID_CHARS: usize = 36;
@@ -23,8 +23,8 @@ struct StartItems {
     head: Item,
     /// The write of a head whose retention is over, which this start replaces.
     over: Option<String>,
-    /// The item of the name, if the name is not the id, and the execution that it may still name.
-    name: Option<(Key, Option<String>)>,
+    /// The items of key and name, each with the execution that it may still name.
+    named: Vec<(Key, Option<String>)>,
     /// Whether to check that no execution with this id has this name.
     check: bool,
 }
@@ -74,7 +74,7 @@ impl DynamoStore {
                 head.insert(name.to_owned(), value);
             }
         }
-        add.parts.extend(payload::put(&mut head, &written(&add.turns)));
+        add.parts.extend(payload::put(&mut head, &held_by_head(first, &add)));
         self.write_parts(&add.parts)?;
         // A transaction can name an item only once, and this one checks the execution with that id. A message that is
         // counted and never comes does no harm.
@@ -108,7 +108,8 @@ impl DynamoStore {
         if let Some(session) = self.sessions.get(execution) {
             return Ok(Some(exists(execution, &session.record)));
         }
-        if record.name != *execution || execution.len() == UUID_CHARS {
+        // Nothing but the write finds out about keys.
+        if record.name != *execution || record.once_key.is_some() || execution.len() == UUID_CHARS {
             return Ok(None);
         }
         if self.head(execution)?.is_some() {
@@ -120,15 +121,15 @@ impl DynamoStore {
             .map(|holder| holder.map(|(id, head)| exists(&id, &head.record)))
     }
 
-    /// The execution that has a name, if it still exists.
+    /// The execution that has a name or key, if it still exists.
     pub(crate) fn holder(&self, name: &Key) -> Result<Option<(Text, Head)>, StoreError> {
         let item = self.client.get(name)?;
         let Some(id) = item.as_ref().and_then(|item| text_of(item, "execution")) else {
             return Ok(None);
         };
         let head = self.head(id)?;
-        // A later execution with that id may have another name.
-        let head = head.filter(|head| table::name(&head.record.flow, &head.record.name) == name.0);
+        // A later execution with that id may have another name or key.
+        let head = head.filter(|head| places(id, &head.record).contains(name));
         Ok(head.map(|head| (Text::from(id), head)))
     }
 
@@ -142,11 +143,11 @@ impl DynamoStore {
         add: &mut Addition,
     ) -> Result<Option<Refusal>, StoreError> {
         let named = record.name != *execution;
-        let name = (table::name(&record.flow, &record.name), HEAD.to_owned());
+        let taken = places(execution, record).into_iter();
         let mut places = StartItems {
             head,
             over: None,
-            name: named.then_some((name, None)),
+            named: taken.map(|key| (key, None)).collect(),
             check: named,
         };
         loop {
@@ -205,7 +206,7 @@ impl DynamoStore {
             places.over = Some(head.write);
             return Ok(Refuses::NoLonger);
         }
-        if places.name.as_ref().is_some_and(|(name, _)| *name == key) {
+        if let Some(place) = places.named.iter().position(|(name, _)| *name == key) {
             if let Some((id, head)) = self.holder(&key)? {
                 return Ok(Refuses::Other(exists(&id, &head.record)));
             }
@@ -214,7 +215,9 @@ impl DynamoStore {
                 .as_ref()
                 .and_then(|item| text_of(item, "execution"))
                 .map(str::to_owned);
-            places.name = Some((key, stale));
+            if let Some(named) = places.named.get_mut(place) {
+                named.1 = stale;
+            }
             return Ok(Refuses::NoLonger);
         }
         if let Some(head) = self.head(&record.name)? {
@@ -242,6 +245,22 @@ impl DynamoStore {
     }
 }
 
+/// What the head of a new execution holds: its first turns, or how it begins if it waits to.
+fn held_by_head(first: &Append, add: &Addition) -> Vec<u8> {
+    match &first.request {
+        RequestChange::Keep(text) => text.clone().into_bytes(),
+        RequestChange::None | RequestChange::Begin => written(&add.turns),
+    }
+}
+
+/// The keys of the items that say which execution has its key and its name. A name that is the id needs none.
+pub(crate) fn places(execution: &str, record: &ExecutionRecord) -> Vec<Key> {
+    let once_key = record.once_key.as_ref().map(|key| table::once_key(&record.flow, key));
+    let name = (record.name != *execution).then(|| table::name(&record.flow, &record.name));
+    let all = once_key.into_iter().chain(name);
+    all.map(|key| (key, HEAD.to_owned())).collect()
+}
+
 /// What refuses a start.
 enum Refuses {
     /// Nothing: the start is stored, and its answer was lost.
@@ -265,7 +284,7 @@ fn start_ops(execution: &Text, record: &ExecutionRecord, places: &StartItems) ->
         None => head.when(ABSENT),
         Some(write) => head.when("#w = :old").with(":old", text(write)),
     }];
-    if let Some((key, stale)) = &places.name {
+    for (key, stale) in &places.named {
         let mut item = keys(key);
         item.insert("execution".to_owned(), text(&**execution));
         let name = Op::put(item);

@@ -72,6 +72,11 @@ pub(crate) fn name(flow: &str, name: &str) -> String {
     format!("N#{}#{flow}#{name}", flow.len())
 }
 
+/// The hash key of the item that says which execution was started with a key.
+pub(crate) fn once_key(flow: &str, key: &str) -> String {
+    format!("K#{}#{flow}#{key}", flow.len())
+}
+
 /// The prefix of range keys of an execution's turns. The order of its start keeps them apart from those of an earlier
 /// execution with that id.
 pub(crate) fn turns(run_id: &str) -> String {

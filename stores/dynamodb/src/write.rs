@@ -12,7 +12,7 @@ use crate::side_writes::SideWrites;
 use crate::table::{self, HEAD};
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
-use starbridge_ports::{ExecutionRecord, StoreError, Turn};
+use starbridge_ports::{ExecutionRecord, RequestChange, StoreError, Turn};
 
 /// The largest number of operations in a transaction; more are deferred. DynamoDB takes a hundred.
 const MAX_OPS: usize = 80;
@@ -69,7 +69,11 @@ impl DynamoStore {
                 add.turns.push(turn.clone());
             }
             if let Some(record) = &append.record {
-                add.record.get_or_insert_with(|| base.clone()).take_changes(record);
+                let known = add.record.get_or_insert_with(|| base.clone());
+                match append.request {
+                    RequestChange::Begin => known.take_beginning(record),
+                    RequestChange::None | RequestChange::Keep(_) => known.take_changes(record),
+                }
             }
             if let Some(state) = &append.checkpoint {
                 add.checkpoint = Some((add.last, state.clone()));

@@ -54,6 +54,8 @@ struct Kept {
     numbers: HashMap<Text, u64>,
     /// The numbers of executions by flow and name.
     names: HashMap<(Text, Text), u64>,
+    /// The numbers of executions by flow and key.
+    keys: HashMap<(Text, Text), u64>,
     last_number: u64,
     /// In the order in which they were sent.
     messages: Vec<Message>,
@@ -70,6 +72,8 @@ struct Kept {
 struct Execution {
     id: Text,
     record: ExecutionRecord,
+    /// How it begins, until it does.
+    request: Option<String>,
     checkpoint: Option<(EventId, Vec<u8>)>,
     turns: Vec<Turn>,
 }
@@ -78,6 +82,12 @@ impl Execution {
     /// The number of the last event.
     fn last(&self) -> EventId {
         self.turns.last().map_or(EventId(0), last_of)
+    }
+
+    /// How it begins, if it waits to.
+    fn request(&self) -> Option<String> {
+        let waits = self.record.status.is_before_start();
+        self.request.clone().filter(|_| waits)
     }
 
     /// The index of the turn that holds an event. For an event after the last one, the number of turns.
@@ -135,6 +145,7 @@ impl History for MemoryStore {
                 record: execution.record.clone(),
                 checkpoint: execution.checkpoint.clone(),
                 turns: turns.cloned().collect(),
+                request: execution.request(),
                 messages: Vec::new(),
             }
         }))
@@ -146,6 +157,7 @@ impl History for MemoryStore {
             record: execution.record.clone(),
             checkpoint: None,
             turns: execution.turns.clone(),
+            request: execution.request(),
             messages: Vec::new(),
         }))
     }
@@ -221,6 +233,13 @@ impl Listing for MemoryStore {
     fn named(&self, flow: &str, name: &str) -> Result<Option<Text>, StoreError> {
         let kept = self.lock();
         let number = kept.names.get(&(Text::from(flow), Text::from(name)));
+        let execution = number.and_then(|number| kept.executions.get(number));
+        Ok(execution.map(|execution| execution.id.clone()))
+    }
+
+    fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError> {
+        let kept = self.lock();
+        let number = kept.keys.get(&(Text::from(flow), Text::from(once_key)));
         let execution = number.and_then(|number| kept.executions.get(number));
         Ok(execution.map(|execution| execution.id.clone()))
     }

@@ -3,7 +3,7 @@
 use crate::{Execution, Kept};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, KeptFlow, Refusal};
+use starbridge_ports::{Append, KeptFlow, Refusal, RequestChange};
 use std::collections::HashSet;
 
 impl Kept {
@@ -37,26 +37,36 @@ impl Kept {
             version: execution.record.version,
         };
         match (self.get(&append.execution), turn) {
-            (Some(execution), Some(_)) if append.expected.0 == 0 => Some(exists(execution)),
+            (Some(execution), _) if append.is_start() => Some(exists(execution)),
             (Some(execution), _) => (execution.last() != append.expected).then_some(Refusal::Conflict),
             (None, _) if append.expected.0 > 0 => Some(Refusal::Conflict),
-            (None, None) => (append.record.is_some() || append.checkpoint.is_some()).then_some(Refusal::Conflict),
-            (None, Some(_)) => {
+            (None, _) if append.is_start() => {
                 let record = append.record.clone().unwrap_or_default().at_start(&append.execution);
-                let number = self.names.get(&(record.flow, record.name))?;
+                let keyed = record.once_key.map(|key| (record.flow.clone(), key));
+                let keyed = keyed.and_then(|key| self.keys.get(&key));
+                let number = keyed.or_else(|| self.names.get(&(record.flow, record.name)))?;
                 self.executions.get(number).map(exists)
             }
+            (None, Some(_)) => Some(Refusal::Conflict),
+            (None, None) => (append.record.is_some() || append.checkpoint.is_some()).then_some(Refusal::Conflict),
         }
     }
 
     fn add(&mut self, append: &Append) {
-        if append.turn.is_some() && append.expected.0 == 0 {
+        if append.is_start() {
             self.start(append);
         }
         if let Some(execution) = self.get_mut(&append.execution) {
             execution.turns.extend(append.turn.clone());
-            if let Some(record) = &append.record {
-                execution.record.take_changes(record);
+            match (&append.request, &append.record) {
+                (RequestChange::Begin, Some(record)) => execution.record.take_beginning(record),
+                (_, Some(record)) => execution.record.take_changes(record),
+                (_, None) => {}
+            }
+            match &append.request {
+                RequestChange::None => {}
+                RequestChange::Keep(text) => execution.request = Some(text.clone()),
+                RequestChange::Begin => execution.request = None,
             }
             if let Some(state) = &append.checkpoint {
                 execution.checkpoint = Some((execution.last(), state.clone()));
@@ -80,6 +90,9 @@ impl Kept {
         let record = append.record.clone().unwrap_or_default().at_start(&append.execution);
         self.numbers.insert(append.execution.clone(), number);
         self.names.insert((record.flow.clone(), record.name.clone()), number);
+        if let Some(key) = &record.once_key {
+            self.keys.insert((record.flow.clone(), key.clone()), number);
+        }
         let execution = Execution {
             id: append.execution.clone(),
             record,
@@ -126,6 +139,9 @@ impl Kept {
             self.messages.retain(|message| message.id.to != id);
             self.tasks.clear(*number);
             self.numbers.remove(&id);
+            if let Some(key) = record.once_key {
+                self.keys.remove(&(record.flow.clone(), key));
+            }
             self.names.remove(&(record.flow, record.name));
         }
         ended.len()

@@ -8,7 +8,9 @@ use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, ExecutionRecord, Mark, Message, MessageId, Refusal, Turn, code_of, shard_of};
+use starbridge_ports::{
+    Append, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, Turn, code_of, shard_of,
+};
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
     let mut refusals = Vec::new();
@@ -37,11 +39,11 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
     }
     let head = work.heads.get(work.connection, &append.execution)?;
     let head = match (head, &append.turn) {
-        (None, Some(turn)) if append.expected.0 == 0 => match start(work, append, turn)? {
+        (None, _) if append.is_start() => match start(work, append)? {
             Ok(head) => Some(head),
             Err(refusal) => return Ok(Some(refusal)),
         },
-        (Some(_), Some(_)) if append.expected.0 == 0 => {
+        (Some(_), _) if append.is_start() => {
             return exists(work.connection, &append.execution).map(Some);
         }
         (Some(head), _) if head.last == append.expected.0 => Some(append_existing(work, append, head)?),
@@ -107,13 +109,37 @@ fn holder(connection: &Connection, flow: &str, name: &str, is_id: bool) -> rusql
         .optional()
 }
 
-fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<Result<Head, Refusal>> {
+/// The execution that has the key of this record, or else its name.
+fn taken(
+    connection: &Connection,
+    record: &ExecutionRecord,
+    name: &str,
+    is_id: bool,
+) -> rusqlite::Result<Option<Refusal>> {
+    match keyed(connection, record)? {
+        None => holder(connection, &record.flow, name, is_id),
+        keyed => Ok(keyed),
+    }
+}
+
+/// The execution of this flow that was started with this key, if there is one.
+fn keyed(connection: &Connection, record: &ExecutionRecord) -> rusqlite::Result<Option<Refusal>> {
+    let Some(key) = &record.once_key else {
+        return Ok(None);
+    };
+    connection
+        .prepare_cached("SELECT id, version FROM executions WHERE flow = ?1 AND once_key = ?2")?
+        .query_row([record.flow.as_str(), key.as_str()], existing)
+        .optional()
+}
+
+fn start(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Result<Head, Refusal>> {
     let unknown = ExecutionRecord::default();
     let record = append.record.as_ref().unwrap_or(&unknown);
     let id = append.execution.as_str();
     let is_id = record.name.is_empty() || record.name == append.execution;
     let name = if is_id { id } else { record.name.as_str() };
-    if let Some(refusal) = holder(work.connection, &record.flow, name, is_id)? {
+    if let Some(refusal) = taken(work.connection, record, name, is_id)? {
         return Ok(Err(refusal));
     }
     let number = *work.next;
@@ -122,8 +148,10 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
     work.connection
         .prepare_cached(
             "INSERT INTO executions (number, id, shard, flow, version, name, status, awake, wake_at, started, ended, labels,
-                parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+                parent_execution, parent_event, root, depth, awaited, error, cause, step, failed_undo, forked,
+                requested, once_key, priority, order_time)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+                ?23, ?24, ?25, ?26)",
         )?
         .execute(params![
             number,
@@ -148,6 +176,10 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
             failure.map(|failure| failure.step.as_str()),
             to_json(record.rollback.as_ref()),
             to_json(record.forked.as_ref()),
+            record.requested.map(|at| at.0),
+            record.once_key.as_ref().map(Text::as_str),
+            record.priority,
+            record.order_time,
         ])?;
     *work.next += 1;
     for (label, value) in labels.into_iter().flat_map(|labels| labels.iter()) {
@@ -162,9 +194,23 @@ fn start(work: &mut Work<'_>, append: &Append, turn: &Turn) -> rusqlite::Result<
         last: 0,
         status,
     };
-    add_turn(work, &mut head, turn)?;
+    if let Some(turn) = &append.turn {
+        add_turn(work, &mut head, turn)?;
+    }
+    keep_request(work.connection, number, append)?;
     keep_head(work, append, head);
     Ok(Ok(head))
+}
+
+/// Keeps how an execution begins that waits to.
+fn keep_request(connection: &Connection, number: i64, append: &Append) -> rusqlite::Result<()> {
+    let RequestChange::Keep(text) = &append.request else {
+        return Ok(());
+    };
+    connection
+        .prepare_cached("INSERT INTO requests (number, kind, text) VALUES (?1, 'start', ?2)")?
+        .execute(params![number, text])
+        .map(drop)
 }
 
 fn append_existing(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusqlite::Result<Head> {
@@ -174,9 +220,19 @@ fn append_existing(work: &mut Work<'_>, append: &Append, mut head: Head) -> rusq
     if let Some(record) = &append.record {
         let status = code_of(record.status);
         update(work.connection, head.number, record, status)?;
+        if append.request == RequestChange::Begin {
+            work.connection
+                .prepare_cached("UPDATE executions SET started = ?2 WHERE number = ?1")?
+                .execute([head.number, record.started.0])?;
+        }
         work.counts[head.status] -= 1;
         work.counts[status] += 1;
         head.status = status;
+    }
+    if append.request == RequestChange::Begin {
+        work.connection
+            .prepare_cached("DELETE FROM requests WHERE number = ?1")?
+            .execute([head.number])?;
     }
     keep_head(work, append, head);
     Ok(head)

@@ -205,6 +205,10 @@ impl Listing for SqliteStore {
         self.read(|connection| list::named(connection, flow, name))
     }
 
+    fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError> {
+        self.read(|connection| list::keyed(connection, flow, once_key))
+    }
+
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
         let place = list::place(query)?;
         self.read(|connection| list::list(connection, query, place))

@@ -23,6 +23,13 @@ pub(crate) fn named(connection: &Connection, flow: &str, name: &str) -> rusqlite
     Ok(None)
 }
 
+pub(crate) fn keyed(connection: &Connection, flow: &str, once_key: &str) -> rusqlite::Result<Option<Text>> {
+    connection
+        .prepare_cached("SELECT id FROM executions WHERE flow = ?1 AND once_key = ?2")?
+        .query_row([flow, once_key], |row| Ok(Text::from(row.get_ref(0)?.as_str()?)))
+        .optional()
+}
+
 pub(crate) fn counts(connection: &Connection) -> rusqlite::Result<Vec<(Status, u64)>> {
     let counts: Vec<(usize, u64)> = connection
         .prepare_cached("SELECT status, executions FROM statuses WHERE executions > 0 ORDER BY status")?
@@ -161,7 +168,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
     for (at, sign) in [(query.from, ">="), (query.to, "<")] {
         if let Some(at) = at {
             let at = terms.number(at.0);
-            terms.add(format!("e.started {sign} {at}"));
+            terms.add(format!("coalesce(e.requested, e.started) {sign} {at}"));
         }
     }
     if let Some(before) = before {

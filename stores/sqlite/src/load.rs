@@ -30,12 +30,25 @@ pub(crate) fn load(
         .prepare_cached("SELECT place, events, time, text FROM turns WHERE place > ?1 AND place <= ?2 ORDER BY place")?
         .query_map([place(number, after), place(number, MAX_EVENTS)], turn)?
         .collect::<Result<_, _>>()?;
+    let request = match record.status.is_before_start() {
+        true => request(connection, number)?,
+        false => None,
+    };
     Ok(Some(StoredHistory {
         record,
+        request,
         checkpoint: checkpoint.map(|(event, state)| (EventId(event), state)),
         turns,
         messages: Vec::new(),
     }))
+}
+
+/// How an execution begins that waits to.
+fn request(connection: &Connection, number: i64) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT text FROM requests WHERE number = ?1")?
+        .query_row([number], |row| row.get(0))
+        .optional()
 }
 
 fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {

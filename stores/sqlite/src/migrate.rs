@@ -7,13 +7,14 @@ use starbridge_ports::STATUS_CODES;
 
 /// The steps from nothing to the current format, in order. A released one is never changed: the store keeps its
 /// checksum.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001-first.sql"),
     include_str!("../migrations/0002-queues.sql"),
     include_str!("../migrations/0003-notices.sql"),
     include_str!("../migrations/0004-origins.sql"),
     include_str!("../migrations/0005-broken.sql"),
     include_str!("../migrations/0006-shown.sql"),
+    include_str!("../migrations/0007-order.sql"),
 ];
 
 /// Identifies the file as ours: "Stbr".
@@ -158,6 +159,37 @@ mod tests {
         );
         let of_one = "SELECT number FROM executions WHERE root = 'one' AND ancestors IS NULL ORDER BY number";
         assert_eq!(numbers(&connection, of_one), [2, 3, 4]);
+    }
+
+    #[test]
+    fn migration_to_order_keeps_executions_and_messages() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(bring_up_by(&mut connection, &MIGRATIONS[..6]).is_ok());
+        let sql = "INSERT INTO executions (number, id, shard, flow, version, status, awake, started, awaited, priority, depth)
+             VALUES (7, 'e', 0, 'f', 1, 1, 1, 5, 0, 3, 2);
+             INSERT INTO messages (receiver, sender, event, body) VALUES ('e', 'p', 4, '1'), ('e', 'p', 9, '2')";
+        connection.execute_batch(sql).unwrap();
+        assert!(bring_up(&mut connection).is_ok());
+        let one = "SELECT number + priority + depth FROM executions
+             WHERE requested IS NULL AND once_key IS NULL AND watched = 0 AND format IS NULL AND reason IS NULL";
+        assert_eq!(numbers(&connection, one), [12]);
+        assert_eq!(
+            numbers(&connection, "SELECT event FROM messages WHERE part = 0 ORDER BY place"),
+            [4, 9]
+        );
+        for table in [
+            "requests",
+            "waiters",
+            "slots",
+            "keys",
+            "dependencies",
+            "bulk_jobs",
+            "bulk_items",
+            "audit",
+            "logs",
+        ] {
+            assert_eq!(numbers(&connection, &format!("SELECT count(*) FROM {table}")), [0]);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use starbridge_ports::{Broken, ExecutionRecord, RecordedFailure, STATUS_CODES};
 pub(crate) const SUCCEEDED_CODE: usize = 4;
 
 /// The columns of a record, as [`from_row`] reads them.
-pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked";
+pub(crate) const COLUMNS: &str = "number, id, flow, version, name, status, awake, wake_at, started, ended, labels, parent_execution, parent_event, root, depth, awaited, error, cause, step, attempts, broken_since, broken, failed_undo, forked, requested, once_key, priority, order_time";
 
 /// The number, id and record of an execution.
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionRecord)> {
@@ -45,8 +45,12 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Text, ExecutionR
         awake: row.get(6)?,
         wake_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
         started: Timestamp(row.get(8)?),
+        requested: row.get::<_, Option<i64>>(24)?.map(Timestamp),
         ended: row.get::<_, Option<i64>>(9)?.map(Timestamp),
         labels,
+        once_key: text(25)?,
+        priority: row.get(26)?,
+        order_time: row.get(27)?,
         parent,
         root: text(13)?,
         depth: row.get(14)?,

@@ -55,6 +55,7 @@ fn delete(connection: &Connection, number: i64, id: &str, labelled: bool) -> rus
     queueing::clear(connection, number)?;
     for sql in [
         "DELETE FROM checkpoints WHERE number = ?1",
+        "DELETE FROM logs WHERE number = ?1",
         "DELETE FROM executions WHERE number = ?1",
     ] {
         connection.prepare_cached(sql)?.execute([number])?;

@@ -81,10 +81,14 @@ fn append_for_ever(path: &Path) {
     }
 }
 
-/// A short log, so that it is often moved into the file.
+/// How long the log of a child gets before it is moved into the file.
+const LOG_PAGES: &str = "LOG_PAGES";
+
+/// By default a short log, so that it is often moved into the file.
 fn options() -> Options {
+    let pages = std::env::var(LOG_PAGES).ok().and_then(|pages| pages.parse().ok());
     Options {
-        log_pages: 50,
+        log_pages: pages.unwrap_or(50),
         ..Options::default()
     }
 }
@@ -175,7 +179,8 @@ fn taken_apart() {
     let log = folder.path().join("store.db-wal");
     let away = folder.path().join("away");
     let program = std::env::current_exe().expect("this program");
-    let mut child = child(&mut Command::new(program), &path);
+    // Nothing is moved before it is killed.
+    let mut child = child(Command::new(program).env(LOG_PAGES, "100000"), &path);
     let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
     let line = lines.nth(4).expect("a line").expect("readable");
     let acknowledged = line.parse().expect("a number");

@@ -4,12 +4,14 @@
 use super::kills::{FLOWS, Witness, definition, hold_against};
 use super::{Findings, laws};
 use crate::faulty::{Fault, Faulty, Plan};
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Object, Text, Value};
+use starbridge_machine::Status;
 use starbridge_node::config::Config;
 use starbridge_node::export::ExportedHistory;
 use starbridge_node::node::Node;
 use starbridge_ports::{ExecutionRecord, Listing, Query, Store};
-use starbridge_runtime::StartRequest;
+use starbridge_runtime::{StartFailure, StartRequest, StartTime};
 use starbridge_sqlite::SqliteStore;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -19,6 +21,9 @@ use tokio::task::JoinSet;
 
 /// Of the flows of the other campaigns, those that need no server to report to.
 const STARTED: [&str; 3] = ["paced", "many", "undone"];
+/// The one that begins later, under a key.
+const DELAYED: &str = "many";
+const DELAY: Millis = Millis(300);
 /// How each operation fails: whether what comes after it fails as well.
 const WAYS: [(Fault, bool, &str); 4] = [
     (Fault::Before, true, "failed, as did all after it"),
@@ -143,6 +148,12 @@ async fn one(plan: Option<Plan>) -> Result<(Findings, u64), String> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     audit(&node, store.as_ref(), &acknowledged, &witness, &mut findings);
+    if let Some((_, first)) = acknowledged.iter().find(|(flow, _)| *flow == DELAYED) {
+        let again = node.begin(request(DELAYED), false).await;
+        if !matches!(&again, Err(StartFailure::Exists(known)) if known == first) {
+            findings.problem(format!("a second start under the key of {first} is {again:?}"));
+        }
+    }
     let drained = node.drain(Duration::ZERO).await;
     findings.problems.extend(drained.err().map(|error| error.to_string()));
     Ok((findings, operations))
@@ -177,6 +188,11 @@ fn request(flow: &str) -> StartRequest {
     StartRequest {
         flow: Text::from(flow),
         input: [("items".into(), items)].into_iter().collect::<Object>(),
+        time: match flow {
+            DELAYED => StartTime::After(DELAY),
+            _ => StartTime::Now,
+        },
+        once_key: (flow == DELAYED).then(|| Text::from("once")),
         ..StartRequest::default()
     }
 }
@@ -202,7 +218,10 @@ fn have_ended(store: &dyn Store, acknowledged: &[(&str, Text)]) -> bool {
 }
 
 fn is_idle(store: &dyn Store) -> bool {
-    store.awake().is_ok_and(|awake| awake.is_empty()) && store.messages().is_ok_and(|left| left.is_empty())
+    let waits = |counts: Vec<(Status, u64)>| counts.iter().any(|(status, _)| status.is_before_start());
+    store.awake().is_ok_and(|awake| awake.is_empty())
+        && store.messages().is_ok_and(|left| left.is_empty())
+        && store.counts().is_ok_and(|counts| !waits(counts))
 }
 
 fn audit(node: &Node, store: &SqliteStore, acknowledged: &[(&str, Text)], witness: &Witness, findings: &mut Findings) {

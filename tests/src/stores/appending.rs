@@ -79,7 +79,7 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().record("b").unwrap().unwrap().attempts, 0);
 }
 
-fn exists(execution: &str, version: u64) -> Refusal {
+pub(super) fn exists(execution: &str, version: u64) -> Refusal {
     Refusal::Exists {
         execution: execution.into(),
         version,

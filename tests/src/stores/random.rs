@@ -6,7 +6,9 @@ use crate::chance::Chance;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
-use starbridge_ports::{Append, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure, Store};
+use starbridge_ports::{
+    Append, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure, RequestChange, Store,
+};
 use std::collections::BTreeMap;
 
 /// Executions there are. Names are taken from among their ids too.
@@ -140,8 +142,14 @@ impl Run {
             if expected > 0 && self.chance.of(40) {
                 append.record = Some(self.record());
             }
-            if self.chance.of(10) {
-                append.turn = None;
+            match self.chance.below(20) {
+                0 | 1 => append.turn = None,
+                2 | 3 if expected == 0 => {
+                    append.turn = None;
+                    append.request = RequestChange::Keep(self.id());
+                }
+                4..=6 if expected == 0 => append.request = RequestChange::Begin,
+                _ => {}
             }
             if self.chance.of(15) {
                 append.checkpoint = Some(expected.to_le_bytes().to_vec());
@@ -272,6 +280,14 @@ impl Run {
                 ..FailedUndo::default()
             });
         }
+        if self.chance.of(30) {
+            record.once_key = Some(self.name());
+        }
+        if self.chance.of(20) {
+            record.requested = Some(self.time());
+            record.priority = Some(self.chance.pick(&[0, 9]));
+            record.order_time = Some(-self.time().0);
+        }
         if self.chance.of(20) {
             record.forked = Some(Parent {
                 execution: self.id().into(),
@@ -361,7 +377,7 @@ impl Run {
             for whole in [false, true] {
                 let parts = |store: &dyn Store| {
                     let loaded = if whole { store.load_whole(id) } else { store.load(id) };
-                    loaded.map(|history| history.map(|it| (it.record, it.checkpoint, it.turns)))
+                    loaded.map(|history| history.map(|it| (it.record, it.checkpoint, it.turns, it.request)))
                 };
                 self.same("load", &parts(model), &parts(tried));
             }
@@ -372,6 +388,7 @@ impl Run {
         for name in names.into_iter().chain(others) {
             for flow in ["f0", "f1", "f2"] {
                 self.same("named", &model.named(flow, &name), &tried.named(flow, &name));
+                self.same("keyed", &model.keyed(flow, &name), &tried.keyed(flow, &name));
             }
         }
     }

@@ -248,7 +248,7 @@ fn task(target: &str) -> Task {
         },
         poll: None,
         rollback: None,
-        priority: 5,
+        priority: None,
         heartbeat: None,
         wait: None,
     }

@@ -38,6 +38,24 @@ pub struct Options {
     /// A label; may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE")]
     pub labels: Vec<String>,
+    /// A key: a second start of the flow with the same one is the same execution, whatever its input
+    #[arg(long, value_name = "KEY")]
+    pub once_key: Option<String>,
+    /// Its priority and that of its tasks, 9 first; otherwise 5
+    #[arg(long, value_name = "0-9", value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub priority: Option<u8>,
+    /// A number or a time: within a priority its tasks go before those with a larger one
+    #[arg(long, value_name = "N|TIME", allow_negative_numbers = true)]
+    pub order_time: Option<String>,
+    /// Begins at this time, and not before
+    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
+    pub start_at: Option<String>,
+    /// Begins after so long
+    #[arg(long, value_name = "SECONDS")]
+    pub delay: Option<u64>,
+    /// Fails if it has not begun after so long
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub start_deadline: Option<u64>,
     /// Waits for the end, so long at most
     #[arg(long, value_name = "SECONDS")]
     pub wait: Option<u64>,
@@ -53,10 +71,17 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let path = ["flows", &options.flow, "executions"];
     let mut answer = client.post(&path, &waiting(left), &body)?;
     if answer.status == 200 {
-        output.note(match outcome(&answer.object()) {
-            None => "it runs already, started by the same request",
-            Some(_) => "it has ended already, started by the same request",
-        });
+        let execution = answer.object();
+        let stands = match (outcome(&execution), text(&execution, "status")) {
+            (Some(_), _) => "it has ended already",
+            (None, Some("Delayed")) => "it waits to begin already",
+            (None, _) => "it runs already",
+        };
+        let how = match options.once_key {
+            Some(_) => "started under the same key",
+            None => "started by the same request",
+        };
+        output.note(&format!("{stands}, {how}"));
     }
     let id = plain(&answer.object(), "id");
     while left > TURN_SECONDS && outcome(&answer.object()).is_none() {
@@ -118,6 +143,23 @@ fn request(options: &Options, output: Output) -> Result<Object, Exit> {
     }
     if let Some(version) = options.version {
         body.insert("version".into(), version.into());
+    }
+    let order = options.order_time.as_deref().map(|given| match given.parse::<i64>() {
+        Ok(number) => Value::from(number),
+        Err(_) => given.into(),
+    });
+    let terms = [
+        ("onceKey", options.once_key.as_deref().map(Value::from)),
+        ("priority", options.priority.map(|priority| u32::from(priority).into())),
+        ("orderTime", order),
+        ("startAt", options.start_at.as_deref().map(Value::from)),
+        ("delaySeconds", options.delay.map(Value::from)),
+        ("startDeadlineSeconds", options.start_deadline.map(Value::from)),
+    ];
+    for (member, value) in terms {
+        if let Some(value) = value {
+            body.insert(member.into(), value);
+        }
     }
     let labels = labels(&options.labels, output)?;
     if !labels.is_empty() {

@@ -1,13 +1,13 @@
 //! Queries of a node's store. Everything they show is durable.
 
 use super::Node;
-use crate::json::describe_state;
+use crate::json::{describe_state, describe_waiting};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventId, EventKind, State};
 use starbridge_ports::{ExecutionRecord, Query, StoreError, Turn};
-use starbridge_runtime::{ForkRequest, Snapshot, each_stored_event, read_stored, stored_events};
+use starbridge_runtime::{ForkRequest, Snapshot, each_stored_event, kept_input, read_stored, stored_events};
 use std::sync::Arc;
 
 /// The result of a query.
@@ -34,6 +34,7 @@ impl std::fmt::Display for QueryError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoSuchExecution => f.write_str("there is no such execution"),
+            Self::NoSuchEvent(EventId(0)) => f.write_str("there is no such event: the execution waits to begin"),
             Self::NoSuchEvent(last) => write!(f, "there is no such event: the history has events 1 to {last}"),
             Self::Store(error) => error.fmt(f),
         }
@@ -53,13 +54,16 @@ pub struct StoredExecution {
     first: Option<Turn>,
     /// The last turn, if it is not the first one.
     last: Option<Turn>,
+    /// How it begins, if it waits to: it has no turns then.
+    request: Option<String>,
 }
 
 impl StoredExecution {
     /// How many bytes [`StoredExecution::snapshot`] will read.
     pub fn bytes(&self) -> usize {
         let turns = self.first.iter().chain(&self.last);
-        turns.map(|turn| turn.text.len()).sum()
+        let turns: usize = turns.map(|turn| turn.text.len()).sum();
+        turns + self.request.as_ref().map_or(0, String::len)
     }
 
     /// Reads the data of the execution.
@@ -87,6 +91,9 @@ impl StoredExecution {
     }
 
     fn data(&self) -> QueryResult<(Object, Option<Object>)> {
+        if let Some(request) = &self.request {
+            return Ok((kept_input(&self.execution, request)?, None));
+        }
         let (mut input, mut output) = (None, None);
         for turn in self.first.iter().chain(&self.last) {
             // If a fork goes on from the end of an execution, the output in its first turn is that execution's.
@@ -158,7 +165,7 @@ impl Node {
     ///
     /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
     pub fn stored(&self, id: &str) -> QueryResult<StoredExecution> {
-        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
+        let (record, request) = self.record_and_request(id)?;
         let flow = self.flow_of(id, &record)?;
         let first = self.store.turn_of(id, EventId(1))?;
         let last = self.store.last_turn(id)?;
@@ -168,7 +175,19 @@ impl Node {
             flow,
             last: last.filter(|last| first.as_ref().is_none_or(|first| first.first != last.first)),
             first,
+            request,
         })
+    }
+
+    /// The record of an execution, and how it begins if it waits to.
+    fn record_and_request(&self, id: &str) -> QueryResult<(ExecutionRecord, Option<String>)> {
+        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
+        if !record.status.is_before_start() {
+            return Ok((record, None));
+        }
+        // It may begin meanwhile.
+        let whole = self.store.load_whole(id)?.ok_or(QueryError::NoSuchExecution)?;
+        Ok((whole.record, whole.request))
     }
 
     /// How many executions are set aside.
@@ -231,14 +250,20 @@ impl Node {
         })
     }
 
-    /// The number of an execution's last event.
+    /// The number of an execution's last event; 0 while it waits to begin.
     ///
     /// # Errors
     ///
     /// [`QueryError::NoSuchExecution`], or [`QueryError::Store`] if the store fails.
     pub fn last_event(&self, id: &str) -> QueryResult<EventId> {
-        let last = self.store.last_turn(id)?.ok_or(QueryError::NoSuchExecution)?;
-        Ok(last.last())
+        match self.store.last_turn(id)? {
+            Some(last) => Ok(last.last()),
+            // It waits to begin.
+            None => match self.store.record(id)? {
+                Some(_) => Ok(EventId(0)),
+                None => Err(QueryError::NoSuchExecution),
+            },
+        }
     }
 
     /// The state of an execution at the end of the turn with that event, or the last turn: status, input, local and
@@ -248,7 +273,10 @@ impl Node {
     ///
     /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
     pub fn state_at(&self, id: &str, event: Option<EventId>) -> QueryResult<Value> {
-        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
+        let (record, request) = self.record_and_request(id)?;
+        if let (Some(request), None) = (&request, event) {
+            return Ok(describe_waiting(&record, kept_input(id, request)?));
+        }
         let flow = self.flow_of(id, &record)?;
         let last = self.last_event(id)?;
         let event = event.unwrap_or(last);

@@ -175,6 +175,12 @@ fn executions() -> Schemas {
         ("name", text()),
         ("version", number()),
         ("labels", labels()),
+        ("onceKey", text()),
+        ("priority", number()),
+        ("orderTime", json!({"type": ["integer", "string"]})),
+        ("startAt", time()),
+        ("delaySeconds", number()),
+        ("startDeadlineSeconds", number()),
     ];
     let mut one = start.to_vec();
     one.push(("flow!", text()));
@@ -215,7 +221,8 @@ fn execution() -> Value {
         ("reason!", text()),
         ("text!", text()),
         ("since!", time()),
-        ("act!", text()),
+        ("until", time()),
+        ("act!", or_null(text())),
     ];
     let rollback = [
         ("step!", text()),
@@ -236,7 +243,10 @@ fn execution() -> Value {
         ("step", text()),
         ("startedTime!", time()),
         ("endedTime", time()),
+        ("requestedTime", time()),
         ("priority!", number()),
+        ("orderTime", json!({"type": "integer"})),
+        ("onceKey", text()),
         ("labels", labels()),
         ("parent", shape(&parent)),
         ("waitingFor", shape(&waiting_for)),

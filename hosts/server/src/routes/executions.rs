@@ -1,6 +1,7 @@
 //! Executions: starting them, and looking at them.
 
 use super::flows::no_such_flow;
+use super::start_terms::read_terms;
 use crate::App;
 use crate::answers::{Found, Room, aside, find};
 use crate::body::Sent;
@@ -36,34 +37,22 @@ const START: &[&str] = &[
     "startAt",
     "delaySeconds",
     "startDeadlineSeconds",
-    "after",
-];
-/// Members that are not supported yet.
-const LATER: [&str; 6] = [
-    "priority",
-    "orderTime",
-    "startAt",
-    "delaySeconds",
-    "startDeadlineSeconds",
+    "onceKey",
     "after",
 ];
 
 fn read_start(flow: &str, body: &Body) -> Answer<StartRequest> {
-    for member in LATER {
-        if body.get(member).is_some() {
-            let detail = format!("`{member}` can't be honoured yet: leave it out");
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
-        }
-    }
     let name = read_name(body)?;
-    Ok(StartRequest {
+    let mut request = StartRequest {
         flow: Text::from(flow),
         version: body.number("version")?,
         input: body.object("input")?.unwrap_or_default(),
         name,
         labels: read_labels(body)?,
         ..StartRequest::default()
-    })
+    };
+    read_terms(body, &mut request)?;
+    Ok(request)
 }
 
 /// The name an execution is to have, if the request gives one.
@@ -119,11 +108,7 @@ type Shown = (StatusCode, Found, Room);
 /// Starts an execution, or finds the one that the same request has started before.
 async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answer<Shown> {
     let _permit = wait_permit(app, wait)?;
-    let known = match &request.name {
-        Some(name) => app.node.store().named(&request.flow, name)?,
-        None => None,
-    };
-    if let Some(known) = known {
+    if let Some(known) = known_start(app, &request)? {
         return same(app, &request, known, wait, room).await;
     }
     let again = request.clone();
@@ -145,6 +130,17 @@ async fn begin(app: &App, request: StartRequest, wait: u64, room: Room) -> Answe
         }),
         Err(failure) => Err(not_started(&again.flow, again.name.as_ref(), failure)),
     }
+}
+
+/// The execution that has the key of a start, or else its name.
+fn known_start(app: &App, request: &StartRequest) -> Result<Option<Text>, StoreError> {
+    let store = app.node.store();
+    let keyed = request.once_key.as_ref().map(|key| store.keyed(&request.flow, key));
+    if let Some(known) = keyed.transpose()?.flatten() {
+        return Ok(Some(known));
+    }
+    let named = request.name.as_ref().map(|name| store.named(&request.flow, name));
+    Ok(named.transpose()?.flatten())
 }
 
 /// The problem if an execution with this name did not begin.
@@ -169,9 +165,14 @@ fn taken(flow: &str, name: Option<&Text>, id: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, "ExecutionAlreadyExists", detail).with("execution", id.into())
 }
 
-/// The execution of that name, running or ended, if it was started with the same input (and version, where one is asked for).
+/// The execution of that key, or that of that name, waiting, running or ended, if it was started with the same input (and
+/// version, where one is asked for).
 async fn same(app: &App, request: &StartRequest, id: Text, wait: u64, room: Room) -> Answer<Shown> {
     let (kept, room) = find(app, id, room).await?;
+    if request.once_key.is_some() && request.once_key == kept.record.once_key {
+        let (found, room) = wait_for_end(app, kept, wait, room).await?;
+        return Ok((StatusCode::OK, found, room));
+    }
     let id = kept.execution.clone();
     let taken = || {
         taken(&request.flow, request.name.as_ref(), &id)

@@ -93,9 +93,7 @@ pub async fn what_cannot_be_honoured_yet_is_refused() {
     flow["concurrency"] = json!([{"key": "k", "limit": 1}]);
     assert_eq!(server.put("/v1/flows/f", flow).await.code(), (422, "NotSupported"));
     server.flow("f", asleep()).await;
-    for member in ["priority", "orderTime", "startAt", "delaySeconds", "after"] {
-        let answer = server.post("/v1/flows/f/executions", json!({member: 1})).await;
-        assert_eq!(answer.code(), (422, "NotSupported"), "{member}");
-        assert!(answer.body["detail"].as_str().unwrap().contains(member));
-    }
+    let answer = server.post("/v1/flows/f/executions", json!({"after": ["one"]})).await;
+    assert_eq!(answer.code(), (422, "NotSupported"));
+    assert!(answer.body["detail"].as_str().unwrap().contains("after"));
 }

@@ -131,6 +131,10 @@ impl Listing for Held {
         self.store.named(flow, name)
     }
 
+    fn keyed(&self, flow: &str, once_key: &str) -> Result<Option<Text>, StoreError> {
+        self.store.keyed(flow, once_key)
+    }
+
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
         if self.panicking.load(Ordering::SeqCst) {
             std::panic::resume_unwind(Box::new("a list that panics"));

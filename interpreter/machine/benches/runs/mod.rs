@@ -5,7 +5,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_machine::{Event, EventId, Signal, StartRecord, State, Status};
+use starbridge_machine::{Event, EventId, Signal, StartRecord, StartTerms, State, Status};
 use std::sync::Arc;
 
 /// 2024-01-01T00:00:00Z, in milliseconds.
@@ -138,6 +138,7 @@ impl Run {
             labels: None,
             parent: None,
             tokens: Vec::new(),
+            terms: StartTerms::default(),
         }))
     }
 }

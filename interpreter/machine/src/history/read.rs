@@ -3,7 +3,7 @@
 use super::names::short_key;
 use crate::event::{
     Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
-    Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
+    Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant, Waited,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
@@ -407,6 +407,31 @@ impl<'a> Members<'a> {
         })
     }
 
+    fn start_terms(&self) -> Result<StartTerms, HistoryError> {
+        Ok(StartTerms {
+            once_key: self.maybe("onceKey", Self::text)?,
+            priority: self.maybe("priority", |m, key| {
+                u8::try_from(m.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
+            })?,
+            order_time: self.maybe("orderTime", |m, key| {
+                let value = m.value(key)?;
+                let whole = value.as_number().and_then(serde_json::Number::as_i64);
+                whole.ok_or_else(|| Self::wrong(key, "a whole number", value))
+            })?,
+            waited: self.maybe("waited", |m, key| {
+                let waited = Members {
+                    flow: m.flow,
+                    object: m.object(key)?,
+                    keys: Keys::Long,
+                };
+                Ok(Waited {
+                    requested_time: waited.time("requestedTime")?,
+                    start_at: waited.maybe("startAt", Members::time)?,
+                })
+            })?,
+        })
+    }
+
     fn execution_detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
             "ExecutionStarted" => EventKind::ExecutionStarted(Box::new(StartRecord {
@@ -430,6 +455,7 @@ impl<'a> Members<'a> {
                     })
                 })?,
                 tokens: self.maybe("tokens", Self::grants)?.unwrap_or_default(),
+                terms: self.start_terms()?,
             })),
             "ExecutionStopped" => EventKind::ExecutionStopped {
                 failure: self.failure()?,

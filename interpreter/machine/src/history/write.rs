@@ -1,7 +1,7 @@
 //! Writing events as JSON values.
 
 use super::read::not_sent_by_name;
-use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, StepPath, TokenGrant};
+use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, StartTerms, StepPath, TokenGrant};
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::value::{Array, Object, Text, Value};
 
@@ -290,6 +290,19 @@ fn written_grant(grant: &TokenGrant) -> Value {
     object.into()
 }
 
+fn set_terms(o: &mut impl Members, terms: &StartTerms) {
+    set_some(o, "onceKey", terms.once_key.clone());
+    set_some(o, "priority", terms.priority.map(u32::from));
+    set_some(o, "orderTime", terms.order_time);
+    if let Some(waited) = &terms.waited {
+        let mut object = Object::new();
+        set(&mut object, "requestedTime", waited.requested_time.to_string());
+        let start_at = waited.start_at.map(|at| at.to_string());
+        set_some(&mut object, "startAt", start_at);
+        set(o, "waited", object);
+    }
+}
+
 fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
         EventKind::ExecutionStarted(started) => {
@@ -311,6 +324,7 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
                 let tokens: Array = started.tokens.iter().map(written_grant).collect();
                 set(o, "tokens", tokens);
             }
+            set_terms(o, &started.terms);
         }
         EventKind::ExecutionStopped { failure, by } => {
             set_failure(o, failure);

@@ -4,7 +4,7 @@ use super::{Frame, InFlight, State, UndoPhase};
 use crate::effect::CallToSend;
 use crate::event::{Child, EventId};
 use crate::signal::Timer;
-use starbridge_flow::graph::{Budget, Call, Flow, Pattern, Root, StepKind, Undo};
+use starbridge_flow::graph::{Budget, Call, DEFAULT_PRIORITY, Flow, Pattern, Root, StepKind, Undo};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Value;
 
@@ -72,7 +72,7 @@ impl State {
             timeout: in_flight.timeout,
             heartbeat: task.heartbeat,
             wait: task.wait,
-            priority: task.priority,
+            priority: self.priority_of(task.priority),
         })
     }
 
@@ -115,8 +115,16 @@ impl State {
             timeout: in_flight.timeout,
             heartbeat: None,
             wait: None,
-            priority: task.priority,
+            priority: self.priority_of(task.priority),
         })
+    }
+}
+
+impl State {
+    /// The priority of a task: its own, or that of the execution.
+    fn priority_of(&self, own: Option<u8>) -> u8 {
+        let of_start = || self.started()?.terms.priority;
+        own.or_else(of_start).unwrap_or(DEFAULT_PRIORITY)
     }
 }
 

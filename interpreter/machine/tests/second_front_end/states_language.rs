@@ -14,6 +14,7 @@ const NAMES: FaultNames = FaultNames::new("States.", [
     "States.OutputPathFailure", "States.DataLimitExceeded", "States.LimitExceeded", "States.ResourceNotFound",
     "States.Runtime", "States.BranchFailed", "States.PollFailed", "States.DependencyFailed",
     "States.ExecutionTimeout", "States.Aborted", "States.Failed", "States.ExecutionAlreadyExists",
+    "States.StartDeadline",
 ]);
 
 /// Data made from a state's input: a member `x.$` is a path, every other one a constant. Without members, the input
@@ -175,7 +176,7 @@ fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
                 call,
                 poll: None,
                 rollback: None,
-                priority: 5,
+                priority: None,
                 heartbeat: None,
                 wait: None,
             }))

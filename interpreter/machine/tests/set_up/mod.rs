@@ -4,7 +4,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::syntax::Source;
 use starbridge_flow::value::Object;
-use starbridge_machine::{Signal, StartRecord};
+use starbridge_machine::{Signal, StartRecord, StartTerms};
 use std::sync::Arc;
 
 /// A flow of these steps.
@@ -27,5 +27,6 @@ pub(crate) fn start() -> Signal {
         labels: None,
         parent: None,
         tokens: Vec::new(),
+        terms: StartTerms::default(),
     }))
 }

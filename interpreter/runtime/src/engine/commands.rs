@@ -284,7 +284,9 @@ impl Engine {
             }
         }
         let runs = |state: &starbridge_machine::State| !state.status().is_ended();
-        Ok(self.shard.is_aside(execution) || self.shard.state(execution).is_some_and(runs))
+        Ok(self.shard.is_aside(execution)
+            || self.shard.waits_to_begin(execution)
+            || self.shard.state(execution).is_some_and(runs))
     }
 
     fn answer_when_durable(&mut self, reply: oneshot::Sender<Reply>, answer: Reply) {

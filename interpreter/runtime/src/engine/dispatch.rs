@@ -77,6 +77,7 @@ impl Engine {
             Outgoing::Send { execution, call } => self.calls.waiting.push_back((execution, call)),
             Outgoing::Cancel { execution, call } => self.stop_sending(&execution, call),
             Outgoing::Started { execution, status } => self.answer_started(&execution, status),
+            Outgoing::Requested { execution } => self.answer_requested(&execution),
             Outgoing::Refused { execution, refusal } => self.waiters.refused(&execution, &refusal),
             Outgoing::Ended { execution, .. } => self.answer_ended(&execution),
             Outgoing::Mark(number) => self.waiters.marked(number),

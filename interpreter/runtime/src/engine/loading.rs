@@ -59,6 +59,9 @@ impl Engine {
         self.expect_messages();
         let (history, limits) = (self.deps.history.clone(), self.shard.shared_limits());
         let taken = self.shard.guarded(&id, now, |shard| {
+            if stored.record.status.is_before_start() {
+                return shard.take_up_waiting(&id, stored, now);
+            }
             let loaded = fold_up(history.as_ref(), shard.flows(), &limits, execution, stored)?;
             shard.recover(loaded);
             Ok(())
@@ -124,7 +127,7 @@ impl Engine {
         if self.shard.is_aside(execution) {
             return Err(StoreError::Held(self.now()));
         }
-        Ok(self.shard.state(execution).is_some())
+        Ok(self.shard.state(execution).is_some() || self.shard.waits_to_begin(execution))
     }
 
     /// Loads these executions and no others, awake or not, and delivers the messages between them.

@@ -190,6 +190,23 @@ impl Engine {
             self.waiters.forget(&execution);
             self.shard.forget(&execution);
         }
+        for (execution, due) in self.shard.leave_waiting() {
+            let free = match &self.leased {
+                Some(leased) => leased.leases.release(&execution)?,
+                None => true,
+            };
+            let known = self.leased.as_ref().and_then(|leased| leased.slept(&execution));
+            let again = if free { due } else { Some(now) };
+            self.waiters.forget(&execution);
+            suspended.push(SuspendedExecution {
+                execution,
+                status: Status::Delayed,
+                resume_at: again
+                    .into_iter()
+                    .filter(|at| known != Some(*at) || *at <= now)
+                    .collect(),
+            });
+        }
         for execution in self.shard.forget_aside() {
             self.let_go(&execution)?;
             suspended.push(SuspendedExecution {

@@ -36,7 +36,7 @@ impl Sleepers {
         self.soon.first().map(|(due, _)| *due)
     }
 
-    fn know(&mut self, due: Timestamp, execution: Text) {
+    pub(super) fn know(&mut self, due: Timestamp, execution: Text) {
         if due < self.horizon {
             self.soon.insert((due, execution));
         }
@@ -85,6 +85,11 @@ impl Engine {
     pub(super) fn leave_idle(&mut self) {
         if self.leased.is_some() {
             return;
+        }
+        for (execution, due) in self.shard.leave_waiting() {
+            if let Some(due) = due {
+                self.sleepers.know(due, execution);
+            }
         }
         for (due, execution) in self.shard.trim(self.settings.hot_executions) {
             self.sleepers.know(due, execution);

@@ -47,6 +47,13 @@ impl Waiters {
         }
     }
 
+    /// Gives the execution when it has ended.
+    fn end_of(&mut self, execution: &Text) -> oneshot::Receiver<Snapshot> {
+        let (reply, end) = oneshot::channel();
+        self.await_end(execution.clone(), reply);
+        end
+    }
+
     /// Drops waiters that have gone. This goes through all of them, so it waits until their number has doubled.
     fn sweep(&mut self) {
         self.waiting = 0;
@@ -103,13 +110,31 @@ impl Engine {
         let Some(begun) = self.snapshot_of(execution, Some(status)) else {
             return;
         };
-        let end = (starter.wait && !status.is_ended()).then(|| {
-            let (reply, end) = oneshot::channel();
-            self.waiters.await_end(execution.clone(), reply);
-            end
-        });
+        let end = (starter.wait && !status.is_ended()).then(|| self.waiters.end_of(execution));
         // The sender of the command may have gone.
         let _ = starter.reply.send(Ok(StartedExecution { snapshot: begun, end }));
+    }
+
+    /// Answers whoever started an execution that waits to begin, and remembers when to look at it.
+    pub(super) fn answer_requested(&mut self, execution: &Text) {
+        let Some((record, input)) = self.shard.waiting_start(execution) else {
+            return;
+        };
+        if let Some(due) = record.wake_at {
+            self.sleepers.know(due, execution.clone());
+        }
+        let Some(starter) = self.waiters.starts.remove(execution) else {
+            return;
+        };
+        let snapshot = Snapshot {
+            execution: execution.clone(),
+            record: record.clone(),
+            input: input.clone(),
+            output: None,
+        };
+        let end = starter.wait.then(|| self.waiters.end_of(execution));
+        // The sender of the command may have gone.
+        let _ = starter.reply.send(Ok(StartedExecution { snapshot, end }));
     }
 
     pub(super) fn answer_ended(&mut self, execution: &Text) {

@@ -6,7 +6,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{CallToSend, Event, EventId, EventKind, State, history};
-use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, Turn};
+use starbridge_ports::{Append, Message, MessageBody, MessageId, Refusal, RequestChange, Turn};
 
 /// How long the list of idle executions may get before stale entries are removed.
 const IDLE_LIST_TRIM: usize = 1024;
@@ -74,6 +74,7 @@ impl Shard {
             sent: live.parent_message(ended).into_iter().collect(),
             received: message.into_iter().collect(),
             turn: Some(turn),
+            request: live.request_change(before),
             queued,
             ..Append::default()
         };
@@ -210,8 +211,9 @@ impl Shard {
             return;
         };
         for id in &batch.executions {
-            if let Some(live) = self.executions.get_mut(id) {
-                live.unsettled = live.unsettled.saturating_sub(1);
+            match self.executions.get_mut(id) {
+                Some(live) => live.unsettled = live.unsettled.saturating_sub(1),
+                None => self.settle_waiting(id),
             }
         }
         let refused: Vec<&Text> = refusals
@@ -222,6 +224,9 @@ impl Shard {
             if let (Some(execution), Refusal::Exists { .. }) = (batch.executions.get(*index), refusal) {
                 self.refuse(execution, refusal.clone());
             }
+        }
+        for execution in &refused {
+            self.waiting.remove(*execution);
         }
         // What follows a refused start is refused with it. An execution that is still loaded went on in another
         // process.
@@ -343,6 +348,18 @@ impl Shard {
 }
 
 impl LoadedExecution {
+    /// Whether the turn after this event carries out a start that was kept.
+    fn request_change(&self, before: EventId) -> RequestChange {
+        let waited = self
+            .state
+            .started()
+            .is_some_and(|started| started.terms.waited.is_some());
+        match before == EventId(0) && waited {
+            true => RequestChange::Begin,
+            false => RequestChange::None,
+        }
+    }
+
     /// The message to the parent that waits for this execution, if it has ended.
     fn parent_message(&self, ended: bool) -> Option<Message> {
         let started = self.state.started().filter(|_| ended && self.origin.awaited)?;
@@ -377,6 +394,7 @@ impl Outgoing {
     pub(super) fn execution(&self) -> Option<&Text> {
         match self {
             Self::Started { execution, .. }
+            | Self::Requested { execution }
             | Self::Refused { execution, .. }
             | Self::Send { execution, .. }
             | Self::Cancel { execution, .. }

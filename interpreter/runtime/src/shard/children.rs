@@ -70,7 +70,7 @@ impl Shard {
                 }
                 continue;
             }
-            let here = self.executions.contains_key(to);
+            let here = self.executions.contains_key(to) || self.waits_to_begin(to);
             if !here && self.absent.as_ref() != Some(to) {
                 return Some(to.clone());
             }
@@ -272,6 +272,7 @@ impl Shard {
             tokens,
             awaited: call.pattern == Pattern::Sync,
             depth,
+            ..StartRequest::default()
         })
     }
 
@@ -483,10 +484,13 @@ impl Shard {
                 rollback,
             },
         };
-        let awaited = self.state(&to).is_some_and(|state| match &signal {
-            Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
-            _ => matches!(state.status(), Status::Running | Status::Manual),
-        });
+        let awaited = match self.state(&to) {
+            None => self.waits_to_begin(&to),
+            Some(state) => match &signal {
+                Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
+                _ => matches!(state.status(), Status::Running | Status::Manual),
+            },
+        };
         if !awaited || self.signal_with(&to, signal, Some(id.clone()), now).is_err() {
             self.drop_message(id);
         }

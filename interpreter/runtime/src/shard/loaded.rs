@@ -114,6 +114,9 @@ impl LoadedExecution {
         let Some(started) = self.state.started() else {
             return ExecutionRecord::default();
         };
+        // A fork did not wait.
+        let waited = started.terms.waited.as_ref();
+        let waited = waited.filter(|_| self.origin.forked.is_none());
         let step = self.state.failed_at().and_then(|step| self.flow.step(step));
         ExecutionRecord {
             flow: started.flow.clone(),
@@ -123,8 +126,12 @@ impl LoadedExecution {
             awake: standing.awake,
             wake_at: standing.wake_at,
             started: self.origin.forked_time.unwrap_or_else(|| self.state.started_time()),
+            requested: waited.map(|waited| waited.requested_time),
             ended: standing.status.is_ended().then(|| self.state.last_time()),
             labels: started.labels.clone(),
+            once_key: started.terms.once_key.clone(),
+            priority: started.terms.priority,
+            order_time: started.terms.order_time,
             parent: started.parent.clone(),
             root: self.origin.root.clone(),
             depth: self.origin.depth,

@@ -99,7 +99,10 @@ impl Shard {
             execution: id.clone(),
             call: call.call,
             priority: call.priority,
-            order: live.state.started_time(),
+            order: started
+                .terms
+                .order_time
+                .map_or_else(|| live.state.started_time(), Timestamp),
             since: now,
             wait_until: call.wait.map(|longest| now.plus(longest)),
             timeout: call.timeout,

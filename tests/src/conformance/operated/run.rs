@@ -8,7 +8,7 @@ use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::Text;
 use starbridge_machine::{
     CallToSend, Decision, Event, EventId, EventKind, Failure, Fork, Rejection, Resolution, ResolutionAction, Signal,
-    StartRecord, State, Status, copied, history,
+    StartRecord, StartTerms, State, Status, copied, history, turn_length,
 };
 use starbridge_simulator::{Case, Mock, Mocks, Outcome, Silence, Stop};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,6 +100,7 @@ impl Run {
             labels: case.labels.clone(),
             parent: None,
             tokens: Vec::new(),
+            terms: StartTerms::default(),
         };
         self.give(Signal::Start(Box::new(started)))
             .map_err(|rejection| rejection.to_string())?;
@@ -339,12 +340,10 @@ impl Run {
             state.apply(&self.flow, event);
         }
         while let Some(first) = self.events.get(at) {
-            let rest = self.events.get(at + 1..).unwrap_or_default();
-            let end = rest
-                .iter()
-                .position(Event::begins_turn)
-                .map_or(self.events.len(), |more| at + 1 + more);
-            let Some(signal) = state.recorded_signal(&self.flow, first) else {
+            let rest = self.events.get(at..).unwrap_or_default();
+            let end = at + turn_length(rest);
+            let recorded = self.events.get(at..end).unwrap_or_default();
+            let Some(signal) = state.recorded_signal(&self.flow, recorded) else {
                 return Some(format!("event {} records no signal", first.id));
             };
             let mut turn = Vec::new();

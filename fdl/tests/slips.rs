@@ -219,7 +219,7 @@ fn add_samples(mocks: &Map<String, Value>, samples: &mut Samples) {
     }
 }
 
-/// The fenced texts of a page, or the whole of another file.
+/// The fenced texts of a page, without those whose diagnostics it names; or the whole of another file.
 fn texts(path: &Path) -> Vec<String> {
     let text = read(path);
     if path.extension().is_none_or(|ext| ext != "md") {
@@ -230,6 +230,7 @@ fn texts(path: &Path) -> Vec<String> {
     for line in text.lines() {
         match (&mut open, line.trim_start().starts_with("```")) {
             (None, true) => open = Some(String::new()),
+            (None, false) if line.starts_with("<!-- diagnostics:") => _ = found.pop(),
             (None, false) => {}
             (Some(_), true) => found.extend(open.take()),
             (Some(text), false) => *text += &format!("{line}\n"),

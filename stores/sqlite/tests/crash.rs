@@ -211,7 +211,7 @@ fn no_more_space() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store.db");
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]);
+    command.args(["-c", "trap '' XFSZ; ulimit -f 4000; exec \"$0\" \"$@\""]);
     command.arg(std::env::current_exe().expect("this program"));
     let child = child(&mut command, &path).wait_with_output().expect("ended");
     let output = String::from_utf8(child.stdout).expect("text");

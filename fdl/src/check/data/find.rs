@@ -61,7 +61,7 @@ pub(in crate::check) struct Holder {
 impl Data {
     /// The same with an object laid over it.
     pub(in crate::check) fn under(&self, over: &Rc<Members>) -> Self {
-        if over.is_empty() {
+        if over.is_nothing() {
             return self.clone();
         }
         let base = self.clone();

@@ -77,7 +77,7 @@ impl DataCheck<'_, '_> {
     }
 
     fn lay(&self, local: &mut Rc<Members>, output: &Members) {
-        if output.is_empty() {
+        if output.is_nothing() {
             return;
         }
         let copied = if Rc::strong_count(local) > 1 { local.len() } else { 0 };

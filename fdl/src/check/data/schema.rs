@@ -130,7 +130,7 @@ impl<'n> Reader<'n> {
             _ if node.get("patternProperties").is_some() => Others::Any,
             more if is_false(more) => Others::None,
             Some(_) => Others::Any,
-            None if members.len() == 0 || more.iter().any(|key| node.get(key).is_some()) => Others::Any,
+            None if members.is_empty() || more.iter().any(|key| node.get(key).is_some()) => Others::Any,
             None => Others::Unnamed,
         };
         members
@@ -194,10 +194,10 @@ fn both(known: &Known, other: &Shape) -> Option<Known> {
     {
         whole.items = more.items.clone();
     }
-    if more.members.len() == 0 && more.members.others == Others::Any {
+    if more.members.is_empty() && more.members.others == Others::Any {
         return Some(whole);
     }
-    let neutral = whole.members.len() == 0 && whole.members.others == Others::Any;
+    let neutral = whole.members.is_empty() && whole.members.others == Others::Any;
     let members = Rc::make_mut(&mut whole.members);
     for (key, member) in more.members.iter() {
         let member_shape = member.shape.clone().doubted_if(other.is_doubted());

@@ -360,8 +360,13 @@ impl Members {
     }
 
     /// Whether it can have no members at all.
-    pub(in crate::check) fn is_empty(&self) -> bool {
+    pub(in crate::check) fn is_nothing(&self) -> bool {
         self.named.is_empty() && self.others == Others::None
+    }
+
+    /// Whether no member is named.
+    pub(in crate::check) fn is_empty(&self) -> bool {
+        self.named.is_empty()
     }
 
     pub(in crate::check) fn len(&self) -> usize {
@@ -455,7 +460,7 @@ impl Members {
             }
         }
         for (key, member) in other.iter() {
-            if self.named.get(key).is_none() {
+            if !self.named.contains_key(key) {
                 both.set_perhaps(key, member, self.others);
             }
         }

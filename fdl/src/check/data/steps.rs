@@ -265,7 +265,7 @@ impl DataCheck<'_, '_> {
     }
 
     fn branch(&self, list: ListId, own: &Data, deps: Members) -> Shape {
-        let input = if deps.is_empty() {
+        let input = if deps.is_nothing() {
             own.clone()
         } else {
             let mut over = Members::none();

@@ -53,6 +53,7 @@ fn begun(kept: KeptStart) -> Box<StartRecord> {
 }
 
 /// The times of a start that is to be kept.
+#[derive(Clone, Copy)]
 pub(super) struct StartTimes {
     pub(super) start_at: Timestamp,
     pub(super) deadline: Option<Timestamp>,

@@ -162,6 +162,8 @@ pub const ROUTES: &[Route] = &[
             ("status", "in one of these states"),
             ("reason", "why it does not go on: `broken`"),
             ("name", "whose name begins so"),
+            ("parent", "started by the execution with this id"),
+            ("root", "of the family that began with the execution with this id, without that one"),
             (
                 "label",
                 "with this label, as `key:value`; given several times, all must be there",

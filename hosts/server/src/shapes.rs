@@ -28,9 +28,12 @@ pub fn page(items: Vec<Value>, next: Option<Value>) -> Value {
     page.into()
 }
 
-/// An execution.
-pub fn execution(begun: &Snapshot) -> Value {
+/// An execution. `parent_deleted`: the execution that started it is gone.
+pub fn execution(begun: &Snapshot, parent_deleted: bool) -> Value {
     let mut shape = record(&begun.execution, &begun.record);
+    if let Some(Value::Object(parent)) = shape.get_mut("parent").filter(|_| parent_deleted) {
+        parent.insert("deleted".into(), true.into());
+    }
     shape.insert("input".into(), begun.input.clone().into());
     if let Some(output) = &begun.output {
         shape.insert("output".into(), output.clone().into());
@@ -76,6 +79,9 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
         .into_iter()
         .collect();
         set("parent", parent.into());
+    }
+    if let Some(root) = &record.root {
+        set("root", root.clone().into());
     }
     if let Some(forked) = &record.forked {
         let forked: Object = [

@@ -26,6 +26,10 @@ pub struct Query {
     pub broken: bool,
     /// Their name begins with this.
     pub name: Option<Text>,
+    /// The execution that started them.
+    pub parent: Option<Text>,
+    /// The execution at the root of their family. It is not listed itself.
+    pub root: Option<Text>,
     /// They have all these labels.
     pub labels: Vec<(Text, Text)>,
     /// They started at this time or later.
@@ -52,6 +56,14 @@ impl Query {
                 .name
                 .as_ref()
                 .is_none_or(|name| record.name.starts_with(name.as_str()))
+            && self.parent.as_ref().is_none_or(|wanted| {
+                let parent = record.parent.as_ref();
+                parent.is_some_and(|parent| parent.execution == *wanted)
+            })
+            && self
+                .root
+                .as_ref()
+                .is_none_or(|root| record.root.as_ref() == Some(root))
             && self.labels.iter().all(label)
             && self.from.is_none_or(|from| record.started >= from)
             && self.to.is_none_or(|to| record.started < to)

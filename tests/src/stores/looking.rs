@@ -3,7 +3,7 @@
 use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{EventId, Status};
+use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{Append, ExecutionRecord, Query, StoreError};
 
 pub(super) const CASES: &[Case] = &[
@@ -12,6 +12,7 @@ pub(super) const CASES: &[Case] = &[
     ("lists begin with the newest", lists_begin_with_the_newest),
     ("lists show what is asked for", lists_show_what_is_asked_for),
     ("names are found among many", names_are_found_among_many),
+    ("families are found", families_are_found),
     ("labels are found", labels_are_found),
     ("each status is counted", each_status_is_counted),
     ("what ended long ago goes", what_ended_long_ago_goes),
@@ -254,6 +255,58 @@ fn labels_are_found(tried: &mut Tried<'_>) {
     };
     assert_eq!(ids(tried, &failed, 1), ["1"]);
     assert_eq!(tried.store().record("5").unwrap().unwrap().labels, None);
+}
+
+fn families_are_found(tried: &mut Tried<'_>) {
+    let child = |id: &str, parent: &str, root: &str, status| {
+        let parent = Parent {
+            execution: parent.into(),
+            event: EventId(2),
+        };
+        let (parent, root) = (Some(parent), Some(root.into()));
+        start_as(id, ExecutionRecord { parent, root, status, ..record(id) })
+    };
+    let (runs, failed) = (Status::Running, Status::Failed);
+    tried.append(&[
+        start("a"),
+        child("b", "a", "a", runs),
+        child("c", "a", "a", failed),
+        child("d", "b", "a", failed),
+        start("e"),
+        child("f", "e", "e", runs),
+    ]);
+    let parent = |id: &str| Query {
+        parent: Some(id.into()),
+        ..Query::default()
+    };
+    let root = |id: &str| Query {
+        root: Some(id.into()),
+        ..Query::default()
+    };
+    let with = |status, query| Query {
+        statuses: vec![status],
+        ..query
+    };
+    let both = Query {
+        parent: Some("b".into()),
+        ..root("a")
+    };
+    for (query, expected) in [
+        (parent("a"), vec!["c", "b"]),
+        (parent("b"), vec!["d"]),
+        (parent("c"), vec![]),
+        (parent("none"), vec![]),
+        (root("a"), vec!["d", "c", "b"]),
+        (root("b"), vec![]),
+        (root("e"), vec!["f"]),
+        (with(failed, root("a")), vec!["d", "c"]),
+        (with(failed, parent("a")), vec!["c"]),
+        (both, vec!["d"]),
+    ] {
+        for limit in [1, 2, 9] {
+            assert_eq!(ids(tried, &query, limit), expected, "{query:?} by {limit}");
+        }
+    }
 }
 
 fn each_status_is_counted(tried: &mut Tried<'_>) {

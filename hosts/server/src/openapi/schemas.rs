@@ -210,7 +210,8 @@ fn executions() -> Schemas {
 }
 
 fn execution() -> Value {
-    let parent = [("execution!", text()), ("event!", number())];
+    let origin = [("execution!", text()), ("event!", number())];
+    let parent = [("execution!", text()), ("event!", number()), ("deleted", flag())];
     let waiting_for = [
         ("reason!", text()),
         ("text!", text()),
@@ -239,9 +240,10 @@ fn execution() -> Value {
         ("priority!", number()),
         ("labels", labels()),
         ("parent", shape(&parent)),
+        ("root", text()),
         ("waitingFor", shape(&waiting_for)),
         ("rollback", shape(&rollback)),
-        ("forkedFrom", shape(&parent)),
+        ("forkedFrom", shape(&origin)),
     ])
 }
 
@@ -285,6 +287,7 @@ fn step() -> Value {
         ("waitsUntil!", or_null(time())),
         ("error!", or_null(text())),
         ("cause!", or_null(text())),
+        ("child", text()),
         ("waitingFor", shape(&waiting_for)),
         ("rollback", shape(&rollback)),
     ])

@@ -3,6 +3,7 @@
 mod appending;
 mod looking;
 mod notices;
+mod operating;
 mod queueing;
 pub mod random;
 
@@ -55,7 +56,14 @@ pub type Case = (&'static str, fn(&mut Tried<'_>));
 
 /// All cases. Each wants a store of its own.
 pub fn cases() -> Vec<Case> {
-    [appending::CASES, looking::CASES, notices::CASES, queueing::CASES].concat()
+    [
+        appending::CASES,
+        looking::CASES,
+        notices::CASES,
+        operating::CASES,
+        queueing::CASES,
+    ]
+    .concat()
 }
 
 /// A turn of so many events.

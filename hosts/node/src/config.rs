@@ -57,6 +57,8 @@ pub struct Config {
     pub sqs: SqsConfig,
     /// How long executions are kept after they ended.
     pub retention: RetentionConfig,
+    /// How long the audit list is kept.
+    pub audit: AuditConfig,
     /// The log.
     pub log: LogConfig,
     /// The interpreter as a function of AWS Lambda.
@@ -159,6 +161,14 @@ pub struct RetentionConfig {
     pub days: u64,
 }
 
+/// How long the list of what operators did is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditConfig {
+    /// How many days; 0: for ever.
+    pub days: u64,
+}
+
 /// Settings of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -255,6 +265,12 @@ impl Default for CommandsConfig {
 impl Default for RetentionConfig {
     fn default() -> Self {
         Self { days: 14 }
+    }
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { days: 400 }
     }
 }
 

@@ -31,8 +31,9 @@ pub fn page(items: Vec<Value>, next: Option<Value>) -> Value {
 /// An execution. `parent_deleted`: the execution that started it is gone.
 pub fn execution(begun: &Snapshot, parent_deleted: bool) -> Value {
     let mut shape = record(&begun.execution, &begun.record);
-    if let Some(Value::Object(parent)) = shape.get_mut("parent").filter(|_| parent_deleted) {
+    if let Some(Value::Object(mut parent)) = shape.get("parent").filter(|_| parent_deleted).cloned() {
         parent.insert("deleted".into(), true.into());
+        shape.insert("parent".into(), parent.into());
     }
     shape.insert("input".into(), begun.input.clone().into());
     if let Some(output) = &begun.output {

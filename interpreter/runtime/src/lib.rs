@@ -80,7 +80,7 @@ pub use report::{read_entry, read_report};
 pub use resources::{Resolved, ResourceMap, ResourceMapError};
 pub use secrets::{SecretUse, Vault};
 pub use shard::{
-    ExecutionSeed, ForkFailure, ForkRequest, Loaded, Outgoing, PumpResult, Shard, StartError, StartRequest,
+    ExecutionSeed, ForkFailure, ForkRequest, Loaded, NotEnded, Outgoing, PumpResult, Shard, StartError, StartRequest,
     StatusChange, child_id, load,
 };
 pub use starts::{note_end, note_start};

@@ -61,6 +61,9 @@ impl DynamoStore {
         if !is_consistent(first) {
             return Ok((0, Some(Refusal::Conflict)));
         }
+        if first.deleted {
+            return self.delete(execution, first);
+        }
         let (kept, refusal) = if is_start(first) {
             self.start(execution, appends)?
         } else {
@@ -166,7 +169,7 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     let Some(before) = group.members.last() else {
         return false;
     };
-    if is_start(append) || !before.leases.is_empty() {
+    if is_start(append) || append.deleted || before.deleted || !before.leases.is_empty() {
         return false;
     }
     let between = batch.get(before.place + 1..place).unwrap_or_default();

@@ -69,7 +69,7 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().awake().unwrap(), ["b"]);
     assert_eq!(tried.store().due(Timestamp(i64::MAX), 10).unwrap(), []);
     // It is gone on with as it was, or by a turn that brings a record.
-    tried.store().mark(&[("a".into(), Mark::Whole)]).unwrap();
+    tried.store().mark(&[("a".into(), Mark::Whole)], None).unwrap();
     tried.append(&[Append {
         record: Some(record("")),
         ..more("b", 2, 1)

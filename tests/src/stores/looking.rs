@@ -264,7 +264,15 @@ fn families_are_found(tried: &mut Tried<'_>) {
             event: EventId(2),
         };
         let (parent, root) = (Some(parent), Some(root.into()));
-        start_as(id, ExecutionRecord { parent, root, status, ..record(id) })
+        start_as(
+            id,
+            ExecutionRecord {
+                parent,
+                root,
+                status,
+                ..record(id)
+            },
+        )
     };
     let (runs, failed) = (Status::Running, Status::Failed);
     tried.append(&[
@@ -405,7 +413,12 @@ fn what_belonged_to_it_goes_too(tried: &mut Tried<'_>) {
 }
 
 fn flows_have_versions(tried: &mut Tried<'_>) {
-    let mut put = |name, definition, hash, at| tried.store().put_flow(name, definition, hash, Timestamp(at)).unwrap();
+    let mut put = |name, definition, hash, at| {
+        tried
+            .store()
+            .put_flow(name, definition, hash, Timestamp(at), None)
+            .unwrap()
+    };
     assert_eq!(put("b", "{}", "h1", 1), (1, true));
     assert_eq!(put("b", "{} ", "h1", 2), (1, false));
     assert_eq!(put("b", "[]", "h2", 3), (2, true));
@@ -430,19 +443,19 @@ fn flows_have_versions(tried: &mut Tried<'_>) {
 }
 
 fn flows_are_hidden(tried: &mut Tried<'_>) {
-    assert!(!tried.store().hide_flow("a").unwrap());
+    assert!(!tried.store().hide_flow("a", None).unwrap());
     for (name, hash) in [("a", "1"), ("a", "2"), ("b", "1")] {
-        tried.store().put_flow(name, "{}", hash, Timestamp(0)).unwrap();
+        tried.store().put_flow(name, "{}", hash, Timestamp(0), None).unwrap();
     }
-    assert!(tried.store().hide_flow("a").unwrap());
-    assert!(!tried.store().hide_flow("a").unwrap());
+    assert!(tried.store().hide_flow("a", None).unwrap());
+    assert!(!tried.store().hide_flow("a", None).unwrap());
     let hidden = |tried: &mut Tried<'_>| {
         let flows = tried.store().flows().unwrap();
         flows.into_iter().map(|flow| flow.hidden).collect::<Vec<_>>()
     };
     assert_eq!(hidden(tried), [true, true, false]);
     assert_eq!(
-        tried.store().put_flow("a", "{}", "2", Timestamp(9)).unwrap(),
+        tried.store().put_flow("a", "{}", "2", Timestamp(9), None).unwrap(),
         (2, false)
     );
     assert_eq!(hidden(tried), [false, false, false]);
@@ -456,7 +469,7 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         ("key", "a", "3"),
         ("schedule", "b", "4"),
     ] {
-        tried.store().put_value(kind, name, text).unwrap();
+        tried.store().put_value(kind, name, text, None).unwrap();
     }
     assert_eq!(tried.store().get_value("schedule", "b").unwrap(), Some("4".to_owned()));
     // What is there stays, whoever comes second.
@@ -468,8 +481,8 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         tried.store().list_values("schedule").unwrap(),
         [pair("a", "2"), pair("b", "4")]
     );
-    assert!(tried.store().delete_value("schedule", "a").unwrap());
-    assert!(!tried.store().delete_value("schedule", "a").unwrap());
+    assert!(tried.store().delete_value("schedule", "a", None).unwrap());
+    assert!(!tried.store().delete_value("schedule", "a", None).unwrap());
     assert_eq!(tried.store().list_values("schedule").unwrap(), [pair("b", "4")]);
     assert_eq!(tried.store().list_values("key").unwrap(), [pair("a", "3")]);
     assert_eq!(tried.store().list_values("none").unwrap(), []);

@@ -292,6 +292,7 @@ impl Node {
             flow,
             event,
             name,
+            audit: None,
         })
     }
 

@@ -13,6 +13,8 @@ const DELETE_BATCH: usize = 256;
 /// After that others have the writer for as long as it took, at least so long: deleting takes half of its time at most, and
 /// keeps up with what ends.
 const BATCH_PAUSE: Duration = Duration::from_millis(1);
+/// How long to wait after some entries of the audit list were deleted.
+const AUDIT_PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait if nothing is left to delete.
 const IDLE_PAUSE: Duration = Duration::from_secs(60);
 
@@ -28,6 +30,25 @@ impl Node {
                 Ok(_) => begun.elapsed().clamp(BATCH_PAUSE, IDLE_PAUSE),
                 Err(error) => {
                     tracing::warn!(%error, "what has ended can't be cleared away");
+                    IDLE_PAUSE
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Deletes, for ever, entries of the audit list that are older than `days` days.
+    pub async fn clear_audit_periodically(self: Arc<Self>, days: u64) {
+        loop {
+            let age = i64::try_from(days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
+            let before = Timestamp(self.now().0.saturating_sub(age));
+            let store = self.store.clone();
+            let cleared = tokio::task::spawn_blocking(move || store.clear_audit(before, DELETE_BATCH)).await;
+            let pause = match cleared {
+                Ok(Ok(0)) | Err(_) => IDLE_PAUSE,
+                Ok(Ok(_)) => AUDIT_PAUSE,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "old entries of the audit list can't be cleared away");
                     IDLE_PAUSE
                 }
             };

@@ -33,6 +33,7 @@ const CODES: &[&str] = &[
     "NoSuchQueue",
     "NoSuchRoute",
     "NoSuchSchedule",
+    "NotEnded",
     "NotForkable",
     "NotRedrivable",
     "NotSupported",
@@ -140,7 +141,21 @@ fn general() -> Schemas {
         ("execution", text()),
         ("limit", number()),
     ]);
-    vec![("Problem", problem), ("Document", object())]
+    let audit = shape(&[
+        ("number!", number()),
+        ("time!", time()),
+        ("by!", text()),
+        ("action!", text()),
+        ("kind!", text()),
+        ("object!", text()),
+        ("detail!", object()),
+        ("request", text()),
+    ]);
+    vec![
+        ("Problem", problem),
+        ("Document", object()),
+        ("AuditPage", page(audit, text())),
+    ]
 }
 
 fn flows() -> Schemas {

@@ -14,7 +14,8 @@ use starbridge_flow::value::Text;
 use starbridge_node::node::{LeaseSettings, NodeSettings};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{
-    Append, Broken, ExecutionLeases, Heartbeat, History, Mark, Message, Refusal, Store, StoreError, StoredHistory,
+    Append, AuditEntry, Broken, ExecutionLeases, Heartbeat, History, Mark, Message, Refusal, Store, StoreError,
+    StoredHistory,
 };
 use starbridge_server::Access;
 use std::collections::BTreeSet;
@@ -82,7 +83,7 @@ async fn set_aside_execution_refuses_a_report() {
         since: Timestamp(0),
         cause: "it panicked".into(),
     };
-    store.mark(&[(id.as_str().into(), Mark::Broken(broken))]).unwrap();
+    store.mark(&[(id.as_str().into(), Mark::Broken(broken))], None).unwrap();
     let server = on(store, |_| {}).await;
     assert_eq!(
         server.post(&report, json!({"output": {}})).await.code(),
@@ -133,8 +134,8 @@ impl History for Elsewhere {
         self.0.due(before, limit)
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
-        self.0.mark(marks)
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.0.mark(marks, audit)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {

@@ -124,7 +124,7 @@ impl Engine {
         if self.shard.is_aside(execution) {
             return Err(StoreError::Held(self.now()));
         }
-        Ok(self.shard.state(execution).is_some())
+        Ok(self.shard.state(execution).is_some() && !self.shard.is_deleted(execution))
     }
 
     /// Loads these executions and no others, awake or not, and delivers the messages between them.

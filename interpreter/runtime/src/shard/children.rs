@@ -476,18 +476,24 @@ impl Shard {
                 cause,
                 by,
                 rollback,
-            } => Signal::Stop {
-                error: error.map(|error| self.error_name(&to, &FaultKind::Outside(ErrorOrigin::Operator, error))),
-                cause: cause.to_string(),
-                by: by.map(|by| by.to_string()),
-                rollback,
-            },
+                audit,
+            } => {
+                self.audited = audit.map(|audit| *audit);
+                Signal::Stop {
+                    error: error.map(|error| self.error_name(&to, &FaultKind::Outside(ErrorOrigin::Operator, error))),
+                    cause: cause.to_string(),
+                    by: by.map(|by| by.to_string()),
+                    rollback,
+                }
+            }
         };
         let awaited = self.state(&to).is_some_and(|state| match &signal {
             Signal::Succeeded { call, .. } | Signal::Failed { call, .. } => state.is_in_flight(*call),
             _ => matches!(state.status(), Status::Running | Status::Manual),
         });
-        if !awaited || self.signal_with(&to, signal, Some(id.clone()), now).is_err() {
+        let taken = awaited && self.signal_with(&to, signal, Some(id.clone()), now).is_ok();
+        self.audited = None;
+        if !taken {
             self.drop_message(id);
         }
     }

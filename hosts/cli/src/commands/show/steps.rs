@@ -102,7 +102,11 @@ fn rows(step: &Object, children: bool) -> Vec<Vec<String>> {
     }
     if children {
         for (place, row) in rows.iter_mut().enumerate() {
-            let child = if place == 0 { plain(step, "child") } else { String::new() };
+            let child = if place == 0 {
+                plain(step, "child")
+            } else {
+                String::new()
+            };
             row.insert(CHILD_COLUMN, child);
         }
     }

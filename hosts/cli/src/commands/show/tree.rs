@@ -33,10 +33,14 @@ pub(super) fn show(client: &Client, meant: &str) -> Result<(), Exit> {
     output.print(&table(&HEADS, &cells))?;
     if rows.more {
         let bounds = format!("{MAX_ROWS} executions and {MAX_DEPTH} levels are shown");
-        output.note(&format!("there are more: {bounds}; `starbridge list --root {root}` lists all"));
+        output.note(&format!(
+            "there are more: {bounds}; `starbridge list --root {root}` lists all"
+        ));
     }
     if !all {
-        output.note(&format!("only the newest {MAX_READ} executions of the family were read"));
+        output.note(&format!(
+            "only the newest {MAX_READ} executions of the family were read"
+        ));
     }
     Ok(())
 }
@@ -94,10 +98,7 @@ impl Tree {
         for execution in newest_first.into_iter().rev() {
             let id = plain(&execution, "id");
             if let Some(parent) = execution.get("parent").and_then(Value::as_object) {
-                children
-                    .entry(plain(parent, "execution"))
-                    .or_default()
-                    .push(id.clone());
+                children.entry(plain(parent, "execution")).or_default().push(id.clone());
             }
             executions.insert(id, execution);
         }
@@ -135,7 +136,11 @@ impl Tree {
                 continue;
             }
             for (place, child) in children.iter().rev().enumerate() {
-                let (corner, beside) = if place == 0 { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+                let (corner, beside) = if place == 0 {
+                    ("└─ ", "   ")
+                } else {
+                    ("├─ ", "│  ")
+                };
                 left.push((
                     child.clone(),
                     depth + 1,
@@ -170,7 +175,9 @@ impl Tree {
             item.insert("depth".into(), (row.depth as u64).into());
             match self.executions.get(&row.id) {
                 Some(execution) => {
-                    let members = execution.iter().filter(|(key, _)| !matches!(key.as_str(), "input" | "output"));
+                    let members = execution
+                        .iter()
+                        .filter(|(key, _)| !matches!(key.as_str(), "input" | "output"));
                     item.extend(members.map(|(key, value)| (key.clone(), value.clone())));
                 }
                 None => {

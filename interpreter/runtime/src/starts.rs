@@ -29,7 +29,7 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
             .map(|execution| (execution, Mark::Failed))
             .collect();
         for marks in marks.chunks(BATCH) {
-            store.mark(marks)?;
+            store.mark(marks, None)?;
         }
     }
     store.put_value(KIND, NAME, &now.to_string(), None)?;

@@ -42,18 +42,27 @@ impl Node {
         loop {
             let age = i64::try_from(days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
             let before = Timestamp(self.now().0.saturating_sub(age));
-            let store = self.store.clone();
-            let cleared = tokio::task::spawn_blocking(move || store.clear_audit(before, DELETE_BATCH)).await;
-            let pause = match cleared {
-                Ok(Ok(0)) | Err(_) => IDLE_PAUSE,
-                Ok(Ok(_)) => AUDIT_PAUSE,
-                Ok(Err(error)) => {
+            let pause = match self.clear_audit_before(before).await {
+                Ok(0) => IDLE_PAUSE,
+                Ok(_) => AUDIT_PAUSE,
+                Err(error) => {
                     tracing::warn!(%error, "old entries of the audit list can't be cleared away");
                     IDLE_PAUSE
                 }
             };
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Deletes a few entries of the audit list that were made before a time, the earliest first. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
+    pub async fn clear_audit_before(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let store = self.store.clone();
+        let cleared = tokio::task::spawn_blocking(move || store.clear_audit(before, DELETE_BATCH)).await;
+        cleared.unwrap_or_else(|_| Err(StoreError::Unavailable("clearing away was broken off".to_owned())))
     }
 
     /// Deletes a few executions that ended before a time, the earliest first. Returns on how many it worked; 0 means

@@ -2,13 +2,15 @@
 
 use crate::App;
 use crate::answers::aside;
-use crate::reading::{Parameters, Query};
+use crate::reading::Query;
 use crate::shapes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind, AuditQuery};
+
+type Parameters = axum::extract::Query<Vec<(String, String)>>;
 
 /// `GET /v1/audit`
 pub async fn list(State(app): State<App>, query: Parameters) -> Answer {

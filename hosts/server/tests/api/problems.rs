@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues, reports,
-    schedules, waiters,
+    access, answers, audit, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues,
+    reports, schedules, waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -240,6 +240,9 @@ const FAULTS: [(&str, &str); 3] = [
 /// Tests whose requests together meet everything that the document names.
 const TESTS: &[fn()] = &[
     access::who_fails_too_often_is_turned_away,
+    audit::audit_list_says_who_did_what,
+    audit::deletion_leaves_the_children,
+    audit::deletion_of_what_has_not_ended_is_refused,
     answers::answers_have_a_budget_together,
     bodies::bodies_have_a_budget_together,
     bodies::a_body_of_too_many_small_values_is_refused,

@@ -176,8 +176,12 @@ impl Found {
 
     /// The execution as it is shown.
     pub fn shape(self) -> QueryResult<Value> {
-        let parent_deleted = matches!(&self, Self::Stored(kept) if kept.parent_deleted);
-        Ok(shapes::execution(&self.read()?, parent_deleted))
+        let orphan = matches!(&self, Self::Stored(kept) if kept.parent_deleted);
+        let begun = self.read()?;
+        Ok(match orphan {
+            true => shapes::orphan(&begun),
+            false => shapes::execution(&begun),
+        })
     }
 
     /// Reads the data of the execution.

@@ -28,13 +28,23 @@ pub fn page(items: Vec<Value>, next: Option<Value>) -> Value {
     page.into()
 }
 
-/// An execution. `parent_deleted`: the execution that started it is gone.
-pub fn execution(begun: &Snapshot, parent_deleted: bool) -> Value {
-    let mut shape = record(&begun.execution, &begun.record);
-    if let Some(Value::Object(mut parent)) = shape.get("parent").filter(|_| parent_deleted).cloned() {
-        parent.insert("deleted".into(), true.into());
-        shape.insert("parent".into(), parent.into());
+/// An execution whose parent is gone.
+pub fn orphan(begun: &Snapshot) -> Value {
+    let shape = execution(begun);
+    let parent = shape.as_object().and_then(|shape| shape.get("parent")?.as_object());
+    match (parent.cloned(), shape) {
+        (Some(mut parent), Value::Object(mut shape)) => {
+            parent.insert("deleted".into(), true.into());
+            shape.insert("parent".into(), parent.into());
+            shape.into()
+        }
+        (_, shape) => shape,
     }
+}
+
+/// An execution.
+pub fn execution(begun: &Snapshot) -> Value {
+    let mut shape = record(&begun.execution, &begun.record);
     shape.insert("input".into(), begun.input.clone().into());
     if let Some(output) = &begun.output {
         shape.insert("output".into(), output.clone().into());

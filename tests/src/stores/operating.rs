@@ -153,7 +153,7 @@ fn the_audit_list_has_what_was_done(tried: &mut Tried<'_>) {
     assert!(store.delete_value("queue", "q", Some(&gone)).unwrap());
     assert!(!store.delete_value("queue", "q", Some(&gone)).unwrap());
     let put = entry("bob", "put", "f", 3);
-    let mut puts = |hash| store.put_flow("f", "{}", hash, Timestamp(0), Some(&put)).unwrap();
+    let puts = |hash| store.put_flow("f", "{}", hash, Timestamp(0), Some(&put)).unwrap();
     assert_eq!([puts("1"), puts("1"), puts("2")], [(1, true), (1, false), (2, true)]);
     let hide = entry("bob", "hide", "f", 4);
     assert!(store.hide_flow("f", Some(&hide)).unwrap());

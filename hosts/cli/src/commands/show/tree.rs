@@ -178,7 +178,9 @@ impl Tree {
                     let members = execution
                         .iter()
                         .filter(|(key, _)| !matches!(key.as_str(), "input" | "output"));
-                    item.extend(members.map(|(key, value)| (key.clone(), value.clone())));
+                    for (key, value) in members {
+                        item.insert(key.clone(), value.clone());
+                    }
                 }
                 None => {
                     item.insert("id".into(), row.id.as_str().into());

@@ -12,6 +12,10 @@ pub(super) const CASES: &[Case] = &[
     ("long histories are deleted", long_histories_are_deleted),
     ("the audit list has what was done", the_audit_list_has_what_was_done),
     ("the audit list is filtered", the_audit_list_is_filtered),
+    (
+        "cursors of the audit list are checked",
+        cursors_of_the_audit_list_are_checked,
+    ),
     ("old entries of the audit list go", old_entries_go),
 ];
 
@@ -204,11 +208,11 @@ fn the_audit_list_has_what_was_done(tried: &mut Tried<'_>) {
 }
 
 fn the_audit_list_is_filtered(tried: &mut Tried<'_>) {
-    let of = |kind, entry: AuditEntry| AuditEntry { kind, ..entry };
+    let about = |kind, entry: AuditEntry| AuditEntry { kind, ..entry };
     let all = [
         entry("ann", "stop", "a", 10),
-        of(AuditKind::Queue, entry("bob", "set", "a", 20)),
-        of(AuditKind::Flow, entry("ann", "put", "f", 30)),
+        about(AuditKind::Queue, entry("bob", "set", "a", 20)),
+        about(AuditKind::Flow, entry("ann", "put", "f", 30)),
         entry("bob", "stop", "b", 40),
     ];
     for entry in &all {
@@ -217,79 +221,49 @@ fn the_audit_list_is_filtered(tried: &mut Tried<'_>) {
     let any = AuditQuery::default;
     let text = |text: &str| Some(Text::from(text));
     let at = |at| Some(Timestamp(at));
+    let by = |by| AuditQuery { by: text(by), ..any() };
+    let of = |name, query| AuditQuery {
+        name: text(name),
+        ..query
+    };
+    let from = |time, query| AuditQuery {
+        from: at(time),
+        ..query
+    };
+    let to = |time| AuditQuery { to: at(time), ..any() };
+    let stops = AuditQuery {
+        action: text("stop"),
+        ..any()
+    };
+    let executions = AuditQuery {
+        kind: Some(AuditKind::Execution),
+        ..any()
+    };
     for (query, expected) in [
-        (
-            AuditQuery {
-                by: text("ann"),
-                ..any()
-            },
-            vec![30, 10],
-        ),
-        (
-            AuditQuery {
-                by: text("an"),
-                ..any()
-            },
-            vec![],
-        ),
-        (
-            AuditQuery {
-                action: text("stop"),
-                ..any()
-            },
-            vec![40, 10],
-        ),
-        (
-            AuditQuery {
-                kind: Some(AuditKind::Execution),
-                ..any()
-            },
-            vec![40, 10],
-        ),
-        (
-            AuditQuery {
-                name: text("a"),
-                ..any()
-            },
-            vec![20, 10],
-        ),
-        (
-            AuditQuery {
-                name: text("a"),
-                by: text("bob"),
-                ..any()
-            },
-            vec![20],
-        ),
-        (AuditQuery { from: at(20), ..any() }, vec![40, 30, 20]),
-        (AuditQuery { to: at(20), ..any() }, vec![10]),
-        (
-            AuditQuery {
-                from: at(20),
-                to: at(40),
-                ..any()
-            },
-            vec![30, 20],
-        ),
-        (
-            AuditQuery {
-                from: at(40),
-                to: at(20),
-                ..any()
-            },
-            vec![],
-        ),
+        (by("ann"), vec![30, 10]),
+        (by("an"), vec![]),
+        (stops, vec![40, 10]),
+        (executions, vec![40, 10]),
+        (of("a", any()), vec![20, 10]),
+        (of("a", by("bob")), vec![20]),
+        (from(20, any()), vec![40, 30, 20]),
+        (to(20), vec![10]),
+        (from(20, to(40)), vec![30, 20]),
+        (from(40, to(20)), vec![]),
     ] {
         for limit in [1, 2, 9] {
             let times: Vec<i64> = entries(tried, &query, limit).iter().map(|entry| entry.time.0).collect();
             assert_eq!(times, expected, "{query:?} by {limit}");
         }
     }
+}
+
+fn cursors_of_the_audit_list_are_checked(tried: &mut Tried<'_>) {
     for cursor in ["zzz", "", "-1", "1e3", "99999999999999999999999", "7#", "é"] {
         let query = AuditQuery {
-            cursor: text(cursor),
+            cursor: Some(cursor.into()),
             limit: 9,
-            ..any()
+            ..AuditQuery::default()
         };
         assert_eq!(
             tried.store().audit(&query).err(),

@@ -128,78 +128,85 @@ async fn deletion_and_other_requests_at_once_leave_the_server_well() {
     assert_eq!(server.get("/healthz").await.status, 200);
 }
 
-#[tokio::test]
-pub async fn audit_list_says_who_did_what() {
-    let server = Running::with(access(), |_| {}).await;
-    let ask = async |token: &str, method: Method, path: &str, body: Option<Value>| {
-        let request = server
-            .request(method, path)
-            .bearer_auth(token)
-            .header("x-request-id", "r-1");
-        let request = match body {
-            Some(body) => request.body(body.to_string()),
-            None => request,
-        };
-        Answer::of(sent(request).await).await
+/// The answer to a request with that token, and with an id.
+async fn ask(server: &Running, token: &str, method: Method, path: &str, body: Option<Value>) -> Answer {
+    let request = server.request(method, path).bearer_auth(token);
+    let request = request.header("x-request-id", "r-1");
+    let request = match body {
+        Some(body) => request.body(body.to_string()),
+        None => request,
     };
-    let admin = async |method: Method, path: &str, body: Option<Value>| {
-        let answer = ask("token-admin", method, path, body).await;
-        assert!(answer.status < 300, "{path}: {answer:?}");
-        answer.body
-    };
+    Answer::of(sent(request).await).await
+}
+
+/// What an administrator's request does.
+async fn admin(server: &Running, method: Method, path: &str, body: Value) -> Value {
+    let body = Some(body).filter(|body| !body.is_null());
+    let answer = ask(server, "token-admin", method, path, body).await;
+    assert!(answer.status < 300, "{path}: {answer:?}");
+    answer.body
+}
+
+/// Does something to everything. Answers what was begun, and a fork of it.
+async fn do_everything(server: &Running) -> (Value, Value) {
     let flow = json!({"version": "v1", "type": "flow", "steps": [{"type": "wait", "name": "w", "duration": 3600}]});
-    admin(Method::PUT, "/v1/flows/f", Some(flow.clone())).await;
-    // Nothing changes.
-    admin(Method::PUT, "/v1/flows/f", Some(flow)).await;
-    admin(Method::PUT, "/v1/queues/q", Some(json!({"paused": true}))).await;
     let schedule = json!({"flow": "f", "cron": "@every 1h"});
-    admin(Method::PUT, "/v1/schedules/s", Some(schedule)).await;
-    admin(Method::POST, "/v1/schedules/s/pause", None).await;
-    admin(Method::POST, "/v1/schedules/s/resume", None).await;
-    admin(Method::POST, "/v1/schedules/s/run", None).await;
-    admin(Method::DELETE, "/v1/schedules/s", None).await;
-    let begun = admin(Method::POST, "/v1/flows/f/executions", Some(json!({}))).await;
+    for (method, path, body) in [
+        (Method::PUT, "/v1/flows/f", flow.clone()),
+        // This changes nothing.
+        (Method::PUT, "/v1/flows/f", flow),
+        (Method::PUT, "/v1/queues/q", json!({"paused": true})),
+        (Method::PUT, "/v1/schedules/s", schedule),
+        (Method::POST, "/v1/schedules/s/pause", Value::Null),
+        (Method::POST, "/v1/schedules/s/resume", Value::Null),
+        (Method::POST, "/v1/schedules/s/run", Value::Null),
+        (Method::DELETE, "/v1/schedules/s", Value::Null),
+    ] {
+        admin(server, method, path, body).await;
+    }
+    let begun = admin(server, Method::POST, "/v1/flows/f/executions", json!({})).await;
     let path = format!("/v1/executions/{}", begun["id"].as_str().unwrap());
-    let stop = ask(
+    let (stop, redrive, fork) = (
+        format!("{path}/stop"),
+        format!("{path}/redrive"),
+        format!("{path}/fork"),
+    );
+    let stopped = ask(
+        server,
         "token-operate",
         Method::POST,
-        &format!("{path}/stop"),
+        &stop,
         Some(json!({"cause": "late"})),
     )
     .await;
-    assert_eq!(stop.status, 200, "{stop:?}");
-    admin(Method::POST, &format!("{path}/redrive"), Some(json!({}))).await;
-    let fork = admin(Method::POST, &format!("{path}/fork"), Some(json!({"event": 2}))).await;
-    admin(Method::POST, &format!("{path}/stop"), Some(json!({}))).await;
+    assert_eq!(stopped.status, 200, "{stopped:?}");
+    admin(server, Method::POST, &redrive, json!({})).await;
+    let fork = admin(server, Method::POST, &fork, json!({"event": 2})).await;
+    admin(server, Method::POST, &stop, json!({})).await;
     // A request that is refused did nothing.
-    let refused = ask("token-admin", Method::POST, &format!("{path}/stop"), Some(json!({}))).await;
+    let refused = ask(server, "token-admin", Method::POST, &stop, Some(json!({}))).await;
     assert_eq!(refused.code(), (409, "AlreadyEnded"));
-    admin(Method::DELETE, &path, None).await;
-    admin(Method::DELETE, "/v1/flows/f", None).await;
-    let list = admin(Method::GET, "/v1/audit", None).await;
+    let refused = ask(server, "token-operate", Method::DELETE, &path, None).await;
+    assert_eq!(refused.code(), (403, "Forbidden"));
+    admin(server, Method::DELETE, &path, Value::Null).await;
+    admin(server, Method::DELETE, "/v1/flows/f", Value::Null).await;
+    (begun, fork)
+}
+
+#[tokio::test]
+pub async fn audit_list_says_who_did_what() {
+    let server = Running::with(access(), |_| {}).await;
+    let (begun, fork) = do_everything(&server).await;
+    let list = admin(&server, Method::GET, "/v1/audit", Value::Null).await;
     let items = list["items"].as_array().unwrap();
-    let done: Vec<String> = items
+    let text = |item: &Value, key: &str| item[key].as_str().unwrap().to_owned();
+    let done = items
         .iter()
         .rev()
-        .map(|item| format!("{} {}", item["kind"], item["action"]))
-        .collect();
-    let expected = [
-        "flow put",
-        "queue set",
-        "schedule put",
-        "schedule pause",
-        "schedule resume",
-        "schedule run",
-        "schedule delete",
-        "execution stop",
-        "execution redrive",
-        "execution fork",
-        "execution stop",
-        "execution delete",
-        "flow hide",
-    ];
-    let plain: Vec<String> = done.iter().map(|done| done.replace('"', "")).collect();
-    assert_eq!(plain, expected);
+        .map(|item| format!("{} {}", text(item, "kind"), text(item, "action")));
+    let expected = "flow put, queue set, schedule put, schedule pause, schedule resume, schedule run, schedule delete, \
+                    execution stop, execution redrive, execution fork, execution stop, execution delete, flow hide";
+    assert_eq!(done.collect::<Vec<_>>().join(", "), expected);
     let of = |action: &str| items.iter().rev().find(|item| item["action"] == action).unwrap();
     assert_eq!(of("stop")["by"], "operate");
     assert_eq!(
@@ -212,26 +219,23 @@ pub async fn audit_list_says_who_did_what() {
     );
     assert_eq!(of("fork")["detail"], json!({"event": 2, "fork": fork["id"]}));
     assert_eq!(of("put")["detail"], json!({"version": 1}));
-    let by = admin(Method::GET, "/v1/audit?by=operate&kind=execution&limit=5", None).await;
-    assert_eq!(by["items"].as_array().unwrap().len(), 1);
-    let pages = admin(Method::GET, "/v1/audit?limit=12", None).await;
-    let rest = format!("/v1/audit?limit=12&cursor={}", pages["next"].as_str().unwrap());
-    assert_eq!(
-        admin(Method::GET, &rest, None).await["items"].as_array().unwrap().len(),
-        1
-    );
+    let count = async |path: &str| {
+        let page = admin(&server, Method::GET, path, Value::Null).await;
+        (page["items"].as_array().unwrap().len(), page["next"].clone())
+    };
+    assert_eq!(count("/v1/audit?by=operate&kind=execution&limit=5").await.0, 1);
+    let (_, next) = count("/v1/audit?limit=12").await;
+    let rest = format!("/v1/audit?limit=12&cursor={}", next.as_str().unwrap());
+    assert_eq!(count(&rest).await, (1, Value::Null));
     for (token, path, code) in [
         ("token-operate", "/v1/audit", (403, "Forbidden")),
         ("token-admin", "/v1/audit?kind=worker", (400, "BadRequest")),
         ("token-admin", "/v1/audit?cursor=x", (400, "BadRequest")),
         ("token-admin", "/v1/audit?from=today", (400, "BadRequest")),
     ] {
-        assert_eq!(ask(token, Method::GET, path, None).await.code(), code, "{path}");
+        let answer = ask(&server, token, Method::GET, path, None).await;
+        assert_eq!(answer.code(), code, "{path}");
     }
-    assert_eq!(
-        ask("token-operate", Method::DELETE, &path, None).await.code(),
-        (403, "Forbidden")
-    );
 }
 
 #[tokio::test]

@@ -268,14 +268,7 @@ impl Engine {
                 self.answer_when_durable(reply, answer);
             }
             Command::TakeUp { execution, reply } => {
-                let answer = match self.bring(&execution) {
-                    // It does nothing until an operator releases it.
-                    Err(StoreError::Held(_)) if self.shard.is_aside(&execution) => Reply::Taken,
-                    Err(StoreError::Held(_)) => Reply::Held,
-                    Ok(true) => Reply::Taken,
-                    Ok(false) => Reply::NoSuchExecution,
-                    Err(error) => return Err(error),
-                };
+                let answer = self.take_up_one(&execution)?;
                 self.answer_when_durable(reply, answer);
             }
             Command::PauseDispatch => self.paused = true,
@@ -286,6 +279,18 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Loads an execution.
+    fn take_up_one(&mut self, execution: &str) -> Result<Reply, StoreError> {
+        Ok(match self.bring(execution) {
+            // It does nothing until an operator releases it.
+            Err(StoreError::Held(_)) if self.shard.is_aside(execution) => Reply::Taken,
+            Err(StoreError::Held(_)) => Reply::Held,
+            Ok(true) => Reply::Taken,
+            Ok(false) => Reply::NoSuchExecution,
+            Err(error) => return Err(error),
+        })
     }
 
     /// Lists dead tasks of an execution no longer.

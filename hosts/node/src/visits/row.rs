@@ -162,12 +162,12 @@ impl Row {
                 self.run();
                 self.call = Some(Call::of(scheduled, event.time));
             }
-            EventKind::TaskSubmitted { execution, .. } => {
-                if let Some(child) = execution {
-                    self.child = Some(child.clone());
-                    if let Some(call) = &mut self.call {
-                        call.child = Some(child.clone());
-                    }
+            EventKind::TaskSubmitted {
+                execution: Some(child), ..
+            } => {
+                self.child = Some(child.clone());
+                if let Some(call) = &mut self.call {
+                    call.child = Some(child.clone());
                 }
             }
             EventKind::ManualRequested(failure) => {

@@ -4,9 +4,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
-    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
-    StoredHistory, TaskLease, Turn,
+    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
+    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
+    Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -134,8 +134,8 @@ impl<S: Store> History for Faulty<S> {
         self.run(|store| store.due(before, limit))
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
-        self.run(|store| store.mark(marks))
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.run(|store| store.mark(marks, audit))
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -144,12 +144,19 @@ impl<S: Store> History for Faulty<S> {
 }
 
 impl<S: Store> Catalogue for Faulty<S> {
-    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
-        self.run(|store| store.put_flow(name, definition, hash, now))
+    fn put_flow(
+        &self,
+        name: &str,
+        definition: &str,
+        hash: &str,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<(u64, bool), StoreError> {
+        self.run(|store| store.put_flow(name, definition, hash, now, audit))
     }
 
-    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
-        self.run(|store| store.hide_flow(name))
+    fn hide_flow(&self, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
+        self.run(|store| store.hide_flow(name, audit))
     }
 
     fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
@@ -246,9 +253,19 @@ impl<S: Store> Notices for Faulty<S> {
     }
 }
 
+impl<S: Store> Audit for Faulty<S> {
+    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
+        self.run(|store| store.audit(query))
+    }
+
+    fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.run(|store| store.clear_audit(before, limit))
+    }
+}
+
 impl<S: Store> KeyValue for Faulty<S> {
-    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
-        self.run(|store| store.put_value(kind, name, text))
+    fn put_value(&self, kind: &str, name: &str, text: &str, audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.run(|store| store.put_value(kind, name, text, audit))
     }
 
     fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
@@ -263,7 +280,7 @@ impl<S: Store> KeyValue for Faulty<S> {
         self.run(|store| store.list_values(kind))
     }
 
-    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
-        self.run(|store| store.delete_value(kind, name))
+    fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
+        self.run(|store| store.delete_value(kind, name, audit))
     }
 }

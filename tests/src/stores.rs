@@ -3,6 +3,7 @@
 mod appending;
 mod looking;
 mod notices;
+mod operating;
 mod queueing;
 pub mod random;
 mod starts;
@@ -61,6 +62,7 @@ pub fn cases() -> Vec<Case> {
         starts::CASES,
         looking::CASES,
         notices::CASES,
+        operating::CASES,
         queueing::CASES,
     ]
     .concat()

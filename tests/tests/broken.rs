@@ -149,6 +149,7 @@ impl Running {
     fn signal(&self, execution: &Text, signal: Signal) -> Reply {
         let (reply, answer) = oneshot::channel();
         let command = Command::Signal {
+            audit: None,
             execution: execution.clone(),
             signal: Box::new(signal),
             reply: Some(reply),
@@ -273,7 +274,7 @@ fn a_stop_that_took_the_process_along_is_done_without_computing_the_next_time() 
             cause: "a plan of the test".into(),
         };
         store
-            .mark(&[(id.clone(), Mark::Broken(broken)), (id.clone(), Mark::Failed)])
+            .mark(&[(id.clone(), Mark::Broken(broken)), (id.clone(), Mark::Failed)], None)
             .unwrap();
         let next = Running::over(&store, &poison);
         next.start("passes");

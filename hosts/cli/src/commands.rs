@@ -1,7 +1,9 @@
 //! The commands. A new one is a file under `commands/` with `Options` and `run`, its `mod` and its word in the list.
 
+mod audit;
 mod callback;
 mod completions;
+mod delete;
 mod exec;
 mod explain;
 mod flow;
@@ -78,6 +80,8 @@ commands! {
         stop Stop
         redrive Redrive
         fork Fork
+        delete Delete
+        audit Audit
         callback Callback
         schedule Schedule
         queue Queue

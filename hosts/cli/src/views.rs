@@ -80,6 +80,9 @@ pub fn show_with(
 fn parent(client: &Client, execution: &Object) -> Option<String> {
     let parent = execution.get("parent")?.as_object()?;
     let id = plain(parent, "execution");
+    if parent.contains_key("deleted") {
+        return Some(format!("{id} (deleted)"));
+    }
     let name = name_of(client, &id).unwrap_or_else(|| id.clone());
     let query = [("from", plain(parent, "event")), ("limit", "1".to_owned())];
     let page = client.look(&["executions", &id, "history"], &query);

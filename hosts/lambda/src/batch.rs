@@ -155,7 +155,7 @@ async fn report(running: &Running, record: &Record<'_>, message: &Object) -> Res
             _ => Err(Trouble::Again("the execution is being worked on elsewhere".to_owned())),
         },
         Ok(Reply::SetAside) => Err(Trouble::Bad(SET_ASIDE.to_owned())),
-        Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => Err(Trouble::Bad(
+        Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_)) => Err(Trouble::Bad(
             "the token is not one of ours, or its execution is gone".to_owned(),
         )),
         Err(_) => Err(Trouble::Again(

@@ -28,6 +28,7 @@ pub(crate) struct Running {
     pub(crate) api: Api,
     pub(crate) settings: Arc<LambdaConfig>,
     pub(crate) retention_days: u64,
+    pub(crate) audit_days: u64,
     /// The queue for what goes on later. It exists if there is a table.
     pub(crate) continuations: Option<Continuations>,
     pub(crate) figures: Arc<Figures>,

@@ -49,6 +49,7 @@ impl Running {
             api,
             settings: Arc::new(settings.clone()),
             retention_days: config.retention.days,
+            audit_days: config.audit.days,
             continuations,
             figures: Arc::default(),
             leases,

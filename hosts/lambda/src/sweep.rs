@@ -1,5 +1,5 @@
 //! The sweep that a schedule of EventBridge starts: executions whose continuation was lost, schedules of flows that
-//! are due, and retention.
+//! are due, and retention, of the audit list too.
 
 use crate::Failure;
 use crate::continuations::Continuation;
@@ -43,6 +43,10 @@ pub(crate) async fn take(running: &Running, invocation: Invocation) -> Result<Va
             }
             cleared += some;
         }
+    }
+    if running.continuations.is_some() && running.audit_days > 0 {
+        let before = days_before(now, running.audit_days);
+        while running.node.now() < invocation.until && running.node.clear_audit_before(before).await? > 0 {}
     }
     let members = [
         ("continued".into(), Value::from(stranded as u64)),

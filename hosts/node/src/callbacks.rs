@@ -142,7 +142,7 @@ fn answer(reply: Result<Reply, NotTaken>) -> Result<StatusCode, Problem> {
         Reply::Left => Ok(StatusCode::ACCEPTED),
         Reply::Held => Err(Problem::held()),
         Reply::SetAside => Err(Problem::set_aside()),
-        Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_) => Err(invalid_token()),
+        Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_) => Err(invalid_token()),
     }
 }
 

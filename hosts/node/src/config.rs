@@ -5,12 +5,14 @@ mod lambda;
 mod mistakes;
 mod notifications;
 mod redis;
+mod retention;
 mod secrets;
 mod sqs;
 mod token_key;
 
 pub use lambda::LambdaConfig;
 pub use redis::RedisConfig;
+pub use retention::{AuditConfig, RetentionConfig};
 pub use secrets::SecretsConfig;
 pub use sqs::SqsConfig;
 pub use starbridge_connector_http::Network;
@@ -57,6 +59,8 @@ pub struct Config {
     pub sqs: SqsConfig,
     /// How long executions are kept after they ended.
     pub retention: RetentionConfig,
+    /// How long the audit list is kept.
+    pub audit: AuditConfig,
     /// The log.
     pub log: LogConfig,
     /// The interpreter as a function of AWS Lambda.
@@ -151,14 +155,6 @@ pub struct CommandsConfig {
     pub variables: Vec<String>,
 }
 
-/// How long executions are kept after they ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RetentionConfig {
-    /// How many days; 0: for ever.
-    pub days: u64,
-}
-
 /// Settings of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -249,12 +245,6 @@ impl Default for CommandsConfig {
             timeout_seconds: 24 * 60 * 60,
             variables: vec!["FLOW_*".to_owned()],
         }
-    }
-}
-
-impl Default for RetentionConfig {
-    fn default() -> Self {
-        Self { days: 14 }
     }
 }
 

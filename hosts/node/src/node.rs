@@ -9,6 +9,7 @@ mod followers;
 mod keys;
 mod leased;
 mod notifier_thread;
+mod operator;
 mod owners;
 mod permits;
 mod queries;
@@ -29,6 +30,7 @@ pub use keys::{discard as discard_token_keys, rotate as rotate_token_keys};
 pub(crate) use keys::{read_keys, token_keys};
 pub use leased::LeaseSettings;
 pub use notifier_thread::ShownTarget;
+pub use operator::Operator;
 pub use permits::{NoWaitPermit, WaitPermit};
 pub use queries::{QueryError, QueryResult, StoredEvents, StoredExecution};
 pub use queues::{BulkOutcome, ShownQueue};
@@ -46,7 +48,7 @@ use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::Signal;
-use starbridge_ports::{Clock, Secrets, Store};
+use starbridge_ports::{AuditEntry, Clock, Secrets, Store};
 use starbridge_runtime as runtime;
 use starbridge_runtime::{
     Command, FlowTable, ForkRequest, QueueCommand, QueueHandle, Reply, Report, ResourceMap, SecretUse, Snapshot,
@@ -320,10 +322,26 @@ impl Node {
     ///
     /// [`NotTaken`] if the node is busy or stopping.
     pub async fn signal(&self, execution: &Text, signal: Signal) -> Result<Reply, NotTaken> {
+        self.signal_audited(execution, signal, None).await
+    }
+
+    /// Gives an operator's signal to an execution, and waits until it is durable or refused. Where it is taken, `audit` is
+    /// added to the audit list.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
+    pub async fn signal_audited(
+        &self,
+        execution: &Text,
+        signal: Signal,
+        audit: Option<AuditEntry>,
+    ) -> Result<Reply, NotTaken> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Signal {
             execution: execution.clone(),
             signal: Box::new(signal),
+            audit: audit.map(Box::new),
             reply: Some(reply),
         };
         self.owners.owner_of(execution, command)?;

@@ -140,7 +140,11 @@ pub async fn check(
     }
     let client = |request: &Request| client_address(from.ip(), request.headers(), &app.trusted_proxies);
     match admit(&app, path, &request) {
-        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+        Ok(caller) => {
+            let operator = caller.operator(request.headers());
+            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(operator);
+        }
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
             return failed(&app, client(&request), problem).into_response();
         }

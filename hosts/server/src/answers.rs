@@ -149,8 +149,7 @@ impl Room {
 
     /// An answer with an execution.
     pub async fn execution(self, status: StatusCode, found: Found) -> Answer {
-        self.write(status, found.bytes(), move || Ok(shapes::execution(&found.read()?)))
-            .await
+        self.write(status, found.bytes(), move || Ok(found.shape()?)).await
     }
 }
 
@@ -175,8 +174,18 @@ impl Found {
         }
     }
 
+    /// The execution as it is shown.
+    pub fn shape(self) -> QueryResult<Value> {
+        let orphan = matches!(&self, Self::Stored(kept) if kept.parent_deleted);
+        let begun = self.read()?;
+        Ok(match orphan {
+            true => shapes::orphan(&begun),
+            false => shapes::execution(&begun),
+        })
+    }
+
     /// Reads the data of the execution.
-    pub fn read(self) -> QueryResult<Snapshot> {
+    fn read(self) -> QueryResult<Snapshot> {
         match self {
             Self::Stored(kept) => kept.snapshot(),
             Self::Live(begun) => Ok(begun),

@@ -1,7 +1,27 @@
 //! Who sends a request.
 
+use axum::http::HeaderMap;
 use starbridge_flow::value::Text;
+use starbridge_node::node::Operator;
+use starbridge_ports::LOCAL_OPERATOR;
 
 /// The name of the token a request came with; none where nobody needs one.
 #[derive(Clone, Debug, Default)]
 pub struct Caller(pub Option<Text>);
+
+/// The header with the id that a sender gives its request.
+const REQUEST_ID: &str = "x-request-id";
+/// So many bytes of it are kept.
+const REQUEST_ID_BYTES: usize = 128;
+
+impl Caller {
+    /// Whom the audit list names for what the request does.
+    pub fn operator(&self, headers: &HeaderMap) -> Operator {
+        let request = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        let request = request.filter(|id| !id.is_empty() && id.len() <= REQUEST_ID_BYTES);
+        Operator {
+            by: self.0.clone().unwrap_or_else(|| LOCAL_OPERATOR.into()),
+            request: request.map(Text::from),
+        }
+    }
+}

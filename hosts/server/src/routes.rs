@@ -1,5 +1,6 @@
 //! The routes: one table, from which the router, the check of tokens and the OpenAPI document are made.
 
+mod audit;
 mod executions;
 mod flows;
 mod history;
@@ -163,6 +164,11 @@ pub const ROUTES: &[Route] = &[
             ("status", "in one of these states"),
             ("reason", "why it does not go on: `broken`"),
             ("name", "whose name begins so"),
+            ("parent", "started by the execution with this id"),
+            (
+                "root",
+                "of the family that began with the execution with this id, without that one",
+            ),
             (
                 "label",
                 "with this label, as `key:value`; given several times, all must be there",
@@ -191,6 +197,42 @@ pub const ROUTES: &[Route] = &[
             (404, "there is none", Some("Problem")),
         ],
         handler: Some(|| get(executions::show)),
+    },
+    Route {
+        method: "DELETE",
+        path: "/v1/executions/{id}",
+        scope: Some(Scope::Admin),
+        summary: "Deletes one that has ended, with everything that belongs to it; executions that it started stay",
+        query: &[],
+        body: None,
+        answers: &[
+            (204, "done", None),
+            (404, "there is none", Some("Problem")),
+            (409, "`NotEnded`: it runs", Some("Problem")),
+        ],
+        handler: Some(|| delete(operating::delete)),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/audit",
+        scope: Some(Scope::Admin),
+        summary: "What operators did, the newest first; starts and reports are in histories only",
+        query: &[
+            ("from", "at this time or after (RFC 3339)"),
+            ("to", "before this time (RFC 3339)"),
+            (
+                "by",
+                "by whoever has the token of this name; `local` where none is needed",
+            ),
+            ("action", "what was done, in one word"),
+            ("kind", "to an `execution`, a `flow`, a `queue` or a `schedule`"),
+            ("object", "to the object of this name; an execution's is its id"),
+            PAGE[0],
+            PAGE[1],
+        ],
+        body: None,
+        answers: &[(200, "a page", Some("AuditPage"))],
+        handler: Some(|| get(audit::list)),
     },
     Route {
         method: "GET",

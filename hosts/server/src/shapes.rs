@@ -27,6 +27,20 @@ pub fn page(items: Vec<Value>, next: Option<Value>) -> Value {
     page.into()
 }
 
+/// An execution whose parent is gone.
+pub fn orphan(begun: &Snapshot) -> Value {
+    let shape = execution(begun);
+    let parent = shape.as_object().and_then(|shape| shape.get("parent")?.as_object());
+    match (parent.cloned(), shape) {
+        (Some(mut parent), Value::Object(mut shape)) => {
+            parent.insert("deleted".into(), true.into());
+            shape.insert("parent".into(), parent.into());
+            shape.into()
+        }
+        (_, shape) => shape,
+    }
+}
+
 /// An execution.
 pub fn execution(begun: &Snapshot) -> Value {
     let mut shape = record(&begun.execution, &begun.record);
@@ -89,6 +103,9 @@ pub fn record(id: &str, record: &ExecutionRecord) -> Object {
         .into_iter()
         .collect();
         set("parent", parent.into());
+    }
+    if let Some(root) = &record.root {
+        set("root", root.clone().into());
     }
     if let Some(forked) = &record.forked {
         let forked: Object = [

@@ -6,6 +6,8 @@ mod access;
 mod answers;
 #[path = "api/aside.rs"]
 mod aside;
+#[path = "api/audit.rs"]
+mod audit;
 #[path = "api/bodies.rs"]
 mod bodies;
 #[path = "api/browsers.rs"]

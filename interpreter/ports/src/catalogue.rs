@@ -1,6 +1,6 @@
 //! The port for flow definitions.
 
-use crate::StoreError;
+use crate::{AuditEntry, StoreError};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 
@@ -24,19 +24,28 @@ pub struct KeptFlow {
 /// Stores flows. Versions of a flow count from 1 and never change.
 pub trait Catalogue: Send + Sync {
     /// Stores a definition as the latest version of a flow, unless the latest has the same hash. Unhides the flow.
-    /// Returns the version, and whether it is new.
+    /// Returns the version, and whether it is new. If that changes something, it is added to the audit list with the
+    /// version.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError>;
+    fn put_flow(
+        &self,
+        name: &str,
+        definition: &str,
+        hash: &str,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<(u64, bool), StoreError>;
 
-    /// Hides a flow from starts and lists. Returns whether there was one that was not hidden.
+    /// Hides a flow from starts and lists. Returns whether there was one that was not hidden; then it is
+    /// added to the audit list.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn hide_flow(&self, name: &str) -> Result<bool, StoreError>;
+    fn hide_flow(&self, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError>;
 
     /// All versions of all flows, by name and version.
     ///

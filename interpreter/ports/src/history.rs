@@ -1,5 +1,6 @@
 //! The port for histories.
 
+use crate::audit::AuditEntry;
 use crate::error::StoreError;
 use crate::message::{Message, MessageId};
 use crate::notices::KeptNotice;
@@ -43,6 +44,11 @@ pub struct Append {
     /// Leases of tasks that workers took or gave back, of any execution. A task that is gone is ignored. An append
     /// with nothing else names no execution.
     pub leases: Vec<TaskLeaseChange>,
+    /// What operators did that this append does. It is added to the audit list.
+    pub audit: Vec<AuditEntry>,
+    /// Set if the execution is deleted, with everything that belongs to it, including messages and notices to others
+    /// about it, but not messages it sent. It has ended. Such an append has nothing else but `audit`.
+    pub deleted: bool,
 }
 
 /// What an append does to the start of an execution that begins later.
@@ -393,12 +399,13 @@ pub trait History: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn due(&self, before: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Text)>, StoreError>;
 
-    /// Marks executions, durably when it returns. Executions that do not exist or have ended are skipped.
+    /// Marks executions, durably when it returns. Executions that do not exist or have ended are skipped. If one is
+    /// marked because an operator wants it, `audit` says so.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError>;
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError>;
 
     /// All messages that are not handled, in the order in which they were sent.
     ///

@@ -3,8 +3,8 @@
 //! Nothing here knows a driver or an async runtime; an implementation may use both. What to implement for what:
 //!
 //! - A resource that flows call: [`Connector`], with [`ParamsTable`] for its `serviceParams` and [`CallMetadata`] for its ids.
-//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`] and [`KeyValue`], which
-//!   together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
+//! - A store: [`History`], [`Catalogue`], [`Queueing`], [`Notices`], [`Listing`], [`Retention`], [`KeyValue`] and [`Audit`],
+//!   which together are [`Store`]; [`ExecutionLeases`] if several processes share it. [`History`] says in which order it is called.
 //! - A queue from which reports arrive: [`ReplySource`].
 //! - The surroundings of a process: [`Clock`], [`Secrets`], [`ContinuationQueue`].
 //!
@@ -45,6 +45,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod audit;
 mod backoff;
 mod call_metadata;
 mod catalogue;
@@ -65,6 +66,7 @@ mod replies;
 mod secrets;
 mod shards;
 
+pub use audit::{Audit, AuditEntry, AuditKind, AuditPage, AuditQuery, LOCAL_OPERATOR};
 pub use backoff::{Backoff, Failures};
 pub use call_metadata::{CallField, CallMetadata};
 pub use catalogue::{Catalogue, KeptFlow};

@@ -1,5 +1,6 @@
 //! The port for looking up executions, and the traits that complete a store.
 
+use crate::audit::AuditEntry;
 use crate::error::StoreError;
 use crate::history::{ExecutionRecord, Turn};
 use starbridge_flow::time::Timestamp;
@@ -26,6 +27,10 @@ pub struct Query {
     pub broken: bool,
     /// Their name begins with this.
     pub name: Option<Text>,
+    /// The execution that started them.
+    pub parent: Option<Text>,
+    /// The execution at the root of their family. It is not listed itself.
+    pub root: Option<Text>,
     /// They have all these labels.
     pub labels: Vec<(Text, Text)>,
     /// They were started at this time or later. Those that waited to begin count from when they were asked for.
@@ -52,6 +57,11 @@ impl Query {
                 .name
                 .as_ref()
                 .is_none_or(|name| record.name.starts_with(name.as_str()))
+            && self.parent.as_ref().is_none_or(|wanted| {
+                let parent = record.parent.as_ref();
+                parent.is_some_and(|parent| parent.execution == *wanted)
+            })
+            && self.root.as_ref().is_none_or(|root| record.root.as_ref() == Some(root))
             && self.labels.iter().all(label)
             && self.from.is_none_or(|from| record.asked() >= from)
             && self.to.is_none_or(|to| record.asked() < to)
@@ -142,12 +152,12 @@ pub trait Retention: Send + Sync {
 
 /// Stores small texts by kind and name: schedules, keys, settings of the store itself.
 pub trait KeyValue: Send + Sync {
-    /// Stores a text under a kind and a name; it replaces an earlier one.
+    /// Stores a text under a kind and a name; it replaces an earlier one. Adds `audit` to the audit list.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError>;
+    fn put_value(&self, kind: &str, name: &str, text: &str, audit: Option<&AuditEntry>) -> Result<(), StoreError>;
 
     /// Stores a text unless there is one, whoever else does so at the same time. Returns the text that is stored then.
     ///
@@ -170,21 +180,28 @@ pub trait KeyValue: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     fn list_values(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Deletes a text. Returns whether it was there.
+    /// Deletes a text. Returns whether it was there; then `audit` is added to the audit list.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
-    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
+    fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError>;
 }
 
 /// Everything a durable runtime needs of a store.
 pub trait Store:
-    crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + KeyValue
+    crate::History + crate::Catalogue + crate::Queueing + crate::Notices + crate::Audit + Listing + Retention + KeyValue
 {
 }
 
 impl<S> Store for S where
-    S: crate::History + crate::Catalogue + crate::Queueing + crate::Notices + Listing + Retention + KeyValue
+    S: crate::History
+        + crate::Catalogue
+        + crate::Queueing
+        + crate::Notices
+        + crate::Audit
+        + Listing
+        + Retention
+        + KeyValue
 {
 }

@@ -1,5 +1,6 @@
 //! Messages between executions: stored with the turn that sends them, until the receiver's turn is stored.
 
+use crate::audit::AuditEntry;
 use serde::{Deserialize, Serialize};
 use starbridge_flow::value::{Object, Text};
 use starbridge_machine::EventId;
@@ -76,5 +77,8 @@ pub enum MessageBody {
         by: Option<Text>,
         /// Whether to undo what the execution has done.
         rollback: bool,
+        /// What the audit list says of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        audit: Option<Box<AuditEntry>>,
     },
 }

@@ -9,7 +9,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_ports::{
-    Append, ExecutionLeases, ExecutionRecord, Heartbeat, History, Mark, Message, Refusal, StoreError, StoredHistory,
+    Append, AuditEntry, ExecutionLeases, ExecutionRecord, Heartbeat, History, Mark, Message, Refusal, StoreError,
+    StoredHistory,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,7 +84,7 @@ impl Express {
             let appends = kept.appends.entry(append.execution.clone()).or_default();
             appends.push(append.clone());
             let bytes = |append: &Append| append.turn.as_ref().map_or(0, |turn| turn.text.len());
-            let rests = append.record.as_ref().is_some_and(|record| !record.awake);
+            let rests = append.deleted || append.record.as_ref().is_some_and(|record| !record.awake);
             if rests || appends.iter().map(bytes).sum::<usize>() > KEPT_BACK_BYTES {
                 let appends = std::mem::take(appends);
                 kept.appends.remove(&append.execution);
@@ -165,8 +166,8 @@ impl History for Express {
         self.history.due(before, limit)
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
-        self.history.mark(marks)
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.history.mark(marks, audit)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {

@@ -7,6 +7,7 @@ mod execution_ids;
 mod forks;
 mod loaded;
 mod notices;
+mod operating;
 mod recover;
 mod tasks;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub(crate) use batch::stored_turn;
 pub use execution_ids::{ExecutionSeed, child_id};
 pub use forks::{ForkFailure, ForkRequest};
 pub use notices::StatusChange;
+pub use operating::NotEnded;
 pub(crate) use recover::fold_up;
 pub use recover::{Loaded, load};
 pub use waiting::kept_input;
@@ -36,7 +38,7 @@ use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{
     CallToSend, Event, EventId, Parent, Rejection, Signal, StartRecord, StartTerms, State, Status, TokenGrant,
 };
-use starbridge_ports::{Append, ExecutionRecord, Message, MessageId, QueuedTask, Refusal, SUSPECT};
+use starbridge_ports::{Append, AuditEntry, ExecutionRecord, Message, MessageId, QueuedTask, Refusal, SUSPECT};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use waiting::{StartTimes, WaitingStart};
@@ -109,6 +111,8 @@ pub struct Shard {
     panicked: Vec<Text>,
     /// Runs suspects one at a time, if the store outlives the process.
     alone: Option<Arc<SuspectLock>>,
+    /// What the next append is done for, if an operator wants it.
+    audited: Option<AuditEntry>,
 }
 
 /// What leaves a shard, once what it follows from is durable.
@@ -311,6 +315,7 @@ impl Shard {
             tries: BTreeMap::new(),
             panicked: Vec::new(),
             alone: None,
+            audited: None,
         }
     }
 
@@ -425,7 +430,8 @@ impl Shard {
     }
 
     fn turn(&mut self, id: &Text, signal: Signal, message: Option<MessageId>, now: Timestamp) -> Result<(), Rejection> {
-        let Some(live) = self.executions.get_mut(id) else {
+        let live = self.executions.get_mut(id).filter(|live| !live.deleted);
+        let Some(live) = live else {
             return Err(Rejection::Unknown);
         };
         let before = live.state.last_event();

@@ -29,10 +29,10 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
             .map(|execution| (execution, Mark::Failed))
             .collect();
         for marks in marks.chunks(BATCH) {
-            store.mark(marks)?;
+            store.mark(marks, None)?;
         }
     }
-    store.put_value(KIND, NAME, &now.to_string())?;
+    store.put_value(KIND, NAME, &now.to_string(), None)?;
     Ok(after_crash)
 }
 
@@ -42,5 +42,5 @@ pub fn note_start(store: &dyn Store, now: Timestamp) -> Result<Option<usize>, St
 ///
 /// [`StoreError`] if the store can't be written.
 pub fn note_end(store: &dyn Store) -> Result<(), StoreError> {
-    store.delete_value(KIND, NAME).map(drop)
+    store.delete_value(KIND, NAME, None).map(drop)
 }

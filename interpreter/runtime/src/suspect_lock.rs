@@ -40,7 +40,7 @@ impl SuspectLock {
 
     /// Marks an execution. An error of the store is ignored here, because the next append meets it too.
     fn mark(&self, execution: &Text, mark: Mark) {
-        if let Err(error) = self.history.mark(&[(execution.clone(), mark)]) {
+        if let Err(error) = self.history.mark(&[(execution.clone(), mark)], None) {
             tracing::warn!(%execution, %error, "it can't be taken down how an execution is gone on with");
         }
     }

@@ -61,6 +61,9 @@ impl DynamoStore {
         if !is_consistent(first) {
             return Ok((0, Some(Refusal::Conflict)));
         }
+        if first.deleted {
+            return self.delete(execution, first);
+        }
         let (kept, refusal) = if first.is_start() {
             self.start(execution, appends)?
         } else {
@@ -164,7 +167,7 @@ fn joins(group: &Group<'_>, batch: &[Append], place: usize, append: &Append) -> 
     };
     // The head holds a start that is kept, and turns are written after it.
     let kept = before.request != RequestChange::None || append.request != RequestChange::None;
-    if append.is_start() || kept || !before.leases.is_empty() {
+    if append.is_start() || kept || append.deleted || before.deleted || !before.leases.is_empty() {
         return false;
     }
     let between = batch.get(before.place + 1..place).unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::table::FLOWS;
 use aws_sdk_dynamodb::types::AttributeValue;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Catalogue, KeptFlow, KeyValue, StoreError};
+use starbridge_ports::{AuditEntry, Catalogue, KeptFlow, KeyValue, StoreError};
 
 fn partition(flow: &str) -> String {
     format!("F#{flow}")
@@ -35,7 +35,8 @@ impl DynamoStore {
         })
     }
 
-    fn hide(&self, items: &[Item], hidden: bool) -> Result<bool, StoreError> {
+    fn hide(&self, items: &[Item], hidden: bool, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
+        let mut audit = self.audit_ops(audit);
         let mut changed = false;
         for item in items.iter().filter(|item| item.contains_key("hidden") != hidden) {
             let op = if hidden {
@@ -43,7 +44,8 @@ impl DynamoStore {
             } else {
                 Op::update(key_of(item), "REMOVE #hidden")
             };
-            self.client.write(&[op.when(PRESENT)], "")?;
+            audit.insert(0, op.when(PRESENT));
+            self.client.write(&std::mem::take(&mut audit), "")?;
             changed = true;
         }
         Ok(changed)
@@ -51,17 +53,26 @@ impl DynamoStore {
 }
 
 impl Catalogue for DynamoStore {
-    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
+    fn put_flow(
+        &self,
+        name: &str,
+        definition: &str,
+        hash: &str,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<(u64, bool), StoreError> {
         loop {
             let versions = self.kept(name)?;
-            self.hide(&versions, false)?;
             let latest = versions.last();
             let version: u64 = latest.map_or(0, |item| key_of(item).1.parse().unwrap_or_default());
             if let Some(latest) = latest
                 && text_of(latest, "hash") == Some(hash)
             {
+                let entry = audit.map(|entry| entry.clone().with("version", version));
+                self.hide(&versions, false, entry.as_ref())?;
                 return Ok((version, false));
             }
+            self.hide(&versions, false, None)?;
             let version = version + 1;
             let (key, write) = ((partition(name), format!("{version:010}")), self.write_id());
             let mut item = keys(&key);
@@ -72,16 +83,18 @@ impl Catalogue for DynamoStore {
             // Executions are listed flow by flow, so the flow must be known.
             self.client
                 .write(&[Op::put(keys(&(FLOWS.to_owned(), name.to_owned())))], "")?;
-            let put = Op::put(item).when(ABSENT);
-            if self.client.write(&[put], &write)? == Written::Done || self.is_ours(&key, &write)? {
+            let entry = audit.map(|entry| entry.clone().with("version", version));
+            let mut ops = vec![Op::put(item).when(ABSENT)];
+            ops.extend(self.audit_ops(&entry));
+            if self.client.write(&ops, &write)? == Written::Done || self.is_ours(&key, &write)? {
                 return Ok((version, true));
             }
         }
     }
 
-    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+    fn hide_flow(&self, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
         let versions = self.kept(name)?;
-        self.hide(&versions, true)
+        self.hide(&versions, true, audit)
     }
 
     fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
@@ -113,12 +126,14 @@ fn place(kind: &str, name: &str) -> (String, String) {
 }
 
 impl KeyValue for DynamoStore {
-    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+    fn put_value(&self, kind: &str, name: &str, text: &str, audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         let write = self.write_id();
         let mut item = keys(&place(kind, name));
         item.insert(WRITE.to_owned(), crate::item::text(&write));
         self.write_parts(&payload::put(&mut item, text.as_bytes()))?;
-        self.client.write(&[Op::put(item)], &write).map(drop)
+        let mut ops = vec![Op::put(item)];
+        ops.extend(self.audit_ops(audit));
+        self.client.write(&ops, &write).map(drop)
     }
 
     fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
@@ -153,7 +168,7 @@ impl KeyValue for DynamoStore {
         items.iter().map(one).collect()
     }
 
-    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+    fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
         let key = place(kind, name);
         let there = self.client.get(&key)?;
         let Some(item) = there else {
@@ -164,7 +179,9 @@ impl KeyValue for DynamoStore {
                 self.client.write(&[Op::delete(key_of(&part))], "")?;
             }
         }
-        self.client.write(&[Op::delete(key)], "")?;
+        let mut ops = vec![Op::delete(key)];
+        ops.extend(self.audit_ops(audit));
+        self.client.write(&ops, "")?;
         Ok(true)
     }
 }

@@ -34,6 +34,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod append;
+mod audit;
 mod catalogue;
 mod client;
 mod errors;
@@ -68,7 +69,7 @@ use starbridge_aws::Aws;
 use starbridge_flow::hex;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, Clock, History, Mark, Message, Refusal, StoreError, StoredHistory};
+use starbridge_ports::{Append, AuditEntry, Clock, History, Mark, Message, Refusal, StoreError, StoredHistory};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -238,10 +239,11 @@ impl History for DynamoStore {
         Ok(due.into_iter().map(|(at, _, id)| (at, id)).collect())
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        let mut audit = self.audit_ops(audit);
         marks
             .iter()
-            .try_for_each(|(execution, mark)| self.mark_one(execution, mark))
+            .try_for_each(|(execution, mark)| self.mark_one(execution, mark, &std::mem::take(&mut audit)))
     }
 
     /// Reads the whole table. [`History::load`] gives the messages of one execution with it.

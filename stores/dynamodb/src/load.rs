@@ -189,7 +189,7 @@ impl DynamoStore {
     }
 
     /// Marks an execution, unless another process has it.
-    pub(crate) fn mark_one(&self, execution: &Text, mark: &Mark) -> Result<(), StoreError> {
+    pub(crate) fn mark_one(&self, execution: &Text, mark: &Mark, audit: &[Op]) -> Result<(), StoreError> {
         for _ in 0..MAX_TRIES {
             let mut session = match self.sessions.get(execution) {
                 Some(session) => session,
@@ -205,7 +205,8 @@ impl DynamoStore {
             let (hold, write) = (session.held.then(|| self.new_lease()), self.write_id());
             let op = self.head_op(execution, &session, &session.record, hold.as_ref(), None, &write);
             let key = op.key();
-            if self.client.write(&[op], &write)? == Written::Done || self.is_ours(&key, &write)? {
+            let ops = [&[op], audit].concat();
+            if self.client.write(&ops, &write)? == Written::Done || self.is_ours(&key, &write)? {
                 if session.held {
                     self.sessions.put(execution, session);
                 }

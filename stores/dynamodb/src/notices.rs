@@ -52,6 +52,13 @@ impl DynamoStore {
             .collect()
     }
 
+    /// Deletes all notices of an execution.
+    pub(crate) fn forget_notices_of(&self, execution: &str) -> Result<(), StoreError> {
+        let of_it = self.all_notices()?.into_iter();
+        let mut of_it = of_it.filter(|(_, notice)| notice.execution == *execution);
+        of_it.try_for_each(|(target, notice)| self.delete_notice(&target, execution, notice.event))
+    }
+
     fn delete_notice(&self, target: &str, execution: &str, event: EventId) -> Result<(), StoreError> {
         let key = (NOTICES.to_owned(), place(target, execution, event));
         self.client.write(&[Op::delete(key)], "").map(drop)

@@ -2,7 +2,7 @@
 
 use crate::DynamoStore;
 use crate::client::{QueryRequest, Written};
-use crate::head::Head;
+use crate::head::{Attached, Head};
 use crate::item::{Key, key_of, text, text_of};
 use crate::op::Op;
 use crate::record::id_of;
@@ -10,7 +10,8 @@ use crate::start::places;
 use crate::table::{self, DUE, HEAD, SK};
 use aws_sdk_dynamodb::types::AttributeValue;
 use starbridge_flow::time::Timestamp;
-use starbridge_ports::{Retention, StoreError};
+use starbridge_flow::value::Text;
+use starbridge_ports::{Append, Refusal, Retention, StoreError};
 
 impl Retention for DynamoStore {
     fn clear(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
@@ -22,7 +23,7 @@ impl Retention for DynamoStore {
             if cleared >= limit {
                 break;
             }
-            if self.clear_one(&id_of(&item), text_of(&item, DUE).unwrap_or_default())? {
+            if self.clear_one(&id_of(&item), text_of(&item, DUE).unwrap_or_default(), &[])? {
                 cleared += 1;
             }
         }
@@ -31,13 +32,38 @@ impl Retention for DynamoStore {
 }
 
 impl DynamoStore {
-    /// Deletes an execution that ended at that time. Returns false if it has gone on since.
-    fn clear_one(&self, execution: &str, due: &str) -> Result<bool, StoreError> {
+    /// Deletes an execution at an operator's wish, unless it has gone on since. Answers as an append does.
+    pub(crate) fn delete(&self, execution: &Text, append: &Append) -> Result<(usize, Option<Refusal>), StoreError> {
+        let conflict = Ok((0, Some(Refusal::Conflict)));
+        let session = match self.sessions.get(execution) {
+            Some(session) => session,
+            None => match self.attach(execution)? {
+                Attached::Here(session) => *session,
+                Attached::Elsewhere | Attached::Nowhere => return conflict,
+            },
+        };
+        if session.last != append.expected || session.record.ended.is_none() {
+            return conflict;
+        }
+        let Some(item) = self.client.get(&(table::execution(execution), HEAD.to_owned()))? else {
+            return conflict;
+        };
+        let audit = self.audit_ops(&append.audit);
+        if !self.clear_one(execution, text_of(&item, DUE).unwrap_or_default(), &audit)? {
+            return conflict;
+        }
+        self.forget_notices_of(execution)?;
+        Ok((1, None))
+    }
+
+    /// Deletes an execution that ended at that time, and adds to the audit list what says so. Returns false if it has gone
+    /// on since.
+    fn clear_one(&self, execution: &str, due: &str, audit: &[Op]) -> Result<bool, StoreError> {
         let key = (table::execution(execution), HEAD.to_owned());
         // INVARIANT: from here on nobody sees it, and it stays in the index until nothing else of it is left.
         let gone = Op::update(key.clone(), "SET #gone = :gone").when("#due = :due");
         let gone = gone.with(":gone", AttributeValue::Bool(true)).with(":due", text(due));
-        if self.client.write(&[gone], "")? != Written::Done {
+        if self.client.write(&[&[gone], audit].concat(), "")? != Written::Done {
             return Ok(false);
         }
         self.sessions.forget(execution);

@@ -167,6 +167,10 @@ impl DynamoStore {
                 side.add_new(crate::notices::item(&append.execution, notice), Vec::new());
             }
         }
+        for (index, entry) in append.audit.iter().enumerate() {
+            let order = append.order.saturating_add(index as u64);
+            side.add_new(crate::audit::item(entry, order, write), Vec::new());
+        }
         for id in &append.received {
             side.delete(message_key(id));
         }

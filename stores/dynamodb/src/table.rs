@@ -58,6 +58,8 @@ pub(crate) const FLOWS: &str = "I";
 pub(crate) const TASKS: &str = "Q";
 /// The partition of dead tasks.
 pub(crate) const DEAD: &str = "D";
+/// The partition of the audit list.
+pub(crate) const AUDIT: &str = "A";
 /// The partition of notices.
 pub(crate) const NOTICES: &str = "O";
 

@@ -25,6 +25,7 @@
 //! ```
 #![warn(clippy::missing_errors_doc)]
 
+mod audit;
 mod list;
 mod notices;
 mod queueing;
@@ -34,9 +35,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
-    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, StoreError,
-    StoredHistory, TaskLease, Turn,
+    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
+    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
+    Retention, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,6 +67,9 @@ struct Kept {
     tasks: queueing::Tasks,
     /// In the order in which they were appended.
     notices: Vec<notices::Kept>,
+    /// By number.
+    audit: BTreeMap<u64, AuditEntry>,
+    last_audit: u64,
 }
 
 #[derive(Debug, Default)]
@@ -187,7 +191,7 @@ impl History for MemoryStore {
         Ok(due)
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         let mut kept = self.lock();
         for (execution, mark) in marks {
             let record = kept.get_mut(execution).map(|execution| &mut execution.record);
@@ -195,6 +199,7 @@ impl History for MemoryStore {
                 mark.change(record);
             }
         }
+        kept.add_audit(audit);
         Ok(())
     }
 
@@ -204,11 +209,18 @@ impl History for MemoryStore {
 }
 
 impl Catalogue for MemoryStore {
-    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
-        Ok(self.lock().put_flow(name, definition, hash, now))
+    fn put_flow(
+        &self,
+        name: &str,
+        definition: &str,
+        hash: &str,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<(u64, bool), StoreError> {
+        Ok(self.lock().put_flow(name, definition, hash, now, audit))
     }
 
-    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
+    fn hide_flow(&self, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
         let mut kept = self.lock();
         let mut hidden = false;
         for ((flow, _), kept) in &mut kept.flows {
@@ -217,6 +229,7 @@ impl Catalogue for MemoryStore {
                 hidden = true;
             }
         }
+        kept.add_audit(audit.filter(|_| hidden));
         Ok(hidden)
     }
 
@@ -331,10 +344,22 @@ impl Notices for MemoryStore {
     }
 }
 
+impl Audit for MemoryStore {
+    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
+        self.lock().audit(query)
+    }
+
+    fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        Ok(self.lock().clear_audit(before, limit))
+    }
+}
+
 impl KeyValue for MemoryStore {
-    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+    fn put_value(&self, kind: &str, name: &str, text: &str, audit: Option<&AuditEntry>) -> Result<(), StoreError> {
         let place = (kind.to_owned(), name.to_owned());
-        self.lock().values.insert(place, text.to_owned());
+        let mut kept = self.lock();
+        kept.values.insert(place, text.to_owned());
+        kept.add_audit(audit);
         Ok(())
     }
 
@@ -355,8 +380,11 @@ impl KeyValue for MemoryStore {
         Ok(all.map(|((_, name), text)| (name.clone(), text.clone())).collect())
     }
 
-    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+    fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
         let place = (kind.to_owned(), name.to_owned());
-        Ok(self.lock().values.remove(&place).is_some())
+        let mut kept = self.lock();
+        let gone = kept.values.remove(&place).is_some();
+        kept.add_audit(audit.filter(|_| gone));
+        Ok(gone)
     }
 }

@@ -13,6 +13,10 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    pub(crate) fn is_of(&self, execution: &str) -> bool {
+        self.notice.execution == execution
+    }
+
     fn is(&self, target: &str, execution: &str, event: EventId) -> bool {
         self.target == target && self.notice.execution == execution && self.notice.event == event
     }

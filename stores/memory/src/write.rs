@@ -3,7 +3,7 @@
 use crate::{Execution, Kept};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::{Append, KeptFlow, Refusal, RequestChange};
+use starbridge_ports::{Append, AuditEntry, KeptFlow, Refusal, RequestChange};
 use std::collections::HashSet;
 
 impl Kept {
@@ -28,6 +28,11 @@ impl Kept {
     }
 
     fn refusal(&self, append: &Append) -> Option<Refusal> {
+        if append.deleted {
+            let execution = self.get(&append.execution);
+            let fits = |execution: &Execution| execution.last() == append.expected && execution.record.ended.is_some();
+            return (!execution.is_some_and(fits)).then_some(Refusal::Conflict);
+        }
         let turn = append.turn.as_ref();
         if turn.is_some_and(|turn| turn.events == 0 || turn.first != append.expected.next()) {
             return Some(Refusal::Conflict);
@@ -53,6 +58,14 @@ impl Kept {
     }
 
     fn add(&mut self, append: &Append) {
+        self.add_audit(&append.audit);
+        if append.deleted {
+            if let Some(number) = self.numbers.get(&append.execution).copied() {
+                self.remove(number);
+                self.notices.retain(|kept| !kept.is_of(&append.execution));
+            }
+            return;
+        }
         if append.is_start() {
             self.start(append);
         }
@@ -101,19 +114,31 @@ impl Kept {
         self.executions.insert(number, execution);
     }
 
-    pub(crate) fn put_flow(&mut self, name: &str, definition: &str, hash: &str, now: Timestamp) -> (u64, bool) {
+    pub(crate) fn put_flow(
+        &mut self,
+        name: &str,
+        definition: &str,
+        hash: &str,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> (u64, bool) {
         let name = Text::from(name);
         let versions = (name.clone(), 0)..=(name.clone(), u64::MAX);
-        let mut latest = None;
+        let (mut latest, mut unhidden) = (None, false);
         for (_, flow) in self.flows.range_mut(versions) {
-            flow.hidden = false;
+            unhidden |= std::mem::take(&mut flow.hidden);
             latest = Some((flow.version, flow.hash == hash));
         }
-        let version = match latest {
-            Some((version, true)) => return (version, false),
-            Some((version, false)) => version + 1,
-            None => 1,
+        let (version, new) = match latest {
+            Some((version, true)) => (version, false),
+            Some((version, false)) => (version + 1, true),
+            None => (1, true),
         };
+        let changed = audit.filter(|_| new || unhidden);
+        self.add_audit(&changed.map(|entry| entry.clone().with("version", version)));
+        if !new {
+            return (version, false);
+        }
         let flow = KeptFlow {
             name: name.clone(),
             version,
@@ -133,17 +158,22 @@ impl Kept {
         ended.sort_unstable();
         ended.truncate(limit);
         for (_, number) in &ended {
-            let Some(Execution { id, record, .. }) = self.executions.remove(number) else {
-                continue;
-            };
-            self.messages.retain(|message| message.id.to != id);
-            self.tasks.clear(*number);
-            self.numbers.remove(&id);
-            if let Some(key) = record.once_key {
-                self.keys.remove(&(record.flow.clone(), key));
-            }
-            self.names.remove(&(record.flow, record.name));
+            self.remove(*number);
         }
         ended.len()
+    }
+
+    /// Deletes an execution with everything that belongs to it, except its notices.
+    fn remove(&mut self, number: u64) {
+        let Some(Execution { id, record, .. }) = self.executions.remove(&number) else {
+            return;
+        };
+        self.messages.retain(|message| message.id.to != id);
+        self.tasks.clear(number);
+        self.numbers.remove(&id);
+        if let Some(key) = record.once_key {
+            self.keys.remove(&(record.flow.clone(), key));
+        }
+        self.names.remove(&(record.flow, record.name));
     }
 }

@@ -117,22 +117,22 @@ CREATE TABLE bulk_items (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX bulk_items_open ON bulk_items (job, n) WHERE result IS NULL;
 
--- Who did what, and when.
+-- What operators did, in the order in which it was done. It is only added to, and shortened from the front.
 CREATE TABLE audit (
-    number INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
     time INTEGER NOT NULL,
     by TEXT NOT NULL,
     action TEXT NOT NULL,
-    -- Kind and name of what it was done to.
+    -- What it was done to: execution, flow, queue, schedule.
     kind TEXT NOT NULL,
-    object TEXT NOT NULL,
-    -- JSON.
-    detail TEXT,
-    request_id TEXT
+    name TEXT NOT NULL,
+    -- JSON, an object.
+    detail TEXT NOT NULL,
+    request TEXT
 ) STRICT;
 CREATE INDEX audit_time ON audit (time);
-CREATE INDEX audit_object ON audit (kind, object, number);
-CREATE INDEX audit_by ON audit (by, number);
+CREATE INDEX audit_by ON audit (by);
+CREATE INDEX audit_of ON audit (name);
 
 -- The end of what programs said, by the number of their execution and the event that ended the attempt.
 CREATE TABLE logs (

@@ -1,15 +1,18 @@
 //! Appending: a batch is one transaction.
 
+use crate::audit;
 use crate::head::{Head, MAX_EVENTS, place};
 use crate::notices;
 use crate::queueing;
 use crate::record::{self, to_json};
+use crate::retention;
 use crate::write::Work;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashSet;
 use starbridge_flow::value::Text;
 use starbridge_ports::{
-    Append, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, Turn, code_of, shard_of,
+    Append, AuditEntry, ExecutionRecord, Mark, Message, MessageId, Refusal, RequestChange, STATUS_CODES, Turn, code_of,
+    shard_of,
 };
 
 pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<Vec<(usize, Refusal)>> {
@@ -32,12 +35,22 @@ pub(crate) fn append(work: &mut Work<'_>, batch: &[Append]) -> rusqlite::Result<
 /// INVARIANT: every refusal is found before the first write, so a refusal leaves nothing behind.
 fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>> {
     if append.execution.is_empty() {
+        audit::add(work.connection, &append.audit)?;
         return queueing::lease(work, &append.leases).map(|()| None);
     }
     if append.turn.as_ref().is_some_and(|turn| !follows(append, turn)) {
         return Ok(Some(Refusal::Conflict));
     }
     let head = work.heads.get(work.connection, &append.execution)?;
+    if append.deleted {
+        let fits = |head: &Head| head.last == append.expected.0 && has_ended(head);
+        let Some(head) = head.filter(fits) else {
+            return Ok(Some(Refusal::Conflict));
+        };
+        retention::delete_one(work, head, &append.execution)?;
+        audit::add(work.connection, &append.audit)?;
+        return Ok(None);
+    }
     let head = match (head, &append.turn) {
         (None, _) if append.is_start() => match start(work, append)? {
             Ok(head) => Some(head),
@@ -60,6 +73,7 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
         notices::keep(work.connection, append)?;
     }
     queueing::lease(work, &append.leases)?;
+    audit::add(work.connection, &append.audit)?;
     for message in &append.received {
         discard(work.connection, message)?;
     }
@@ -67,6 +81,10 @@ fn one(work: &mut Work<'_>, append: &Append) -> rusqlite::Result<Option<Refusal>
         send(work.connection, message)?;
     }
     Ok(None)
+}
+
+fn has_ended(head: &Head) -> bool {
+    STATUS_CODES.get(head.status).is_some_and(|status| status.is_ended())
 }
 
 /// Whether the turn continues the history, and the store can hold it.
@@ -289,7 +307,12 @@ fn update(connection: &Connection, number: i64, record: &ExecutionRecord, status
 }
 
 /// Marks executions that have not ended.
-pub(crate) fn mark(connection: &Connection, marks: &[(Text, Mark)]) -> rusqlite::Result<()> {
+pub(crate) fn mark(
+    connection: &Connection,
+    marks: &[(Text, Mark)],
+    entry: Option<&AuditEntry>,
+) -> rusqlite::Result<()> {
+    audit::add(connection, entry)?;
     for (execution, mark) in marks {
         let Some((number, mut record)) = record::read(connection, execution)? else {
             continue;

@@ -1,9 +1,10 @@
 //! Flows.
 
+use crate::audit;
 use rusqlite::{Connection, OptionalExtension, params};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
-use starbridge_ports::KeptFlow;
+use starbridge_ports::{AuditEntry, KeptFlow};
 
 pub(crate) fn put(
     connection: &Connection,
@@ -11,8 +12,9 @@ pub(crate) fn put(
     definition: &str,
     hash: &str,
     now: Timestamp,
+    entry: Option<&AuditEntry>,
 ) -> rusqlite::Result<(u64, bool)> {
-    connection.execute("UPDATE flows SET hidden = 0 WHERE name = ?1 AND hidden = 1", [name])?;
+    let unhidden = connection.execute("UPDATE flows SET hidden = 0 WHERE name = ?1 AND hidden = 1", [name])? > 0;
     let latest: Option<(u64, String)> = connection
         .query_row(
             "SELECT version, hash FROM flows WHERE name = ?1 ORDER BY version DESC LIMIT 1",
@@ -20,11 +22,16 @@ pub(crate) fn put(
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .optional()?;
-    let version = match latest {
-        Some((version, same)) if same == hash => return Ok((version, false)),
-        Some((version, _)) => version + 1,
-        None => 1,
+    let (version, new) = match latest {
+        Some((version, same)) if same == hash => (version, false),
+        Some((version, _)) => (version + 1, true),
+        None => (1, true),
     };
+    let changed = entry.filter(|_| new || unhidden);
+    audit::add(connection, &changed.map(|entry| entry.clone().with("version", version)))?;
+    if !new {
+        return Ok((version, false));
+    }
     connection.execute(
         "INSERT INTO flows (name, version, hash, definition, created, hidden) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
         params![name, version, hash, definition, now.0],
@@ -32,8 +39,9 @@ pub(crate) fn put(
     Ok((version, true))
 }
 
-pub(crate) fn hide(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+pub(crate) fn hide(connection: &Connection, name: &str, entry: Option<&AuditEntry>) -> rusqlite::Result<bool> {
     let hidden = connection.execute("UPDATE flows SET hidden = 1 WHERE name = ?1 AND hidden = 0", [name])?;
+    audit::add(connection, entry.filter(|_| hidden > 0))?;
     Ok(hidden > 0)
 }
 

@@ -1,8 +1,17 @@
 //! Small texts by kind and name.
 
+use crate::audit;
 use rusqlite::{Connection, OptionalExtension};
+use starbridge_ports::AuditEntry;
 
-pub(crate) fn put_value(connection: &Connection, kind: &str, name: &str, text: &str) -> rusqlite::Result<()> {
+pub(crate) fn put_value(
+    connection: &Connection,
+    kind: &str,
+    name: &str,
+    text: &str,
+    entry: Option<&AuditEntry>,
+) -> rusqlite::Result<()> {
+    audit::add(connection, entry)?;
     connection
         .prepare_cached("INSERT OR REPLACE INTO shelf VALUES (?1, ?2, ?3)")?
         .execute([kind, name, text])
@@ -30,9 +39,15 @@ pub(crate) fn list_values(connection: &Connection, kind: &str) -> rusqlite::Resu
         .collect()
 }
 
-pub(crate) fn delete_value(connection: &Connection, kind: &str, name: &str) -> rusqlite::Result<bool> {
+pub(crate) fn delete_value(
+    connection: &Connection,
+    kind: &str,
+    name: &str,
+    entry: Option<&AuditEntry>,
+) -> rusqlite::Result<bool> {
     let gone = connection
         .prepare_cached("DELETE FROM shelf WHERE kind = ?1 AND name = ?2")?
         .execute([kind, name])?;
+    audit::add(connection, entry.filter(|_| gone > 0))?;
     Ok(gone > 0)
 }

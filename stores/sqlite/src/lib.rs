@@ -33,6 +33,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod append;
+mod audit;
 mod catalogue;
 mod fault;
 mod file;
@@ -62,9 +63,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
-    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, StoreError,
-    StoredHistory, TaskLease, Turn,
+    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
+    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
+    Retention, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -172,8 +173,9 @@ impl History for SqliteStore {
         self.read(|connection| load::due(connection, before, limit))
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
-        self.writer().transaction(|work| append::mark(work.connection, marks))
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.writer()
+            .transaction(|work| append::mark(work.connection, marks, audit))
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -182,13 +184,21 @@ impl History for SqliteStore {
 }
 
 impl Catalogue for SqliteStore {
-    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
+    fn put_flow(
+        &self,
+        name: &str,
+        definition: &str,
+        hash: &str,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<(u64, bool), StoreError> {
         self.writer()
-            .transaction(|work| catalogue::put(work.connection, name, definition, hash, now))
+            .transaction(|work| catalogue::put(work.connection, name, definition, hash, now, audit))
     }
 
-    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
-        self.writer().transaction(|work| catalogue::hide(work.connection, name))
+    fn hide_flow(&self, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
+        self.writer()
+            .transaction(|work| catalogue::hide(work.connection, name, audit))
     }
 
     fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
@@ -288,10 +298,22 @@ impl Notices for SqliteStore {
     }
 }
 
-impl KeyValue for SqliteStore {
-    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
+impl Audit for SqliteStore {
+    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
+        let place = audit::place(query)?;
+        self.read(|connection| audit::list(connection, query, place))
+    }
+
+    fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.writer()
-            .transaction(|work| key_value::put_value(work.connection, kind, name, text))
+            .transaction(|work| audit::clear(work.connection, before, limit))
+    }
+}
+
+impl KeyValue for SqliteStore {
+    fn put_value(&self, kind: &str, name: &str, text: &str, audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.writer()
+            .transaction(|work| key_value::put_value(work.connection, kind, name, text, audit))
     }
 
     fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
@@ -307,8 +329,8 @@ impl KeyValue for SqliteStore {
         self.read(|connection| key_value::list_values(connection, kind))
     }
 
-    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
+    fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
         self.writer()
-            .transaction(|work| key_value::delete_value(work.connection, kind, name))
+            .transaction(|work| key_value::delete_value(work.connection, kind, name, audit))
     }
 }

@@ -113,17 +113,23 @@ fn ways(query: &Query, few: bool) -> Vec<Vec<usize>> {
     let mut codes: Vec<usize> = query.statuses.iter().map(|&status| code_of(status)).collect();
     codes.sort_unstable();
     codes.dedup();
-    if !few && query.labels.is_empty() && !codes.is_empty() && !codes.contains(&SUCCEEDED_CODE) {
+    if !few && query.labels.is_empty() && !in_family(query) && !codes.is_empty() && !codes.contains(&SUCCEEDED_CODE) {
         codes.into_iter().map(|code| vec![code]).collect()
     } else {
         vec![codes]
     }
 }
 
+/// Whether the query asks for relatives of an execution. They are few, so such a query begins with them.
+fn in_family(query: &Query) -> bool {
+    query.parent.is_some() || query.root.is_some()
+}
+
 /// The query for some statuses. It asks for one row more, to know whether there is a next page.
 fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[i64]>) -> (String, Vec<Value>) {
     let mut terms = Terms::default();
-    let (from, number) = if query.labels.is_empty() {
+    let leads = few.is_some() || in_family(query);
+    let (from, number) = if query.labels.is_empty() || in_family(query) {
         ("executions AS e", "e.number")
     } else {
         (
@@ -136,7 +142,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
         let flow = terms.text(flow);
         // With one status its index is best; otherwise the numbers are better than everything else.
         let plus = match statuses {
-            _ if few.is_some() => "+",
+            _ if leads => "+",
             [one] if *one != SUCCEEDED_CODE => "+",
             _ => "",
         };
@@ -144,7 +150,7 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
     }
     match statuses {
         [] => {}
-        [one] if *one != SUCCEEDED_CODE && few.is_none() => {
+        [one] if *one != SUCCEEDED_CODE && !leads => {
             terms.add(format!("e.status = {one} AND e.status <> {SUCCEEDED_CODE}"))
         }
         many => {
@@ -154,9 +160,10 @@ fn select(query: &Query, statuses: &[usize], before: Option<i64>, few: Option<&[
     }
     if query.broken {
         // If few match, start with them, whatever else the query asks for.
-        let plus = if few.is_some() { "+" } else { "" };
+        let plus = if leads { "+" } else { "" };
         terms.add(format!("{plus}e.broken IS NOT NULL"));
     }
+    terms.add_family(query, few.is_some());
     if let Some(few) = few {
         let few: Vec<String> = few.iter().map(i64::to_string).collect();
         let few = terms.value(Value::Text(format!("[{}]", few.join(","))));
@@ -219,11 +226,24 @@ impl Terms {
         format!("?{}", self.values.len())
     }
 
-    /// The first label leads, because its entries are in the order of numbers.
+    /// The parent leads, because an execution has fewer children than its family has members.
+    fn add_family(&mut self, query: &Query, few: bool) {
+        let plus = |leads: bool| if leads { "" } else { "+" };
+        if let Some(parent) = &query.parent {
+            let parent = self.text(parent);
+            self.add(format!("{}e.parent_execution = {parent}", plus(!few)));
+        }
+        if let Some(root) = &query.root {
+            let root = self.text(root);
+            self.add(format!("{}e.root = {root}", plus(!few && query.parent.is_none())));
+        }
+    }
+
+    /// The first label leads, because its entries are in the order of numbers; in a family, its members do.
     fn add_labels(&mut self, query: &Query) {
         for (position, (label, value)) in query.labels.iter().enumerate() {
             let (label, value) = (self.text(label), self.text(value));
-            self.add(if position == 0 {
+            self.add(if position == 0 && !in_family(query) {
                 format!("l.label = {label} AND l.value = {value}")
             } else {
                 format!(
@@ -308,6 +328,40 @@ mod tests {
                 plan.contains(expected) && !plan.contains("TEMP B-TREE"),
                 "{sql}: {plan}"
             );
+        }
+    }
+
+    #[test]
+    fn query_plan_of_a_family_begins_with_its_members() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(crate::migrate::bring_up(&mut connection).is_ok());
+        let children = Query {
+            parent: Some("p".into()),
+            ..Query::default()
+        };
+        let family = Query {
+            root: Some("r".into()),
+            ..Query::default()
+        };
+        let some = |query: &Query| Query {
+            flow: Some("f".into()),
+            labels: vec![("a".into(), "b".into()), ("c".into(), "d".into())],
+            root: Some("r".into()),
+            ..query.clone()
+        };
+        for statuses in [&[] as &[usize], &[1], &[SUCCEEDED_CODE, 2]] {
+            for (query, index) in [
+                (children.clone(), "executions_of_parent (parent_execution=?"),
+                (some(&children), "executions_of_parent (parent_execution=?"),
+                (family.clone(), "executions_of_root (root=?"),
+                (some(&family), "executions_of_root (root=?"),
+            ] {
+                let (sql, values) = select(&query, statuses, Some(7), None);
+                let plan = plan(&connection, &sql, values);
+                let begins = format!("SEARCH e USING INDEX {index}");
+                assert!(plan.starts_with(&begins), "{query:?} {statuses:?}: {plan}");
+                assert!(!plan.contains("TEMP B-TREE"), "{query:?} {statuses:?}: {plan}");
+            }
         }
     }
 }

@@ -28,6 +28,19 @@ pub(crate) fn keep(connection: &Connection, append: &Append) -> rusqlite::Result
     Ok(())
 }
 
+/// Deletes all notices of an execution. The targets are found one after the other, because the key begins with them.
+pub(crate) fn forget_all_of(connection: &Connection, execution: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "WITH RECURSIVE targets (target) AS (SELECT min(target) FROM notices
+                UNION ALL SELECT (SELECT min(target) FROM notices WHERE target > targets.target) FROM targets
+                WHERE targets.target IS NOT NULL)
+             DELETE FROM notices WHERE target IN (SELECT target FROM targets WHERE target IS NOT NULL) AND execution = ?1",
+        )?
+        .execute([execution])
+        .map(drop)
+}
+
 pub(crate) fn next(connection: &Connection, target: &str, limit: usize) -> rusqlite::Result<Vec<NextNotice>> {
     connection
         .prepare_cached(

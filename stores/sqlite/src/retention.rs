@@ -1,6 +1,7 @@
 //! Deleting old executions, a few at a time.
 
-use crate::head::{MAX_EVENTS, place};
+use crate::head::{Head, MAX_EVENTS, place};
+use crate::notices;
 use crate::queueing;
 use crate::write::Work;
 use rusqlite::{Connection, params};
@@ -27,19 +28,39 @@ pub(crate) fn clear(work: &mut Work<'_>, before: Timestamp, limit: usize) -> rus
         if budget == 0 {
             break;
         }
-        delete(connection, number, &id, labelled)?;
-        let turns = delete_turns(connection, number, budget)?;
-        budget -= turns;
-        if budget == 0 {
-            connection
-                .prepare_cached("INSERT INTO cleared VALUES (?1)")?
-                .execute([number])?;
-        }
-        work.heads.forget(&id);
-        work.counts[status] -= 1;
+        budget -= remove(work, number, &id, status, labelled, budget)?;
         cleared += 1;
     }
     Ok(cleared)
+}
+
+/// Deletes an execution that has ended, and what targets are still to be told of it. Of a long history the rest goes with
+/// later calls of [`clear`].
+pub(crate) fn delete_one(work: &mut Work<'_>, head: Head, id: &str) -> rusqlite::Result<()> {
+    remove(work, head.number, id, head.status, true, DELETE_BATCH)?;
+    notices::forget_all_of(work.connection, id)
+}
+
+/// Deletes an execution, and at most `most` of its turns. Returns how many; if there may be more, the others are noted.
+fn remove(
+    work: &mut Work<'_>,
+    number: i64,
+    id: &str,
+    status: usize,
+    labelled: bool,
+    most: usize,
+) -> rusqlite::Result<usize> {
+    let connection = work.connection;
+    delete(connection, number, id, labelled)?;
+    let turns = delete_turns(connection, number, most)?;
+    if turns == most {
+        connection
+            .prepare_cached("INSERT INTO cleared VALUES (?1)")?
+            .execute([number])?;
+    }
+    work.heads.forget(id);
+    work.counts[status] -= 1;
+    Ok(turns)
 }
 
 /// Deletes an execution except its turns. Messages it sent belong to their receivers and stay.

@@ -284,7 +284,10 @@ fn missing_folder_is_named() {
 fn key_value_survives_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    SqliteStore::open(&path).unwrap().put_value("key", "a", "b").unwrap();
+    SqliteStore::open(&path)
+        .unwrap()
+        .put_value("key", "a", "b", None)
+        .unwrap();
     assert_eq!(
         SqliteStore::open(&path)
             .unwrap()

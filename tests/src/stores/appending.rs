@@ -47,7 +47,7 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
     };
     let attempts = |tried: &mut Tried<'_>, marks: &[Mark]| {
         let marks: Vec<_> = marks.iter().map(|mark| ("b".into(), mark.clone())).collect();
-        tried.store().mark(&marks).unwrap();
+        tried.store().mark(&marks, None).unwrap();
         tried.store().record("b").unwrap().unwrap().attempts
     };
     let failed = vec![Mark::Failed; 4];
@@ -56,7 +56,7 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
     assert_eq!(attempts(tried, &[Mark::Alone]), CULPRIT);
     assert_eq!(attempts(tried, &[Mark::Survived]), SUSPECT);
     let marks = ["a", "c", "nowhere"].map(|id| (id.into(), Mark::Broken(broken.clone())));
-    tried.store().mark(&marks).unwrap();
+    tried.store().mark(&marks, None).unwrap();
     let query = Query {
         broken: true,
         limit: 10,
@@ -69,7 +69,7 @@ fn who_is_set_aside(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().awake().unwrap(), ["b"]);
     assert_eq!(tried.store().due(Timestamp(i64::MAX), 10).unwrap(), []);
     // It is gone on with as it was, or by a turn that brings a record.
-    tried.store().mark(&[("a".into(), Mark::Whole)]).unwrap();
+    tried.store().mark(&[("a".into(), Mark::Whole)], None).unwrap();
     tried.append(&[Append {
         record: Some(record("")),
         ..more("b", 2, 1)

@@ -3,7 +3,7 @@
 use super::{Case, Tried, message, more, record, start, start_as, turn};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{EventId, Status};
+use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{Append, ExecutionRecord, Query, StoreError};
 
 pub(super) const CASES: &[Case] = &[
@@ -12,6 +12,7 @@ pub(super) const CASES: &[Case] = &[
     ("lists begin with the newest", lists_begin_with_the_newest),
     ("lists show what is asked for", lists_show_what_is_asked_for),
     ("names are found among many", names_are_found_among_many),
+    ("families are found", families_are_found),
     ("labels are found", labels_are_found),
     ("each status is counted", each_status_is_counted),
     ("what ended long ago goes", what_ended_long_ago_goes),
@@ -256,6 +257,66 @@ fn labels_are_found(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().record("5").unwrap().unwrap().labels, None);
 }
 
+fn families_are_found(tried: &mut Tried<'_>) {
+    let child = |id: &str, parent: &str, root: &str, status| {
+        let parent = Parent {
+            execution: parent.into(),
+            event: EventId(2),
+        };
+        let (parent, root) = (Some(parent), Some(root.into()));
+        start_as(
+            id,
+            ExecutionRecord {
+                parent,
+                root,
+                status,
+                ..record(id)
+            },
+        )
+    };
+    let (runs, failed) = (Status::Running, Status::Failed);
+    tried.append(&[
+        start("a"),
+        child("b", "a", "a", runs),
+        child("c", "a", "a", failed),
+        child("d", "b", "a", failed),
+        start("e"),
+        child("f", "e", "e", runs),
+    ]);
+    let parent = |id: &str| Query {
+        parent: Some(id.into()),
+        ..Query::default()
+    };
+    let root = |id: &str| Query {
+        root: Some(id.into()),
+        ..Query::default()
+    };
+    let with = |status, query| Query {
+        statuses: vec![status],
+        ..query
+    };
+    let both = Query {
+        parent: Some("b".into()),
+        ..root("a")
+    };
+    for (query, expected) in [
+        (parent("a"), vec!["c", "b"]),
+        (parent("b"), vec!["d"]),
+        (parent("c"), vec![]),
+        (parent("none"), vec![]),
+        (root("a"), vec!["d", "c", "b"]),
+        (root("b"), vec![]),
+        (root("e"), vec!["f"]),
+        (with(failed, root("a")), vec!["d", "c"]),
+        (with(failed, parent("a")), vec!["c"]),
+        (both, vec!["d"]),
+    ] {
+        for limit in [1, 2, 9] {
+            assert_eq!(ids(tried, &query, limit), expected, "{query:?} by {limit}");
+        }
+    }
+}
+
 fn each_status_is_counted(tried: &mut Tried<'_>) {
     assert_eq!(tried.store().counts().unwrap(), []);
     let ends = |append, status| Append {
@@ -352,7 +413,12 @@ fn what_belonged_to_it_goes_too(tried: &mut Tried<'_>) {
 }
 
 fn flows_have_versions(tried: &mut Tried<'_>) {
-    let mut put = |name, definition, hash, at| tried.store().put_flow(name, definition, hash, Timestamp(at)).unwrap();
+    let mut put = |name, definition, hash, at| {
+        tried
+            .store()
+            .put_flow(name, definition, hash, Timestamp(at), None)
+            .unwrap()
+    };
     assert_eq!(put("b", "{}", "h1", 1), (1, true));
     assert_eq!(put("b", "{} ", "h1", 2), (1, false));
     assert_eq!(put("b", "[]", "h2", 3), (2, true));
@@ -377,19 +443,19 @@ fn flows_have_versions(tried: &mut Tried<'_>) {
 }
 
 fn flows_are_hidden(tried: &mut Tried<'_>) {
-    assert!(!tried.store().hide_flow("a").unwrap());
+    assert!(!tried.store().hide_flow("a", None).unwrap());
     for (name, hash) in [("a", "1"), ("a", "2"), ("b", "1")] {
-        tried.store().put_flow(name, "{}", hash, Timestamp(0)).unwrap();
+        tried.store().put_flow(name, "{}", hash, Timestamp(0), None).unwrap();
     }
-    assert!(tried.store().hide_flow("a").unwrap());
-    assert!(!tried.store().hide_flow("a").unwrap());
+    assert!(tried.store().hide_flow("a", None).unwrap());
+    assert!(!tried.store().hide_flow("a", None).unwrap());
     let hidden = |tried: &mut Tried<'_>| {
         let flows = tried.store().flows().unwrap();
         flows.into_iter().map(|flow| flow.hidden).collect::<Vec<_>>()
     };
     assert_eq!(hidden(tried), [true, true, false]);
     assert_eq!(
-        tried.store().put_flow("a", "{}", "2", Timestamp(9)).unwrap(),
+        tried.store().put_flow("a", "{}", "2", Timestamp(9), None).unwrap(),
         (2, false)
     );
     assert_eq!(hidden(tried), [false, false, false]);
@@ -403,7 +469,7 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         ("key", "a", "3"),
         ("schedule", "b", "4"),
     ] {
-        tried.store().put_value(kind, name, text).unwrap();
+        tried.store().put_value(kind, name, text, None).unwrap();
     }
     assert_eq!(tried.store().get_value("schedule", "b").unwrap(), Some("4".to_owned()));
     // What is there stays, whoever comes second.
@@ -415,8 +481,8 @@ fn small_things_are_kept(tried: &mut Tried<'_>) {
         tried.store().list_values("schedule").unwrap(),
         [pair("a", "2"), pair("b", "4")]
     );
-    assert!(tried.store().delete_value("schedule", "a").unwrap());
-    assert!(!tried.store().delete_value("schedule", "a").unwrap());
+    assert!(tried.store().delete_value("schedule", "a", None).unwrap());
+    assert!(!tried.store().delete_value("schedule", "a", None).unwrap());
     assert_eq!(tried.store().list_values("schedule").unwrap(), [pair("b", "4")]);
     assert_eq!(tried.store().list_values("key").unwrap(), [pair("a", "3")]);
     assert_eq!(tried.store().list_values("none").unwrap(), []);

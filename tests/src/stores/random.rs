@@ -1,13 +1,14 @@
 //! Random runs: whatever is asked of two stores, both answer the same.
 
 use super::{Tried, message, more, record, start_as};
-use super::{notices, queueing};
+use super::{notices, operating, queueing};
 use crate::chance::Chance;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{EventId, Parent, Status};
 use starbridge_ports::{
-    Append, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure, RequestChange, Store,
+    Append, AuditEntry, AuditQuery, DeadTasksCleared, ExecutionRecord, FailedUndo, Message, Query, RecordedFailure,
+    RequestChange, Store,
 };
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ pub fn agree(seed: u64, steps: u32, model: &dyn Store, tried: &mut Tried<'_>) {
     let mut run = Run {
         chance: Chance::new(seed),
         told: 0,
+        audited: 0,
         seed,
         step: 0,
     };
@@ -37,6 +39,8 @@ struct Run {
     chance: Chance,
     /// The latest event that somebody is to be told of.
     told: u64,
+    /// When an operator did something last.
+    audited: i64,
     seed: u64,
     step: u32,
 }
@@ -89,10 +93,14 @@ impl Run {
             }
             2 => {
                 let (name, hash, now) = (self.flow(), self.chance.pick(&["1", "2"]), self.time());
-                let put = |store: &dyn Store| store.put_flow(&name, "{}", hash, now);
+                let put = |store: &dyn Store| store.put_flow(&name, "{}", hash, now, None);
                 self.same("put_flow", &put(model), &put(tried));
                 if self.chance.of(30) {
-                    self.same("hide_flow", &model.hide_flow(&name), &tried.hide_flow(&name));
+                    self.same(
+                        "hide_flow",
+                        &model.hide_flow(&name, None),
+                        &tried.hide_flow(&name, None),
+                    );
                 }
             }
             4 => self.settle(model, tried),
@@ -101,14 +109,14 @@ impl Run {
                 if self.chance.of(60) {
                     self.same(
                         "keep",
-                        &model.put_value(&kind, &name, &text),
-                        &tried.put_value(&kind, &name, &text),
+                        &model.put_value(&kind, &name, &text, None),
+                        &tried.put_value(&kind, &name, &text, None),
                     );
                 } else {
                     self.same(
                         "discard",
-                        &model.delete_value(&kind, &name),
-                        &tried.delete_value(&kind, &name),
+                        &model.delete_value(&kind, &name, None),
+                        &tried.delete_value(&kind, &name, None),
                     );
                 }
                 self.same("all", &model.list_values(&kind), &tried.list_values(&kind));
@@ -134,6 +142,13 @@ impl Run {
                 1 => 0,
                 _ => u64::from(self.chance.below(12)),
             };
+            if expected > 0 && self.chance.of(6) {
+                let mut deletion = operating::deletion(&id, expected);
+                deletion.audit.push(self.entry());
+                // It is refused if the execution has not ended: then what follows in the batch is, too.
+                batch.push(deletion);
+                continue;
+            }
             let mut append = if expected == 0 {
                 start_as(&id, self.record())
             } else {
@@ -157,6 +172,9 @@ impl Run {
             self.add_messages(&waiting, &mut append);
             self.add_tasks(&id, expected, &mut append);
             self.add_notices(&mut append);
+            if self.chance.of(10) {
+                append.audit.push(self.entry());
+            }
             if let Some(turn) = &append.turn {
                 ends.insert(id, turn.first.0 + u64::from(turn.events) - 1);
             }
@@ -194,6 +212,31 @@ impl Run {
             let worker = self.chance.of(70).then_some("w");
             append.leases.push(queueing::lease(&self.id(), call(self), worker));
         }
+    }
+
+    fn entry(&mut self) -> AuditEntry {
+        self.audited += 1;
+        let action = self.chance.pick(&["stop", "redrive"]);
+        operating::entry(self.chance.pick(&["ann", "bob"]), action, &self.id(), self.audited)
+    }
+
+    fn look_at_audit(&mut self, model: &dyn Store, tried: &dyn Store) {
+        if self.chance.of(10) {
+            let (before, limit) = (Timestamp(self.audited - 3), self.chance.below(3) as usize);
+            let cleared = (model.clear_audit(before, limit), tried.clear_audit(before, limit));
+            self.same("clear_audit", &cleared.0, &cleared.1);
+        }
+        let query = AuditQuery {
+            by: self.chance.of(30).then(|| "ann".into()),
+            name: self.chance.of(30).then(|| self.id().into()),
+            limit: 1_000,
+            ..AuditQuery::default()
+        };
+        let entries = |store: &dyn Store| {
+            let page = store.audit(&query).unwrap();
+            page.items.into_iter().map(|(_, entry)| entry).collect::<Vec<_>>()
+        };
+        self.same("audit", &entries(model), &entries(tried));
     }
 
     fn add_notices(&mut self, append: &mut Append) {
@@ -306,6 +349,8 @@ impl Run {
                 .map(|_| self.chance.pick(&Status::ALL))
                 .collect(),
             name: chance(self).then(|| self.chance.pick(&["e", "e1", "name", "name 2", "x"]).into()),
+            parent: chance(self).then(|| self.id().into()),
+            root: self.chance.of(10).then(|| self.id().into()),
             labels: self.labels(),
             from: chance(self).then(|| self.time()),
             to: chance(self).then(|| self.time()),
@@ -316,6 +361,7 @@ impl Run {
 
     /// Asks some things, at random.
     fn look(&mut self, model: &dyn Store, tried: &dyn Store) {
+        self.look_at_audit(model, tried);
         let id = self.id();
         let event = EventId(u64::from(self.chance.below(14)));
         let of = |store: &dyn Store| store.turn_of(&id, event);

@@ -137,18 +137,18 @@ fn large_things_are_kept(stand: &Stand) {
     let store = stand.store(&stand.table(), "one");
     let text = noise(1_500_000);
     store
-        .put_flow("f", &text, "1", starbridge_flow::time::Timestamp(1))
+        .put_flow("f", &text, "1", starbridge_flow::time::Timestamp(1), None)
         .unwrap();
     store
-        .put_flow("f", "{}", "2", starbridge_flow::time::Timestamp(1))
+        .put_flow("f", "{}", "2", starbridge_flow::time::Timestamp(1), None)
         .unwrap();
     let flows = store.flows().unwrap();
     assert_eq!(flows.len(), 2);
     assert_eq!(flows[0].definition, text);
-    store.put_value("kind", "", &text).unwrap();
+    store.put_value("kind", "", &text, None).unwrap();
     assert_eq!(store.list_values("kind").unwrap(), [(String::new(), text.clone())]);
     assert_eq!(store.get_value("kind", "").unwrap(), Some(text.clone()));
-    assert_eq!(store.delete_value("kind", ""), Ok(true));
+    assert_eq!(store.delete_value("kind", "", None), Ok(true));
     let body = MessageBody::Reported {
         call: EventId(1),
         output: serde_json::from_value(serde_json::json!({ "text": text })).unwrap(),

@@ -66,6 +66,7 @@ impl Problem {
             "NoSuchExecution" => {
                 "an execution is given by its id or as FLOW/NAME; `starbridge list` shows them".to_owned()
             }
+            "NotEnded" => "`starbridge stop` ends it".to_owned(),
             "NoSuchSchedule" => "`starbridge schedule list` shows the schedules there are".to_owned(),
             "NoSuchQueue" => "`starbridge queue list` shows the queues there are".to_owned(),
             "NoSuchRoute" | "" => "is it a starbridge server, and no older than this command?".to_owned(),

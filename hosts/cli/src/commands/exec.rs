@@ -302,6 +302,7 @@ async fn stop_on_interrupt(commands: tokio::sync::mpsc::Sender<Command>, executi
         rollback: false,
     };
     let stop = Command::Signal {
+        audit: None,
         execution,
         signal: Box::new(stop),
         reply: None,

@@ -6,7 +6,7 @@ use crate::client::{Client, ServerOptions};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::table::{NOTHING, time};
-use crate::views::{error_of, plain, text, waiting};
+use crate::views::{error_of, id_of, plain, text, waiting};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use starbridge_flow::value::Object;
@@ -15,7 +15,7 @@ use starbridge_machine::Status;
 /// Lists the executions of a server, the newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  starbridge list --flow order --status Failed\n  starbridge list --label team=billing --from 2026-01-01T00:00:00Z --all --json"
+    after_help = "Example:\n  starbridge list --flow order --status Failed\n  starbridge list --label team=billing --from 2026-01-01T00:00:00Z --all --json\n  starbridge list --parent order/order-7 --status Failed"
 )]
 pub struct Options {
     /// Of this flow
@@ -30,6 +30,12 @@ pub struct Options {
     /// Whose name begins so
     #[arg(long)]
     pub name: Option<String>,
+    /// Started by this execution: its id, or FLOW/NAME
+    #[arg(long, value_name = "ID|FLOW/NAME")]
+    pub parent: Option<String>,
+    /// Of the family that began with this execution: its id, or FLOW/NAME
+    #[arg(long, value_name = "ID|FLOW/NAME")]
+    pub root: Option<String>,
     /// With this label; may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE")]
     pub labels: Vec<String>,
@@ -62,7 +68,12 @@ fn canonical(word: &str) -> &str {
 /// Does it.
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let client = Client::new(&options.server, output)?;
-    let query = query(options, output)?;
+    let mut query = query(options, output)?;
+    for (key, meant) in [("parent", &options.parent), ("root", &options.root)] {
+        if let Some(meant) = meant {
+            query.push((key, id_of(&client, meant)?));
+        }
+    }
     let path = ["executions"];
     let heads = ["ID", "FLOW", "NAME", "STATUS", "STARTED", "ENDED", "ERROR"];
     let list = Paged {

@@ -134,9 +134,10 @@ async fn serve(config: &Config, options: &Options, voice: Voice, output: Output)
     for source in replies {
         tokio::spawn(node.clone().keep_replies(source));
     }
-    if config.retention.days > 0 {
-        tokio::spawn(node.clone().clear_periodically(config.retention.days));
-    }
+    // Of what operators delete, long histories go little by little, however long others are kept.
+    let days = |days: u64| if days == 0 { u64::MAX } else { days };
+    tokio::spawn(node.clone().clear_periodically(days(config.retention.days)));
+    tokio::spawn(node.clone().clear_audit_periodically(days(config.audit.days)));
     let drain = server.drain();
     let (end, ended) = oneshot::channel();
     let serving = tokio::spawn(server.run(node.clone(), ended));

@@ -2,6 +2,7 @@
 
 mod family;
 mod steps;
+mod tree;
 
 use super::history::definition;
 use crate::client::{Client, ServerOptions, follow};
@@ -18,7 +19,7 @@ use starbridge_machine::history::read_event;
 /// --follow shows on stderr what happens as it happens, over restarts of the server, until it has ended.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --follow"
+    after_help = "Examples:\n  starbridge show order/order-7 --steps\n  starbridge show order/order-7 --steps --failed\n  starbridge show order/order-7 --tree\n  starbridge show order/order-7 --follow"
 )]
 pub struct Options {
     /// The execution: its id, or FLOW/NAME
@@ -33,6 +34,9 @@ pub struct Options {
     /// Of the steps only those that are not over
     #[arg(long, requires = "steps")]
     pub running: bool,
+    /// Shows it with the executions that it started, and those that they started
+    #[arg(long, conflicts_with_all = ["steps", "follow"])]
+    pub tree: bool,
     /// Goes on until it has ended; the exit code then says how
     #[arg(long)]
     pub follow: bool,
@@ -49,6 +53,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
             running: options.running,
         };
         return steps::show(&client, &options.execution, wanted);
+    }
+    if options.tree {
+        return tree::show(&client, &options.execution);
     }
     let answer = views::execution(&client, &options.execution)?;
     if !options.follow {

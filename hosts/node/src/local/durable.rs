@@ -136,7 +136,7 @@ impl LocalRun {
             // An execution goes on with the version it began with, and needs no later one.
             if !record.as_ref().is_some_and(is_same) {
                 let text = flow.definition.to_json();
-                let (version, _) = kept.store.put_flow(&name, &text, &flow.hash, now)?;
+                let (version, _) = kept.store.put_flow(&name, &text, &flow.hash, now, None)?;
                 kept.flows.set(&name, version, flow);
             }
         }

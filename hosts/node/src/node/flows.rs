@@ -1,12 +1,12 @@
 //! The flows of a node: stored as text, compiled in memory.
 
-use super::Node;
+use super::{Node, Operator};
 use crate::flow_loading::format_of;
 use starbridge_flow::diagnostics::{Diagnostic, Severity};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::is_name;
 use starbridge_flow::syntax::{Format, Source};
-use starbridge_ports::StoreError;
+use starbridge_ports::{AuditKind, StoreError};
 use std::sync::Arc;
 
 /// A definition that was stored.
@@ -50,6 +50,21 @@ impl Node {
     /// [`PutError`] if the name is not allowed, the definition has errors or needs something that does not exist yet,
     /// or the store fails.
     pub fn put_flow(&self, name: &str, definition: String, format: Option<Format>) -> Result<PutFlow, PutError> {
+        self.put_flow_audited(name, definition, format, None)
+    }
+
+    /// Stores a definition as [`Node::put_flow`] does, for an operator.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::put_flow`].
+    pub fn put_flow_audited(
+        &self,
+        name: &str,
+        definition: String,
+        format: Option<Format>,
+        operator: Option<&Operator>,
+    ) -> Result<PutFlow, PutError> {
         if !is_name(name) {
             return Err(PutError::Name);
         }
@@ -66,9 +81,10 @@ impl Node {
         if let Some(what) = flow.needs_server() {
             return Err(PutError::NotYet(what));
         }
+        let audit = operator.map(|operator| self.audit_entry(operator, "put", AuditKind::Flow, name));
         let (version, new) = self
             .store
-            .put_flow(name, source.text(), &flow.hash, self.now())
+            .put_flow(name, source.text(), &flow.hash, self.now(), audit.as_ref())
             .map_err(PutError::Store)?;
         self.flows.set(name, version, flow.clone());
         self.vault.know(name, &flow);
@@ -88,8 +104,9 @@ impl Node {
     /// # Errors
     ///
     /// The error of the store.
-    pub fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
-        let known = self.store.hide_flow(name)?;
+    pub fn hide_flow(&self, name: &str, operator: &Operator) -> Result<bool, StoreError> {
+        let audit = self.audit_entry(operator, "hide", AuditKind::Flow, name);
+        let known = self.store.hide_flow(name, Some(&audit))?;
         self.flows.hide(name);
         Ok(known)
     }

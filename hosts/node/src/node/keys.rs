@@ -90,7 +90,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 /// [`NodeError::Store`] if the store fails.
 pub fn discard(store: &dyn Store) -> Result<(), NodeError> {
     for name in NAMES {
-        store.delete_value(KIND, name)?;
+        store.delete_value(KIND, name, None)?;
     }
     Ok(())
 }
@@ -103,9 +103,9 @@ pub fn discard(store: &dyn Store) -> Result<(), NodeError> {
 /// [`NodeError::Store`] if the store fails, [`NodeError::System`] if the system gives no random bytes.
 pub fn rotate(store: &dyn Store) -> Result<(), NodeError> {
     if let Some(current) = store.get_value(KIND, NAMES[0])? {
-        store.put_value(KIND, NAMES[1], &current)?;
+        store.put_value(KIND, NAMES[1], &current, None)?;
     }
-    store.put_value(KIND, NAMES[0], &hex::encode(&new_key()?))?;
+    store.put_value(KIND, NAMES[0], &hex::encode(&new_key()?), None)?;
     Ok(())
 }
 

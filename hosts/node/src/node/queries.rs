@@ -50,6 +50,8 @@ pub struct StoredExecution {
     pub execution: Text,
     /// The record of the execution.
     pub record: ExecutionRecord,
+    /// Whether it has a parent that is no longer stored.
+    pub parent_deleted: bool,
     flow: Arc<Flow>,
     first: Option<Turn>,
     /// The last turn, if it is not the first one.
@@ -169,9 +171,14 @@ impl Node {
         let flow = self.flow_of(id, &record)?;
         let first = self.store.turn_of(id, EventId(1))?;
         let last = self.store.last_turn(id)?;
+        let parent_deleted = match &record.parent {
+            Some(parent) => self.store.record(&parent.execution)?.is_none(),
+            None => false,
+        };
         Ok(StoredExecution {
             execution: Text::from(id),
             record,
+            parent_deleted,
             flow,
             last: last.filter(|last| first.as_ref().is_none_or(|first| first.first != last.first)),
             first,
@@ -313,6 +320,7 @@ impl Node {
             flow,
             event,
             name,
+            audit: None,
         })
     }
 

@@ -65,6 +65,7 @@ fn notify_owner(owners: &[mpsc::Sender<Command>], expiry: &TaskExpiry) -> bool {
     let command = Command::Signal {
         execution: execution.clone(),
         signal: Box::new(signal),
+        audit: None,
         reply: None,
     };
     let owner = owners.get(owner_index(execution, owners.len()));

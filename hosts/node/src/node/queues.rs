@@ -2,10 +2,10 @@
 
 use super::queue_thread::KIND;
 use super::task_message::task_message;
-use super::{Node, NotTaken};
+use super::{Node, NotTaken, Operator};
 use starbridge_flow::value::{Text, Value};
 use starbridge_machine::{EventId, Signal};
-use starbridge_ports::{DeadTask, StoreError};
+use starbridge_ports::{AuditEntry, AuditKind, DeadTask, StoreError};
 use starbridge_runtime::{Command, PollOptions, QueueCommand, QueueSettings, QueueView, QueuesViewed, Reply, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -64,13 +64,17 @@ impl Node {
     /// # Errors
     ///
     /// The error of the store.
-    pub fn set_queue(&self, name: &str, settings: &QueueSettings) -> Result<(), StoreError> {
+    pub fn set_queue(&self, name: &str, settings: &QueueSettings, operator: &Operator) -> Result<(), StoreError> {
+        let entry = AuditEntry {
+            detail: settings.write(),
+            ..self.audit_entry(operator, "set", AuditKind::Queue, name)
+        };
         match *settings == QueueSettings::default() {
             // Default settings need not be stored.
-            true => drop(self.store.delete_value(KIND, name)?),
+            true => drop(self.store.delete_value(KIND, name, Some(&entry))?),
             false => {
                 let text = Value::Object(settings.write()).to_json();
-                self.store.put_value(KIND, name, &text)?;
+                self.store.put_value(KIND, name, &text, Some(&entry))?;
             }
         }
         self.queues.send(QueueCommand::Configure(name.into(), settings.clone()));
@@ -128,7 +132,12 @@ impl Node {
     /// # Errors
     ///
     /// [`NotTaken`] if the node is busy or stopping.
-    pub async fn requeue(&self, tasks: &[DeadTask], by: Option<&str>) -> Result<BulkOutcome, NotTaken> {
+    pub async fn requeue(
+        &self,
+        tasks: &[DeadTask],
+        by: Option<&str>,
+        operator: &Operator,
+    ) -> Result<BulkOutcome, NotTaken> {
         let mut outcome = BulkOutcome::default();
         let mut again: Vec<(Text, bool)> = Vec::new();
         for task in tasks {
@@ -139,7 +148,9 @@ impl Node {
                     let redrive = Signal::Redrive {
                         by: by.map(str::to_owned),
                     };
-                    let goes_on = self.signal(&task.execution, redrive).await? == Reply::Taken;
+                    let audit = self.dead_entry(operator, "requeue", std::slice::from_ref(task));
+                    let given = self.signal_audited(&task.execution, redrive, audit).await?;
+                    let goes_on = given == Reply::Taken;
                     again.push((task.execution.clone(), goes_on));
                     goes_on
                 }
@@ -154,7 +165,7 @@ impl Node {
     /// # Errors
     ///
     /// [`NotTaken`] if the node is busy or stopping.
-    pub async fn drop_dead(&self, tasks: &[DeadTask]) -> Result<BulkOutcome, NotTaken> {
+    pub async fn drop_dead(&self, tasks: &[DeadTask], operator: &Operator) -> Result<BulkOutcome, NotTaken> {
         let mut outcome = BulkOutcome::default();
         let mut rest = tasks;
         while let Some(first) = rest.first() {
@@ -165,6 +176,7 @@ impl Node {
             let command = Command::DiscardDead {
                 execution: first.execution.clone(),
                 calls,
+                audit: self.dead_entry(operator, "drop", own).map(Box::new),
                 reply,
             };
             self.owners.owner_of(&first.execution, command)?;
@@ -173,6 +185,14 @@ impl Node {
             rest = others;
         }
         Ok(outcome)
+    }
+
+    /// The entry of the audit list about dead tasks of one execution.
+    fn dead_entry(&self, operator: &Operator, action: &str, tasks: &[DeadTask]) -> Option<AuditEntry> {
+        let first = tasks.first()?;
+        let calls: Vec<Value> = tasks.iter().map(|task| task.call.0.into()).collect();
+        let entry = self.audit_entry(operator, action, AuditKind::Execution, &first.execution);
+        Some(entry.with("queue", first.queue.clone()).with("calls", calls))
     }
 }
 

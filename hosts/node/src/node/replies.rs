@@ -82,7 +82,7 @@ impl Node {
             Ok(answer) => match answer.await {
                 // A message that comes twice or too late changes nothing, however often it comes.
                 Ok(Reply::Taken | Reply::AlreadyCompleted | Reply::TimedOut) => ReplyOutcome::Done,
-                Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::Rejected(_)) => {
+                Ok(Reply::InvalidToken | Reply::NoSuchExecution | Reply::NotEnded | Reply::Rejected(_)) => {
                     ReplyOutcome::Bad("the token is not one of ours, or its execution is gone".to_owned())
                 }
                 // It goes to the dead-letter queue, from which it can be sent again.

@@ -12,6 +12,8 @@ const DELETE_BATCH: usize = 256;
 /// After that others have the writer for as long as it took, at least so long: deleting takes half of its time at most, and
 /// keeps up with what ends.
 const BATCH_PAUSE: Duration = Duration::from_millis(1);
+/// How long to wait after some entries of the audit list were deleted.
+const AUDIT_PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait if nothing is left to delete.
 const IDLE_PAUSE: Duration = Duration::from_secs(60);
 
@@ -31,6 +33,33 @@ impl Node {
             };
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Deletes, for ever, entries of the audit list that are older than `days` days.
+    pub async fn clear_audit_periodically(self: Arc<Self>, days: u64) {
+        loop {
+            let before = self.now().minus(Millis::from_days(days));
+            let pause = match self.clear_audit_before(before).await {
+                Ok(0) => IDLE_PAUSE,
+                Ok(_) => AUDIT_PAUSE,
+                Err(error) => {
+                    tracing::warn!(%error, "old entries of the audit list can't be cleared away");
+                    IDLE_PAUSE
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Deletes a few entries of the audit list that were made before a time, the earliest first. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store.
+    pub async fn clear_audit_before(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let store = self.store.clone();
+        let cleared = tokio::task::spawn_blocking(move || store.clear_audit(before, DELETE_BATCH)).await;
+        cleared.unwrap_or_else(|_| Err(StoreError::Unavailable("clearing away was broken off".to_owned())))
     }
 
     /// Deletes a few executions that ended before a time, the earliest first. Returns on how many it worked; 0 means

@@ -4,10 +4,10 @@
 //! started execution contains the schedule's name and the instant, so a trigger that is handled twice starts one
 //! execution.
 
-use super::Node;
+use super::{Node, Operator};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
-use starbridge_ports::StoreError;
+use starbridge_ports::{AuditEntry, AuditKind, StoreError};
 use starbridge_runtime as runtime;
 use starbridge_runtime::schedule::{CatchUp, Expression, Overlap, Schedule, Trigger};
 use starbridge_runtime::{StartFailure, StartRequest, quoted};
@@ -213,10 +213,14 @@ impl Node {
     /// # Errors
     ///
     /// [`ScheduleError`] if the members are wrong, there is no such flow, or the store fails.
-    pub fn put_schedule(&self, name: &str, members: &Object) -> Result<Scheduled, ScheduleError> {
+    pub fn put_schedule(&self, name: &str, members: &Object, operator: &Operator) -> Result<Scheduled, ScheduleError> {
         let scheduled = Scheduled::new(self.read_schedule(name, members)?, self.clock.wall_time());
         let _changing = self.schedules.change();
-        self.keep_schedule(name, scheduled)
+        let audit = AuditEntry {
+            detail: write(&scheduled.schedule),
+            ..self.audit_entry(operator, "put", AuditKind::Schedule, name)
+        };
+        self.keep_schedule(name, scheduled, &audit)
     }
 
     /// Changes what is named of a schedule, and leaves the rest as it is. With another time, or when it is resumed, it triggers
@@ -225,7 +229,12 @@ impl Node {
     /// # Errors
     ///
     /// [`ScheduleError`] if there is no such schedule, the members are wrong, there is no such flow, or the store fails.
-    pub fn change_schedule(&self, name: &str, changes: &Object) -> Result<Scheduled, ScheduleError> {
+    pub fn change_schedule(
+        &self,
+        name: &str,
+        changes: &Object,
+        operator: &Operator,
+    ) -> Result<Scheduled, ScheduleError> {
         let _changing = self.schedules.change();
         let mut scheduled = self.schedule(name).ok_or(ScheduleError::NoSuchSchedule)?;
         let mut members = write(&scheduled.schedule);
@@ -243,7 +252,16 @@ impl Node {
             scheduled.last = self.clock.wall_time();
             scheduled.next = scheduled.schedule.expression.next_after(scheduled.last);
         }
-        self.keep_schedule(name, scheduled)
+        let action = match (changes.len(), changes.get("paused")) {
+            (1, Some(Value::Bool(true))) => "pause",
+            (1, Some(Value::Bool(false))) => "resume",
+            _ => "change",
+        };
+        let audit = AuditEntry {
+            detail: changes.clone(),
+            ..self.audit_entry(operator, action, AuditKind::Schedule, name)
+        };
+        self.keep_schedule(name, scheduled, &audit)
     }
 
     /// Starts now what a schedule starts, also one that is paused; its triggers come as before. The execution has no name of its
@@ -252,7 +270,7 @@ impl Node {
     /// # Errors
     ///
     /// [`RunError`] if there is no such schedule, or its execution can't be started.
-    pub async fn run_schedule(&self, name: &str) -> Result<runtime::StartedExecution, RunError> {
+    pub async fn run_schedule(&self, name: &str, operator: &Operator) -> Result<runtime::StartedExecution, RunError> {
         let scheduled = self.schedule(name).ok_or(RunError::NoSuchSchedule)?;
         let trigger = scheduled.schedule.trigger(self.clock.wall_time());
         let request = StartRequest {
@@ -264,8 +282,10 @@ impl Node {
         let _changing = self.schedules.change();
         if let Some(mut kept) = self.schedule(name) {
             kept.latest = Some(started.snapshot.execution.clone());
+            let audit = self.audit_entry(operator, "run", AuditKind::Schedule, name);
+            let audit = audit.with("execution", started.snapshot.execution.clone());
             // The execution runs whatever the store says of its schedule now.
-            let _ = self.store.put_value(PLACE, name, &kept.place());
+            let _ = self.store.put_value(PLACE, name, &kept.place(), Some(&audit));
             self.schedules.lock().insert(name.to_owned(), kept);
         }
         Ok(started)
@@ -279,10 +299,10 @@ impl Node {
         }
     }
 
-    fn keep_schedule(&self, name: &str, scheduled: Scheduled) -> Result<Scheduled, ScheduleError> {
-        self.store.put_value(PLACE, name, &scheduled.place())?;
+    fn keep_schedule(&self, name: &str, scheduled: Scheduled, audit: &AuditEntry) -> Result<Scheduled, ScheduleError> {
+        self.store.put_value(PLACE, name, &scheduled.place(), None)?;
         let text = Value::from(write(&scheduled.schedule)).to_json();
-        self.store.put_value(KIND, name, &text)?;
+        self.store.put_value(KIND, name, &text, Some(audit))?;
         self.schedules.lock().insert(name.to_owned(), scheduled.clone());
         self.schedules.changed.notify_one();
         Ok(scheduled)
@@ -293,10 +313,11 @@ impl Node {
     /// # Errors
     ///
     /// The error of the store.
-    pub fn discard_schedule(&self, name: &str) -> Result<bool, StoreError> {
+    pub fn discard_schedule(&self, name: &str, operator: &Operator) -> Result<bool, StoreError> {
         let _changing = self.schedules.change();
-        let was = self.store.delete_value(KIND, name)?;
-        self.store.delete_value(PLACE, name)?;
+        let audit = self.audit_entry(operator, "delete", AuditKind::Schedule, name);
+        let was = self.store.delete_value(KIND, name, Some(&audit))?;
+        self.store.delete_value(PLACE, name, None)?;
         self.schedules.lock().remove(name);
         Ok(was)
     }
@@ -412,7 +433,7 @@ impl Node {
             fired.next = kept.next;
             fired.schedule = kept.schedule;
         }
-        if self.store.put_value(PLACE, &name, &fired.place()).is_ok() {
+        if self.store.put_value(PLACE, &name, &fired.place(), None).is_ok() {
             self.schedules.lock().insert(name, fired);
         }
     }

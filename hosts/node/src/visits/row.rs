@@ -59,6 +59,8 @@ pub struct Row {
     until: Option<Timestamp>,
     failure: Option<Failure>,
     call: Option<Call>,
+    /// The execution that it started last.
+    child: Option<Text>,
     undo: Option<Box<Undo>>,
 }
 
@@ -128,6 +130,7 @@ impl Row {
             until: None,
             failure: None,
             call: None,
+            child: None,
             undo: None,
         }
     }
@@ -159,8 +162,11 @@ impl Row {
                 self.run();
                 self.call = Some(Call::of(scheduled, event.time));
             }
-            EventKind::TaskSubmitted { execution, .. } => {
-                if let (Some(call), Some(child)) = (&mut self.call, execution) {
+            EventKind::TaskSubmitted {
+                execution: Some(child), ..
+            } => {
+                self.child = Some(child.clone());
+                if let Some(call) = &mut self.call {
                     call.child = Some(child.clone());
                 }
             }
@@ -304,6 +310,9 @@ impl Row {
             ("cause", text(cause)),
         ]);
         let mut shape = shape.as_object().cloned().unwrap_or_default();
+        if let Some(child) = self.child {
+            shape.insert("child".into(), child.into());
+        }
         if let Some(waiting_for) = waiting_for {
             shape.insert("waitingFor".into(), waiting_for);
         }

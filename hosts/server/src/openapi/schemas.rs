@@ -33,6 +33,7 @@ const CODES: &[&str] = &[
     "NoSuchQueue",
     "NoSuchRoute",
     "NoSuchSchedule",
+    "NotEnded",
     "NotForkable",
     "NotRedrivable",
     "NotSupported",
@@ -140,7 +141,21 @@ fn general() -> Schemas {
         ("execution", text()),
         ("limit", number()),
     ]);
-    vec![("Problem", problem), ("Document", object())]
+    let audit = shape(&[
+        ("number!", number()),
+        ("time!", time()),
+        ("by!", text()),
+        ("action!", text()),
+        ("kind!", text()),
+        ("object!", text()),
+        ("detail!", object()),
+        ("request", text()),
+    ]);
+    vec![
+        ("Problem", problem),
+        ("Document", object()),
+        ("AuditPage", page(audit, text())),
+    ]
 }
 
 fn flows() -> Schemas {
@@ -216,7 +231,8 @@ fn executions() -> Schemas {
 }
 
 fn execution() -> Value {
-    let parent = [("execution!", text()), ("event!", number())];
+    let origin = [("execution!", text()), ("event!", number())];
+    let parent = [("execution!", text()), ("event!", number()), ("deleted", flag())];
     let waiting_for = [
         ("reason!", text()),
         ("text!", text()),
@@ -249,9 +265,10 @@ fn execution() -> Value {
         ("onceKey", text()),
         ("labels", labels()),
         ("parent", shape(&parent)),
+        ("root", text()),
         ("waitingFor", shape(&waiting_for)),
         ("rollback", shape(&rollback)),
-        ("forkedFrom", shape(&parent)),
+        ("forkedFrom", shape(&origin)),
     ])
 }
 
@@ -295,6 +312,7 @@ fn step() -> Value {
         ("waitsUntil!", or_null(time())),
         ("error!", or_null(text())),
         ("cause!", or_null(text())),
+        ("child", text()),
         ("waitingFor", shape(&waiting_for)),
         ("rollback", shape(&rollback)),
     ])

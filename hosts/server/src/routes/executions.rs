@@ -253,9 +253,7 @@ async fn begin_one(app: &App, entry: Option<Object>) -> Answer<(StatusCode, Valu
     let request = read_start(&flow, &Body::of(others, START)?)?;
     // What is new is small until it is written, with the whole batch.
     let (status, found, _room) = begin(app, request, 0, app.answers.room()).await?;
-    let read = offload::work(found.bytes(), move || {
-        found.read().map(|begun| shapes::execution(&begun))
-    });
+    let read = offload::work(found.bytes(), move || found.shape());
     Ok((status, read.await??))
 }
 
@@ -291,7 +289,7 @@ pub async fn named(State(app): State<App>, Path((flow, name)): Path<(String, Str
 /// `GET /v1/executions`
 pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
     const KNOWN: &[&str] = &[
-        "flow", "status", "reason", "name", "label", "from", "to", "cursor", "limit",
+        "flow", "status", "reason", "name", "parent", "root", "label", "from", "to", "cursor", "limit",
     ];
     let query = Query::of(query.0, KNOWN)?;
     let mut statuses = Vec::new();
@@ -316,6 +314,8 @@ pub async fn list(State(app): State<App>, query: Parameters) -> Answer {
         statuses,
         broken: query.get("reason").map(is_broken).transpose()?.unwrap_or(false),
         name: query.get("name").map(Text::from),
+        parent: query.get("parent").map(Text::from),
+        root: query.get("root").map(Text::from),
         labels,
         from: query.time("from")?,
         to: query.time("to")?,

@@ -4,18 +4,25 @@ use crate::App;
 use crate::body::Sent;
 use crate::reading::Query;
 use crate::shapes;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::syntax::Format;
 use starbridge_flow::value::{Object, Value};
 use starbridge_node::json::diagnosed;
-use starbridge_node::node::PutError;
+use starbridge_node::node::{Operator, PutError};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::KeptFlow;
 
 /// `PUT /v1/flows/{name}`
-pub async fn put(State(app): State<App>, Path(name): Path<String>, headers: HeaderMap, mut body: Sent) -> Answer {
+pub async fn put(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    mut body: Sent,
+) -> Answer {
     let definition = String::from_utf8(body.take().into())
         .map_err(|error| Problem::bad(format!("the definition is not UTF-8: {}", error.utf8_error())))?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -25,7 +32,10 @@ pub async fn put(State(app): State<App>, Path(name): Path<String>, headers: Head
         _ => None,
     };
     let named = name.clone();
-    let put = super::aside(&app.node, move |node| node.put_flow(&named, definition, format)).await?;
+    let put = super::aside(&app.node, move |node| {
+        node.put_flow_audited(&named, definition, format, Some(&operator))
+    })
+    .await?;
     match put {
         Ok(put) => {
             let found = diagnosed(&put.source, &put.diagnostics).to_list();
@@ -111,9 +121,13 @@ pub async fn list(State(app): State<App>) -> Answer {
 }
 
 /// `DELETE /v1/flows/{name}`
-pub async fn hide(State(app): State<App>, Path(name): Path<String>) -> Answer<Response> {
+pub async fn hide(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+) -> Answer<Response> {
     let missing = no_such_flow(&name);
-    let known = super::aside(&app.node, move |node| node.hide_flow(&name)).await??;
+    let known = super::aside(&app.node, move |node| node.hide_flow(&name, &operator)).await??;
     if known {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {

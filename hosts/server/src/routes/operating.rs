@@ -1,24 +1,28 @@
-//! Operating executions: stop, redrive and fork.
+//! Operating executions: stop, redrive, fork and delete.
 
 use super::executions::{not_started, read_name};
 use crate::App;
 use crate::answers::{Found, find};
 use crate::body::Sent;
 use crate::caller::Caller;
+use crate::reading::Body;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Signal};
-use starbridge_node::node::QueryError;
+use starbridge_node::node::{Operator, QueryError};
 use starbridge_node::offload;
 use starbridge_node::problem::{Answer, Problem};
+use starbridge_ports::{AuditEntry, AuditKind};
 use starbridge_runtime::Reply;
 
 /// `POST /v1/executions/{id}/stop`
 pub async fn stop(
     State(app): State<App>,
     Extension(Caller(caller)): Extension<Caller>,
+    Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
     mut body: Sent,
 ) -> Answer {
@@ -29,13 +33,15 @@ pub async fn stop(
         by: caller.map(|name| name.to_string()),
         rollback: body.flag("rollback")?.unwrap_or(false),
     };
-    give(&app, &id, stop).await
+    let audit = audit(&app, &operator, "stop", &id, &body);
+    give(&app, &id, stop, audit).await
 }
 
 /// `POST /v1/executions/{id}/redrive`
 pub async fn redrive(
     State(app): State<App>,
     Extension(Caller(caller)): Extension<Caller>,
+    Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
     mut body: Sent,
 ) -> Answer {
@@ -47,11 +53,17 @@ pub async fn redrive(
         }
     }
     let by = caller.map(|name| name.to_string());
-    give(&app, &id, Signal::Redrive { by }).await
+    let audit = audit(&app, &operator, "redrive", &id, &body);
+    give(&app, &id, Signal::Redrive { by }, audit).await
 }
 
 /// `POST /v1/executions/{id}/fork`
-pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent) -> Answer {
+pub async fn fork(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
     let body = body.read(&["event", "name", "input", "version", "definition"]).await?;
     for member in ["input", "version", "definition"] {
         if body.get(member).is_some() {
@@ -63,10 +75,12 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent
     let event = event.ok_or_else(|| Problem::bad("`event` is missing: the number of the event to go on from"))?;
     let name = read_name(&body)?;
     let named = name.clone();
+    let audit = audit(&app, &operator, "fork", &id, &body);
     let node = app.node.clone();
     let reading = offload::work(usize::MAX, move || {
         let record = node.store().record(&id)?.ok_or(QueryError::NoSuchExecution)?;
-        let request = node.fork_request(&id, EventId(event), named)?;
+        let mut request = node.fork_request(&id, EventId(event), named)?;
+        request.audit = Some(audit);
         Ok::<_, QueryError>((record.flow, request))
     });
     let (flow, request) = reading.await??;
@@ -76,10 +90,35 @@ pub async fn fork(State(app): State<App>, Path(id): Path<String>, mut body: Sent
     room.execution(StatusCode::CREATED, Found::Live(start.snapshot)).await
 }
 
+/// `DELETE /v1/executions/{id}`
+pub async fn delete(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+) -> Answer<Response> {
+    match app.node.delete_execution(&Text::from(id), &operator).await? {
+        Reply::Taken => Ok(StatusCode::NO_CONTENT.into_response()),
+        Reply::NotEnded => {
+            let detail = "the execution has not ended: stop it first";
+            Err(Problem::new(StatusCode::CONFLICT, "NotEnded", detail))
+        }
+        Reply::Held => Err(Problem::held()),
+        _ => Err(Problem::missing("NoSuchExecution", "there is no such execution")),
+    }
+}
+
+/// What the audit list says of a request about an execution: its members are the detail.
+fn audit(app: &App, operator: &Operator, action: &str, id: &str, body: &Body) -> AuditEntry {
+    AuditEntry {
+        detail: body.members().clone(),
+        ..app.node.audit_entry(operator, action, AuditKind::Execution, id)
+    }
+}
+
 /// Gives a signal, and answers with the execution after it.
-async fn give(app: &App, id: &str, signal: Signal) -> Answer {
+async fn give(app: &App, id: &str, signal: Signal, audit: AuditEntry) -> Answer {
     let id = Text::from(id);
-    let status = match app.node.signal(&id, signal).await? {
+    let status = match app.node.signal_audited(&id, signal, Some(audit)).await? {
         Reply::Taken => StatusCode::OK,
         // The process that has it finds the message soon.
         Reply::Left => StatusCode::ACCEPTED,

@@ -12,7 +12,7 @@ use starbridge_flow::limits::is_name;
 use starbridge_flow::time::Millis;
 use starbridge_flow::value::{Array, Object, Text, Value};
 use starbridge_machine::EventId;
-use starbridge_node::node::ShownQueue;
+use starbridge_node::node::{Operator, ShownQueue};
 use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{DeadTask, ExecutionRecord, StoreError};
 use starbridge_runtime::{PollOptions, QueueSettings};
@@ -145,14 +145,19 @@ pub async fn get(State(app): State<App>, Path(queue): Path<String>) -> Answer {
 }
 
 /// `PUT /v1/queues/{queue}`
-pub async fn put(State(app): State<App>, Path(queue): Path<String>, mut body: Sent) -> Answer {
+pub async fn put(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(queue): Path<String>,
+    mut body: Sent,
+) -> Answer {
     let name = queue_name(&queue)?;
     let body = body.read(&QueueSettings::MEMBERS).await?;
     let settings = QueueSettings::read(body.members())
         .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidQueue", error.to_string()))?;
     let kept = settings.clone();
     let kept_name = name.clone();
-    super::aside(&app.node, move |node| node.set_queue(&kept_name, &kept)).await??;
+    super::aside(&app.node, move |node| node.set_queue(&kept_name, &kept, &operator)).await??;
     let mut shape = settings.write();
     shape.insert("name".into(), name.into());
     app.answers.value(StatusCode::OK, shape.into()).await
@@ -242,6 +247,7 @@ fn dead_shape(task: &DeadTask, record: Option<ExecutionRecord>) -> Value {
 pub async fn discard_dead(
     State(app): State<App>,
     Extension(Caller(caller)): Extension<Caller>,
+    Extension(operator): Extension<Operator>,
     Path(queue): Path<String>,
     mut body: Sent,
 ) -> Answer {
@@ -261,9 +267,9 @@ pub async fn discard_dead(
         Some("requeue") => {
             // What a request says of itself counts only where nobody needs a token.
             let by = caller.or(body.text("by")?);
-            app.node.requeue(&tasks, by.as_deref()).await?
+            app.node.requeue(&tasks, by.as_deref(), &operator).await?
         }
-        Some("drop") => app.node.drop_dead(&tasks).await?,
+        Some("drop") => app.node.drop_dead(&tasks, &operator).await?,
         _ => return Err(Problem::bad("`action` must be `requeue` or `drop`")),
     };
     let shape: Object = [

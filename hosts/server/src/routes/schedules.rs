@@ -6,50 +6,69 @@ use crate::answers::Found;
 use crate::body::Sent;
 use crate::reading::Body;
 use crate::shapes;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use starbridge_flow::value::Object;
-use starbridge_node::node::{RunError, ScheduleError, Scheduled};
+use starbridge_node::node::{Operator, RunError, ScheduleError, Scheduled};
 use starbridge_node::problem::{Answer, Problem, quoted};
 
 const MEMBERS: &[&str] = &["flow", "cron", "payload", "overlap", "catchUp", "paused"];
 
 /// `PUT /v1/schedules/{name}`
-pub async fn put(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {
+pub async fn put(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+    mut body: Sent,
+) -> Answer {
     let body = body.read(MEMBERS).await?;
     check(&body)?;
-    let put = app.node.put_schedule(&name, body.members());
+    let put = app.node.put_schedule(&name, body.members(), &operator);
     answer(&app, &name, put).await
 }
 
 /// `PATCH /v1/schedules/{name}`
-pub async fn change(State(app): State<App>, Path(name): Path<String>, mut body: Sent) -> Answer {
+pub async fn change(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+    mut body: Sent,
+) -> Answer {
     let body = body.read(MEMBERS).await?;
     check(&body)?;
-    let changed = app.node.change_schedule(&name, body.members());
+    let changed = app.node.change_schedule(&name, body.members(), &operator);
     answer(&app, &name, changed).await
 }
 
 /// `POST /v1/schedules/{name}/pause`
-pub async fn pause(State(app): State<App>, Path(name): Path<String>) -> Answer {
-    set_paused(&app, &name, true).await
+pub async fn pause(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+) -> Answer {
+    set_paused(&app, &name, true, &operator).await
 }
 
 /// `POST /v1/schedules/{name}/resume`
-pub async fn resume(State(app): State<App>, Path(name): Path<String>) -> Answer {
-    set_paused(&app, &name, false).await
+pub async fn resume(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+) -> Answer {
+    set_paused(&app, &name, false, &operator).await
 }
 
-async fn set_paused(app: &App, name: &str, paused: bool) -> Answer {
+async fn set_paused(app: &App, name: &str, paused: bool, operator: &Operator) -> Answer {
     let change: Object = [("paused".into(), paused.into())].into_iter().collect();
-    answer(app, name, app.node.change_schedule(name, &change)).await
+    answer(app, name, app.node.change_schedule(name, &change, operator)).await
 }
 
 /// `POST /v1/schedules/{name}/run`
-pub async fn run(State(app): State<App>, Path(name): Path<String>) -> Answer {
+pub async fn run(State(app): State<App>, Extension(operator): Extension<Operator>, Path(name): Path<String>) -> Answer {
     let room = app.answers.room_before(0)?;
-    match app.node.run_schedule(&name).await {
+    match app.node.run_schedule(&name, &operator).await {
         Ok(start) => room.execution(StatusCode::CREATED, Found::Live(start.snapshot)).await,
         Err(RunError::NoSuchSchedule) => Err(missing(&name)),
         Err(RunError::NotStarted(execution, failure)) => {
@@ -94,8 +113,12 @@ pub async fn list(State(app): State<App>) -> Answer {
 }
 
 /// `DELETE /v1/schedules/{name}`
-pub async fn discard(State(app): State<App>, Path(name): Path<String>) -> Answer<Response> {
-    if app.node.discard_schedule(&name)? {
+pub async fn discard(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+) -> Answer<Response> {
+    if app.node.discard_schedule(&name, &operator)? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
         Err(missing(&name))

@@ -174,7 +174,7 @@ pub fn set_aside(store: &Arc<dyn Store>, id: &str) {
         since: Timestamp(0),
         cause: "it panicked".into(),
     };
-    store.mark(&[(id.into(), Mark::Broken(broken))]).unwrap();
+    store.mark(&[(id.into(), Mark::Broken(broken))], None).unwrap();
 }
 
 pub fn definition(steps: impl Into<Value>) -> Value {

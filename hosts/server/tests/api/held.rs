@@ -4,9 +4,9 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{EventId, Status};
 use starbridge_ports::{
-    Append, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow, KeyValue, Listing, Mark, Message,
-    NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal, Retention, Store, StoreError,
-    StoredHistory, TaskLease, Turn,
+    Append, Audit, AuditEntry, AuditPage, AuditQuery, Catalogue, DeadTask, Depth, ExecutionRecord, History, KeptFlow,
+    KeyValue, Listing, Mark, Message, NextNotice, NoticeChange, Notices, Page, Query, QueuedTask, Queueing, Refusal,
+    Retention, Store, StoreError, StoredHistory, TaskLease, Turn,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -96,8 +96,8 @@ impl History for Held {
         self.store.due(before, limit)
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
-        self.store.mark(marks)
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.store.mark(marks, audit)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -106,12 +106,19 @@ impl History for Held {
 }
 
 impl Catalogue for Held {
-    fn put_flow(&self, name: &str, definition: &str, hash: &str, now: Timestamp) -> Result<(u64, bool), StoreError> {
-        self.store.put_flow(name, definition, hash, now)
+    fn put_flow(
+        &self,
+        name: &str,
+        definition: &str,
+        hash: &str,
+        now: Timestamp,
+        audit: Option<&AuditEntry>,
+    ) -> Result<(u64, bool), StoreError> {
+        self.store.put_flow(name, definition, hash, now, audit)
     }
 
-    fn hide_flow(&self, name: &str) -> Result<bool, StoreError> {
-        self.store.hide_flow(name)
+    fn hide_flow(&self, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
+        self.store.hide_flow(name, audit)
     }
 
     fn flows(&self) -> Result<Vec<KeptFlow>, StoreError> {
@@ -218,9 +225,19 @@ impl Notices for Held {
     }
 }
 
+impl Audit for Held {
+    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
+        self.store.audit(query)
+    }
+
+    fn clear_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.store.clear_audit(before, limit)
+    }
+}
+
 impl KeyValue for Held {
-    fn put_value(&self, kind: &str, name: &str, text: &str) -> Result<(), StoreError> {
-        self.store.put_value(kind, name, text)
+    fn put_value(&self, kind: &str, name: &str, text: &str, audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.store.put_value(kind, name, text, audit)
     }
 
     fn put_new_value(&self, kind: &str, name: &str, text: &str) -> Result<String, StoreError> {
@@ -235,7 +252,7 @@ impl KeyValue for Held {
         self.store.list_values(kind)
     }
 
-    fn delete_value(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
-        self.store.delete_value(kind, name)
+    fn delete_value(&self, kind: &str, name: &str, audit: Option<&AuditEntry>) -> Result<bool, StoreError> {
+        self.store.delete_value(kind, name, audit)
     }
 }

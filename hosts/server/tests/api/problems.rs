@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues, reports,
-    schedules, waiters,
+    access, answers, audit, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues,
+    reports, schedules, waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -14,7 +14,8 @@ use starbridge_flow::value::Text;
 use starbridge_node::node::{LeaseSettings, NodeSettings};
 use starbridge_node::stores::in_memory;
 use starbridge_ports::{
-    Append, Broken, ExecutionLeases, Heartbeat, History, Mark, Message, Refusal, Store, StoreError, StoredHistory,
+    Append, AuditEntry, Broken, ExecutionLeases, Heartbeat, History, Mark, Message, Refusal, Store, StoreError,
+    StoredHistory,
 };
 use starbridge_server::Access;
 use std::collections::BTreeSet;
@@ -82,7 +83,7 @@ async fn set_aside_execution_refuses_a_report() {
         since: Timestamp(0),
         cause: "it panicked".into(),
     };
-    store.mark(&[(id.as_str().into(), Mark::Broken(broken))]).unwrap();
+    store.mark(&[(id.as_str().into(), Mark::Broken(broken))], None).unwrap();
     let server = on(store, |_| {}).await;
     assert_eq!(
         server.post(&report, json!({"output": {}})).await.code(),
@@ -133,8 +134,8 @@ impl History for Elsewhere {
         self.0.due(before, limit)
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
-        self.0.mark(marks)
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.0.mark(marks, audit)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -239,6 +240,9 @@ const FAULTS: [(&str, &str); 3] = [
 /// Tests whose requests together meet everything that the document names.
 const TESTS: &[fn()] = &[
     access::who_fails_too_often_is_turned_away,
+    audit::audit_list_says_who_did_what,
+    audit::deletion_leaves_the_children,
+    audit::deletion_of_what_has_not_ended_is_refused,
     answers::answers_have_a_budget_together,
     bodies::bodies_have_a_budget_together,
     bodies::a_body_of_too_many_small_values_is_refused,

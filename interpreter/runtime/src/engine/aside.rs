@@ -10,8 +10,8 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, EventKind, Failure, Rejection, Signal, Status, StepPath, history};
 use starbridge_ports::{
-    Append, Broken, DeadTasksCleared, ExecutionRecord, Mark, Message, MessageBody, MessageId, RecordedFailure,
-    StoreError, StoredHistory,
+    Append, AuditEntry, Broken, DeadTasksCleared, ExecutionRecord, Mark, Message, MessageBody, MessageId,
+    RecordedFailure, StoreError, StoredHistory,
 };
 
 /// The content of a stop.
@@ -19,6 +19,7 @@ struct Stop {
     error: Option<String>,
     cause: String,
     by: Option<String>,
+    audit: Option<AuditEntry>,
 }
 
 impl Engine {
@@ -71,7 +72,7 @@ impl Engine {
         };
         self.deps
             .history
-            .mark(&[(execution.clone(), Mark::Broken(broken.clone()))])?;
+            .mark(&[(execution.clone(), Mark::Broken(broken.clone()))], None)?;
         self.shard.set_aside(execution, &broken);
         self.let_go(execution)
     }
@@ -86,7 +87,13 @@ impl Engine {
     }
 
     /// Takes an operator's signal to an execution that is set aside or waits to be tried again.
-    pub(super) fn signal_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
+    pub(super) fn signal_aside(
+        &mut self,
+        id: &Text,
+        signal: Signal,
+        audit: Option<AuditEntry>,
+        now: Timestamp,
+    ) -> Result<Reply, StoreError> {
         if matches!(signal, Signal::LeaseEnded { .. } | Signal::TimedOut { .. }) {
             // Queues send this only once, and offer the task again when its execution goes on.
             self.shard.retain_signal(id, signal);
@@ -97,13 +104,19 @@ impl Engine {
         }
         match signal {
             Signal::Redrive { .. } => {
-                self.deps.history.mark(&[(id.clone(), Mark::Whole)])?;
+                let released = audit.map(|entry| AuditEntry {
+                    action: "release".into(),
+                    ..entry
+                });
+                self.deps
+                    .history
+                    .mark(&[(id.clone(), Mark::Whole)], released.as_ref())?;
                 self.shard.take_back(id);
                 self.fetch(id)?;
                 self.shard.repeat_start_to_parent(id);
                 Ok(Reply::Taken)
             }
-            Signal::Stop { .. } => self.stop_aside(id, signal, now),
+            Signal::Stop { .. } => self.stop_aside(id, signal, audit, now),
             _ if self.shard.is_set_aside(id) => Ok(Reply::SetAside),
             _ => Ok(Reply::Held),
         }
@@ -111,14 +124,20 @@ impl Engine {
 
     /// Stops an execution in the usual way. If that panics, or the execution ended the process last time, stops it
     /// without computing anything.
-    fn stop_aside(&mut self, id: &Text, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
+    fn stop_aside(
+        &mut self,
+        id: &Text,
+        signal: Signal,
+        audit: Option<AuditEntry>,
+        now: Timestamp,
+    ) -> Result<Reply, StoreError> {
         let Some(mut stored) = self.deps.history.load(id)? else {
             return Ok(Reply::NoSuchExecution);
         };
         let broken = stored.record.broken.is_some();
         if !broken || stored.record.attempts == 0 {
             if broken {
-                self.deps.history.mark(&[(id.clone(), Mark::Failed)])?;
+                self.deps.history.mark(&[(id.clone(), Mark::Failed)], None)?;
                 stored.record.attempts = 1;
             }
             self.shard.take_back(id);
@@ -127,7 +146,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
             if self.shard.state(id).is_some() {
-                match self.shard.signal(id, signal.clone(), now) {
+                match self.shard.signal_audited(id, signal.clone(), audit.clone(), now) {
                     Ok(()) => return Ok(Reply::Taken),
                     Err(Rejection::Unknown | Rejection::Finished) => {}
                     Err(rejection) => return Ok(Reply::Rejected(rejection)),
@@ -139,7 +158,13 @@ impl Engine {
             return Ok(Reply::Held);
         };
         self.give_up_panicked();
-        self.end_without_computing(id, Stop { error, cause, by }, now)
+        let stop = Stop {
+            error,
+            cause,
+            by,
+            audit,
+        };
+        self.end_without_computing(id, stop, now)
     }
 
     /// Appends the stop and the end to a history without folding it: no call is cancelled and nothing is undone.
@@ -189,6 +214,7 @@ impl Engine {
             sent: parent_message(id, event.id, &record).into_iter().collect(),
             record: Some(record),
             dead_cleared: DeadTasksCleared::None,
+            audit: stop.audit.into_iter().collect(),
             ..Append::default()
         };
         let outgoing = vec![

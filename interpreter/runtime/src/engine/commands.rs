@@ -3,12 +3,12 @@
 use super::Engine;
 use super::quiescence::{Quiesce, SuspendedExecution};
 use crate::secrets::Vault;
-use crate::shard::{ForkFailure, ForkRequest, StartError, StartRequest};
+use crate::shard::{ForkFailure, ForkRequest, NotEnded, StartError, StartRequest};
 use starbridge_flow::graph::{FaultKind, Origin};
 use starbridge_flow::time::{Millis, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::{Decision, EventId, ForkError, Rejection, Signal};
-use starbridge_ports::{ExecutionRecord, Message, MessageBody, MessageId, StoreError};
+use starbridge_ports::{AuditEntry, ExecutionRecord, Message, MessageBody, MessageId, StoreError};
 use tokio::sync::oneshot;
 
 /// What the outside asks of a running engine.
@@ -54,6 +54,8 @@ pub enum Command {
         execution: Text,
         /// A stop, a redrive, or a decision for a step that waits for one.
         signal: Box<Signal>,
+        /// What the audit list says of it.
+        audit: Option<Box<AuditEntry>>,
         /// Answered when the signal is durable, or refused.
         reply: Option<oneshot::Sender<Reply>>,
     },
@@ -63,7 +65,19 @@ pub enum Command {
         execution: Text,
         /// The numbers of the tasks' calls.
         calls: Vec<EventId>,
+        /// What the audit list says of it.
+        audit: Option<Box<AuditEntry>>,
         /// Answered when that is durable.
+        reply: oneshot::Sender<Reply>,
+    },
+    /// Delete an execution that has ended.
+    Delete {
+        /// The id of the execution.
+        execution: Text,
+        /// What the audit list says of it.
+        audit: Option<Box<AuditEntry>>,
+        /// Answered with [`Reply::Taken`] when that is durable, or with [`Reply::NotEnded`],
+        /// [`Reply::NoSuchExecution`] or [`Reply::Held`].
         reply: oneshot::Sender<Reply>,
     },
     /// Load an execution and go on with it.
@@ -143,6 +157,8 @@ pub enum Reply {
     Held,
     /// The execution is set aside and only takes signals of operators.
     SetAside,
+    /// The execution has not ended.
+    NotEnded,
     /// The machine rejected it.
     Rejected(Rejection),
 }
@@ -226,9 +242,10 @@ impl Engine {
             Command::Signal {
                 execution,
                 signal,
+                audit,
                 reply,
             } => {
-                let answer = self.take_signal(&execution, *signal, now)?;
+                let answer = self.take_signal(&execution, *signal, audit.map(|audit| *audit), now)?;
                 if let Some(reply) = reply {
                     self.answer_when_durable(reply, answer);
                 }
@@ -236,20 +253,22 @@ impl Engine {
             Command::DiscardDead {
                 execution,
                 calls,
+                audit,
                 reply,
             } => {
-                let answer = self.discard_dead(&execution, calls)?;
+                let answer = self.discard_dead(&execution, calls, audit.map(|audit| *audit))?;
+                self.answer_when_durable(reply, answer);
+            }
+            Command::Delete {
+                execution,
+                audit,
+                reply,
+            } => {
+                let answer = self.delete(&execution, audit.map(|audit| *audit))?;
                 self.answer_when_durable(reply, answer);
             }
             Command::TakeUp { execution, reply } => {
-                let answer = match self.bring(&execution) {
-                    // It does nothing until an operator releases it.
-                    Err(StoreError::Held(_)) if self.shard.is_aside(&execution) => Reply::Taken,
-                    Err(StoreError::Held(_)) => Reply::Held,
-                    Ok(true) => Reply::Taken,
-                    Ok(false) => Reply::NoSuchExecution,
-                    Err(error) => return Err(error),
-                };
+                let answer = self.take_up_one(&execution)?;
                 self.answer_when_durable(reply, answer);
             }
             Command::PauseDispatch => self.paused = true,
@@ -262,16 +281,47 @@ impl Engine {
         Ok(())
     }
 
+    /// Loads an execution.
+    fn take_up_one(&mut self, execution: &str) -> Result<Reply, StoreError> {
+        Ok(match self.bring(execution) {
+            // It does nothing until an operator releases it.
+            Err(StoreError::Held(_)) if self.shard.is_aside(execution) => Reply::Taken,
+            Err(StoreError::Held(_)) => Reply::Held,
+            Ok(true) => Reply::Taken,
+            Ok(false) => Reply::NoSuchExecution,
+            Err(error) => return Err(error),
+        })
+    }
+
     /// Lists dead tasks of an execution no longer.
-    fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>) -> Result<Reply, StoreError> {
+    fn discard_dead(
+        &mut self,
+        execution: &Text,
+        calls: Vec<EventId>,
+        audit: Option<AuditEntry>,
+    ) -> Result<Reply, StoreError> {
         Ok(match self.bring(execution) {
             Err(StoreError::Held(_)) => Reply::Held,
             Err(error) => return Err(error),
             Ok(false) => Reply::NoSuchExecution,
             Ok(true) => {
-                self.shard.discard_dead(execution, calls);
+                self.shard.discard_dead(execution, calls, audit);
                 Reply::Taken
             }
+        })
+    }
+
+    /// Deletes an execution. One that is set aside has not ended.
+    fn delete(&mut self, execution: &Text, audit: Option<AuditEntry>) -> Result<Reply, StoreError> {
+        Ok(match self.bring(execution) {
+            Err(StoreError::Held(_)) if self.shard.is_aside(execution) => Reply::NotEnded,
+            Err(StoreError::Held(_)) => Reply::Held,
+            Err(error) => return Err(error),
+            Ok(false) => Reply::NoSuchExecution,
+            Ok(true) => match self.shard.delete(execution, audit) {
+                Ok(()) => Reply::Taken,
+                Err(NotEnded) => Reply::NotEnded,
+            },
         })
     }
 
@@ -294,20 +344,26 @@ impl Engine {
         self.shard.mark(number);
     }
 
-    fn take_signal(&mut self, execution: &str, signal: Signal, now: Timestamp) -> Result<Reply, StoreError> {
+    fn take_signal(
+        &mut self,
+        execution: &str,
+        signal: Signal,
+        audit: Option<AuditEntry>,
+        now: Timestamp,
+    ) -> Result<Reply, StoreError> {
         Ok(match self.bring(execution) {
             Err(StoreError::Held(_)) if self.shard.is_aside(execution) => {
-                self.signal_aside(&Text::from(execution), signal, now)?
+                self.signal_aside(&Text::from(execution), signal, audit, now)?
             }
-            Err(StoreError::Held(_)) => self.leave_signal(execution, signal)?,
+            Err(StoreError::Held(_)) => self.leave_signal(execution, signal, audit)?,
             Err(error) => return Err(error),
             Ok(false) => Reply::NoSuchExecution,
             Ok(true) => {
                 let named = self.named_outside(execution, signal.clone());
-                match self.shard.signal(execution, named, now) {
+                match self.shard.signal_audited(execution, named, audit.clone(), now) {
                     Ok(()) => Reply::Taken,
                     Err(_) if self.shard.is_aside(execution) => {
-                        self.signal_aside(&Text::from(execution), signal, now)?
+                        self.signal_aside(&Text::from(execution), signal, audit, now)?
                     }
                     Err(rejection) => Reply::Rejected(rejection),
                 }
@@ -372,7 +428,12 @@ impl Engine {
     }
 
     /// Leaves an operator's signal in the store for the process that has the execution. Only a stop can be left.
-    fn leave_signal(&mut self, execution: &str, signal: Signal) -> Result<Reply, StoreError> {
+    fn leave_signal(
+        &mut self,
+        execution: &str,
+        signal: Signal,
+        audit: Option<AuditEntry>,
+    ) -> Result<Reply, StoreError> {
         let Signal::Stop {
             error,
             cause,
@@ -387,6 +448,7 @@ impl Engine {
             cause: cause.into(),
             by: by.map(Into::into),
             rollback,
+            audit: audit.map(Box::new),
         };
         self.leave(execution, EventId(0), body)
     }

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use starbridge_flow::time::Timestamp;
     use starbridge_flow::value::Text;
-    use starbridge_ports::{Mark, Message, StoredHistory};
+    use starbridge_ports::{AuditEntry, Mark, Message, StoredHistory};
     use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
@@ -231,7 +231,7 @@ mod tests {
         fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
             Ok(Vec::new())
         }
-        fn mark(&self, _: &[(Text, Mark)]) -> Result<(), StoreError> {
+        fn mark(&self, _: &[(Text, Mark)], _: Option<&AuditEntry>) -> Result<(), StoreError> {
             Ok(())
         }
         fn messages(&self) -> Result<Vec<Message>, StoreError> {
@@ -269,7 +269,7 @@ mod tests {
         fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Timestamp, Text)>, StoreError> {
             Ok(Vec::new())
         }
-        fn mark(&self, _: &[(Text, Mark)]) -> Result<(), StoreError> {
+        fn mark(&self, _: &[(Text, Mark)], _: Option<&AuditEntry>) -> Result<(), StoreError> {
             Ok(())
         }
         fn messages(&self) -> Result<Vec<Message>, StoreError> {

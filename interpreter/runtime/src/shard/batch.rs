@@ -46,7 +46,7 @@ impl Shard {
         events: Vec<Event>,
         message: Option<MessageId>,
     ) {
-        let every = self.checkpoint_events;
+        let (every, audit) = (self.checkpoint_events, self.audited.take());
         let Some(live) = self.executions.get_mut(id) else {
             return;
         };
@@ -76,6 +76,7 @@ impl Shard {
             turn: Some(turn),
             request: live.request_change(before),
             queued,
+            audit: audit.into_iter().collect(),
             ..Append::default()
         };
         self.end_tasks(id, &events, &mut append);
@@ -161,7 +162,8 @@ impl Shard {
     /// Marks a message as handled although it changes nothing.
     pub(super) fn drop_message(&mut self, message: MessageId) {
         let execution = message.to.clone();
-        let expected = self.executions.get_mut(&execution).map(|live| {
+        let live = self.executions.get_mut(&execution).filter(|live| !live.deleted);
+        let expected = live.map(|live| {
             live.unsettled += 1;
             live.state.last_event()
         });
@@ -244,6 +246,7 @@ impl Shard {
         }
         held.into_iter().for_each(|outgoing| self.release(outgoing));
         for id in batch.executions {
+            self.forget_deleted(&id);
             self.note_idle(id);
         }
     }

@@ -477,12 +477,16 @@ impl Shard {
                 cause,
                 by,
                 rollback,
-            } => Signal::Stop {
-                error: error.map(|error| self.error_name(&to, &FaultKind::Outside(ErrorOrigin::Operator, error))),
-                cause: cause.to_string(),
-                by: by.map(|by| by.to_string()),
-                rollback,
-            },
+                audit,
+            } => {
+                self.audited = audit.map(|audit| *audit);
+                Signal::Stop {
+                    error: error.map(|error| self.error_name(&to, &FaultKind::Outside(ErrorOrigin::Operator, error))),
+                    cause: cause.to_string(),
+                    by: by.map(|by| by.to_string()),
+                    rollback,
+                }
+            }
         };
         let awaited = match self.state(&to) {
             None => self.waits_to_begin(&to),
@@ -491,7 +495,9 @@ impl Shard {
                 _ => matches!(state.status(), Status::Running | Status::Manual),
             },
         };
-        if !awaited || self.signal_with(&to, signal, Some(id.clone()), now).is_err() {
+        let taken = awaited && self.signal_with(&to, signal, Some(id.clone()), now).is_ok();
+        self.audited = None;
+        if !taken {
             self.drop_message(id);
         }
     }

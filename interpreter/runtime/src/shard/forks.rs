@@ -7,7 +7,7 @@ use starbridge_flow::graph::Flow;
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::{Event, EventId, Fork, ForkError, Parent, State};
-use starbridge_ports::Append;
+use starbridge_ports::{Append, AuditEntry};
 use std::sync::Arc;
 
 /// What to fork.
@@ -23,6 +23,8 @@ pub struct ForkRequest {
     pub event: EventId,
     /// The name of the fork; `None`: its id.
     pub name: Option<Text>,
+    /// What the audit list says of it; the id of the fork is added.
+    pub audit: Option<AuditEntry>,
 }
 
 /// Why a fork is not possible.
@@ -76,6 +78,7 @@ impl Shard {
         let mut record = Some(live.record(standing));
         let calls: Vec<_> = live.state.calls_to_send_after(flow, EventId(0)).collect();
         let mut before = EventId(0);
+        let mut audit = request.audit.clone().map(|entry| entry.with("fork", id.clone()));
         for events in forked.turns {
             live.unsettled += 1;
             let turn = stored_turn(flow, before, &events);
@@ -86,6 +89,7 @@ impl Shard {
                 // The next turn brings one: the state here is that after the last of these turns.
                 checkpoint: None,
                 turn: Some(turn),
+                audit: audit.take().into_iter().collect(),
                 ..Append::default()
             });
             before = events.last().map_or(before, |last| last.id);

@@ -21,6 +21,8 @@ pub(super) struct LoadedExecution {
     pub(super) kept: Option<StoredStatus>,
     /// How many of its appends are not durable yet.
     pub(super) unsettled: u32,
+    /// Whether it is being deleted. Then nothing is appended to it any more.
+    pub(super) deleted: bool,
     /// Whether calls to queues become tasks of queues.
     pub(super) queues: bool,
     /// Its calls that are tasks of queues, with the names of the queues.
@@ -77,6 +79,7 @@ impl LoadedExecution {
             origin,
             kept: None,
             unsettled: 0,
+            deleted: false,
             queues: false,
             queued: BTreeMap::new(),
             listed_idle: false,

@@ -10,7 +10,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_path;
 use starbridge_machine::{CallPart, CallToSend, Event, EventId, EventKind, Signal, call_type};
-use starbridge_ports::{Append, DeadTask, DeadTasksCleared, QueuedTask};
+use starbridge_ports::{Append, AuditEntry, DeadTask, DeadTasksCleared, QueuedTask};
 use std::sync::Arc;
 
 impl Shard {
@@ -156,7 +156,7 @@ impl Shard {
     }
 
     /// Lists these tasks of a loaded execution as dead no longer.
-    pub fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>) {
+    pub fn discard_dead(&mut self, execution: &Text, calls: Vec<EventId>, audit: Option<AuditEntry>) {
         let Some(live) = self.executions.get_mut(execution) else {
             return;
         };
@@ -165,6 +165,7 @@ impl Shard {
             execution: execution.clone(),
             expected: live.state.last_event(),
             dead_cleared: DeadTasksCleared::Calls(calls),
+            audit: audit.into_iter().collect(),
             ..Append::default()
         });
     }

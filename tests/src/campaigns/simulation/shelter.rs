@@ -5,7 +5,7 @@ use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 use starbridge_machine::EventId;
 use starbridge_memory::MemoryStore;
-use starbridge_ports::{Append, History, Listing, Mark, Message, Refusal, StoreError, StoredHistory, Turn};
+use starbridge_ports::{Append, AuditEntry, History, Listing, Mark, Message, Refusal, StoreError, StoredHistory, Turn};
 
 /// A refusal of an append by its position.
 pub(super) type Refusals = Vec<(usize, Refusal)>;
@@ -107,8 +107,8 @@ impl History for Shelter {
         }
     }
 
-    fn mark(&self, marks: &[(Text, Mark)]) -> Result<(), StoreError> {
-        self.store.mark(marks)
+    fn mark(&self, marks: &[(Text, Mark)], audit: Option<&AuditEntry>) -> Result<(), StoreError> {
+        self.store.mark(marks, audit)
     }
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 /// Most steps the server tells of at a time.
 const PAGE_STEPS: &str = "10000";
 const HEADS: [&str; 6] = ["STEP", "STATUS", "ATTEMPTS", "ENTERED", "TOOK", "WHY"];
+/// The column with the execution that a step started stands before this one, if a step started one.
+const CHILD_COLUMN: usize = 5;
 
 /// Which steps are shown; all where none are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -74,13 +76,19 @@ pub(super) fn show(client: &Client, meant: &str, wanted: Wanted) -> Result<(), E
             .collect();
         return finish(output, &Value::from(page).to_json(), Ok(()));
     }
-    let rows: Vec<Vec<String>> = shown.flat_map(rows).collect();
+    let shown: Vec<&Object> = shown.collect();
+    let children = shown.iter().any(|step| step.contains_key("child"));
+    let rows: Vec<Vec<String>> = shown.into_iter().flat_map(|step| rows(step, children)).collect();
+    let mut heads = HEADS.to_vec();
+    if children {
+        heads.insert(CHILD_COLUMN, "CHILD");
+    }
     let summaries = summaries(client, &execution, &steps);
-    output.print(&(summaries + &table(&HEADS, &rows)))
+    output.print(&(summaries + &table(&heads, &rows)))
 }
 
-/// The row of a visit, and one more where it was undone.
-fn rows(step: &Object) -> Vec<Vec<String>> {
+/// The row of a visit, and one more where it was undone. `children`: with the execution that it started.
+fn rows(step: &Object, children: bool) -> Vec<Vec<String>> {
     let name = format!("{}{}", plain(step, "step"), place(step.get("path")));
     let run = plain(step, "run");
     let run = (run != "1" && run != NOTHING).then(|| format!(" (run {run})"));
@@ -91,6 +99,16 @@ fn rows(step: &Object) -> Vec<Vec<String>> {
     )];
     if let Some(undo) = step.get("rollback").and_then(Value::as_object) {
         rows.push(row(&format!("{name}: undo"), undo, text(undo, "startedTime")));
+    }
+    if children {
+        for (place, row) in rows.iter_mut().enumerate() {
+            let child = if place == 0 {
+                plain(step, "child")
+            } else {
+                String::new()
+            };
+            row.insert(CHILD_COLUMN, child);
+        }
     }
     rows
 }

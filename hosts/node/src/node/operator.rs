@@ -1,0 +1,57 @@
+//! Operators: who asks for something, and how the audit list tells of it.
+
+use super::{Node, NotTaken};
+use starbridge_flow::value::Text;
+use starbridge_ports::{AuditEntry, AuditKind, LOCAL_OPERATOR};
+use starbridge_runtime::{Command, Reply};
+use tokio::sync::oneshot;
+
+/// Who asks for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operator {
+    /// The name of the token, or [`LOCAL_OPERATOR`].
+    pub by: Text,
+    /// The id that the sender gave the request.
+    pub request: Option<Text>,
+}
+
+impl Default for Operator {
+    fn default() -> Self {
+        Self {
+            by: LOCAL_OPERATOR.into(),
+            request: None,
+        }
+    }
+}
+
+impl Node {
+    /// The entry of the audit list for what an operator does now.
+    pub fn audit_entry(&self, operator: &Operator, action: &str, kind: AuditKind, name: &str) -> AuditEntry {
+        AuditEntry {
+            time: self.now(),
+            by: operator.by.clone(),
+            action: action.into(),
+            kind,
+            name: name.into(),
+            detail: starbridge_flow::value::Object::default(),
+            request: operator.request.clone(),
+        }
+    }
+
+    /// Deletes an execution that has ended, and waits until that is durable or refused.
+    ///
+    /// # Errors
+    ///
+    /// [`NotTaken`] if the node is busy or stopping.
+    pub async fn delete_execution(&self, execution: &Text, operator: &Operator) -> Result<Reply, NotTaken> {
+        let audit = self.audit_entry(operator, "delete", AuditKind::Execution, execution);
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Delete {
+            execution: execution.clone(),
+            audit: Some(Box::new(audit)),
+            reply,
+        };
+        self.owners.owner_of(execution, command)?;
+        answer.await.map_err(|_| NotTaken::Stopping)
+    }
+}

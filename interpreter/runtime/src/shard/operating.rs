@@ -1,0 +1,75 @@
+//! What operators do to executions. The audit list says so by the very append that does it.
+
+use super::Shard;
+use starbridge_flow::time::Timestamp;
+use starbridge_machine::{Rejection, Signal};
+use starbridge_ports::{Append, AuditEntry};
+
+/// Why an execution is not deleted: it has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotEnded;
+
+impl Shard {
+    /// Gives an operator's signal to an execution, as [`Shard::signal`] does. Where it is taken, `audit` is added to the
+    /// audit list.
+    ///
+    /// # Errors
+    ///
+    /// As [`Shard::signal`].
+    pub fn signal_audited(
+        &mut self,
+        execution: &str,
+        signal: Signal,
+        audit: Option<AuditEntry>,
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
+        self.audited = audit;
+        let given = self.signal(execution, signal, now);
+        self.audited = None;
+        given
+    }
+
+    /// Deletes a loaded execution that has ended. From now on it takes no signal, and once that is durable nothing is left
+    /// of it.
+    ///
+    /// # Errors
+    ///
+    /// [`NotEnded`] if it has not ended.
+    pub fn delete(&mut self, execution: &str, audit: Option<AuditEntry>) -> Result<(), NotEnded> {
+        let Some((id, live)) = self.live_mut(execution) else {
+            return Err(NotEnded);
+        };
+        if !live.state.status().is_ended() {
+            return Err(NotEnded);
+        }
+        // INVARIANT: it stays in memory until the deletion is durable. If it were loaded again meanwhile, its next append would
+        // be a conflict.
+        live.deleted = true;
+        live.unsettled += 1;
+        let expected = live.state.last_event();
+        self.pending.push(Append {
+            execution: id,
+            expected,
+            audit: audit.into_iter().collect(),
+            deleted: true,
+            ..Append::default()
+        });
+        Ok(())
+    }
+
+    /// Whether an execution is being deleted.
+    pub(crate) fn is_deleted(&self, execution: &str) -> bool {
+        self.executions.get(execution).is_some_and(|live| live.deleted)
+    }
+
+    /// Forgets an execution whose deletion is durable.
+    pub(super) fn forget_deleted(&mut self, execution: &str) {
+        let durable = self
+            .executions
+            .get(execution)
+            .is_some_and(|live| live.deleted && live.unsettled == 0);
+        if durable {
+            self.forget(execution);
+        }
+    }
+}

@@ -1,13 +1,13 @@
 //! Deciding: a signal in, the events of one turn out.
 
-use crate::MACHINE_VERSION;
-use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, StartRecord};
+use crate::event::{CancelReason, EditedInput, Event, EventId, EventKind, LateResultCode, StartRecord};
 use crate::signal::{Rejection, Signal, Timer};
+use crate::apply::RedrivePlan;
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
 use starbridge_flow::graph::{Budget, FaultKind, Flow, SchemaViolation};
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Text;
+use starbridge_flow::value::{Object, Text};
 
 impl State {
     /// Takes a signal at the time `now` and pushes the events of one turn to `out`. Each event is applied by the same
@@ -69,8 +69,9 @@ impl State {
                 self.emit(turn, place, EventKind::TurnContinued);
                 Ok(())
             }
-            Signal::Redrive { by } => self.take_redrive(turn, by),
-            Signal::Fork { of, event, name } => {
+            Signal::Redrive { by, inputs } => self.take_redrive(turn, by, inputs),
+            Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
+            Signal::Fork { of, event, name, by } => {
                 if event > self.data.last {
                     return Err(Rejection::Unknown);
                 }
@@ -79,6 +80,7 @@ impl State {
                     execution: of,
                     event,
                     name,
+                    by,
                 };
                 self.emit(turn, place, detail);
                 Ok(())
@@ -108,10 +110,10 @@ impl State {
                 Ok(())
             }
             Signal::Resolve { request, resolution } => {
-                let frame = self.data.manual.get(&request).copied();
+                let (request, frame) = self.manual_request(request).ok_or(Rejection::NotManual)?;
                 let place = EventAddress {
                     caused_by: request,
-                    ..self.place(frame.ok_or(Rejection::Unknown)?)
+                    ..self.place(frame)
                 };
                 self.emit(turn, place, EventKind::ManualResolved(resolution));
                 Ok(())
@@ -121,15 +123,7 @@ impl State {
     }
 
     fn take_start(&mut self, turn: &mut Turn<'_>, mut started: Box<StartRecord>) -> Result<(), Rejection> {
-        let bytes = started.input.json_len();
-        let limit = self.limits.collection_bytes;
-        if bytes > limit {
-            return Err(Rejection::InputTooLarge { bytes, limit });
-        }
-        let limit = self.limits.data_depth;
-        if started.input.depth() > limit {
-            return Err(Rejection::InputTooDeep { limit });
-        }
+        let bytes = self.check_input(&started.input)?;
         if let Some(schema) = &turn.flow.input_schema {
             let budget = Budget::new(&self.limits, bytes);
             let found = schema.violations(&started.input.clone().into(), &budget);
@@ -145,22 +139,77 @@ impl State {
             }
         }
         started.definition_hash = turn.flow.hash.clone();
-        started.machine = MACHINE_VERSION;
+        started.machine = started.needed_version();
         let place = self.flow_place(EventId::default());
         self.emit(turn, place, EventKind::ExecutionStarted(started));
         self.make_flow_input(turn);
         Ok(())
     }
 
-    fn take_redrive(&mut self, turn: &mut Turn<'_>, by: Option<String>) -> Result<(), Rejection> {
-        let (from, steps) = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
+    /// The bytes of an input that is given from outside, if it is within the limits.
+    fn check_input(&self, input: &Object) -> Result<usize, Rejection> {
+        let bytes = input.json_len();
+        let limit = self.limits.collection_bytes;
+        if bytes > limit {
+            return Err(Rejection::InputTooLarge { bytes, limit });
+        }
+        let limit = self.limits.data_depth;
+        if input.depth() > limit {
+            return Err(Rejection::InputTooDeep { limit });
+        }
+        Ok(bytes)
+    }
+
+    fn take_redrive(
+        &mut self,
+        turn: &mut Turn<'_>,
+        by: Option<String>,
+        inputs: Vec<EditedInput>,
+    ) -> Result<(), Rejection> {
+        let plan = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
+        self.check_edits(&plan, &inputs)?;
         let by = Text::from(by.unwrap_or_default());
         let place = self.flow_place(self.data.last);
-        self.emit(turn, place, EventKind::ExecutionRedriven { from, steps, by });
+        let detail = EventKind::ExecutionRedriven {
+            from: plan.from,
+            steps: plan.steps(),
+            by,
+            inputs,
+        };
+        self.emit(turn, place, detail);
         if self.data.flow_input.is_none() {
             self.make_flow_input(turn);
         }
         Ok(())
+    }
+
+    /// Whether each edited input is for another step that a redrive enters again, and within the limits of an input.
+    fn check_edits(&self, plan: &RedrivePlan, inputs: &[EditedInput]) -> Result<(), Rejection> {
+        let mut left = plan.enterable.clone();
+        for EditedInput { event, input } in inputs {
+            if !left.remove(event) {
+                return Err(Rejection::NotEnteredAgain { event: *event });
+            }
+            self.check_input(input)?;
+        }
+        Ok(())
+    }
+
+    fn take_skip(&mut self, turn: &mut Turn<'_>, by: Option<String>, cause: &str) -> Result<(), Rejection> {
+        let (frame, of) = self.failed_undo().ok_or(Rejection::NothingToSkip)?;
+        let place = self.undo_place(frame, self.data.last);
+        let by = Text::from(by.unwrap_or_default());
+        let cause = Text::from(cause);
+        self.emit(turn, place, EventKind::RollbackSkipped { of, by, cause });
+        Ok(())
+    }
+
+    /// The request of a step that waits for an operator, given by its own number or by that of the step's
+    /// `StepEntered`, and the step's frame.
+    fn manual_request(&self, event: EventId) -> Option<(EventId, FrameId)> {
+        let entered = |id: FrameId| Some(self.frame(id)?.visit()?.entered);
+        let mut waiting = self.data.manual.iter().map(|(request, frame)| (*request, *frame));
+        waiting.find(|(request, frame)| *request == event || entered(*frame) == Some(event))
     }
 
     fn take_timer(&mut self, turn: &mut Turn<'_>, timer: Timer) -> Result<(), Rejection> {

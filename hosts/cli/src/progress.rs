@@ -254,6 +254,17 @@ impl Progress {
             EventKind::ExecutionTimedOut if scene.is_main => {
                 self.line(&format!("{} the execution took too long", mark('✗')));
             }
+            EventKind::RollbackSkipped { cause, .. } => {
+                let why = match cause.as_str() {
+                    "" => String::new(),
+                    cause => format!(": {}", escaped(cause)),
+                };
+                self.line(&format!("{indent}{} {name} stays done{why}", mark('↺')));
+            }
+            EventKind::ManualRequested(failure) => {
+                let (place, failure) = (scene.place(), words::failure(failure));
+                self.line(&format!("{indent}{} {name}{place} waits for an operator: {failure}", mark('…')));
+            }
             EventKind::ExecutionRedriven { .. } if scene.is_main => {
                 let names = flow.name.as_deref().unwrap_or("the flow");
                 self.line(&format!("{} {} goes on", mark('↻'), escaped(names)));

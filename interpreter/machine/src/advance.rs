@@ -1,6 +1,8 @@
 //! Deciding: a signal in, the events of one turn out.
 
-use crate::event::{CancelReason, EditedInput, Event, EventId, EventKind, LateResultCode, StartRecord};
+use crate::event::{
+    CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, Resolution, StartRecord,
+};
 use crate::signal::{Rejection, Signal, Timer};
 use crate::apply::RedrivePlan;
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
@@ -111,6 +113,7 @@ impl State {
             }
             Signal::Resolve { request, resolution } => {
                 let (request, frame) = self.manual_request(request).ok_or(Rejection::NotManual)?;
+                self.check_resolution(&resolution)?;
                 let place = EventAddress {
                     caused_by: request,
                     ..self.place(frame)
@@ -188,9 +191,24 @@ impl State {
         let mut left = plan.enterable.clone();
         for EditedInput { event, input } in inputs {
             if !left.remove(event) {
-                return Err(Rejection::NotEnteredAgain { event: *event });
+                return Err(Rejection::NotEnteredAgain {
+                    event: *event,
+                    known: plan.enterable.iter().copied().collect(),
+                });
             }
             self.check_input(input)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the output that an operator gives is within the limits of a step's output.
+    fn check_resolution(&self, resolution: &Resolution) -> Result<(), Rejection> {
+        if let Decision::Succeed { output: Some(output) } = &resolution.decision {
+            let (bytes, limit) = (output.json_len(), self.limits.step_data_bytes);
+            if bytes > limit {
+                return Err(Rejection::OutputTooLarge { bytes, limit });
+            }
+            self.check_input(output)?;
         }
         Ok(())
     }

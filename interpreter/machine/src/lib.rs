@@ -87,7 +87,7 @@ pub use event::{
     Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
-pub use inspect::{FailedRollback, OpenStep, StepState};
+pub use inspect::{FailedRollback, ManualRequest, OpenStep, StepState};
 pub use signal::{Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
 pub use turn::{TURN_BYTES, TURN_EVENTS};

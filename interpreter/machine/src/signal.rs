@@ -159,6 +159,13 @@ pub enum Rejection {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The output that an operator gives is larger than the limit of a step's data.
+    OutputTooLarge {
+        /// The size of the output, in bytes.
+        bytes: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
     /// The call already has its result.
     AlreadyCompleted,
     /// The call was given up: it timed out, was cancelled, or a later attempt replaced it.
@@ -173,6 +180,8 @@ pub enum Rejection {
     NotEnteredAgain {
         /// The number of the event that was given.
         event: EventId,
+        /// Events that could be given: the `StepEntered` of each visit that a new one replaces.
+        known: Vec<EventId>,
     },
     /// The execution did not end because something could not be undone.
     NothingToSkip,
@@ -206,6 +215,9 @@ impl std::fmt::Display for Rejection {
             Self::InputTooLarge { bytes, limit } => {
                 write!(f, "the input has {bytes} bytes, more than the limit of {limit}")
             }
+            Self::OutputTooLarge { bytes, limit } => {
+                write!(f, "the output has {bytes} bytes, more than the limit of {limit}")
+            }
             Self::InputTooDeep { limit } => {
                 write!(
                     f,
@@ -216,10 +228,17 @@ impl std::fmt::Display for Rejection {
             Self::Superseded => f.write_str("the call was given up before"),
             Self::Unknown => f.write_str("there is no such call or timer"),
             Self::NotRedrivable => f.write_str("only an execution that ended without success can go on"),
-            Self::NotEnteredAgain { event } => write!(
-                f,
-                "event {event} is not the beginning of a step that the redrive enters again"
-            ),
+            Self::NotEnteredAgain { event, known } => {
+                const SHOWN: usize = 10;
+                write!(f, "no step that began at event {event} is entered again, or it is given twice")?;
+                let mut events = known.iter().take(SHOWN);
+                match events.next() {
+                    None => f.write_str("; the redrive enters no step again")?,
+                    Some(first) => write!(f, "; those that are began at event {first}")?,
+                }
+                events.try_for_each(|event| write!(f, ", {event}"))?;
+                f.write_str(if known.len() > SHOWN { ", …" } else { "" })
+            }
             Self::NothingToSkip => f.write_str("only an execution that ended as RollbackFailed has an undo to skip"),
             Self::NotManual => f.write_str("the step does not wait for an operator"),
             Self::NothingToDo => f.write_str("nothing is left to go on with"),

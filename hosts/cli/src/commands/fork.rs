@@ -22,6 +22,9 @@ pub struct Options {
     /// The new execution's name
     #[arg(long)]
     pub name: Option<String>,
+    /// The version of the flow that the new one runs; it must do the same up to there
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub version: Option<u64>,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -34,6 +37,9 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     body.insert("event".into(), options.event.into());
     if let Some(name) = &options.name {
         body.insert("name".into(), name.as_str().into());
+    }
+    if let Some(version) = options.version {
+        body.insert("version".into(), version.into());
     }
     let answer = client.post(&["executions", &id, "fork"], &[], &body)?;
     if output.json() {

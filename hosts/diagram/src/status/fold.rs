@@ -76,7 +76,7 @@ impl Fold {
                 }
             }
             EventKind::ExecutionSucceeded { .. } => self.ends(event, "Succeeded", None),
-            EventKind::ExecutionRedriven { .. } => self.status.ending = None,
+            EventKind::ExecutionRedriven { .. } | EventKind::RollbackSkipped { .. } => self.status.ending = None,
             _ => {}
         }
     }

@@ -138,6 +138,7 @@ impl Node {
                 None => {
                     let redrive = Signal::Redrive {
                         by: by.map(str::to_owned),
+                        inputs: Vec::new(),
                     };
                     let goes_on = self.signal(&task.execution, redrive).await? == Reply::Taken;
                     again.push((task.execution.clone(), goes_on));

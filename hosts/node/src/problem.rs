@@ -196,7 +196,7 @@ impl From<ForkRefusal> for Problem {
 impl From<Divergence> for Problem {
     fn from(divergence: Divergence) -> Self {
         let detail = format!(
-            "the definition does not fit what was done: it would do something else from event {} on",
+            "the definition or the input does not fit what was done: something else would be done from event {} on",
             divergence.event
         );
         let event = |event: Option<Object>| event.map_or(serde_json::Value::Null, |event| json_of(&event.into()));

@@ -287,7 +287,7 @@ pub const ROUTES: &[Route] = &[
             (409, "the name is taken", Some("Problem")),
             (
                 422,
-                "`DefinitionDoesNotFit`: that version would have done something else before the event",
+                "`DefinitionDoesNotFit`: with that version or input something else would have been done before the event",
                 Some("Problem"),
             ),
         ],

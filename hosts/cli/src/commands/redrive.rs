@@ -1,13 +1,12 @@
 //! `redrive`: lets an execution that ended unsuccessfully go on.
 
 use crate::client::{Client, ServerOptions};
-use crate::definitions::{read_object, read_text};
+use crate::definitions::read_given;
 use crate::exit::Exit;
 use crate::output::{Output, bad};
 use crate::views::{execution, plain, show, text};
 use clap::Args;
 use starbridge_flow::value::{Object, Value};
-use std::path::Path;
 
 /// Lets an execution that ended unsuccessfully go on where it failed
 ///
@@ -37,7 +36,7 @@ pub struct Options {
 pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     let input = match options.input.as_deref() {
         None => None,
-        Some(given) => Some(read_input(given, output)?),
+        Some(given) => Some(read_given(given, "a step's input", output)?),
     };
     let client = Client::new(&options.server, output)?;
     let found = execution(&client, &options.execution)?.object();
@@ -55,15 +54,6 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     }
     let answer = client.post(&["executions", &id, "redrive"], &[], &body)?;
     show(&client, &answer)
-}
-
-/// An input that is given as JSON or in a file.
-fn read_input(given: &str, output: Output) -> Result<Object, Exit> {
-    if given.trim_start().starts_with('{') {
-        return read_object(given, "`--input`", "a step's input", output);
-    }
-    let text = read_text(Path::new(given), output)?;
-    read_object(&text, &format!("`{given}`"), "a step's input", output)
 }
 
 /// The event that entered a step when the execution was last in it.

@@ -7,7 +7,7 @@ use crate::replay::{Divergence, replay};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Timestamp;
-use starbridge_flow::value::Text;
+use starbridge_flow::value::{Object, Text};
 use starbridge_machine::{Event, EventId, EventKind, ResolutionAction, StepPath};
 use starbridge_runtime::{ForkRequest, stored_events};
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub struct WantedFork {
     pub name: Option<Text>,
     /// The version of the flow that it runs; `None`: that of the old execution.
     pub version: Option<u64>,
+    /// The input that it is as if started with; `None`: that of the old execution.
+    pub input: Option<Object>,
     /// The name of the operator, where it is known.
     pub by: Option<Text>,
 }
@@ -37,7 +39,7 @@ pub enum ForkRefusal {
         /// The version asked for.
         version: u64,
     },
-    /// That version would have done something else before the event.
+    /// With that version or input something else would have been done before the event.
     DoesNotFit(Box<Divergence>),
 }
 
@@ -125,11 +127,11 @@ impl Node {
         Ok(decisions.found)
     }
 
-    /// The request to fork an execution. Another version must do the same up to the event.
+    /// The request to fork an execution. With another version or input the same must be done up to the event.
     ///
     /// # Errors
     ///
-    /// [`ForkRefusal`] if the execution, the event or the version is not there, the version does not fit, or the store
+    /// [`ForkRefusal`] if the execution, the event or the version is not there, version or input do not fit, or the store
     /// fails.
     pub fn fork_request(&self, id: &str, wanted: WantedFork) -> Result<ForkRequest, ForkRefusal> {
         let record = self.store.record(id).map_err(QueryError::from)?;
@@ -138,6 +140,7 @@ impl Node {
             event,
             name,
             version,
+            input,
             by,
         } = wanted;
         let last = self.last_event(id)?;
@@ -145,7 +148,11 @@ impl Node {
             return Err(QueryError::NoSuchEvent(last).into());
         }
         let old_flow = self.flow_of(id, &record)?;
-        let events = stored_events(self.store.as_ref(), &old_flow, id, event.0).map_err(QueryError::from)?;
+        let mut events = stored_events(self.store.as_ref(), &old_flow, id, event.0).map_err(QueryError::from)?;
+        let is_new = version.is_some() || input.is_some();
+        if let Some(input) = input {
+            start_with(&mut events, input);
+        }
         let version = version.filter(|version| *version != record.version);
         let flow = match version {
             None => old_flow.clone(),
@@ -167,10 +174,20 @@ impl Node {
             name,
             by,
         };
-        if version.is_some() {
+        if is_new {
             check_fit(&request, &self.limits)?;
         }
         Ok(request)
+    }
+}
+
+/// Puts another input into the first event of a history. References to tokens in the old one are gone with it.
+fn start_with(events: &mut [Event], input: Object) {
+    if let Some(first) = events.first_mut()
+        && let EventKind::ExecutionStarted(started) = &mut first.detail
+    {
+        started.input = input;
+        started.tokens = Vec::new();
     }
 }
 

@@ -228,7 +228,12 @@ fn executions() -> Schemas {
         ("Stop", stop),
         (
             "Fork",
-            shape(&[("event!", number()), ("name", text()), ("version", number())]),
+            shape(&[
+                ("event!", number()),
+                ("name", text()),
+                ("version", number()),
+                ("input", object()),
+            ]),
         ),
         ("Redrive", shape(&[("inputs", list(shape(&input)))])),
         ("Resolve", shape(&resolve)),

@@ -189,9 +189,6 @@ pub async fn fork(
     mut body: Sent,
 ) -> Answer {
     let body = body.read(&["event", "name", "input", "version", "definition"]).await?;
-    if body.get("input").is_some() {
-        return Err(not_supported("a fork keeps the input: leave `input` out"));
-    }
     if body.get("definition").is_some() {
         let detail = "a fork runs a version of the flow: put the definition first, then give its `version`";
         return Err(not_supported(detail));
@@ -203,6 +200,7 @@ pub async fn fork(
         event: EventId(event),
         name: name.clone(),
         version: body.number("version")?,
+        input: body.object("input")?,
         by: caller,
     };
     let node = app.node.clone();

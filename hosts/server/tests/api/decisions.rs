@@ -159,10 +159,10 @@ pub async fn fork_runs_another_version_that_fits() {
     let path = format!("/v1/executions/{id}/fork");
     let missing = server.post(&path, json!({"event": 1, "version": 9})).await;
     assert_eq!(missing.code(), (404, "NoSuchFlow"));
-    for later in ["input", "definition"] {
-        let refused = server.post(&path, json!({"event": 1, later: definition(json!([]))})).await;
-        assert_eq!(refused.code(), (422, "NotSupported"));
-    }
+    let refused = server
+        .post(&path, json!({"event": 1, "definition": definition(json!([]))}))
+        .await;
+    assert_eq!(refused.code(), (422, "NotSupported"));
     let refused = server.post(&path, json!({"event": b, "version": 2})).await;
     assert_eq!(refused.code(), (422, "DefinitionDoesNotFit"));
     let (recorded, expected) = (&refused.body["recorded"], &refused.body["expected"]);
@@ -173,6 +173,35 @@ pub async fn fork_runs_another_version_that_fits() {
     );
     let same = server.post(&path, json!({"event": b, "version": 1})).await;
     assert_eq!((same.status, &same.body["version"]), (201, &json!(1)), "{same:?}");
+}
+
+#[tokio::test]
+async fn fork_has_another_input_where_nothing_before_depends_on_it() {
+    let server = Running::start().await;
+    let shown = json!({"type": "pass", "name": "b", "outputMappings": [{"target": "n", "source": "$input.n"}]});
+    server.flow("f", json!([{"type": "pass", "name": "a"}, shown])).await;
+    let first = server
+        .post("/v1/flows/f/executions?wait=10", json!({"input": {"n": 1}}))
+        .await
+        .body;
+    let id = first["id"].as_str().unwrap();
+    let b = event_of(&server, id, "b").await;
+    let path = format!("/v1/executions/{id}/fork");
+    // All of it is one turn, whose events show the input.
+    let refused = server.post(&path, json!({"event": b, "input": {"n": 2}})).await;
+    assert_eq!(refused.code(), (422, "DefinitionDoesNotFit"));
+    assert_eq!(refused.body["expected"]["detail"]["output"], json!({"n": 2}));
+    let same = server.post(&path, json!({"event": b, "input": {"n": 1}})).await;
+    assert_eq!((same.status, &same.body["input"]), (201, &json!({"n": 1})));
+
+    server
+        .flow("g", json!([{"type": "wait", "name": "w", "duration": 1}, shown]))
+        .await;
+    let old = server.post("/v1/flows/g/executions", json!({"input": {"n": 1}})).await.body;
+    let path = format!("/v1/executions/{}/fork", old["id"].as_str().unwrap());
+    let fork = server.post(&path, json!({"event": 3, "input": {"n": 2}})).await.body;
+    let fork = stands(&server, fork["id"].as_str().unwrap(), "Succeeded").await;
+    assert_eq!((&fork["input"], &fork["output"]["n"]), (&json!({"n": 2}), &json!(2)));
 }
 
 #[tokio::test]

@@ -263,7 +263,15 @@ impl Progress {
             }
             EventKind::ManualRequested(failure) => {
                 let (place, failure) = (scene.place(), words::failure(failure));
-                self.line(&format!("{indent}{} {name}{place} waits for an operator: {failure}", mark('…')));
+                self.line(&format!(
+                    "{indent}{} {name}{place} waits for an operator: {failure}",
+                    mark('…')
+                ));
+            }
+            EventKind::ManualResolved(resolution) => {
+                let (place, by) = (scene.place(), escaped(&resolution.by));
+                let action = resolution.decision.action().as_str();
+                self.line(&format!("{indent}{} {name}{place}: {by} decides: {action}", mark('↻')));
             }
             EventKind::ExecutionRedriven { .. } if scene.is_main => {
                 let names = flow.name.as_deref().unwrap_or("the flow");

@@ -42,7 +42,11 @@ fn operator_on_the_terminal_decides() {
         place.path(),
         r#"{"type": "task", "name": "pay", "resourceArn": "cmd:./pay.sh", "catch": [{"errors": ["FnF.ALL"], "manual": true}]}"#,
     );
-    write(place.path(), "pay.sh", "#!/bin/sh\necho tried >> log\necho 'no money' >&2\nexit 1\n");
+    write(
+        place.path(),
+        "pay.sh",
+        "#!/bin/sh\necho tried >> log\necho 'no money' >&2\nexit 1\n",
+    );
     let mut permissions = std::fs::metadata(place.path().join("pay.sh")).unwrap().permissions();
     permissions.set_mode(0o755);
     std::fs::set_permissions(place.path().join("pay.sh"), permissions).unwrap();
@@ -55,7 +59,10 @@ fn operator_on_the_terminal_decides() {
     let over = terminal.over();
     assert!(over.said.contains("\"paid\": true\n"), "{}", over.said);
     assert_eq!(over.code, Some(0));
-    assert_eq!(std::fs::read_to_string(place.path().join("log")).unwrap(), "tried\ntried\n");
+    assert_eq!(
+        std::fs::read_to_string(place.path().join("log")).unwrap(),
+        "tried\ntried\n"
+    );
 }
 
 #[test]

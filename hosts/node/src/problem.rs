@@ -1,8 +1,8 @@
 //! Problems: errors of the API in the form of RFC 9457, with stable codes.
 
 use crate::node::{FollowError, ForkRefusal, NoWaitPermit, NotTaken, QueryError};
-use crate::replay::Divergence;
 use crate::offload::NotDone;
+use crate::replay::Divergence;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};

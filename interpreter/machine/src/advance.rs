@@ -1,10 +1,10 @@
 //! Deciding: a signal in, the events of one turn out.
 
+use crate::apply::RedrivePlan;
 use crate::event::{
     CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, Resolution, StartRecord,
 };
 use crate::signal::{Rejection, Signal, Timer};
-use crate::apply::RedrivePlan;
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
 use starbridge_flow::graph::{Budget, FaultKind, Flow, SchemaViolation};

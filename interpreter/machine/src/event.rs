@@ -442,7 +442,9 @@ impl Event {
                 EventKind::TaskSucceeded { result, .. } => result.json_len(),
                 EventKind::RetryScheduled { value: chosen, .. } => value(chosen),
                 EventKind::ExecutionSucceeded { output } => output.json_len(),
-                EventKind::ExecutionRedriven { inputs, .. } => inputs.iter().map(|edited| edited.input.json_len()).sum(),
+                EventKind::ExecutionRedriven { inputs, .. } => {
+                    inputs.iter().map(|edited| edited.input.json_len()).sum()
+                }
                 EventKind::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
                 EventKind::StepFailed { failure: f, .. }
                 | EventKind::TaskFailed { failure: f, .. }

@@ -230,7 +230,10 @@ impl std::fmt::Display for Rejection {
             Self::NotRedrivable => f.write_str("only an execution that ended without success can go on"),
             Self::NotEnteredAgain { event, known } => {
                 const SHOWN: usize = 10;
-                write!(f, "no step that began at event {event} is entered again, or it is given twice")?;
+                write!(
+                    f,
+                    "no step that began at event {event} is entered again, or it is given twice"
+                )?;
                 let mut events = known.iter().take(SHOWN);
                 match events.next() {
                     None => f.write_str("; the redrive enters no step again")?,

@@ -37,7 +37,10 @@ enum Act {
         inputs: Vec<EditedInput>,
     },
     Skip(String),
-    Fork { event: u64, name: String },
+    Fork {
+        event: u64,
+        name: String,
+    },
     Resolve(Value),
 }
 

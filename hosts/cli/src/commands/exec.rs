@@ -420,7 +420,11 @@ fn begin(
     if let LocalStart::New(_) = begun {
         let name = options.name.as_deref().unwrap_or_default();
         let message = format!("there is no execution `{name}` of `{flow}` to go on with");
-        return Err(bad(output, &message, "nothing was started: leave `--redrive` out to start it"));
+        return Err(bad(
+            output,
+            &message,
+            "nothing was started: leave `--redrive` out to start it",
+        ));
     }
     run.redrive(begun.id()).map_err(|error| refused(output, &error))?;
     Ok(LocalStart::TakenUp(begun.id().clone()))

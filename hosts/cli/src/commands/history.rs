@@ -185,7 +185,12 @@ fn head(client: &Client, execution: &Object, id: &str) -> Result<String, Exit> {
     let state = client.look(&["executions", id, "state"], &[]);
     let needed = state.and_then(|state| state.get("machine")?.as_number()?.as_u64());
     let needed = needed.and_then(|needed| u32::try_from(needed).ok());
-    Ok(export_head(id, needed.unwrap_or(HISTORY_FORMAT), &flow, &BTreeMap::new()))
+    Ok(export_head(
+        id,
+        needed.unwrap_or(HISTORY_FORMAT),
+        &flow,
+        &BTreeMap::new(),
+    ))
 }
 
 /// The flow that an execution runs.

@@ -65,7 +65,11 @@ fn failed(client: &Client, id: &str, step: Option<&str>) -> Result<u64, Exit> {
     };
     let query = [("limit", "10000".to_owned())];
     let (rows, _) = client.get(&["executions", id, "steps"], &query)?.page();
-    let number = |row: &Object, key: &str| row.get(key).and_then(Value::as_number).and_then(|number| number.as_u64());
+    let number = |row: &Object, key: &str| {
+        row.get(key)
+            .and_then(Value::as_number)
+            .and_then(|number| number.as_u64())
+    };
     let mut visits: Vec<&Object> = rows.iter().filter(|row| text(row, "step") == Some(name)).collect();
     let run = visits.iter().filter_map(|row| number(row, "run")).max();
     visits.retain(|row| number(row, "run") == run);
@@ -74,7 +78,11 @@ fn failed(client: &Client, id: &str, step: Option<&str>) -> Result<u64, Exit> {
     }
     match visits.as_slice() {
         [row] => number(row, "event").ok_or_else(|| bad(output, "the server names no event of the step", "")),
-        [] => Err(bad(output, &format!("the execution did not fail in a step `{name}`"), "")),
+        [] => Err(bad(
+            output,
+            &format!("the execution did not fail in a step `{name}`"),
+            "",
+        )),
         several => {
             let message = format!("`{name}` failed in {} places", several.len());
             let help = "choose one with `--event`: `starbridge show --steps --failed --json` lists them";

@@ -76,7 +76,7 @@ impl Fold {
                 }
             }
             EventKind::ExecutionSucceeded { .. } => self.ends(event, "Succeeded", None),
-            EventKind::ExecutionRedriven { .. } | EventKind::RollbackSkipped { .. } => self.status.ending = None,
+            EventKind::ExecutionRedriven { .. } => self.status.ending = None,
             _ => {}
         }
     }
@@ -158,6 +158,10 @@ impl Fold {
             }
             EventKind::RollbackFailed { failure, .. } => {
                 self.becomes(step, path, Status::UndoFailed, Some(&failure.error))
+            }
+            EventKind::RollbackSkipped { .. } => {
+                self.status.ending = None;
+                self.becomes(step, path, Status::Succeeded, None);
             }
             _ => {}
         }

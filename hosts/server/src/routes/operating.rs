@@ -42,7 +42,8 @@ pub async fn redrive(
 ) -> Answer {
     let body = body.read(&["inputs", "input", "version"]).await?;
     if body.get("input").is_some() {
-        let detail = "a redrive keeps the execution's input: `inputs` changes that of steps, `{\"event\", \"input\"}` each";
+        let detail =
+            "a redrive keeps the execution's input: `inputs` changes that of steps, `{\"event\", \"input\"}` each";
         return Err(not_supported(detail));
     }
     if body.get("version").is_some() {
@@ -132,7 +133,9 @@ fn read_decision(body: &Body) -> Answer<Decision> {
         None => Ok(()),
         Some(member) => {
             let action = action.as_str();
-            Err(Problem::bad(format!("`{member}` has no meaning with `{action}`: leave it out")))
+            Err(Problem::bad(format!(
+                "`{member}` has no meaning with `{action}`: leave it out"
+            )))
         }
     };
     Ok(match action {
@@ -150,7 +153,9 @@ fn read_decision(body: &Body) -> Answer<Decision> {
             refuse(&["output"])?;
             let (error, cause) = (body.text("error")?, body.text("cause")?);
             if cause.is_some() && error.is_none() {
-                return Err(Problem::bad("`cause` stands beside `error`: give the name of the error, too"));
+                return Err(Problem::bad(
+                    "`cause` stands beside `error`: give the name of the error, too",
+                ));
             }
             let failure = error.map(|error| Failure {
                 error,

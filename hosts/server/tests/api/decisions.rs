@@ -56,9 +56,15 @@ pub async fn operator_resolves_a_step_once() {
     }
     let retry = json!({"action": "retry"});
     assert_eq!(server.post(&path("x"), retry.clone()).await.code(), (400, "BadRequest"));
-    assert_eq!(server.post(&path("999"), retry.clone()).await.code(), (404, "NoSuchEvent"));
+    assert_eq!(
+        server.post(&path("999"), retry.clone()).await.code(),
+        (404, "NoSuchEvent")
+    );
     let before = event_of(&server, &id, "before").await.to_string();
-    assert_eq!(server.post(&path(&before), retry.clone()).await.code(), (409, "NotManual"));
+    assert_eq!(
+        server.post(&path(&before), retry.clone()).await.code(),
+        (409, "NotManual")
+    );
     let elsewhere = server.post("/v1/executions/none/steps/1/resolve", retry.clone()).await;
     assert_eq!(elsewhere.code(), (404, "NoSuchExecution"));
     let large = json!({"action": "succeed", "output": {"text": "x".repeat(300_000)}});
@@ -72,7 +78,10 @@ pub async fn operator_resolves_a_step_once() {
     assert_eq!(ended["output"]["paid"], true);
     let second = server.post(&own, paid).await;
     assert_eq!(second.code(), (409, "AlreadyResolved"));
-    assert_eq!((&second.body["by"], &second.body["action"]), (&json!("local"), &json!("succeed")));
+    assert_eq!(
+        (&second.body["by"], &second.body["action"]),
+        (&json!("local"), &json!("succeed"))
+    );
     let history = server.get(&format!("/v1/executions/{id}/history")).await.body;
     let resolved: Vec<&Value> = (history["items"].as_array().unwrap().iter())
         .filter(|event| event["type"] == "ManualResolved")
@@ -94,13 +103,18 @@ pub async fn undo_that_failed_is_skipped() {
     let book = json!({"type": "task", "name": "book", "resourceArn": "queue:jobs",
         "rollback": {"resourceArn": target, "retry": []}});
     server
-        .flow("f", json!([book, {"type": "fail", "name": "no", "error": "Shop.No", "cause": "closed"}]))
+        .flow(
+            "f",
+            json!([book, {"type": "fail", "name": "no", "error": "Shop.No", "cause": "closed"}]),
+        )
         .await;
     let id = started(&server, "f", json!({})).await;
     let hold = json!({"worker": "w", "waitSeconds": 20});
     let held = server.post("/v1/queues/jobs/hold", hold).await.body;
     let token = held["tasks"][0]["token"].as_str().unwrap();
-    server.post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}})).await;
+    server
+        .post(&format!("/v1/callbacks/{token}/succeed"), json!({"output": {}}))
+        .await;
     let failed = stands(&server, &id, "RollbackFailed").await;
     assert_eq!(failed["rollback"]["step"], "book");
     let path = format!("/v1/executions/{id}/skip");
@@ -115,7 +129,10 @@ pub async fn undo_that_failed_is_skipped() {
     let call = events.iter().find(|event| event["type"] == "TaskScheduled").unwrap();
     assert_eq!(
         (&event["step"], &event["detail"]),
-        (&json!("book"), &json!({"of": call["id"], "by": "local", "cause": "called them"}))
+        (
+            &json!("book"),
+            &json!({"of": call["id"], "by": "local", "cause": "called them"})
+        )
     );
 }
 
@@ -125,18 +142,36 @@ pub async fn redrive_gives_a_step_another_input() {
     let each = json!({"type": "foreach", "name": "all", "iterationMapping": {"collection": "$.items", "item": "n"},
         "outputMappings": [{"target": "seen", "source": "$local[*].n"}],
         "steps": [{"type": "pass", "name": "one", "outputMappings": [{"target": "n", "source": "$input.n"}]}]});
-    server.flow("f", json!([{"type": "pass", "name": "before"}, each])).await;
+    server
+        .flow("f", json!([{"type": "pass", "name": "before"}, each]))
+        .await;
     let id = started(&server, "f", json!({"items": "none"})).await;
     stands(&server, &id, "Failed").await;
     let path = format!("/v1/executions/{id}/redrive");
-    let (before, all) = (event_of(&server, &id, "before").await, event_of(&server, &id, "all").await);
-    for wrong in [json!(1), json!([1]), json!([{"event": all}]), json!([{"event": all, "input": 1}])] {
-        assert_eq!(server.post(&path, json!({"inputs": wrong})).await.code(), (400, "BadRequest"));
+    let (before, all) = (
+        event_of(&server, &id, "before").await,
+        event_of(&server, &id, "all").await,
+    );
+    for wrong in [
+        json!(1),
+        json!([1]),
+        json!([{"event": all}]),
+        json!([{"event": all, "input": 1}]),
+    ] {
+        assert_eq!(
+            server.post(&path, json!({"inputs": wrong})).await.code(),
+            (400, "BadRequest")
+        );
     }
     for later in ["input", "version"] {
-        assert_eq!(server.post(&path, json!({later: 1})).await.code(), (422, "NotSupported"));
+        assert_eq!(
+            server.post(&path, json!({later: 1})).await.code(),
+            (422, "NotSupported")
+        );
     }
-    let refused = server.post(&path, json!({"inputs": [{"event": before, "input": {}}]})).await;
+    let refused = server
+        .post(&path, json!({"inputs": [{"event": before, "input": {}}]}))
+        .await;
     assert_eq!(refused.code(), (422, "NotEnteredAgain"));
     let detail = refused.body["detail"].as_str().unwrap();
     assert!(detail.contains(&format!("began at event {all}")), "{detail}");
@@ -197,7 +232,10 @@ async fn fork_has_another_input_where_nothing_before_depends_on_it() {
     server
         .flow("g", json!([{"type": "wait", "name": "w", "duration": 1}, shown]))
         .await;
-    let old = server.post("/v1/flows/g/executions", json!({"input": {"n": 1}})).await.body;
+    let old = server
+        .post("/v1/flows/g/executions", json!({"input": {"n": 1}}))
+        .await
+        .body;
     let path = format!("/v1/executions/{}/fork", old["id"].as_str().unwrap());
     let fork = server.post(&path, json!({"event": 3, "input": {"n": 2}})).await.body;
     let fork = stands(&server, fork["id"].as_str().unwrap(), "Succeeded").await;

@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, bodies, browsers, connections, decisions, executions, flows, histories, limits, pressure, queues, reports,
-    schedules, waiters,
+    access, answers, bodies, browsers, connections, decisions, executions, flows, histories, limits, pressure, queues,
+    reports, schedules, waiters,
 };
 use reqwest::Method;
 use serde_json::json;

@@ -3,8 +3,8 @@
 use super::names::short_key;
 use crate::MACHINE_VERSION;
 use crate::event::{
-    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
-    Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
+    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
+    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
 use starbridge_flow::time::Timestamp;

@@ -186,7 +186,8 @@ impl State {
     /// bytes are damaged or no history leads to the state.
     pub fn from_checkpoint(flow: &Flow, bytes: &[u8], limits: Arc<Limits>) -> Result<Self, CheckpointError> {
         let head: Checkpoint = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;
-        if head.format != FORMAT || !(1..=MACHINE_VERSION).contains(&head.machine) || head.definition_hash != flow.hash {
+        if head.format != FORMAT || !(1..=MACHINE_VERSION).contains(&head.machine) || head.definition_hash != flow.hash
+        {
             return Err(CheckpointError::Other(head));
         }
         let written: Written<'_> = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;

@@ -30,7 +30,9 @@ impl State {
                 missing: Vec::new(),
             })),
             (None, InputMode::Merged | InputMode::Input) => Ok(None),
-            (None, InputMode::Program(program)) => self.run_enter(turn, id, visit, step, program.as_ref(), attempt, call),
+            (None, InputMode::Program(program)) => {
+                self.run_enter(turn, id, visit, step, program.as_ref(), attempt, call)
+            }
         };
         let made = made.and_then(|made| {
             let mapped = made.as_ref().map(|output| &output.value);

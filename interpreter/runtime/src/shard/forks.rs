@@ -66,7 +66,14 @@ impl Shard {
             by: request.by.clone(),
         };
         let flow = &request.flow;
-        let forked = State::fork(flow, &request.old_flow, &request.events, &fork, self.limits.clone(), now)?;
+        let forked = State::fork(
+            flow,
+            &request.old_flow,
+            &request.events,
+            &fork,
+            self.limits.clone(),
+            now,
+        )?;
         let origin = Origin {
             family: vec![id.clone()],
             forked: Some(Parent {

@@ -36,8 +36,10 @@ impl Watch {
         if let LocalStart::TakenUp(_) = begun {
             self.progress.take_up(execution, &main.flow, &events);
         }
-        if let (Some(operator), Some(state)) = (&self.operator, run.state(execution)) {
-            operator.ask(execution, &main.flow, state, |_| true);
+        if let Some(operator) = &self.operator {
+            for (execution, flow, state) in run.states() {
+                operator.ask(execution, flow, state, |_| true);
+            }
         }
         for (execution, call) in run.reported_calls() {
             self.report_hints.call(&execution, &call, &self.progress);

@@ -33,11 +33,7 @@ struct Request {
 
 impl Operator {
     /// An operator whose decisions go to the run.
-    pub(super) fn new(
-        commands: tokio::sync::mpsc::Sender<Command>,
-        output: Output,
-        watch: Arc<Mutex<Watch>>,
-    ) -> Self {
+    pub(super) fn new(commands: tokio::sync::mpsc::Sender<Command>, output: Output, watch: Arc<Mutex<Watch>>) -> Self {
         let (requests, asked) = channel();
         let asking = Asking {
             commands,

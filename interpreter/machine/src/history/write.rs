@@ -329,6 +329,13 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set_failure(o, failure);
             set(o, "step", step.map(|step| name(flow, step)).unwrap_or_default());
         }
+        act => operator_detail(o, flow, act),
+    }
+}
+
+/// Details of what operators decide.
+fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
+    match detail {
         EventKind::ManualResolved(resolution) => {
             set(o, "action", resolution.decision.action().as_str());
             set(o, "by", resolution.by.clone());

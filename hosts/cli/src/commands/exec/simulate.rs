@@ -19,20 +19,7 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     let Some(mock) = &options.mock else {
         return Ok(());
     };
-    if let Some(what) = prepared.main.flow.needs_server() {
-        return Err(bad(
-            output,
-            &format!("the flow has {what}, which this version does not run"),
-            "nothing was started: take it out of the flow to run it here",
-        ));
-    }
-    if prepared.main.flow.may_ask_operator() {
-        return Err(bad(
-            output,
-            "the flow has a `catch` with `manual`, and nobody can be asked in virtual time",
-            "nothing was started: run it without `--mock` on a terminal",
-        ));
-    }
+    check(&prepared.main.flow, output)?;
     let text = read_text(mock, output)?;
     let file = match TestFile::parse(without_mark(&text)) {
         Ok(file) => file,
@@ -89,6 +76,25 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     }
     write_history(options, output, &prepared.main.flow, &prepared.children, &simulation)?;
     print_outcome(output, &outcome)
+}
+
+/// Whether a flow can run in virtual time.
+fn check(flow: &Flow, output: Output) -> Result<(), Exit> {
+    if let Some(what) = flow.needs_server() {
+        return Err(bad(
+            output,
+            &format!("the flow has {what}, which this version does not run"),
+            "nothing was started: take it out of the flow to run it here",
+        ));
+    }
+    if flow.may_ask_operator() {
+        return Err(bad(
+            output,
+            "the flow has a `catch` with `manual`, and nobody can be asked in virtual time",
+            "nothing was started: run it without `--mock` on a terminal",
+        ));
+    }
+    Ok(())
 }
 
 /// The history of the execution, as `--history` asks for it.

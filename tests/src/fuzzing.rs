@@ -313,7 +313,16 @@ fn drive(flow: &Arc<Flow>, mut state: State) {
             rollback: outstanding.is_multiple_of(2),
         };
         signals.push((now, stop));
-        signals.push((now, Signal::Redrive { by: None }));
+        let skip = Signal::Skip {
+            by: None,
+            cause: String::new(),
+        };
+        signals.push((now, skip));
+        let redrive = Signal::Redrive {
+            by: None,
+            inputs: Vec::new(),
+        };
+        signals.push((now, redrive));
         for (now, signal) in signals {
             send(flow, &mut state, signal, now);
         }

@@ -257,7 +257,11 @@ fn an_operator_lets_one_that_was_set_aside_go_on() {
         let id = engine.start("poisoned");
         engine.until(&id, is_broken);
         poison.cured.store(0, Ordering::SeqCst);
-        assert_eq!(engine.signal(&id, Signal::Redrive { by: None }), Reply::Taken);
+        let redrive = Signal::Redrive {
+            by: None,
+            inputs: Vec::new(),
+        };
+        assert_eq!(engine.signal(&id, redrive), Reply::Taken);
         let record = engine.until(&id, |record| record.ended.is_some());
         assert_eq!((record.status, record.broken), (Status::Succeeded, None));
     });

@@ -40,9 +40,6 @@ impl Checker<'_> {
                 if self.flag(&manual) == Some(false) {
                     let found = manual.problem(Code::OutOfRange, "`manual` can only be true");
                     self.report(found.help("leave it out and say where to go with `goto`"));
-                } else {
-                    let found = manual.problem_of_key(Code::NotRunYet, "`manual` is not run by this version");
-                    self.report(found.help("`exec` and the server refuse the flow; go to a step with `goto`"));
                 }
                 CatchTarget::Manual
             }

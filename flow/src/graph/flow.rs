@@ -107,13 +107,15 @@ impl Flow {
         self.names.get(name).copied()
     }
 
-    /// What it asks for that needs a server: an operator, or other executions to wait for.
+    /// What it asks for that needs a server: other executions to wait for.
     pub fn needs_server(&self) -> Option<&'static str> {
-        if !self.concurrency.is_empty() {
-            return Some("`concurrency`");
-        }
+        (!self.concurrency.is_empty()).then_some("`concurrency`")
+    }
+
+    /// Whether one of its steps may ask an operator.
+    pub fn may_ask_operator(&self) -> bool {
         let manual = |step: &Step| step.catch.iter().any(|catch| catch.target == CatchTarget::Manual);
-        self.steps.iter().any(manual).then_some("a `catch` with `manual`")
+        self.steps.iter().any(manual)
     }
 }
 

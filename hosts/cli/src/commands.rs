@@ -19,11 +19,13 @@ mod openapi;
 mod queue;
 mod redrive;
 mod replay;
+mod resolve;
 mod schedule;
 mod schema;
 #[cfg(feature = "server")]
 mod serve;
 mod show;
+mod skip;
 mod start;
 mod stop;
 mod test;
@@ -79,6 +81,8 @@ commands! {
         history History
         stop Stop
         redrive Redrive
+        skip Skip
+        resolve Resolve
         fork Fork
         delete Delete
         audit Audit

@@ -154,6 +154,15 @@ pub fn read_input(words: Option<&str>, file: Option<&Path>, output: Output) -> R
     read_object(&text, &place, "an execution's input", output).map(Some)
 }
 
+/// A step's or execution's input that is given as JSON or by the file it stands in (`-`: stdin); `what` says whose.
+pub fn read_given(given: &str, what: &str, output: Output) -> Result<Object, Exit> {
+    if given.trim_start().starts_with(['{', '[']) {
+        return read_object(given, "`--input`", what, output);
+    }
+    let text = read_text(Path::new(given), output)?;
+    read_object(&text, &format!("`{given}`"), what, output)
+}
+
 /// An object that was given as JSON, `place` says where and `what` as what.
 pub fn read_object(text: &str, place: &str, what: &str, output: Output) -> Result<Object, Exit> {
     match read_json(text, place, output)? {

@@ -203,7 +203,6 @@ impl Progress {
 
     fn event(&mut self, scene: &EventView<'_>, nothing: &[Text]) {
         let EventView {
-            flow,
             event,
             key,
             name,
@@ -254,8 +253,35 @@ impl Progress {
             EventKind::ExecutionTimedOut if scene.is_main => {
                 self.line(&format!("{} the execution took too long", mark('✗')));
             }
+            act => self.operator_act(scene, act),
+        }
+    }
+
+    /// What an operator is asked and decides.
+    fn operator_act(&self, scene: &EventView<'_>, act: &EventKind) {
+        let EventView { name, indent, .. } = scene;
+        match act {
+            EventKind::RollbackSkipped { cause, .. } => {
+                let why = match cause.as_str() {
+                    "" => String::new(),
+                    cause => format!(": {}", escaped(cause)),
+                };
+                self.line(&format!("{indent}{} {name} stays done{why}", mark('↺')));
+            }
+            EventKind::ManualRequested(failure) => {
+                let (place, failure) = (scene.place(), words::failure(failure));
+                self.line(&format!(
+                    "{indent}{} {name}{place} waits for an operator: {failure}",
+                    mark('…')
+                ));
+            }
+            EventKind::ManualResolved(resolution) => {
+                let (place, by) = (scene.place(), escaped(&resolution.by));
+                let action = resolution.decision.action().as_str();
+                self.line(&format!("{indent}{} {name}{place}: {by} decides: {action}", mark('↻')));
+            }
             EventKind::ExecutionRedriven { .. } if scene.is_main => {
-                let names = flow.name.as_deref().unwrap_or("the flow");
+                let names = scene.flow.name.as_deref().unwrap_or("the flow");
                 self.line(&format!("{} {} goes on", mark('↻'), escaped(names)));
             }
             _ => {}

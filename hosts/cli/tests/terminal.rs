@@ -7,6 +7,7 @@ mod pty;
 use pty::Terminal;
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,6 +33,36 @@ fn a_result_is_indented() {
     assert!(over.said.contains("{\n  \"a\": {\n    \"b\": [\n"), "{}", over.said);
     assert!(over.raw.contains("\x1b[32m✓"), "{}", over.raw);
     assert_eq!(over.code, Some(0));
+}
+
+#[test]
+fn operator_on_the_terminal_decides() {
+    let place = tempfile::tempdir().unwrap();
+    flow(
+        place.path(),
+        r#"{"type": "task", "name": "pay", "resourceArn": "cmd:./pay.sh", "catch": [{"errors": ["FnF.ALL"], "manual": true}]}"#,
+    );
+    write(
+        place.path(),
+        "pay.sh",
+        "#!/bin/sh\necho tried >> log\necho 'no money' >&2\nexit 1\n",
+    );
+    let mut permissions = std::fs::metadata(place.path().join("pay.sh")).unwrap().permissions();
+    permissions.set_mode(0o755);
+    std::fs::set_permissions(place.path().join("pay.sh"), permissions).unwrap();
+    let mut terminal = Terminal::run(&["exec", ".", "--allow-commands"], place.path());
+    terminal.until("pay failed with CMD.1: no money: answer");
+    terminal.type_line("maybe");
+    terminal.type_line("retry");
+    terminal.until("attempt 2: CMD.1");
+    terminal.type_line(r#"succeed {"paid": true}"#);
+    let over = terminal.over();
+    assert!(over.said.contains("\"paid\": true\n"), "{}", over.said);
+    assert_eq!(over.code, Some(0));
+    assert_eq!(
+        std::fs::read_to_string(place.path().join("log")).unwrap(),
+        "tried\ntried\n"
+    );
 }
 
 #[test]

@@ -14,6 +14,9 @@ use starbridge_runtime::stored_events;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The oldest version of the form.
+const OLDEST: u32 = 1;
+
 /// A history with everything that is needed to fold it.
 #[derive(Clone, Debug)]
 pub struct ExportedHistory {
@@ -51,10 +54,17 @@ impl std::fmt::Display for ExportError {
 
 impl std::error::Error for ExportError {}
 
-/// The first line of an exported history. `flows` are the flows that the definition starts as children.
-pub fn export_head(execution: &str, flow: &Flow, flows: &BTreeMap<String, Arc<Flow>>) -> String {
+/// The lowest version of the machine that reads these events.
+pub fn needed_version<'a>(events: impl IntoIterator<Item = &'a Event>) -> u32 {
+    let needed = events.into_iter().map(|event| event.detail.needed_version());
+    needed.max().unwrap_or(OLDEST)
+}
+
+/// The first line of an exported history. `needed` is the lowest version of the machine that reads its events, `flows`
+/// are the flows that the definition starts as children.
+pub fn export_head(execution: &str, needed: u32, flow: &Flow, flows: &BTreeMap<String, Arc<Flow>>) -> String {
     let head = Head {
-        history: HISTORY_FORMAT,
+        history: needed,
         execution: Text::from(execution),
         definition: flow.definition.clone(),
         flows: flows
@@ -128,9 +138,9 @@ impl ExportedHistory {
                 format!("this is no head of a history (`{{\"history\": 1, …}}`): {error}"),
             )
         })?;
-        if head.history != HISTORY_FORMAT {
+        if !(OLDEST..=HISTORY_FORMAT).contains(&head.history) {
             let message = format!(
-                "the history has format {}, this program reads {HISTORY_FORMAT}",
+                "the history has format {}, this program reads {OLDEST} to {HISTORY_FORMAT}",
                 head.history
             );
             return Err(at(line, message));

@@ -10,7 +10,7 @@ use starbridge_machine::history::write_path;
 use starbridge_machine::{OpenStep, State};
 use starbridge_ports::ExecutionRecord;
 
-/// A state as JSON: its last event and status, the flow's input and local, and the open steps, outer before inner.
+/// A state as JSON: its last event, the version of the machine that its history needs, its status, the flow's input and local, and the open steps, outer before inner.
 pub fn describe_state(flow: &Flow, state: &State) -> Value {
     let steps: Array = state
         .open_steps()
@@ -20,6 +20,7 @@ pub fn describe_state(flow: &Flow, state: &State) -> Value {
     object([
         ("event", state.last_event().0.into()),
         ("time", state.last_time().to_string().into()),
+        ("machine", state.needed_version().into()),
         ("status", state.status().as_str().into()),
         ("input", state.flow_input().into()),
         ("local", state.flow_local().into()),

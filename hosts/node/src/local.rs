@@ -9,7 +9,7 @@ use starbridge_connector_http::{HttpConnector, HttpSettings};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::{Limits, is_execution_name};
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{EventId, State};
+use starbridge_machine::{EventId, Rejection, Signal, State};
 use starbridge_memory::MemoryStore;
 use starbridge_ports::{Store, StoreError};
 use starbridge_runtime::{
@@ -36,6 +36,8 @@ pub struct LocalSettings {
     pub optional_connectors: crate::optional_connectors::OptionalConnectors,
     /// The store of the run; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
+    /// Whether somebody decides for steps that wait for an operator.
+    pub operator: bool,
     /// After how many events a checkpoint is made; `None`: the default.
     pub checkpoint_every: Option<u64>,
 }
@@ -77,6 +79,10 @@ impl LocalStart {
 pub enum LocalError {
     /// The flow needs something that only a server has.
     NeedsServer(&'static str),
+    /// A flow may ask an operator, and nobody is there.
+    NeedsOperator,
+    /// The execution can't be redriven.
+    NotRedriven(Rejection),
     /// The start was refused.
     Start(StartError),
     /// The text is not a name for an execution.
@@ -100,6 +106,8 @@ impl std::fmt::Display for LocalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NeedsServer(what) => write!(f, "the flow has {what}, which this version does not run"),
+            Self::NeedsOperator => f.write_str("the flow has a `catch` with `manual`, and there is nobody to ask"),
+            Self::NotRedriven(rejection) => rejection.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Name(name) => write!(
                 f,
@@ -127,7 +135,8 @@ impl LocalRun {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NeedsServer`] if a flow needs a server, [`LocalError::System`] if the system refuses something,
+    /// [`LocalError::NeedsServer`] if a flow needs a server, [`LocalError::NeedsOperator`] if one may ask an operator and
+    /// nobody is there, [`LocalError::System`] if the system refuses something,
     /// [`LocalError::Store`] if the store fails.
     pub fn new(
         settings: LocalSettings,
@@ -136,6 +145,9 @@ impl LocalRun {
         for (_, flow) in settings.flows.latest() {
             if let Some(what) = flow.needs_server() {
                 return Err(LocalError::NeedsServer(what));
+            }
+            if flow.may_ask_operator() && !settings.operator {
+                return Err(LocalError::NeedsOperator);
             }
         }
         let kept = match settings.store {
@@ -237,6 +249,22 @@ impl LocalRun {
         let now = engine.now();
         let started = engine.shard_mut().start(request, now);
         started.map(LocalStart::New).map_err(LocalError::Start)
+    }
+
+    /// Lets an execution that ended without success go on. Call it after [`LocalRun::begin`].
+    ///
+    /// # Errors
+    ///
+    /// [`LocalError::NotRedriven`] if it succeeded or has not ended.
+    pub fn redrive(&mut self, execution: &str) -> Result<(), LocalError> {
+        let engine = self.engine.as_mut().ok_or_else(given_up)?;
+        let redrive = Signal::Redrive {
+            by: None,
+            inputs: Vec::new(),
+        };
+        let now = engine.now();
+        let taken = engine.shard_mut().signal(execution, redrive, now);
+        taken.map_err(LocalError::NotRedriven)
     }
 
     /// Runs until the execution and its children have ended.

@@ -1,12 +1,13 @@
 //! Problems: errors of the API in the form of RFC 9457, with stable codes.
 
-use crate::node::{FollowError, NoWaitPermit, NotTaken, QueryError};
+use crate::node::{FollowError, ForkRefusal, NoWaitPermit, NotTaken, QueryError};
 use crate::offload::NotDone;
+use crate::replay::Divergence;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use starbridge_flow::value::Value;
+use starbridge_flow::value::{Object, Value};
 use starbridge_machine::Rejection;
 use starbridge_ports::StoreError;
 pub use starbridge_runtime::quoted;
@@ -179,6 +180,42 @@ impl From<QueryError> for Problem {
     }
 }
 
+impl From<ForkRefusal> for Problem {
+    fn from(refusal: ForkRefusal) -> Self {
+        match refusal {
+            ForkRefusal::Query(error) => error.into(),
+            ForkRefusal::NoSuchVersion { flow, version } => {
+                Self::missing("NoSuchFlow", format!("the flow `{flow}` has no version {version}"))
+            }
+            ForkRefusal::DoesNotFit(divergence) => (*divergence).into(),
+        }
+    }
+}
+
+/// Another definition would have done something else.
+impl From<Divergence> for Problem {
+    fn from(divergence: Divergence) -> Self {
+        let detail = format!(
+            "the definition or the input does not fit what was done: something else would be done from event {} on",
+            divergence.event
+        );
+        let event = |event: Option<Object>| event.map_or(serde_json::Value::Null, |event| json_of(&event.into()));
+        let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "DefinitionDoesNotFit", detail)
+            .with("event", divergence.event.0.into())
+            .with("recorded", event(divergence.recorded))
+            .with("expected", event(divergence.expected));
+        match divergence.refused {
+            Some(why) => problem.with("why", why.into()),
+            None => problem,
+        }
+    }
+}
+
+/// A value in the form of problems.
+fn json_of(value: &Value) -> serde_json::Value {
+    serde_json::from_str(&value.to_json()).unwrap_or_default()
+}
+
 impl From<NoWaitPermit> for Problem {
     fn from(NoWaitPermit { most, setting }: NoWaitPermit) -> Self {
         let detail = format!("as many requests wait already as may at a time ({most}, `{setting}`): try again later");
@@ -215,6 +252,10 @@ impl From<Rejection> for Problem {
         let (status, code) = match &rejection {
             Rejection::Finished => (StatusCode::CONFLICT, "AlreadyEnded"),
             Rejection::NotRedrivable => (StatusCode::CONFLICT, "NotRedrivable"),
+            Rejection::NothingToSkip => (StatusCode::CONFLICT, "NothingToSkip"),
+            Rejection::NotManual => (StatusCode::CONFLICT, "NotManual"),
+            Rejection::NotEnteredAgain { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "NotEnteredAgain"),
+            Rejection::OutputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "OutputTooLarge"),
             Rejection::InvalidInput(_) => (StatusCode::UNPROCESSABLE_ENTITY, "InvalidInput"),
             Rejection::InputTooDeep { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "InputTooDeep"),
             Rejection::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "InputTooLarge"),

@@ -90,7 +90,7 @@ impl Visits {
     pub fn see(&mut self, flow: &Flow, event: &Event) {
         let before = std::mem::replace(&mut self.time, event.time);
         match &event.detail {
-            EventKind::ExecutionRedriven { .. } => {
+            EventKind::ExecutionRedriven { .. } | EventKind::RollbackSkipped { .. } => {
                 self.end_all(before);
                 self.run += 1;
             }

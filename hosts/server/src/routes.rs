@@ -309,6 +309,11 @@ pub const ROUTES: &[Route] = &[
         answers: &[
             (200, "the execution", Some("Execution")),
             (409, "`NotRedrivable`: it runs or has succeeded", Some("Problem")),
+            (
+                422,
+                "`NotEnteredAgain`: an input is for a step that is not entered again",
+                Some("Problem"),
+            ),
         ],
         handler: Some(|| post(operating::redrive)),
     },
@@ -323,8 +328,44 @@ pub const ROUTES: &[Route] = &[
             (201, "the new execution", Some("Execution")),
             (404, "there is no such execution or event", Some("Problem")),
             (409, "the name is taken", Some("Problem")),
+            (
+                422,
+                "`DefinitionDoesNotFit`: with that version or input something else would have been done before the event",
+                Some("Problem"),
+            ),
         ],
         handler: Some(|| post(operating::fork)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/{id}/skip",
+        scope: Some(Scope::Operate),
+        summary: "Leaves out the undo that failed; the rollback goes on with the next",
+        query: &[],
+        body: Some("Skip"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (409, "`NothingToSkip`: no undo of it has failed", Some("Problem")),
+        ],
+        handler: Some(|| post(operating::skip)),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/executions/{id}/steps/{event}/resolve",
+        scope: Some(Scope::Operate),
+        summary: "Decides for a step that waits for an operator, given by its `event` among the steps",
+        query: &[],
+        body: Some("Resolve"),
+        answers: &[
+            (200, "the execution", Some("Execution")),
+            (404, "there is no such execution or event", Some("Problem")),
+            (
+                409,
+                "`AlreadyResolved`: somebody decided before; `NotManual`: it does not wait for an operator",
+                Some("Problem"),
+            ),
+        ],
+        handler: Some(|| post(operating::resolve)),
     },
     Route {
         method: "POST",

@@ -18,6 +18,8 @@ mod children;
 mod clock;
 #[path = "api/connections.rs"]
 mod connections;
+#[path = "api/decisions.rs"]
+mod decisions;
 #[path = "api/document.rs"]
 mod document;
 #[path = "api/executions.rs"]

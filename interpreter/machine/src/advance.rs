@@ -1,6 +1,9 @@
 //! Deciding: a signal in, the events of one turn out.
 
-use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, StartRecord};
+use crate::apply::RedrivePlan;
+use crate::event::{
+    CancelReason, Decision, EditedInput, Event, EventId, EventKind, LateResultCode, Resolution, StartRecord,
+};
 use crate::signal::{EndBeforeStart, Rejection, Signal, Timer};
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
@@ -72,8 +75,9 @@ impl State {
                 self.emit(turn, place, EventKind::TurnContinued);
                 Ok(())
             }
-            Signal::Redrive { by } => self.take_redrive(turn, by),
-            Signal::Fork { of, event, name } => {
+            Signal::Redrive { by, inputs } => self.take_redrive(turn, by, inputs),
+            Signal::Skip { by, cause } => self.take_skip(turn, by, &cause),
+            Signal::Fork { of, event, name, by } => {
                 if event > self.data.last {
                     return Err(Rejection::Unknown);
                 }
@@ -82,6 +86,7 @@ impl State {
                     execution: of,
                     event,
                     name,
+                    by,
                 };
                 self.emit(turn, place, detail);
                 Ok(())
@@ -111,10 +116,11 @@ impl State {
                 Ok(())
             }
             Signal::Resolve { request, resolution } => {
-                let frame = self.data.manual.get(&request).copied();
+                let (request, frame) = self.manual_request(request).ok_or(Rejection::NotManual)?;
+                self.check_resolution(&resolution)?;
                 let place = EventAddress {
                     caused_by: request,
-                    ..self.place(frame.ok_or(Rejection::Unknown)?)
+                    ..self.place(frame)
                 };
                 self.emit(turn, place, EventKind::ManualResolved(resolution));
                 Ok(())
@@ -134,15 +140,7 @@ impl State {
     }
 
     fn check_flow_input(&self, turn: &mut Turn<'_>, input: &Object) -> Result<(), Rejection> {
-        let bytes = input.json_len();
-        let limit = self.limits.collection_bytes;
-        if bytes > limit {
-            return Err(Rejection::InputTooLarge { bytes, limit });
-        }
-        let limit = self.limits.data_depth;
-        if input.depth() > limit {
-            return Err(Rejection::InputTooDeep { limit });
-        }
+        let bytes = self.check_input(input)?;
         if let Some(schema) = &turn.flow.input_schema {
             let budget = Budget::new(&self.limits, bytes);
             let found = schema.violations(&input.clone().into(), &budget);
@@ -198,15 +196,85 @@ impl State {
         }
     }
 
-    fn take_redrive(&mut self, turn: &mut Turn<'_>, by: Option<String>) -> Result<(), Rejection> {
-        let (from, steps) = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
+    /// The bytes of an input that is given from outside, if it is within the limits.
+    fn check_input(&self, input: &Object) -> Result<usize, Rejection> {
+        let bytes = input.json_len();
+        let limit = self.limits.collection_bytes;
+        if bytes > limit {
+            return Err(Rejection::InputTooLarge { bytes, limit });
+        }
+        let limit = self.limits.data_depth;
+        if input.depth() > limit {
+            return Err(Rejection::InputTooDeep { limit });
+        }
+        Ok(bytes)
+    }
+
+    fn take_redrive(
+        &mut self,
+        turn: &mut Turn<'_>,
+        by: Option<String>,
+        inputs: Vec<EditedInput>,
+    ) -> Result<(), Rejection> {
+        let plan = self.redrive_plan(turn.flow).ok_or(Rejection::NotRedrivable)?;
+        self.check_edits(&plan, &inputs)?;
         let by = Text::from(by.unwrap_or_default());
         let place = self.flow_place(self.data.last);
-        self.emit(turn, place, EventKind::ExecutionRedriven { from, steps, by });
+        let detail = EventKind::ExecutionRedriven {
+            from: plan.from,
+            steps: plan.steps(),
+            by,
+            inputs,
+        };
+        self.emit(turn, place, detail);
         if self.data.flow_input.is_none() {
             self.make_flow_input(turn);
         }
         Ok(())
+    }
+
+    /// Whether each edited input is for another step that a redrive enters again, and within the limits of an input.
+    fn check_edits(&self, plan: &RedrivePlan, inputs: &[EditedInput]) -> Result<(), Rejection> {
+        let mut left = plan.enterable.clone();
+        for EditedInput { event, input } in inputs {
+            if !left.remove(event) {
+                return Err(Rejection::NotEnteredAgain {
+                    event: *event,
+                    known: plan.enterable.iter().copied().collect(),
+                });
+            }
+            self.check_input(input)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the output that an operator gives is within the limits of a step's output.
+    fn check_resolution(&self, resolution: &Resolution) -> Result<(), Rejection> {
+        if let Decision::Succeed { output: Some(output) } = &resolution.decision {
+            let (bytes, limit) = (output.json_len(), self.limits.step_data_bytes);
+            if bytes > limit {
+                return Err(Rejection::OutputTooLarge { bytes, limit });
+            }
+            self.check_input(output)?;
+        }
+        Ok(())
+    }
+
+    fn take_skip(&mut self, turn: &mut Turn<'_>, by: Option<String>, cause: &str) -> Result<(), Rejection> {
+        let (frame, of) = self.failed_undo().ok_or(Rejection::NothingToSkip)?;
+        let place = self.undo_place(frame, self.data.last);
+        let by = Text::from(by.unwrap_or_default());
+        let cause = Text::from(cause);
+        self.emit(turn, place, EventKind::RollbackSkipped { of, by, cause });
+        Ok(())
+    }
+
+    /// The request of a step that waits for an operator, given by its own number or by that of the step's
+    /// `StepEntered`, and the step's frame.
+    fn manual_request(&self, event: EventId) -> Option<(EventId, FrameId)> {
+        let entered = |id: FrameId| Some(self.frame(id)?.visit()?.entered);
+        let mut waiting = self.data.manual.iter().map(|(request, frame)| (*request, *frame));
+        waiting.find(|(request, frame)| *request == event || entered(*frame) == Some(event))
     }
 
     fn take_timer(&mut self, turn: &mut Turn<'_>, timer: Timer) -> Result<(), Rejection> {

@@ -11,6 +11,8 @@ mod step;
 mod timer;
 mod undo;
 
+pub(crate) use redrive::RedrivePlan;
+
 use crate::event::{Event, EventId, EventKind};
 use crate::state::{FrameId, ROOT, State};
 use starbridge_flow::graph::Flow;
@@ -33,6 +35,7 @@ impl State {
             self.data.broken = Some(event.id);
             return;
         }
+        self.data.needed_version = self.data.needed_version.max(event.detail.needed_version());
         self.data.last = event.id;
         self.data.last_time = event.time;
     }
@@ -82,7 +85,8 @@ impl State {
             | EventKind::ExecutionTimedOut => Some(self.fold_end(flow, event)),
             EventKind::LateResultIgnored { of, .. } => Some(self.fold_late_result(*of)),
             EventKind::TurnContinued | EventKind::TaskStarted => Some(Some(())),
-            EventKind::ExecutionRedriven { .. } => Some(self.fold_redriven(flow, event)),
+            EventKind::ExecutionRedriven { inputs, .. } => Some(self.fold_redriven(flow, event, inputs)),
+            EventKind::RollbackSkipped { of, .. } => Some(self.fold_skipped(flow, event, *of)),
             EventKind::ExecutionForked { name, .. } => Some(self.fold_forked(flow, event, name)),
             _ => None,
         }

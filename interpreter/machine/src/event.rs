@@ -108,7 +108,7 @@ pub struct StartRecord {
     pub version: u64,
     /// The hash of the flow's definition.
     pub definition_hash: Text,
-    /// The version of the machine that wrote the history: [`crate::MACHINE_VERSION`].
+    /// The lowest version of the machine that reads this event. Later events may need a higher one.
     pub machine: u32,
     /// The execution's name, unique in its flow.
     pub name: Text,
@@ -237,6 +237,15 @@ pub struct Failure {
     pub cause: Text,
 }
 
+/// The input that an operator gives a step which a redrive enters again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EditedInput {
+    /// The number of the `StepEntered` event of the visit that is replaced.
+    pub event: EventId,
+    /// The input of the new visit, in place of what mappings or the list's data give.
+    pub input: Object,
+}
+
 /// An operator's answer for a step that waits for one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
@@ -244,6 +253,8 @@ pub struct Resolution {
     pub decision: Decision,
     /// The name of the operator.
     pub by: Text,
+    /// What the operator noted, for people.
+    pub note: Option<Text>,
 }
 
 /// What an operator can decide for a step that waits for one.
@@ -430,12 +441,16 @@ pub enum EventKind {
         from: EventId,
         steps: Vec<StepId>,
         by: Text,
+        inputs: Vec<EditedInput>,
     },
+    /// † The undo that failed is left out, and its rollback goes on with the next. `of` is the call that stays done.
+    RollbackSkipped { of: EventId, by: Text, cause: Text },
     /// † This execution goes on from an event of another one.
     ExecutionForked {
         execution: Text,
         event: EventId,
         name: Text,
+        by: Option<Text>,
     },
     /// † Goes on with the work that the previous turn left at its bounds.
     TurnContinued,
@@ -464,6 +479,9 @@ impl Event {
                 EventKind::TaskSucceeded { result, .. } => result.json_len(),
                 EventKind::RetryScheduled { value: chosen, .. } => value(chosen),
                 EventKind::ExecutionSucceeded { output } => output.json_len(),
+                EventKind::ExecutionRedriven { inputs, .. } => {
+                    inputs.iter().map(|edited| edited.input.json_len()).sum()
+                }
                 EventKind::RollbackFailed { failure: f, original } => failure(f) + original.as_ref().map_or(0, failure),
                 EventKind::StepFailed { failure: f, .. }
                 | EventKind::TaskFailed { failure: f, .. }

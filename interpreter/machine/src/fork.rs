@@ -26,6 +26,8 @@ pub struct Fork {
     pub name: Text,
     /// The version of the flow that the fork runs, if it differs from the old one.
     pub version: Option<u64>,
+    /// The name of the operator, where it is known.
+    pub by: Option<Text>,
 }
 
 /// The beginning of a fork.
@@ -104,6 +106,7 @@ impl State {
             of: fork.of.clone(),
             event: fork.event,
             name: fork.name.clone(),
+            by: fork.by.clone(),
         };
         let mut turn = Vec::new();
         state

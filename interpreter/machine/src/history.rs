@@ -12,5 +12,5 @@ pub use read::{HistoryError, read_event};
 pub use turn::{read_turn, write_turn};
 pub use write::{type_name, write_event, write_path};
 
-/// The version of the exported form. The first line of an exported file names it.
-pub const HISTORY_FORMAT: u32 = 1;
+/// The newest version of the exported form. The first line of an exported file names the lowest one that reads it.
+pub const HISTORY_FORMAT: u32 = crate::MACHINE_VERSION;

@@ -1,6 +1,6 @@
 //! Reading a state: which steps are open, and with what data.
 
-use crate::event::{Failure, StepPath};
+use crate::event::{EventId, Failure, StepPath};
 use crate::state::{Frame, FramePosition, ROOT, State, Status, StepRun, TaskPhase, UndoPhase, UndoRun, VisitPhase};
 use starbridge_flow::graph::StepId;
 use starbridge_flow::value::Object;
@@ -54,6 +54,17 @@ pub struct OpenStep {
     pub list_local: Object,
 }
 
+/// A step that waits for an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManualRequest {
+    /// The number of its `ManualRequested` event.
+    pub event: EventId,
+    /// The step.
+    pub step: StepId,
+    /// Why an operator is asked.
+    pub failure: Failure,
+}
+
 /// A rollback that failed, and with it the execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedRollback {
@@ -85,6 +96,21 @@ impl State {
             step,
             failure,
             left: left.collect(),
+        })
+    }
+
+    /// The steps that wait for an operator, in the order in which they asked.
+    pub fn manual_requests(&self) -> impl Iterator<Item = ManualRequest> + '_ {
+        self.data.manual.iter().filter_map(|(event, frame)| {
+            let visit = self.frame(*frame)?.visit()?;
+            let VisitPhase::Manual { failure, .. } = &visit.phase else {
+                return None;
+            };
+            Some(ManualRequest {
+                event: *event,
+                step: visit.step,
+                failure: failure.clone(),
+            })
         })
     }
 

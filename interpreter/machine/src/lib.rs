@@ -84,15 +84,16 @@ mod undo;
 
 pub use effect::{CallPart, CallReference, CallToSend, Reference, call_type};
 pub use event::{
-    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
-    Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant, Waited,
+    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
+    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
+    Waited,
 };
 pub use fork::{Fork, ForkError, Forked, copied};
-pub use inspect::{FailedRollback, OpenStep, StepState};
+pub use inspect::{FailedRollback, ManualRequest, OpenStep, StepState};
 pub use replay::turn_length;
 pub use signal::{EndBeforeStart, Rejection, Signal, Timer};
 pub use state::{Checkpoint, CheckpointError, State, Status};
 pub use turn::{TURN_BYTES, TURN_EVENTS};
 
-/// The version of the machine. The first event of each history names it.
-pub const MACHINE_VERSION: u32 = 1;
+/// The version of the machine: it reads histories that need this one or a lower one.
+pub const MACHINE_VERSION: u32 = 2;

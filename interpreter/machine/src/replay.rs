@@ -22,6 +22,7 @@ impl Event {
                 | EventKind::ExecutionStopped { .. }
                 | EventKind::ExecutionTimedOut
                 | EventKind::ExecutionRedriven { .. }
+                | EventKind::RollbackSkipped { .. }
                 | EventKind::ExecutionForked { .. }
                 | EventKind::TurnContinued
         )
@@ -67,13 +68,24 @@ impl State {
                 rollback: event.rollback,
             },
             EventKind::TurnContinued => Signal::Continue,
-            EventKind::ExecutionForked { execution, event, name } => Signal::Fork {
+            EventKind::ExecutionForked {
+                execution,
+                event,
+                name,
+                by,
+            } => Signal::Fork {
                 of: execution.clone(),
                 event: *event,
                 name: name.clone(),
+                by: by.clone(),
             },
-            EventKind::ExecutionRedriven { by, .. } => Signal::Redrive {
+            EventKind::ExecutionRedriven { by, inputs, .. } => Signal::Redrive {
                 by: (!by.is_empty()).then(|| by.to_string()),
+                inputs: inputs.clone(),
+            },
+            EventKind::RollbackSkipped { by, cause, .. } => Signal::Skip {
+                by: (!by.is_empty()).then(|| by.to_string()),
+                cause: cause.to_string(),
             },
             _ => return recorded_report(event),
         })

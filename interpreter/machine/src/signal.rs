@@ -1,6 +1,6 @@
 //! Signals: what the machine is told from outside.
 
-use crate::event::{EventId, Resolution, StartRecord};
+use crate::event::{EditedInput, EventId, Resolution, StartRecord};
 use starbridge_flow::graph::SchemaViolation;
 use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Text, Value};
@@ -97,7 +97,7 @@ pub enum Signal {
     },
     /// An operator decided for a step that waits for one.
     Resolve {
-        /// The number of its `ManualRequested` event.
+        /// The number of its `ManualRequested` event, or of the step's `StepEntered`.
         request: EventId,
         /// The operator's decision.
         resolution: Box<Resolution>,
@@ -114,11 +114,23 @@ pub enum Signal {
         event: EventId,
         /// The name of the new execution.
         name: Text,
+        /// The name of the operator, where it is known.
+        by: Option<Text>,
     },
     /// Go on with an execution that ended without success.
     Redrive {
         /// The name of the operator.
         by: Option<String>,
+        /// Inputs for steps that are entered again, each at most once.
+        inputs: Vec<EditedInput>,
+    },
+    /// Leave out the undo because of which an execution ended as [`Status::RollbackFailed`](crate::Status::RollbackFailed),
+    /// and go on with the next one. Where several failed, it is that of the outermost list; the others are tried again.
+    Skip {
+        /// The name of the operator.
+        by: Option<String>,
+        /// Why, for people.
+        cause: String,
     },
 }
 
@@ -177,6 +189,13 @@ pub enum Rejection {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The output that an operator gives is larger than the limit of a step's data.
+    OutputTooLarge {
+        /// The size of the output, in bytes.
+        bytes: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
     /// The call already has its result.
     AlreadyCompleted,
     /// The call was given up: it timed out, was cancelled, or a later attempt replaced it.
@@ -187,6 +206,17 @@ pub enum Rejection {
     NothingToDo,
     /// The execution has not ended, or it succeeded.
     NotRedrivable,
+    /// An input is given for a step that the redrive does not enter again, or twice for one.
+    NotEnteredAgain {
+        /// The number of the event that was given.
+        event: EventId,
+        /// Events that could be given: the `StepEntered` of each visit that a new one replaces.
+        known: Vec<EventId>,
+    },
+    /// The execution did not end because something could not be undone.
+    NothingToSkip,
+    /// The step does not wait for an operator.
+    NotManual,
     /// The history does not match the flow.
     Broken {
         /// The number of the first event that does not match.
@@ -215,6 +245,9 @@ impl std::fmt::Display for Rejection {
             Self::InputTooLarge { bytes, limit } => {
                 write!(f, "the input has {bytes} bytes, more than the limit of {limit}")
             }
+            Self::OutputTooLarge { bytes, limit } => {
+                write!(f, "the output has {bytes} bytes, more than the limit of {limit}")
+            }
             Self::InputTooDeep { limit } => {
                 write!(
                     f,
@@ -225,6 +258,22 @@ impl std::fmt::Display for Rejection {
             Self::Superseded => f.write_str("the call was given up before"),
             Self::Unknown => f.write_str("there is no such call or timer"),
             Self::NotRedrivable => f.write_str("only an execution that ended without success can go on"),
+            Self::NotEnteredAgain { event, known } => {
+                const SHOWN: usize = 10;
+                write!(
+                    f,
+                    "no step that began at event {event} is entered again, or it is given twice"
+                )?;
+                let mut events = known.iter().take(SHOWN);
+                match events.next() {
+                    None => f.write_str("; the redrive enters no step again")?,
+                    Some(first) => write!(f, "; those that are began at event {first}")?,
+                }
+                events.try_for_each(|event| write!(f, ", {event}"))?;
+                f.write_str(if known.len() > SHOWN { ", …" } else { "" })
+            }
+            Self::NothingToSkip => f.write_str("only an execution that ended as RollbackFailed has an undo to skip"),
+            Self::NotManual => f.write_str("the step does not wait for an operator"),
             Self::NothingToDo => f.write_str("nothing is left to go on with"),
             Self::Broken { at } => write!(f, "the history does not fit the flow from event {at} on"),
         }

@@ -174,6 +174,10 @@ pub(crate) struct Data {
     pub(crate) late_ending: Option<Ending>,
     /// The flow's input, if a program made it.
     pub(crate) flow_input: Option<Object>,
+    /// Inputs that an operator gave steps which a redrive is still to enter again, by their former `StepEntered`.
+    pub(crate) edits: BTreeMap<EventId, Object>,
+    /// The lowest version of the machine that reads the events so far.
+    pub(crate) needed_version: u32,
 }
 
 /// The execution is being brought to an end from outside.
@@ -218,6 +222,11 @@ impl State {
     /// The number of the last event, which is also the number of events; 0 before the first.
     pub fn last_event(&self) -> EventId {
         self.data.last
+    }
+
+    /// The lowest version of the machine that reads the history so far.
+    pub fn needed_version(&self) -> u32 {
+        self.data.needed_version.max(1)
     }
 
     /// The time of the last event.

@@ -6,7 +6,7 @@ use crate::data;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_machine::Event;
-use starbridge_node::export::{ExportedHistory, export_event, export_head};
+use starbridge_node::export::{ExportedHistory, export_event, export_head, needed_version};
 use starbridge_simulator::{Case, Flows, Simulation};
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ pub(super) fn compare(file: &str, flows: &Flows, case: &Case, limits: &Limits) -
     let mut simulation = Simulation::new(flows.clone(), case.clone(), limits.clone());
     simulation.run().ok()?;
     let (id, events) = simulation.histories().first_key_value()?;
-    let head = export_head(id, &flows.flow, &flows.children);
+    let head = export_head(id, needed_version(events), &flows.flow, &flows.children);
     differs(file.trim_end_matches(".test.json"), &flows.flow, head, events)
 }
 
 /// The same of a case in which an operator takes part.
 pub(crate) fn compare_lines(file: &str, flow: &Flow, id: &str, events: &[Event]) -> Option<String> {
-    let head = export_head(id, flow, &BTreeMap::new());
+    let head = export_head(id, needed_version(events), flow, &BTreeMap::new());
     differs(file.trim_end_matches(".operated.json"), flow, head, events)
 }
 

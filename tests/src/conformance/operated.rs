@@ -5,7 +5,8 @@
 //!
 //! | member of an entry of `then` | meaning |
 //! |---|---|
-//! | `redrive: true`, `by`? | the execution is redriven |
+//! | `redrive: true`, `by`?, `inputs`? | the execution is redriven, with these inputs for steps it enters again: `{"event", "input"}` each |
+//! | `skip: CAUSE` | the undo that failed is left out |
 //! | `fork: N`, `executionName`? | a new execution goes on from the turn of event N of the one before |
 //! | `resolve: {action, …}` | the step that waits for an operator is resolved |
 //! | `laterSeconds`? | how much later that is |
@@ -24,7 +25,7 @@ use serde_json::Value;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::time::Millis;
-use starbridge_machine::Event;
+use starbridge_machine::{EditedInput, Event, EventId};
 use starbridge_simulator::{Case, Expect, TestFile, compare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,8 +33,15 @@ use std::sync::Arc;
 /// What an operator does.
 #[derive(Clone, Debug)]
 enum Act {
-    Redrive { by: Option<String> },
-    Fork { event: u64, name: String },
+    Redrive {
+        by: Option<String>,
+        inputs: Vec<EditedInput>,
+    },
+    Skip(String),
+    Fork {
+        event: u64,
+        name: String,
+    },
     Resolve(Value),
 }
 
@@ -106,7 +114,10 @@ pub fn redriven(file: &Value, times: usize) -> Result<Vec<Event>, String> {
     let limits = Arc::new(parsed.limits.over(Limits::default()));
     let case = parsed.cases.into_iter().next().ok_or("there is no case")?;
     let leg = Leg {
-        act: Act::Redrive { by: None },
+        act: Act::Redrive {
+            by: None,
+            inputs: Vec::new(),
+        },
         later: Millis(1_000),
         from: None,
         again: None,
@@ -205,20 +216,35 @@ fn parse(file: &Value) -> Result<TestFile, String> {
     TestFile::parse(&file.to_string()).map_err(|error| error.to_string())
 }
 
+/// The inputs of a redrive.
+fn read_inputs(inputs: &Value) -> Result<Vec<EditedInput>, String> {
+    let read = |given: &Value| {
+        let event = given["event"].as_u64().ok_or("an input has an `event`")?;
+        let input = serde_json::from_value(given["input"].clone()).map_err(|error| error.to_string())?;
+        Ok(EditedInput {
+            event: EventId(event),
+            input,
+        })
+    };
+    inputs.as_array().into_iter().flatten().map(read).collect()
+}
+
 /// A leg: what is its own is taken out, what is left is a case.
 fn read_leg(file: &Value, mut leg: Value) -> Result<Leg, String> {
     let members = leg.as_object_mut().ok_or("a leg is an object")?;
     let mut take = |key: &str| members.remove(key);
     let by = take("by").and_then(|by| by.as_str().map(str::to_owned));
     let name = take("executionName");
-    let act = match (take("redrive"), take("fork"), take("resolve")) {
-        (Some(Value::Bool(true)), None, None) => Act::Redrive { by },
-        (None, Some(event), None) => Act::Fork {
+    let inputs = take("inputs").map_or_else(|| Ok(Vec::new()), |inputs| read_inputs(&inputs))?;
+    let act = match (take("redrive"), take("fork"), take("resolve"), take("skip")) {
+        (Some(Value::Bool(true)), None, None, None) => Act::Redrive { by, inputs },
+        (None, None, None, Some(Value::String(cause))) => Act::Skip(cause),
+        (None, Some(event), None, None) => Act::Fork {
             event: event.as_u64().ok_or("`fork` is an event's number")?,
             name: name.as_ref().and_then(Value::as_str).unwrap_or("fork").to_owned(),
         },
-        (None, None, Some(resolution)) => Act::Resolve(resolution),
-        _ => return Err("a leg has one of `redrive`, `fork` and `resolve`".to_owned()),
+        (None, None, Some(resolution), None) => Act::Resolve(resolution),
+        _ => return Err("a leg has one of `redrive`, `skip`, `fork` and `resolve`".to_owned()),
     };
     let later = take("laterSeconds").and_then(|seconds| seconds.as_f64()).unwrap_or(0.0);
     let from = take("from").and_then(|from| from.as_u64());

@@ -1,6 +1,7 @@
 //! `exec`: runs a flow in this process and prints what came of it.
 
 mod durable;
+mod operator;
 mod report_hints;
 mod simulate;
 
@@ -11,6 +12,7 @@ use crate::output::{Output, bad, fault, finish_value};
 use crate::progress::Progress;
 use crate::supervisor::{own_supervisor, told};
 use clap::Args;
+use operator::Operator;
 use report_hints::ReportHints;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text, Value};
@@ -18,7 +20,7 @@ use starbridge_machine::{Signal, State, Status};
 use starbridge_node::callbacks::{EngineReports, Listener};
 use starbridge_node::config::Config;
 use starbridge_node::export::export_event;
-use starbridge_node::local::{LocalError, LocalRun, LocalSettings};
+use starbridge_node::local::{LocalError, LocalRun, LocalSettings, LocalStart};
 use starbridge_node::optional_connectors::OptionalConnectors;
 use starbridge_node::programs::{CommandSettings, Heard};
 use starbridge_node::stores::open_store;
@@ -73,6 +75,9 @@ pub struct Options {
     /// Keeps the state every so many events at least, so that taking it up reads less
     #[arg(long, value_name = "EVENTS", requires = "db", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
+    /// Lets the run go on if it failed before, where it failed
+    #[arg(long, requires_all = ["db", "name"])]
+    pub redrive: bool,
     /// Writes the history to a file, one event a line; `-` writes it to stdout, before the result
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
@@ -168,6 +173,8 @@ struct Watch {
     history: Option<Box<dyn Write + Send>>,
     progress: Progress,
     report_hints: ReportHints,
+    /// Whoever decides for steps that wait for an operator.
+    operator: Option<Operator>,
     failed: Option<std::io::Error>,
 }
 
@@ -192,6 +199,10 @@ impl Watch {
             }
             let is_main = self.main.as_ref() == Some(execution);
             self.progress.turn(execution, flow, events, is_main);
+            if let (Some(operator), Some(state)) = (&self.operator, shard.state(execution)) {
+                let turn = events.iter().map(|event| event.id);
+                operator.ask(execution, flow, state, |event| turn.clone().any(|id| id == event));
+            }
         }
         if let Outgoing::Send { execution, call } = outgoing {
             self.report_hints.call(execution, call, &self.progress);
@@ -218,6 +229,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         history,
         progress: Progress::new(output, options.verbose),
         report_hints: ReportHints::default(),
+        operator: None,
         failed: None,
     }));
     let mut flows = FlowTable::default();
@@ -233,6 +245,7 @@ fn run_here(options: &Options, output: Output, prepared: Prepared) -> Result<(),
         commands: options.allow_commands.then(|| commands(options, &watch)),
         optional_connectors: prepared.optional_connectors,
         store,
+        operator: operator::is_there(options),
         checkpoint_every: options.checkpoint_every,
     };
     let seen = watch.clone();
@@ -346,8 +359,8 @@ async fn drive(
     };
     // From here on an interrupt is heard, not only once the run is under way.
     let mut interrupts = durable::interrupts(options.db.is_some(), output)?;
-    let begun = run.begin(&main.name, input, options.name.as_deref());
-    let begun = begun.map_err(|error| refused(output, &error))?;
+    locked().operator = operator::is_there(options).then(|| Operator::new(run.commands(), output, watch.clone()));
+    let begun = begin(&mut run, options, output, &main.name, input)?;
     let execution = begun.id().clone();
     locked().begin(&run, &begun, main, children, output)?;
     let ended = if let Some(interrupts) = &mut interrupts {
@@ -392,8 +405,40 @@ async fn drive(
     exit
 }
 
+/// Starts the execution, or finds the one that was begun before, and redrives that where it is asked for.
+fn begin(
+    run: &mut LocalRun,
+    options: &Options,
+    output: Output,
+    flow: &str,
+    input: Option<Object>,
+) -> Result<LocalStart, Exit> {
+    let begun = run.begin(flow, input, options.name.as_deref());
+    let begun = begun.map_err(|error| refused(output, &error))?;
+    if !options.redrive {
+        return Ok(begun);
+    }
+    if let LocalStart::New(_) = begun {
+        let name = options.name.as_deref().unwrap_or_default();
+        let message = format!("there is no execution `{name}` of `{flow}` to go on with");
+        return Err(bad(
+            output,
+            &message,
+            "nothing was started: leave `--redrive` out to start it",
+        ));
+    }
+    run.redrive(begun.id()).map_err(|error| refused(output, &error))?;
+    Ok(LocalStart::TakenUp(begun.id().clone()))
+}
+
 fn refused(output: Output, error: &LocalError) -> Exit {
     match error {
+        LocalError::NeedsOperator => bad(
+            output,
+            &error.to_string(),
+            "nothing was started: run it on a terminal and without `--fast-forward`, or on a server",
+        ),
+        LocalError::NotRedriven(_) => bad(output, &error.to_string(), "leave `--redrive` out to see where it is"),
         LocalError::Start(_) => bad(output, &error.to_string(), "nothing was started"),
         LocalError::NeedsServer(_) => bad(
             output,

@@ -1,6 +1,7 @@
 //! `fork`: a new execution from any event of an old one.
 
 use crate::client::{Client, ServerOptions};
+use crate::definitions::read_given;
 use crate::exit::Exit;
 use crate::output::{Output, finish};
 use crate::views::{id_of, plain};
@@ -22,6 +23,13 @@ pub struct Options {
     /// The new execution's name
     #[arg(long)]
     pub name: Option<String>,
+    /// The version of the flow that the new one runs; it must do the same up to there
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub version: Option<u64>,
+    /// The input it is as if started with, which must lead to the same up to there: a JSON object, or a file with it; `-`
+    /// reads stdin
+    #[arg(long, value_name = "JSON|FILE")]
+    pub input: Option<String>,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -34,6 +42,13 @@ pub fn run(options: &Options, output: Output) -> Result<(), Exit> {
     body.insert("event".into(), options.event.into());
     if let Some(name) = &options.name {
         body.insert("name".into(), name.as_str().into());
+    }
+    if let Some(given) = &options.input {
+        let input = read_given(given, "an execution's input", output)?;
+        body.insert("input".into(), input.into());
+    }
+    if let Some(version) = options.version {
+        body.insert("version".into(), version.into());
     }
     let answer = client.post(&["executions", &id, "fork"], &[], &body)?;
     if output.json() {

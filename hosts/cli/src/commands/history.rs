@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use starbridge_flow::graph::Flow;
 use starbridge_flow::syntax::{Format, Source};
 use starbridge_flow::value::{Object, Value};
+use starbridge_machine::history::HISTORY_FORMAT;
 use starbridge_node::export::export_head;
 use starbridge_node::system::reason;
 use std::collections::BTreeMap;
@@ -181,7 +182,15 @@ pub(super) fn exported(client: &Client, meant: &str) -> Result<String, Exit> {
 /// The first line: which execution, and the definition it runs.
 fn head(client: &Client, execution: &Object, id: &str) -> Result<String, Exit> {
     let flow = definition(client, execution)?;
-    Ok(export_head(id, &flow, &BTreeMap::new()))
+    let state = client.look(&["executions", id, "state"], &[]);
+    let needed = state.and_then(|state| state.get("machine")?.as_number()?.as_u64());
+    let needed = needed.and_then(|needed| u32::try_from(needed).ok());
+    Ok(export_head(
+        id,
+        needed.unwrap_or(HISTORY_FORMAT),
+        &flow,
+        &BTreeMap::new(),
+    ))
 }
 
 /// The flow that an execution runs.

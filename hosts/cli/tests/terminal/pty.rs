@@ -3,7 +3,7 @@
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A terminal of a hundred columns with a command on it.
 pub struct Terminal {
     child: Child,
+    keys: File,
     heard: Receiver<Vec<u8>>,
     raw: Vec<u8>,
 }
@@ -53,6 +54,7 @@ impl Terminal {
             .unwrap();
         Self {
             child,
+            keys: master.try_clone().unwrap(),
             heard: listen(master),
             raw: Vec::new(),
         }
@@ -72,6 +74,11 @@ impl Terminal {
                 Err(_) => panic!("`{wanted}` is not said: {said}"),
             }
         }
+    }
+
+    /// Types a line.
+    pub fn type_line(&mut self, line: &str) {
+        writeln!(self.keys, "{line}").unwrap();
     }
 
     /// Ctrl-C.

@@ -161,6 +161,10 @@ impl Fold {
             EventKind::RollbackFailed { failure, .. } => {
                 self.becomes(step, path, Status::UndoFailed, Some(&failure.error))
             }
+            EventKind::RollbackSkipped { .. } => {
+                self.status.ending = None;
+                self.becomes(step, path, Status::Succeeded, None);
+            }
             _ => {}
         }
     }

@@ -3,11 +3,12 @@
 use super::{LocalError, LocalRun, LocalStart};
 use crate::flow_loading;
 use crate::node::{NodeError, token_keys};
+use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Text};
-use starbridge_machine::{CallToSend, Event, Status};
+use starbridge_machine::{CallToSend, Event, State, Status};
 use starbridge_ports::{ExecutionRecord, History, Query, Store, StoreError};
-use starbridge_runtime::{FlowTable, TokenKeys, stored_events};
+use starbridge_runtime::{Engine, FlowTable, TokenKeys, stored_events};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -169,6 +170,15 @@ impl LocalRun {
             (Some(kept), Some(flow)) => Ok(stored_events(kept.store.as_ref(), flow, execution, u64::MAX)?),
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// The executions of this run, each with its flow and its state.
+    pub fn states(&self) -> impl Iterator<Item = (&Text, &Arc<Flow>, &State)> {
+        let shard = self.engine.iter().map(Engine::shard);
+        shard.flat_map(|shard| {
+            let executions = shard.executions();
+            executions.filter_map(|execution| Some((execution, shard.flow(execution)?, shard.state(execution)?)))
+        })
     }
 
     /// Calls that were sent before this run and whose results others report.

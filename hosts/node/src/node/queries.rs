@@ -7,7 +7,7 @@ use starbridge_flow::value::{Object, Text, Value};
 use starbridge_machine::history::write_event;
 use starbridge_machine::{Event, EventId, EventKind, State};
 use starbridge_ports::{ExecutionRecord, Query, StoreError, Turn};
-use starbridge_runtime::{ForkRequest, Snapshot, each_stored_event, kept_input, read_stored, stored_events};
+use starbridge_runtime::{Snapshot, each_stored_event, kept_input, read_stored};
 use std::sync::Arc;
 
 /// The result of a query.
@@ -300,28 +300,6 @@ impl Node {
             return Err(corrupt(id, "its history has a gap"));
         }
         Ok(describe_state(&flow, &state))
-    }
-
-    /// The request to fork an execution at that event.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
-    pub fn fork_request(&self, id: &str, event: EventId, name: Option<Text>) -> QueryResult<ForkRequest> {
-        let record = self.store.record(id)?.ok_or(QueryError::NoSuchExecution)?;
-        let last = self.last_event(id)?;
-        if event > last || event == EventId(0) {
-            return Err(QueryError::NoSuchEvent(last));
-        }
-        let flow = self.flow_of(id, &record)?;
-        Ok(ForkRequest {
-            of: Text::from(id),
-            events: stored_events(self.store.as_ref(), &flow, id, event.0)?,
-            flow,
-            event,
-            name,
-            audit: None,
-        })
     }
 
     /// Calls `see` with each event of an execution, in order, until it returns false.

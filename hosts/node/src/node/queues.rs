@@ -147,6 +147,7 @@ impl Node {
                 None => {
                     let redrive = Signal::Redrive {
                         by: by.map(str::to_owned),
+                        inputs: Vec::new(),
                     };
                     let audit = self.dead_entry(operator, "requeue", std::slice::from_ref(task));
                     let given = self.signal_audited(&task.execution, redrive, audit).await?;

@@ -22,6 +22,8 @@ pub(super) enum Status {
     Cancelled,
     RolledBack,
     RollbackFailed,
+    /// An undo that failed and is left out.
+    Skipped,
 }
 
 impl Status {
@@ -39,6 +41,7 @@ impl Status {
             Self::Cancelled => "cancelled",
             Self::RolledBack => "rolledBack",
             Self::RollbackFailed => "rollbackFailed",
+            Self::Skipped => "skipped",
         }
     }
 }
@@ -241,6 +244,16 @@ impl Row {
         }
     }
 
+    /// A step that could not be undone is what it was before that.
+    fn stays_done(&mut self) {
+        if self.status == Status::RollbackFailed {
+            self.status = match self.failure {
+                Some(_) => Status::Failed,
+                None => Status::Succeeded,
+            };
+        }
+    }
+
     pub(super) fn see_undoing(&mut self, event: &Event) {
         let undo = self.undo.get_or_insert_with(|| {
             Box::new(Undo {
@@ -258,12 +271,12 @@ impl Row {
                 undo.ended = None;
                 undo.failure = None;
                 // A redrive tries once more.
-                if self.status == Status::RollbackFailed {
-                    self.status = match self.failure {
-                        Some(_) => Status::Failed,
-                        None => Status::Succeeded,
-                    };
-                }
+                self.stays_done();
+            }
+            EventKind::RollbackSkipped { .. } => {
+                undo.status = Status::Skipped;
+                undo.ended = Some(event.time);
+                self.stays_done();
             }
             EventKind::StepStarted { attempt, .. } => {
                 undo.attempts = *attempt;

@@ -123,6 +123,7 @@ fn notice_for_each_step_that_asks_an_operator() {
         let resolution = Box::new(Resolution {
             decision: Decision::Succeed { output: None },
             by: "me".into(),
+            note: None,
         });
         shard.signal(&id, Signal::Resolve { request, resolution }, NOW).unwrap();
         all.push(statuses(&told(&mut shard, &id)));

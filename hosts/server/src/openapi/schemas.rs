@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 /// All codes of problems.
 const CODES: &[&str] = &[
     "AlreadyEnded",
+    "AlreadyResolved",
     "BadReport",
     "BadRequest",
     "BatchTooLarge",
@@ -13,6 +14,7 @@ const CODES: &[&str] = &[
     "Busy",
     "Corrupt",
     "CrossSite",
+    "DefinitionDoesNotFit",
     "ExecutionAlreadyExists",
     "ExecutionBusy",
     "ExecutionSetAside",
@@ -34,9 +36,13 @@ const CODES: &[&str] = &[
     "NoSuchRoute",
     "NoSuchSchedule",
     "NotEnded",
+    "NotEnteredAgain",
     "NotForkable",
+    "NotManual",
     "NotRedrivable",
     "NotSupported",
+    "NothingToSkip",
+    "OutputTooLarge",
     "Panicked",
     "Rejected",
     "Stopping",
@@ -140,6 +146,13 @@ fn general() -> Schemas {
         ("diagnostics", list(object())),
         ("execution", text()),
         ("limit", number()),
+        ("by", text()),
+        ("action", json!({"enum": ["retry", "succeed", "fail"]})),
+        ("resolvedTime", time()),
+        ("event", number()),
+        ("recorded", or_null(object())),
+        ("expected", or_null(object())),
+        ("why", text()),
     ]);
     let audit = shape(&[
         ("number!", number()),
@@ -207,11 +220,20 @@ fn executions() -> Schemas {
     let state = shape(&[
         ("event!", number()),
         ("time!", time()),
+        ("machine!", number()),
         ("status!", text()),
         ("input!", object()),
         ("local!", object()),
         ("steps!", list(open_step())),
     ]);
+    let input = [("event!", number()), ("input!", object())];
+    let resolve = [
+        ("action!", json!({"enum": ["retry", "succeed", "fail"]})),
+        ("output", object()),
+        ("error", text()),
+        ("cause", text()),
+        ("note", text()),
+    ];
     let stop = shape(&[("error", text()), ("cause", text()), ("rollback", flag())]);
     let event =
         json!({"type": "object", "description": "an event of a history; `schemas/history.schema.json` has its form"});
@@ -225,8 +247,18 @@ fn executions() -> Schemas {
         ("StepPage", page(step(), number())),
         ("State", state),
         ("Stop", stop),
-        ("Fork", shape(&[("event!", number()), ("name", text())])),
-        ("Redrive", shape(&[])),
+        (
+            "Fork",
+            shape(&[
+                ("event!", number()),
+                ("name", text()),
+                ("version", number()),
+                ("input", object()),
+            ]),
+        ),
+        ("Redrive", shape(&[("inputs", list(shape(&input)))])),
+        ("Resolve", shape(&resolve)),
+        ("Skip", shape(&[("cause", text())])),
     ]
 }
 

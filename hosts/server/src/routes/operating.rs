@@ -1,4 +1,4 @@
-//! Operating executions: stop, redrive, fork and delete.
+//! Operating executions: stop, redrive, fork, skip an undo, resolve a step, delete.
 
 use super::executions::{not_started, read_name};
 use crate::App;
@@ -10,11 +10,11 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use starbridge_flow::value::Text;
-use starbridge_machine::{EventId, Signal};
-use starbridge_node::node::{Operator, QueryError};
+use starbridge_flow::value::{Text, Value};
+use starbridge_machine::{Decision, EditedInput, EventId, Failure, Resolution, ResolutionAction, Signal};
+use starbridge_node::node::{Operator, QueryError, WantedFork};
 use starbridge_node::offload;
-use starbridge_node::problem::{Answer, Problem};
+use starbridge_node::problem::{Answer, Problem, quoted};
 use starbridge_ports::{AuditEntry, AuditKind};
 use starbridge_runtime::Reply;
 
@@ -45,43 +45,181 @@ pub async fn redrive(
     Path(id): Path<String>,
     mut body: Sent,
 ) -> Answer {
-    let body = body.read(&["input", "version"]).await?;
-    for member in ["input", "version"] {
-        if body.get(member).is_some() {
-            let detail = format!("`{member}` can't be changed by a redrive yet: leave it out");
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
-        }
+    let body = body.read(&["inputs", "input", "version"]).await?;
+    if body.get("input").is_some() {
+        let detail =
+            "a redrive keeps the execution's input: `inputs` changes that of steps, `{\"event\", \"input\"}` each";
+        return Err(not_supported(detail));
     }
+    if body.get("version").is_some() {
+        let detail = "a redrive keeps the version of the flow: a fork can have another one (`POST …/fork`)";
+        return Err(not_supported(detail));
+    }
+    let inputs = match body.get("inputs") {
+        None => Vec::new(),
+        Some(inputs) => read_inputs(inputs)?,
+    };
     let by = caller.map(|name| name.to_string());
     let audit = audit(&app, &operator, "redrive", &id, &body);
-    give(&app, &id, Signal::Redrive { by }, audit).await
+    give(&app, &id, Signal::Redrive { by, inputs }, audit).await
 }
 
-/// `POST /v1/executions/{id}/fork`
-pub async fn fork(
+fn not_supported(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail)
+}
+
+/// The inputs of a redrive.
+fn read_inputs(inputs: &Value) -> Answer<Vec<EditedInput>> {
+    let wrong = || Problem::bad("`inputs` must be a list of objects with `event` and `input`");
+    let inputs = inputs.as_array().ok_or_else(wrong)?;
+    let read = |given: &Value| {
+        let given = Body::of(given.as_object().ok_or_else(wrong)?.clone(), &["event", "input"])?;
+        Ok(EditedInput {
+            event: EventId(given.number("event")?.ok_or_else(wrong)?),
+            input: given.object("input")?.ok_or_else(wrong)?,
+        })
+    };
+    inputs.values().iter().map(read).collect()
+}
+
+/// `POST /v1/executions/{id}/skip`
+pub async fn skip(
     State(app): State<App>,
     Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
     mut body: Sent,
 ) -> Answer {
-    let body = body.read(&["event", "name", "input", "version", "definition"]).await?;
-    for member in ["input", "version", "definition"] {
-        if body.get(member).is_some() {
-            let detail = format!("`{member}` can't be changed by a fork yet: leave it out");
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NotSupported", detail));
+    let body = body.read(&["cause"]).await?;
+    let skip = Signal::Skip {
+        by: Some(operator.by.to_string()),
+        cause: body.text("cause")?.map(|cause| cause.to_string()).unwrap_or_default(),
+    };
+    let audit = audit(&app, &operator, "skip", &id, &body);
+    give(&app, &id, skip, audit).await
+}
+
+/// `POST /v1/executions/{id}/steps/{event}/resolve`
+pub async fn resolve(
+    State(app): State<App>,
+    Extension(operator): Extension<Operator>,
+    Path((id, event)): Path<(String, String)>,
+    mut body: Sent,
+) -> Answer {
+    let Ok(event) = event.parse() else {
+        return Err(Problem::bad(format!("{} is no number of an event", quoted(&event))));
+    };
+    let event = EventId(event);
+    let body = body.read(&["action", "output", "error", "cause", "note"]).await?;
+    let resolution = Resolution {
+        decision: read_decision(&body)?,
+        by: operator.by.clone(),
+        note: body.text("note")?,
+    };
+    let signal = Signal::Resolve {
+        request: event,
+        resolution: Box::new(resolution),
+    };
+    let mut entry = audit(&app, &operator, "resolve", &id, &body);
+    entry.detail.insert("event".into(), event.0.into());
+    let answer = give(&app, &id, signal, entry).await;
+    match answer {
+        Err(problem) if problem.code() == "NotManual" => Err(not_manual(&app, id, event).await?),
+        answer => answer,
+    }
+}
+
+/// What an operator decides.
+fn read_decision(body: &Body) -> Answer<Decision> {
+    let action = body.text("action")?;
+    let known = action.as_deref().and_then(ResolutionAction::parse);
+    let action = known.ok_or_else(|| Problem::bad("`action` must be `retry`, `succeed` or `fail`"))?;
+    let refuse = |members: &[&str]| match members.iter().find(|member| body.get(member).is_some()) {
+        None => Ok(()),
+        Some(member) => {
+            let action = action.as_str();
+            Err(Problem::bad(format!(
+                "`{member}` has no meaning with `{action}`: leave it out"
+            )))
         }
+    };
+    Ok(match action {
+        ResolutionAction::Retry => {
+            refuse(&["output", "error", "cause"])?;
+            Decision::Retry
+        }
+        ResolutionAction::Succeed => {
+            refuse(&["error", "cause"])?;
+            Decision::Succeed {
+                output: body.object("output")?,
+            }
+        }
+        ResolutionAction::Fail => {
+            refuse(&["output"])?;
+            let (error, cause) = (body.text("error")?, body.text("cause")?);
+            if cause.is_some() && error.is_none() {
+                return Err(Problem::bad(
+                    "`cause` stands beside `error`: give the name of the error, too",
+                ));
+            }
+            let failure = error.map(|error| Failure {
+                error,
+                cause: cause.unwrap_or_default(),
+            });
+            Decision::Fail { failure }
+        }
+    })
+}
+
+/// Why a step takes no decision: somebody was first, or it does not wait for an operator.
+async fn not_manual(app: &App, id: String, event: EventId) -> Answer<Problem> {
+    let node = app.node.clone();
+    let resolved = offload::work(usize::MAX, move || node.resolved_step(&id, event)).await??;
+    Ok(match resolved {
+        None => {
+            let detail = "the step does not wait for an operator: `GET …/steps?status=manual` lists those that do";
+            Problem::new(StatusCode::CONFLICT, "NotManual", detail)
+        }
+        Some(first) => {
+            let (by, time, action) = (&first.by, first.time, first.action.as_str());
+            let detail = format!("{} resolved the step before, at {time}: {action}", quoted(by));
+            Problem::new(StatusCode::CONFLICT, "AlreadyResolved", detail)
+                .with("by", by.as_str().into())
+                .with("action", action.into())
+                .with("resolvedTime", time.to_string().into())
+        }
+    })
+}
+
+/// `POST /v1/executions/{id}/fork`
+pub async fn fork(
+    State(app): State<App>,
+    Extension(Caller(caller)): Extension<Caller>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    mut body: Sent,
+) -> Answer {
+    let body = body.read(&["event", "name", "input", "version", "definition"]).await?;
+    if body.get("definition").is_some() {
+        let detail = "a fork runs a version of the flow: put the definition first, then give its `version`";
+        return Err(not_supported(detail));
     }
     let event = body.number("event")?;
     let event = event.ok_or_else(|| Problem::bad("`event` is missing: the number of the event to go on from"))?;
     let name = read_name(&body)?;
-    let named = name.clone();
+    let wanted = WantedFork {
+        event: EventId(event),
+        name: name.clone(),
+        version: body.number("version")?,
+        input: body.object("input")?,
+        by: caller,
+    };
     let audit = audit(&app, &operator, "fork", &id, &body);
     let node = app.node.clone();
     let reading = offload::work(usize::MAX, move || {
         let record = node.store().record(&id)?.ok_or(QueryError::NoSuchExecution)?;
-        let mut request = node.fork_request(&id, EventId(event), named)?;
+        let mut request = node.fork_request(&id, wanted)?;
         request.audit = Some(audit);
-        Ok::<_, QueryError>((record.flow, request))
+        Ok::<_, Problem>((record.flow, request))
     });
     let (flow, request) = reading.await??;
     let room = app.answers.room_before(0)?;

@@ -4,8 +4,8 @@ use crate::document::{named_answers, named_codes, take_seen};
 use crate::harness::{Running, asleep};
 use crate::held::Held;
 use crate::{
-    access, answers, audit, bodies, browsers, connections, executions, flows, histories, limits, pressure, queues,
-    reports, schedules, waiters,
+    access, answers, audit, bodies, browsers, connections, decisions, executions, flows, histories, limits, pressure,
+    queues, reports, schedules, waiters,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -250,6 +250,10 @@ const TESTS: &[fn()] = &[
     browsers::a_page_from_elsewhere_starts_nothing,
     connections::who_says_nothing_or_half_of_it_is_let_go,
     connections::health_is_answered_and_flows_go_on_while_everybody_waits,
+    decisions::operator_resolves_a_step_once,
+    decisions::undo_that_failed_is_skipped,
+    decisions::redrive_gives_a_step_another_input,
+    decisions::fork_runs_another_version_that_fits,
     executions::the_same_start_again_is_the_same_execution,
     executions::a_batch_answers_each_by_itself,
     executions::rubbish_is_refused_with_words,

@@ -6,9 +6,10 @@
 //! | a composite inside which something was undone | the composite is entered again |
 //! | another composite | goes on inside, where it failed or was cancelled |
 //! | a step that failed, waited or was cancelled | it is entered again |
-//! | a rollback that failed | the rollback goes on; what failed stays failed, what was cancelled because of it goes on |
+//! | a rollback that failed | the rollback goes on, with a skip without the undo that failed; what failed stays failed, what was
+//! cancelled because of it goes on |
 
-use crate::event::{Event, EventId};
+use crate::event::{EditedInput, Event, EventId};
 use crate::state::{
     ArmRun, Children, Closing, Done, DoneClass, Ending, Frame, FrameId, FramePosition, Outcome, ROOT, State, Status,
     StepRun, TaskPhase, TimerFor, Visit, VisitPhase, WaitRun,
@@ -17,6 +18,23 @@ use crate::steps::has_room;
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::time::{Seconds, Timestamp};
 use std::collections::BTreeSet;
+
+/// What a redrive would do.
+pub(crate) struct RedrivePlan {
+    /// The event from which things are done anew.
+    pub(crate) from: EventId,
+    /// What is entered or undone again, each with the event that began it before, in that order.
+    again: Vec<(EventId, StepId)>,
+    /// The `StepEntered` events of the visits that new ones replace.
+    pub(crate) enterable: BTreeSet<EventId>,
+}
+
+impl RedrivePlan {
+    /// The steps that are entered or undone again, in the order in which that was begun before.
+    pub(crate) fn steps(&self) -> Vec<StepId> {
+        self.again.iter().map(|(_, step)| *step).collect()
+    }
+}
 
 /// What goes on after a redrive, or after a child exited and made room for another one that the redrive resumes.
 struct Resuming<'a> {
@@ -28,8 +46,12 @@ struct Resuming<'a> {
     undoing: bool,
     /// Resume all children at once, whatever the concurrency: for a plan.
     unbounded: bool,
+    /// The call that an operator does not want to be undone any more.
+    skipped: Option<EventId>,
     /// Steps to enter again, each with the event that entered it before.
     entered_again: Vec<(EventId, StepId)>,
+    /// Undos to begin again, each with the event that began it before.
+    undone_again: Vec<(EventId, StepId)>,
     /// The lists that go on, outer before inner.
     lists: Vec<FrameId>,
 }
@@ -44,10 +66,26 @@ enum Next {
     Again,
 }
 
+impl<'a> Resuming<'a> {
+    /// Nothing resumed yet, because of an event at that time.
+    fn new(flow: &'a Flow, event: EventId, now: Timestamp) -> Self {
+        Self {
+            flow,
+            event,
+            now,
+            undoing: false,
+            unbounded: false,
+            skipped: None,
+            entered_again: Vec::new(),
+            undone_again: Vec::new(),
+            lists: Vec::new(),
+        }
+    }
+}
+
 impl State {
-    /// The event from which a redrive would go on, and the steps it would enter again, in the order in which they
-    /// were first entered. `None`: the execution has not ended, or it succeeded.
-    pub(crate) fn redrive_plan(&self, flow: &Flow) -> Option<(EventId, Vec<StepId>)> {
+    /// What a redrive would do. `None`: the execution has not ended, or it succeeded.
+    pub(crate) fn redrive_plan(&self, flow: &Flow) -> Option<RedrivePlan> {
         let redrivable = matches!(
             self.data.status,
             Status::Failed | Status::TimedOut | Status::Stopped | Status::RollbackFailed
@@ -56,43 +94,72 @@ impl State {
             return None;
         }
         let mut resuming = Resuming {
-            flow,
-            event: self.data.last.next(),
-            now: self.data.last_time,
             undoing: self.data.status == Status::RollbackFailed,
             unbounded: true,
-            entered_again: Vec::new(),
-            lists: Vec::new(),
+            ..Resuming::new(flow, self.data.last.next(), self.data.last_time)
         };
         self.clone().resume_all(&mut resuming)?;
-        let mut entered = resuming.entered_again;
-        entered.sort_unstable();
-        let from = entered.first().map(|(event, _)| *event);
+        let enterable = resuming.entered_again.iter().map(|(event, _)| *event).collect();
+        let mut again = resuming.entered_again;
+        again.append(&mut resuming.undone_again);
+        again.sort_unstable();
+        let from = again.first().map(|(event, _)| *event);
         let root = self.frames.get(ROOT)?;
-        Some((
-            from.unwrap_or(root.last),
-            entered.into_iter().map(|(_, step)| step).collect(),
-        ))
+        Some(RedrivePlan {
+            from: from.unwrap_or(root.last),
+            again,
+            enterable,
+        })
     }
 
-    pub(super) fn fold_redriven(&mut self, flow: &Flow, event: &Event) -> Option<()> {
+    pub(super) fn fold_redriven(&mut self, flow: &Flow, event: &Event, inputs: &[EditedInput]) -> Option<()> {
         let undoing = match self.data.status {
             Status::Failed | Status::TimedOut | Status::Stopped => false,
             Status::RollbackFailed => true,
             _ => return None,
         };
         let mut resuming = Resuming {
-            flow,
-            event: event.id,
-            now: event.time,
             undoing,
-            unbounded: false,
-            entered_again: Vec::new(),
-            lists: Vec::new(),
+            ..Resuming::new(flow, event.id, event.time)
         };
+        let edits = inputs.iter().map(|edited| (edited.event, edited.input.clone()));
+        self.data.edits = edits.collect();
         self.frames.forget_recent();
         self.resume_all(&mut resuming)?;
         self.update_resumed(flow, resuming.lists);
+        Some(())
+    }
+
+    /// The undo that a skip would leave out: the frame of its rollback, and the call that stays done.
+    pub(crate) fn failed_undo(&self) -> Option<(FrameId, EventId)> {
+        if self.data.status != Status::RollbackFailed {
+            return None;
+        }
+        let failed = self.frames.failed_rollbacks();
+        failed.into_iter().find_map(|id| {
+            let run = self.frames.get(id)?.undoing.as_ref()?.current.as_ref()?;
+            Some((id, run.done.call))
+        })
+    }
+
+    /// A rollback that failed goes on as with a redrive, but without the undo of this call.
+    pub(super) fn fold_skipped(&mut self, flow: &Flow, event: &Event, of: EventId) -> Option<()> {
+        let (id, failed) = self.failed_undo()?;
+        if failed != of {
+            return None;
+        }
+        let mut resuming = Resuming {
+            undoing: true,
+            skipped: Some(of),
+            ..Resuming::new(flow, event.id, event.time)
+        };
+        self.frames.forget_recent();
+        self.resume_all(&mut resuming)?;
+        self.end_rollback_if_done(flow, id)?;
+        self.update_resumed(flow, resuming.lists);
+        if self.data.ending.is_some() {
+            self.end_if_closed(flow);
+        }
         Some(())
     }
 
@@ -102,15 +169,7 @@ impl State {
         if children.to_resume.is_empty() || self.is_suspended(self.frames.get(outer)?) {
             return Some(());
         }
-        let mut resuming = Resuming {
-            flow,
-            event: event.id,
-            now: event.time,
-            undoing: false,
-            unbounded: false,
-            entered_again: Vec::new(),
-            lists: Vec::new(),
-        };
+        let mut resuming = Resuming::new(flow, event.id, event.time);
         self.resume_children(&mut resuming, outer)?;
         self.update_resumed(flow, resuming.lists);
         Some(())
@@ -163,8 +222,10 @@ impl State {
             frame.last = resuming.event;
             restore_position(frame);
             let undoing = self.frames.resume_rollback(id)?;
-            if let Some(run) = undoing.current.take() {
-                resuming.entered_again.push((run.started, run.done.step));
+            if let Some(run) = undoing.current.take()
+                && resuming.skipped != Some(run.done.call)
+            {
+                resuming.undone_again.push((run.started, run.done.step));
                 undoing.queue.push(run.done);
             }
             resuming.lists.push(id);
@@ -216,7 +277,9 @@ impl State {
             return self.enter_again(resuming, id);
         };
         self.leave_place(id)?;
+        let edited = self.data.edits.remove(&rewind.entered);
         let frame = self.frames.get_mut(id)?;
+        frame.edited = edited.map(Box::new);
         frame.undone = false;
         frame.at = FramePosition::Before(rewind.step);
         frame.local = rewind.local;
@@ -231,7 +294,9 @@ impl State {
     fn enter_again(&mut self, resuming: &mut Resuming<'_>, id: FrameId) -> Option<()> {
         let pending_undo = self.pending_undo(resuming.flow, id);
         let visit = self.leave_place(id)??;
+        let edited = self.data.edits.remove(&visit.entered);
         let frame = self.frames.get_mut(id)?;
+        frame.edited = edited.map(Box::new);
         frame.undone = false;
         frame.visits = frame.before(visit.step, visit.entered).visits;
         frame.at = FramePosition::Before(visit.step);

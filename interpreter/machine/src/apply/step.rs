@@ -50,6 +50,7 @@ impl State {
             1
         };
         let pending_undo = frame.pending_undo.take();
+        let edited = frame.edited.take();
         frame.at = FramePosition::In(Box::new(Visit {
             step,
             entered: event.id,
@@ -57,6 +58,7 @@ impl State {
             attempt: 0,
             started: EventId::default(),
             mapped: None,
+            edited,
             failed_task: pending_undo.map(|done| *done),
             retained_inside: None,
             undone: false,

@@ -75,7 +75,13 @@ impl State {
         let frame = self.frames.get_mut(id)?;
         let undoing = frame.undoing.as_mut()?;
         undoing.current = None;
-        if undoing.queue.is_empty() {
+        self.end_rollback_if_done(flow, id)
+    }
+
+    /// Ends the rollback in a frame if nothing is left to undo.
+    pub(super) fn end_rollback_if_done(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
+        let undoing = self.frames.get(id)?.undoing.as_ref()?;
+        if undoing.current.is_none() && undoing.queue.is_empty() {
             self.frames.end_rollback(id)?;
             self.take_late_effects(id)?;
             if !self.frames.has_rollback()

@@ -53,6 +53,7 @@ short! {
     "ExecutionSucceeded" "xd"
     "ExecutionFailed" "xf"
     "ExecutionRedriven" "xr"
+    "RollbackSkipped" "uk"
     "ExecutionForked" "xk"
     "TurnContinued" "cc"
 }

@@ -1,9 +1,11 @@
 //! Reading events from JSON values.
 
 use super::names::short_key;
+use crate::MACHINE_VERSION;
 use crate::event::{
-    Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
-    Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant, Waited,
+    Bounds, CancelReason, Child, Decision, EditedInput, Event, EventId, EventKind, Exit, Failure, LateResultCode,
+    Parent, PathItem, Resolution, ResolutionAction, ScheduledCall, StartRecord, StartTerms, StepPath, TokenGrant,
+    Waited,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
 use starbridge_flow::time::{Millis, Seconds, Timestamp};
@@ -438,7 +440,7 @@ impl<'a> Members<'a> {
                 flow: self.text("flow")?,
                 version: self.number("version")?,
                 definition_hash: self.text("definitionHash")?,
-                machine: self.small("machine")?,
+                machine: self.machine()?,
                 name: self.text("name")?,
                 input: self.owned_object("input")?,
                 seed: self.number("seed")?,
@@ -476,41 +478,81 @@ impl<'a> Members<'a> {
             "ManualResolved" => EventKind::ManualResolved(Box::new(Resolution {
                 decision: self.decision()?,
                 by: self.text("by")?,
+                note: self.maybe("note", Self::text)?,
             })),
             "ExecutionRedriven" => EventKind::ExecutionRedriven {
                 from: self.event("from")?,
                 steps: self.steps()?,
                 by: self.text("by")?,
+                inputs: self.maybe("inputs", Self::edits)?.unwrap_or_default(),
+            },
+            "RollbackSkipped" => EventKind::RollbackSkipped {
+                of: self.event("of")?,
+                by: self.text("by")?,
+                cause: self.text("cause")?,
             },
             "ExecutionForked" => EventKind::ExecutionForked {
                 execution: self.text("execution")?,
                 event: self.event("event")?,
                 name: self.text("name")?,
+                by: self.maybe("by", Self::text)?,
             },
             "TurnContinued" => EventKind::TurnContinued,
             other => return Err(error(format!("there is no event type `{other}`"))),
         })
     }
 
-    fn grants(&self, key: &str) -> Result<Vec<TokenGrant>, HistoryError> {
+    /// The version of the machine that a history needs.
+    fn machine(&self) -> Result<u32, HistoryError> {
+        let needed = self.small("machine")?;
+        if needed > MACHINE_VERSION {
+            let message = format!(
+                "the history needs version {needed} of the machine (`machine`), this program has version {MACHINE_VERSION}: \
+                 read it with a newer program"
+            );
+            return Err(error(message));
+        }
+        Ok(needed)
+    }
+
+    /// Reads a list of objects.
+    fn each<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&Members<'_>) -> Result<T, HistoryError>,
+    ) -> Result<Vec<T>, HistoryError> {
         let value = self.value(key)?;
-        let grants = value.as_array().ok_or_else(|| Self::wrong(key, "an array", value))?;
-        let read = |grant: &Value| {
-            let object = grant
+        let items = value.as_array().ok_or_else(|| Self::wrong(key, "an array", value))?;
+        let read_item = |item: &Value| {
+            let object = item
                 .as_object()
-                .ok_or_else(|| Self::wrong(key, "a list of objects", grant))?;
-            let of = Members {
+                .ok_or_else(|| Self::wrong(key, "a list of objects", item))?;
+            read(&Members {
                 flow: self.flow,
                 object,
                 keys: Keys::Long,
-            };
+            })
+        };
+        items.values().iter().map(read_item).collect()
+    }
+
+    fn edits(&self, key: &str) -> Result<Vec<EditedInput>, HistoryError> {
+        self.each(key, |of| {
+            Ok(EditedInput {
+                event: of.event("event")?,
+                input: of.owned_object("input")?,
+            })
+        })
+    }
+
+    fn grants(&self, key: &str) -> Result<Vec<TokenGrant>, HistoryError> {
+        self.each(key, |of| {
             Ok(TokenGrant {
                 at: Pointer::parse(&of.text("at")?).map_err(|problem| error(format!("`at`: {problem}")))?,
                 execution: of.text("execution")?,
                 call: of.event("event")?,
             })
-        };
-        grants.values().iter().map(read).collect()
+        })
     }
 
     fn steps(&self) -> Result<Vec<StepId>, HistoryError> {

@@ -1,15 +1,30 @@
 //! The version of the machine that a history needs.
 
-use crate::event::StartRecord;
+use crate::event::{EventKind, StartRecord};
 
 /// What every version reads.
 const FIRST: u32 = 1;
-/// Terms of a start.
+/// Terms of a start, edited redrives, skipped undos, operators of forks, and notes of operators.
 const SECOND: u32 = 2;
 
 impl StartRecord {
     /// The lowest version of the machine that reads an `ExecutionStarted` with these members.
     pub(crate) fn needed_version(&self) -> u32 {
         if self.terms.is_empty() { FIRST } else { SECOND }
+    }
+}
+
+impl EventKind {
+    /// The lowest version of the machine that reads this event. A history needs the highest one of its events.
+    pub fn needed_version(&self) -> u32 {
+        let is_new = match self {
+            Self::ExecutionStarted(started) => return started.machine.max(started.needed_version()),
+            Self::ManualResolved(resolution) => resolution.note.is_some(),
+            Self::ExecutionRedriven { inputs, .. } => !inputs.is_empty(),
+            Self::ExecutionForked { by, .. } => by.is_some(),
+            Self::RollbackSkipped { .. } => true,
+            _ => false,
+        };
+        if is_new { SECOND } else { FIRST }
     }
 }

@@ -1,7 +1,7 @@
 //! Writing events as JSON values.
 
 use super::read::not_sent_by_name;
-use crate::event::{Child, Decision, Event, EventKind, Exit, Failure, StartTerms, StepPath, TokenGrant};
+use crate::event::{Child, Decision, EditedInput, Event, EventKind, Exit, Failure, StartTerms, StepPath, TokenGrant};
 use starbridge_flow::graph::{Flow, StepId};
 use starbridge_flow::value::{Array, Object, Text, Value};
 
@@ -63,6 +63,7 @@ pub fn type_name(detail: &EventKind) -> &'static str {
         EventKind::ExecutionSucceeded { .. } => "ExecutionSucceeded",
         EventKind::ExecutionFailed { .. } => "ExecutionFailed",
         EventKind::ExecutionRedriven { .. } => "ExecutionRedriven",
+        EventKind::RollbackSkipped { .. } => "RollbackSkipped",
         EventKind::ExecutionForked { .. } => "ExecutionForked",
         EventKind::TurnContinued => "TurnContinued",
         EventKind::TaskStarted => "TaskStarted",
@@ -303,6 +304,13 @@ fn set_terms(o: &mut impl Members, terms: &StartTerms) {
     }
 }
 
+fn written_edit(edited: &EditedInput) -> Value {
+    let mut object = Object::new();
+    set(&mut object, "event", edited.event.0);
+    set(&mut object, "input", edited.input.clone());
+    object.into()
+}
+
 fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
     match detail {
         EventKind::ExecutionStarted(started) => {
@@ -335,6 +343,13 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set_failure(o, failure);
             set(o, "step", step.map(|step| name(flow, step)).unwrap_or_default());
         }
+        act => operator_detail(o, flow, act),
+    }
+}
+
+/// Details of what operators decide.
+fn operator_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
+    match detail {
         EventKind::ManualResolved(resolution) => {
             set(o, "action", resolution.decision.action().as_str());
             set(o, "by", resolution.by.clone());
@@ -343,17 +358,38 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
                 Decision::Succeed { output } => set_some(o, "output", output.clone()),
                 Decision::Fail { failure } => failure.iter().for_each(|failure| set_failure(o, failure)),
             }
+            set_some(o, "note", resolution.note.clone());
         }
-        EventKind::ExecutionRedriven { from, steps, by } => {
+        EventKind::ExecutionRedriven {
+            from,
+            steps,
+            by,
+            inputs,
+        } => {
             set(o, "from", from.0);
             let steps: Array = steps.iter().map(|step| Value::from(name(flow, *step))).collect();
             set(o, "steps", steps);
             set(o, "by", by.clone());
+            if !inputs.is_empty() {
+                let inputs: Array = inputs.iter().map(written_edit).collect();
+                set(o, "inputs", inputs);
+            }
         }
-        EventKind::ExecutionForked { execution, event, name } => {
+        EventKind::RollbackSkipped { of, by, cause } => {
+            set(o, "of", of.0);
+            set(o, "by", by.clone());
+            set(o, "cause", cause.clone());
+        }
+        EventKind::ExecutionForked {
+            execution,
+            event,
+            name,
+            by,
+        } => {
             set(o, "execution", execution.clone());
             set(o, "event", event.0);
             set(o, "name", name.clone());
+            set_some(o, "by", by.clone());
         }
         _ => {}
     }

@@ -27,7 +27,7 @@ pub struct Checkpoint {
     pub format: u32,
     /// The hash of the flow's definition.
     pub definition_hash: Text,
-    /// The version of the machine: [`crate::MACHINE_VERSION`].
+    /// The lowest version of the machine that reads the history up to here.
     pub machine: u32,
     /// The number of the last event in it.
     pub event: EventId,
@@ -75,6 +75,12 @@ struct StateParts<'a> {
     late_ending: Cow<'a, Option<Ending>>,
     flow_input: Cow<'a, Option<Object>>,
     undoing: u32,
+    #[serde(default, skip_serializing_if = "no_edits")]
+    edits: Cow<'a, BTreeMap<EventId, Object>>,
+}
+
+fn no_edits(edits: &BTreeMap<EventId, Object>) -> bool {
+    edits.is_empty()
 }
 
 fn is_empty(events: &BTreeSet<EventId>) -> bool {
@@ -115,10 +121,11 @@ impl<'a> StateParts<'a> {
             late_ending: Cow::Borrowed(&data.late_ending),
             flow_input: Cow::Borrowed(&data.flow_input),
             undoing: rollbacks,
+            edits: Cow::Borrowed(&data.edits),
         }
     }
 
-    fn into_state(self, execution: Text, limits: Arc<Limits>) -> State {
+    fn into_state(self, execution: Text, needed_version: u32, limits: Arc<Limits>) -> State {
         State {
             execution,
             limits,
@@ -136,6 +143,8 @@ impl<'a> StateParts<'a> {
                 manual: self.manual.into_owned(),
                 late_ending: self.late_ending.into_owned(),
                 flow_input: self.flow_input.into_owned(),
+                edits: self.edits.into_owned(),
+                needed_version,
             },
             frames: Frames::from_written(WrittenFrames {
                 frames: self.frames,
@@ -159,7 +168,7 @@ impl State {
             head: Checkpoint {
                 format: FORMAT,
                 definition_hash: flow.hash.clone(),
-                machine: MACHINE_VERSION,
+                machine: self.needed_version(),
                 event: self.data.last,
             },
             execution: self.execution.clone(),
@@ -168,19 +177,20 @@ impl State {
         .unwrap_or_default()
     }
 
-    /// Reads a state that [`State::checkpoint`] wrote under the same definition and machine.
+    /// Reads a state that [`State::checkpoint`] wrote under the same definition, by this machine or an older one.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::Other`] if the form, definition or machine differs, [`CheckpointError::Unreadable`] if the
+    /// [`CheckpointError::Other`] if the form or definition differs or the machine is newer, [`CheckpointError::Unreadable`] if the
     /// bytes are damaged or no history leads to the state.
     pub fn from_checkpoint(flow: &Flow, bytes: &[u8], limits: Arc<Limits>) -> Result<Self, CheckpointError> {
         let head: Checkpoint = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;
-        if head.format != FORMAT || head.machine != MACHINE_VERSION || head.definition_hash != flow.hash {
+        if head.format != FORMAT || !(1..=MACHINE_VERSION).contains(&head.machine) || head.definition_hash != flow.hash
+        {
             return Err(CheckpointError::Other(head));
         }
         let written: Written<'_> = serde_json::from_slice(bytes).map_err(|_| CheckpointError::Unreadable)?;
-        let mut state = written.book.into_state(written.execution, limits);
+        let mut state = written.book.into_state(written.execution, head.machine, limits);
         state
             .validate_invariants(flow)
             .and_then(|()| state.rebuild(flow))

@@ -24,9 +24,15 @@ impl State {
         // history.
         let call = self.data.last.next().next();
         let is_task = matches!(step.kind, StepKind::Task(_));
-        let made = match &step.enter {
-            InputMode::Merged | InputMode::Input => Ok(None),
-            InputMode::Program(program) => self.run_enter(turn, id, visit, step, program.as_ref(), attempt, call),
+        let made = match (&visit.edited, &step.enter) {
+            (Some(edited), _) => Ok(Some(Output {
+                value: edited.as_ref().clone(),
+                missing: Vec::new(),
+            })),
+            (None, InputMode::Merged | InputMode::Input) => Ok(None),
+            (None, InputMode::Program(program)) => {
+                self.run_enter(turn, id, visit, step, program.as_ref(), attempt, call)
+            }
         };
         let made = made.and_then(|made| {
             let mapped = made.as_ref().map(|output| &output.value);

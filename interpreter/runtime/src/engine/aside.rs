@@ -103,6 +103,12 @@ impl Engine {
             return Ok(Reply::Held);
         }
         match signal {
+            // It did not fail in a step, so there is none to give another input to.
+            Signal::Redrive { inputs, .. } if !inputs.is_empty() => {
+                let event = inputs.first().map(|edited| edited.event).unwrap_or_default();
+                let known = Vec::new();
+                Ok(Reply::Rejected(Rejection::NotEnteredAgain { event, known }))
+            }
             Signal::Redrive { .. } => {
                 let released = audit.map(|entry| AuditEntry {
                     action: "release".into(),

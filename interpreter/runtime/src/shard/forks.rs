@@ -15,8 +15,12 @@ use std::sync::Arc;
 pub struct ForkRequest {
     /// The id of the execution to fork.
     pub of: Text,
-    /// The flow of that execution. The fork runs it too.
+    /// The flow that the fork runs.
     pub flow: Arc<Flow>,
+    /// The flow that the old execution runs, of which the events are.
+    pub old_flow: Arc<Flow>,
+    /// The version of the flow that the fork runs, if it is another one.
+    pub version: Option<u64>,
     /// The durable events of that execution, at least to the end of the turn of `event`.
     pub events: Vec<Event>,
     /// The number of the event to go on from.
@@ -25,6 +29,8 @@ pub struct ForkRequest {
     pub name: Option<Text>,
     /// What the audit list says of it; the id of the fork is added.
     pub audit: Option<AuditEntry>,
+    /// The name of the operator, where it is known.
+    pub by: Option<Text>,
 }
 
 /// Why a fork is not possible.
@@ -58,10 +64,18 @@ impl Shard {
             event: request.event,
             execution: id.clone(),
             name: request.name.clone().unwrap_or_else(|| id.clone()),
-            version: None,
+            version: request.version,
+            by: request.by.clone(),
         };
         let flow = &request.flow;
-        let forked = State::fork(flow, flow, &request.events, &fork, self.limits.clone(), now)?;
+        let forked = State::fork(
+            flow,
+            &request.old_flow,
+            &request.events,
+            &fork,
+            self.limits.clone(),
+            now,
+        )?;
         let origin = Origin {
             family: vec![id.clone()],
             forked: Some(Parent {

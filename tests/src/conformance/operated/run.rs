@@ -114,7 +114,14 @@ impl Run {
         self.begin_leg(case);
         let before = self.events.len();
         let taken = match act {
-            Act::Redrive { by } => self.give(Signal::Redrive { by: by.clone() }),
+            Act::Redrive { by, inputs } => self.give(Signal::Redrive {
+                by: by.clone(),
+                inputs: inputs.clone(),
+            }),
+            Act::Skip(cause) => self.give(Signal::Skip {
+                by: Some("operator".to_owned()),
+                cause: cause.clone(),
+            }),
             Act::Fork { event, name } => return self.fork(EventId(*event), name),
             Act::Resolve(resolution) => self.resolve(resolution),
         };
@@ -159,6 +166,7 @@ impl Run {
             resolution: Box::new(Resolution {
                 decision,
                 by: "operator".into(),
+                note: text("note"),
             }),
         })
     }
@@ -170,6 +178,7 @@ impl Run {
             execution: Text::from(format!("{}-{name}", self.id())),
             name: Text::from(name),
             version: None,
+            by: None,
         };
         let forked = State::fork(
             &self.flow,
@@ -272,9 +281,9 @@ impl Run {
         let again = (self.way == Way::Twice).then(|| signal.clone());
         let mut turn = Vec::new();
         self.state.advance(&self.flow, signal, self.now, &mut turn)?;
-        // A redrive that leads to an end in its own turn may be followed by another one.
+        // A redrive or skip that leads to an end in its own turn may be followed by another one.
         if let Some(again) = again
-            && !(matches!(again, Signal::Redrive { .. }) && self.state.status().is_ended())
+            && !(matches!(again, Signal::Redrive { .. } | Signal::Skip { .. }) && self.state.status().is_ended())
         {
             let _ = self.state.advance(&self.flow, again, self.now, &mut turn);
         }

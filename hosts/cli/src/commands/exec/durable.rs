@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::output::{Output, fault};
 use crate::progress::Progress;
 use starbridge_flow::graph::Flow;
+use starbridge_machine::State;
 use starbridge_node::export::{export_event, export_head};
 use starbridge_node::local::{LocalRun, LocalStart};
 use std::collections::BTreeMap;
@@ -35,13 +36,19 @@ impl Watch {
         if let LocalStart::TakenUp(_) = begun {
             self.progress.take_up(execution, &main.flow, &events);
         }
+        if let Some(operator) = &self.operator {
+            for (execution, flow, state) in run.states() {
+                operator.ask(execution, flow, state, |_| true);
+            }
+        }
         for (execution, call) in run.reported_calls() {
             self.report_hints.call(&execution, &call, &self.progress);
         }
         let Some(history) = &mut self.history else {
             return Ok(());
         };
-        let head = export_head(execution, &main.flow, children);
+        let needed = run.state(execution).map_or(1, State::needed_version);
+        let head = export_head(execution, needed, &main.flow, children);
         let lines = events.iter().map(|event| export_event(&main.flow, event));
         let mut lines = [head].into_iter().chain(lines);
         let written = lines

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use starbridge_flow::graph::Flow;
 use starbridge_flow::limits::Limits;
 use starbridge_flow::value::{Object, Value};
-use starbridge_node::export::{export_event, export_head};
+use starbridge_node::export::{export_event, export_head, needed_version};
 use starbridge_runtime::Outgoing;
 use starbridge_simulator::{Flows, Outcome, Simulation, TestFile};
 use std::collections::BTreeMap;
@@ -19,13 +19,7 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     let Some(mock) = &options.mock else {
         return Ok(());
     };
-    if let Some(what) = prepared.main.flow.needs_server() {
-        return Err(bad(
-            output,
-            &format!("the flow has {what}, which this version does not run"),
-            "nothing was started: take it out of the flow to run it here",
-        ));
-    }
+    check(&prepared.main.flow, output)?;
     let text = read_text(mock, output)?;
     let file = match TestFile::parse(without_mark(&text)) {
         Ok(file) => file,
@@ -84,6 +78,25 @@ pub(super) fn run(options: &Options, output: Output, prepared: Prepared) -> Resu
     print_outcome(output, &outcome)
 }
 
+/// Whether a flow can run in virtual time.
+fn check(flow: &Flow, output: Output) -> Result<(), Exit> {
+    if let Some(what) = flow.needs_server() {
+        return Err(bad(
+            output,
+            &format!("the flow has {what}, which this version does not run"),
+            "nothing was started: take it out of the flow to run it here",
+        ));
+    }
+    if flow.may_ask_operator() {
+        return Err(bad(
+            output,
+            "the flow has a `catch` with `manual`, and nobody can be asked in virtual time",
+            "nothing was started: run it without `--mock` on a terminal",
+        ));
+    }
+    Ok(())
+}
+
 /// The history of the execution, as `--history` asks for it.
 fn write_history(
     options: &Options,
@@ -98,7 +111,7 @@ fn write_history(
     let Some((id, events)) = simulation.histories().first_key_value() else {
         return Ok(());
     };
-    let mut lines = vec![export_head(id, flow, children)];
+    let mut lines = vec![export_head(id, needed_version(events), flow, children)];
     lines.extend(events.iter().map(|event| export_event(flow, event)));
     let written = lines
         .iter()

@@ -45,6 +45,9 @@ pub(crate) struct Frame {
     /// undoing the new visit undoes this too.
     #[serde(default, rename = "left_over")]
     pub(crate) pending_undo: Option<Box<Done>>,
+    /// The input that an operator gave the step that is about to be entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) edited: Option<Box<Object>>,
     pub(crate) undoing: Option<Box<Undoing>>,
     /// The last event about this frame; it causes the next one.
     pub(crate) last: EventId,
@@ -115,6 +118,9 @@ pub(crate) struct Visit {
     /// The step's input: `mapped`, or what the list shows by default. Computed when a state is loaded.
     #[serde(skip)]
     pub(crate) input: Overlay,
+    /// The input that an operator gave this visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) edited: Option<Box<Object>>,
     /// What a failed attempt of this task may have done.
     pub(crate) failed_task: Option<Done>,
     /// What was running inside a failed attempt. A redrive goes on with it.
@@ -276,6 +282,7 @@ impl Frame {
             rewind: None,
             undone: false,
             pending_undo: None,
+            edited: None,
             undoing: None,
             last: entered,
             queued: false,

@@ -1,0 +1,206 @@
+//! What the acts of operators need to know of an execution before they are carried out.
+
+use super::Node;
+use super::queries::{QueryError, QueryResult};
+use crate::export::ExportedHistory;
+use crate::replay::{Divergence, replay};
+use starbridge_flow::graph::Flow;
+use starbridge_flow::limits::Limits;
+use starbridge_flow::time::Timestamp;
+use starbridge_flow::value::{Object, Text};
+use starbridge_machine::{Event, EventId, EventKind, ResolutionAction, StepPath};
+use starbridge_runtime::{ForkRequest, stored_events};
+use std::sync::Arc;
+
+/// The fork that an operator wants.
+#[derive(Clone, Debug, Default)]
+pub struct WantedFork {
+    /// The event to go on from.
+    pub event: EventId,
+    /// The name of the fork; `None`: its id.
+    pub name: Option<Text>,
+    /// The version of the flow that it runs; `None`: that of the old execution.
+    pub version: Option<u64>,
+    /// The input that it is as if started with; `None`: that of the old execution.
+    pub input: Option<Object>,
+    /// The name of the operator, where it is known.
+    pub by: Option<Text>,
+}
+
+/// Why a fork can't be asked for.
+#[derive(Debug)]
+pub enum ForkRefusal {
+    /// The execution can't be read, or it has no such event.
+    Query(QueryError),
+    /// The flow has no such version.
+    NoSuchVersion {
+        /// The name of the flow.
+        flow: Text,
+        /// The version asked for.
+        version: u64,
+    },
+    /// With that version or input something else would have been done before the event.
+    DoesNotFit(Box<Divergence>),
+}
+
+impl From<QueryError> for ForkRefusal {
+    fn from(error: QueryError) -> Self {
+        Self::Query(error)
+    }
+}
+
+/// An operator's decision that is in a history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedStep {
+    /// The number of its event.
+    pub event: EventId,
+    /// What was decided.
+    pub action: ResolutionAction,
+    /// Who decided.
+    pub by: Text,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// Looks for the last decision about one visit of a step.
+struct Decisions {
+    /// The event that names the visit: its `StepEntered`, or a `ManualRequested` of it.
+    of: EventId,
+    last: EventId,
+    /// The step of that event, and whether the event is a request.
+    place: Option<(Event, bool)>,
+    found: Option<ResolvedStep>,
+}
+
+impl Decisions {
+    /// Takes the next event. Returns false when the visit is over.
+    fn see(&mut self, event: &Event) -> bool {
+        self.last = event.id;
+        if event.id == self.of {
+            let is_request = matches!(event.detail, EventKind::ManualRequested(_));
+            if is_request || event.detail == EventKind::StepEntered {
+                self.place = Some((event.clone(), is_request));
+            }
+            return true;
+        }
+        let Some((begin, is_request)) = &self.place else {
+            return true;
+        };
+        let path: &StepPath = &begin.path;
+        if event.step != begin.step || event.path != *path {
+            return true;
+        }
+        match &event.detail {
+            EventKind::StepEntered => return false,
+            EventKind::ManualResolved(resolution) if !is_request || event.caused_by == self.of => {
+                self.found = Some(ResolvedStep {
+                    event: event.id,
+                    action: resolution.decision.action(),
+                    by: resolution.by.clone(),
+                    time: event.time,
+                });
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+impl Node {
+    /// The last decision of an operator about a step, given by its `StepEntered` or by a `ManualRequested`; `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NoSuchExecution`], [`QueryError::NoSuchEvent`], or [`QueryError::Store`] if the store fails.
+    pub fn resolved_step(&self, id: &str, of: EventId) -> QueryResult<Option<ResolvedStep>> {
+        let mut decisions = Decisions {
+            of,
+            last: EventId(0),
+            place: None,
+            found: None,
+        };
+        self.each_event(id, |_, event| decisions.see(event))?;
+        if of > decisions.last || of == EventId(0) {
+            return Err(QueryError::NoSuchEvent(decisions.last));
+        }
+        Ok(decisions.found)
+    }
+
+    /// The request to fork an execution. With another version or input the same must be done up to the event.
+    ///
+    /// # Errors
+    ///
+    /// [`ForkRefusal`] if the execution, the event or the version is not there, version or input do not fit, or the store
+    /// fails.
+    pub fn fork_request(&self, id: &str, wanted: WantedFork) -> Result<ForkRequest, ForkRefusal> {
+        let record = self.store.record(id).map_err(QueryError::from)?;
+        let record = record.ok_or(QueryError::NoSuchExecution)?;
+        let WantedFork {
+            event,
+            name,
+            version,
+            input,
+            by,
+        } = wanted;
+        let last = self.last_event(id)?;
+        if event > last || event == EventId(0) {
+            return Err(QueryError::NoSuchEvent(last).into());
+        }
+        let old_flow = self.flow_of(id, &record)?;
+        let mut events = stored_events(self.store.as_ref(), &old_flow, id, event.0).map_err(QueryError::from)?;
+        let is_new = version.is_some() || input.is_some();
+        if let Some(input) = input {
+            start_with(&mut events, input);
+        }
+        let version = version.filter(|version| *version != record.version);
+        let flow = match version {
+            None => old_flow.clone(),
+            Some(version) => self
+                .flows
+                .running(&record.flow, version)
+                .ok_or_else(|| ForkRefusal::NoSuchVersion {
+                    flow: record.flow.clone(),
+                    version,
+                })?,
+        };
+        let request = ForkRequest {
+            of: Text::from(id),
+            flow,
+            old_flow,
+            version,
+            events,
+            event,
+            name,
+            by,
+        };
+        if is_new {
+            check_fit(&request, &self.limits)?;
+        }
+        Ok(request)
+    }
+}
+
+/// Puts another input into the first event of a history. References to tokens in the old one are gone with it.
+fn start_with(events: &mut [Event], input: Object) {
+    if let Some(first) = events.first_mut()
+        && let EventKind::ExecutionStarted(started) = &mut first.detail
+    {
+        started.input = input;
+        started.tokens = Vec::new();
+    }
+}
+
+/// Whether the flow of a fork does what is in the old history.
+fn check_fit(request: &ForkRequest, limits: &Limits) -> Result<(), ForkRefusal> {
+    let history = ExportedHistory {
+        execution: request.of.clone(),
+        flow: request.old_flow.clone(),
+        events: request.events.clone(),
+    };
+    let flow: &Arc<Flow> = &request.flow;
+    match replay(&history, flow, limits.clone()).divergence {
+        None => Ok(()),
+        Some(divergence) => Err(ForkRefusal::DoesNotFit(Box::new(divergence))),
+    }
+}

@@ -173,6 +173,7 @@ impl Node {
             event,
             name,
             by,
+            audit: None,
         };
         if is_new {
             check_fit(&request, &self.limits)?;

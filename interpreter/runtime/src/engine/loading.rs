@@ -127,8 +127,10 @@ impl Engine {
         if self.shard.is_aside(execution) {
             return Err(StoreError::Held(self.now()));
         }
-        Ok((self.shard.state(execution).is_some() && !self.shard.is_deleted(execution))
-            || self.shard.waits_to_begin(execution))
+        Ok(
+            (self.shard.state(execution).is_some() && !self.shard.is_deleted(execution))
+                || self.shard.waits_to_begin(execution),
+        )
     }
 
     /// Loads these executions and no others, awake or not, and delivers the messages between them.

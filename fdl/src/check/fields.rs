@@ -106,6 +106,10 @@ shape!(
         "serviceParams",
         "inputMappings",
         "timeoutSeconds",
+        "heartbeatSeconds",
+        "waitSeconds",
+        "poll",
+        "priority",
         "retry",
         "child"
     ]

@@ -9,6 +9,16 @@ use crate::graph::{Call, Pattern, StepKind, Task};
 /// The priority of whatever gives none.
 pub(super) const DEFAULT_PRIORITY: u8 = 5;
 
+/// How a call waits in a queue and is watched; times in milliseconds.
+pub(super) struct Calling {
+    /// 0–9, if given.
+    pub(super) priority: Option<u8>,
+    /// Longest silence.
+    pub(super) heartbeat: Option<u64>,
+    /// Longest waiting before a worker takes it.
+    pub(super) wait: Option<u64>,
+}
+
 impl Checker<'_> {
     /// A task's own fields.
     pub(super) fn task(&self, cursor: &Cursor<'_>) -> Option<StepKind> {
@@ -17,23 +27,32 @@ impl Checker<'_> {
         let rollback = cursor
             .member("rollback")
             .and_then(|rollback| self.rollback(&rollback, call.as_ref()));
-        let priority = cursor.member("priority").and_then(|field| self.priority(&field));
-        let heartbeat = cursor.member("heartbeatSeconds").and_then(|field| {
-            self.check_heartbeat(&field, call.as_ref());
-            self.timeout(&field)
-        });
-        let wait = cursor.member("waitSeconds").and_then(|field| {
-            self.check_wait_seconds(&field, call.as_ref());
-            self.timeout(&field)
-        });
+        let calling = self.calling(cursor, call.as_ref());
         Some(StepKind::Task(Box::new(Task {
             call: call?,
             poll,
             rollback,
-            priority: priority.unwrap_or(DEFAULT_PRIORITY),
+            priority: calling.priority.unwrap_or(DEFAULT_PRIORITY),
+            heartbeat: calling.heartbeat,
+            wait: calling.wait,
+        })))
+    }
+
+    /// What a task or a rollback says about how its call waits and is watched.
+    pub(super) fn calling(&self, cursor: &Cursor<'_>, call: Option<&Call>) -> Calling {
+        let heartbeat = cursor.member("heartbeatSeconds").and_then(|field| {
+            self.check_heartbeat(&field, call);
+            self.timeout(&field)
+        });
+        let wait = cursor.member("waitSeconds").and_then(|field| {
+            self.check_wait_seconds(&field, call);
+            self.timeout(&field)
+        });
+        Calling {
+            priority: cursor.member("priority").and_then(|field| self.priority(&field)),
             heartbeat,
             wait,
-        })))
+        }
     }
 
     fn priority(&self, cursor: &Cursor<'_>) -> Option<u8> {

@@ -187,6 +187,14 @@ pub struct Rollback {
     pub timeout: Option<u64>,
     /// Retry policies.
     pub retry: Vec<Retry>,
+    /// Whether and how the undoing call is made again until something holds.
+    pub poll: Option<Poll>,
+    /// 0–9, 9 first; without, that of the task.
+    pub priority: Option<u8>,
+    /// Longest silence of a worker or callback.
+    pub heartbeat: Option<u64>,
+    /// Longest waiting in a queue before a worker takes it.
+    pub wait: Option<u64>,
 }
 
 /// What undoes a task.

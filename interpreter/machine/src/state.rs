@@ -19,7 +19,7 @@ pub(crate) use frames::{
     ArmRun, Frame, FramePosition, Frames, StepRun, TaskPhase, TaskRun, Visit, VisitPhase, WaitRun,
 };
 pub(crate) use timers::{TimerFor, TimerKey, Timers};
-pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoRun, Undoing};
+pub(crate) use undoing::{Done, DoneClass, UndoPhase, UndoPolling, UndoRun, Undoing};
 
 use crate::event::{EventId, Failure, StartRecord};
 use starbridge_flow::graph::StepId;

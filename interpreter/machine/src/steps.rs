@@ -15,11 +15,13 @@ mod failure;
 mod flow;
 pub(crate) mod foreach;
 pub(crate) mod parallel;
+mod poll;
 mod simple;
 mod task;
 mod wait;
 
 pub(crate) use failure::{Tried, retry_scheduled};
+pub(crate) use poll::{AfterResult, after_acknowledgement};
 
 use crate::state::{Children, Frame, FrameId, FramePosition, State, StepRun, Visit, VisitPhase};
 use crate::turn::Turn;

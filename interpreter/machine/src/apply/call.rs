@@ -192,7 +192,7 @@ pub(super) fn timed_out(flow: &Flow, error: &Text) -> Failure {
 
 /// Reads a receipt which says that there is no result yet: where to ask, and the least number of seconds to wait.
 /// `None`: the receipt does not say that.
-fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, u64)> {
+pub(super) fn pending_of(receipt: Option<&Value>) -> Option<(Option<Text>, u64)> {
     let receipt = receipt?.as_object()?;
     let status = receipt.get("status")?.as_number()?.as_u64()?;
     if status != 202 {

@@ -96,13 +96,14 @@ impl State {
             }
             Undo::Child => (task.call.resource.clone(), Pattern::Sync, None, run.done.child.clone()),
         };
+        let location = run.polling.as_ref().and_then(|polling| polling.location.clone());
         Some(CallToSend {
             call,
             step: step.name.clone(),
             iterations: iterations(&run.done.path),
-            resource,
-            follow: false,
-            polling: false,
+            follow: location.is_some(),
+            resource: location.unwrap_or(resource),
+            polling: rollback.poll.is_some(),
             pattern,
             params,
             references,
@@ -113,9 +114,9 @@ impl State {
             visit: run.started,
             timeout_at: in_flight.timeout_at,
             timeout_ms: in_flight.timeout_ms,
-            heartbeat_ms: None,
-            wait_ms: None,
-            priority: task.priority,
+            heartbeat_ms: rollback.heartbeat,
+            wait_ms: rollback.wait,
+            priority: rollback.priority.unwrap_or(task.priority),
         })
     }
 }

@@ -11,19 +11,11 @@
 
 use crate::effect::is_queue;
 use crate::event::{EventKind, ScheduledCall};
-use crate::retry::pause;
 use crate::state::{FrameId, State, TaskPhase};
+use crate::steps::{AfterResult, after_acknowledgement};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Call, Fault, FaultKind, Guard, NumberSource, Poll, Root, Step, Task};
+use starbridge_flow::graph::{Call, Fault, NumberSource, Root, Step, Task};
 use starbridge_flow::value::Value;
-use std::sync::Arc;
-
-/// What a result means for a poll.
-enum PollEnd<'p> {
-    Done,
-    Failed,
-    Not(&'p Poll),
-}
 
 impl State {
     pub(super) fn step_task(&mut self, turn: &mut Turn<'_>, id: FrameId, task: &Task) {
@@ -33,36 +25,13 @@ impl State {
         match &run.phase {
             TaskPhase::Ready => self.schedule_call(turn, id, task),
             TaskPhase::Pending { retry_after } => {
-                let retry_after = *retry_after;
-                match &task.poll {
-                    Some(poll) => self.poll_again(turn, id, poll, retry_after),
-                    // Without `poll` an acknowledgement is no answer. Connectors send one only for polls.
-                    None => {
-                        let failure =
-                            turn.fault(FaultKind::Result, "the resource accepted the call but gave no result");
-                        self.fail_current(turn, id, failure);
-                    }
-                }
+                let next = after_acknowledgement(turn, task.poll.as_ref(), run.calls, *retry_after);
+                self.go_on_polling(turn, id, next.map(AfterResult::Again));
             }
-            TaskPhase::Answered { result } => match result {
-                Value::Object(result) => match self.poll_ends(turn, task.poll.as_ref(), Root::Object(result)) {
-                    Ok(PollEnd::Failed) => {
-                        let failure = turn.fault(FaultKind::Poll, "the result says that it failed: `failWhen` holds");
-                        self.fail_current(turn, id, failure);
-                    }
-                    Ok(PollEnd::Not(poll)) => self.poll_again(turn, id, poll, 0),
-                    Ok(PollEnd::Done) => self.complete(turn, id),
-                    Err(fault) => {
-                        let failure = turn.failure(&fault);
-                        self.fail_current(turn, id, failure);
-                    }
-                },
-                other => {
-                    let cause = format!("the result is {}, not an object", other.kind());
-                    let failure = turn.fault(FaultKind::Result, cause);
-                    self.fail_current(turn, id, failure);
-                }
-            },
+            TaskPhase::Answered { result } => {
+                let next = self.after_result(turn, task.poll.as_ref(), result, run.calls);
+                self.go_on_polling(turn, id, next);
+            }
             TaskPhase::Faulted { failure, .. } => {
                 let failure = failure.clone();
                 self.fail_current(turn, id, failure);
@@ -71,24 +40,15 @@ impl State {
         }
     }
 
-    /// Whether a result ends the poll. A task without `poll` ends with its first result.
-    fn poll_ends<'p>(&self, turn: &Turn<'_>, poll: Option<&'p Poll>, result: Root<'_>) -> Result<PollEnd<'p>, Fault> {
-        let Some(poll) = poll else {
-            return Ok(PollEnd::Done);
-        };
-        let budget = self.budget(&[result]);
-        let holds =
-            |guard: &Option<Arc<dyn Guard>>| guard.as_ref().map(|guard| guard.holds(result, &budget)).transpose();
-        let ends = match holds(&poll.fail_when) {
-            Ok(Some(true)) => Ok(PollEnd::Failed),
-            Ok(_) => holds(&poll.until).map(|until| match until {
-                Some(false) => PollEnd::Not(poll),
-                _ => PollEnd::Done,
-            }),
-            Err(fault) => Err(fault),
-        };
-        turn.spend(&budget);
-        ends
+    fn go_on_polling(&mut self, turn: &mut Turn<'_>, id: FrameId, next: Result<AfterResult, Fault>) {
+        match next {
+            Ok(AfterResult::Done) => self.complete(turn, id),
+            Ok(AfterResult::Again(detail)) => self.emit(turn, self.place(id), detail),
+            Err(fault) => {
+                let failure = turn.failure(&fault);
+                self.fail_current(turn, id, failure);
+            }
+        }
     }
 
     /// The service parameters of a call with this input.
@@ -144,23 +104,5 @@ impl State {
             Some(NumberSource::Fixed(millis)) => Ok(Some(*millis)),
             _ => self.timeout_of_task(turn, id, step),
         }
-    }
-
-    fn poll_again(&mut self, turn: &mut Turn<'_>, id: FrameId, poll: &Poll, retry_after: u64) {
-        let Some(run) = self.visit_and_step(turn, id).and_then(|(visit, _)| visit.task()) else {
-            return;
-        };
-        let calls = run.calls;
-        if poll.max_attempts.is_some_and(|most| u64::from(calls) >= most) {
-            let cause = format!("{calls} calls gave no result that ends the poll");
-            let failure = turn.fault(FaultKind::Poll, cause);
-            return self.fail_current(turn, id, failure);
-        }
-        let pause = pause(poll.interval, poll.max_interval, poll.multiplier, calls);
-        let detail = EventKind::PollScheduled {
-            call: calls + 1,
-            due: turn.now.plus_millis(pause.max(retry_after.saturating_mul(1000))),
-        };
-        self.emit(turn, self.place(id), detail);
     }
 }

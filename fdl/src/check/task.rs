@@ -28,6 +28,9 @@ impl Checker<'_> {
             .member("rollback")
             .and_then(|rollback| self.rollback(&rollback, call.as_ref()));
         let calling = self.calling(cursor, call.as_ref());
+        let total_timeout = cursor
+            .member("totalTimeoutSeconds")
+            .and_then(|field| self.timeout(&field));
         Some(StepKind::Task(Box::new(Task {
             call: call?,
             poll,
@@ -35,6 +38,7 @@ impl Checker<'_> {
             priority: calling.priority.unwrap_or(DEFAULT_PRIORITY),
             heartbeat: calling.heartbeat,
             wait: calling.wait,
+            total_timeout,
         })))
     }
 

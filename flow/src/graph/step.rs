@@ -117,6 +117,8 @@ pub struct Task {
     pub heartbeat: Option<u64>,
     /// Longest waiting in a queue before a worker takes it.
     pub wait: Option<u64>,
+    /// Bound of all attempts of a visit together, pauses included.
+    pub total_timeout: Option<u64>,
 }
 
 /// What is called and how.

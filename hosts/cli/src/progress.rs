@@ -251,8 +251,9 @@ impl Progress {
                 let (cross, failure) = (mark('✗'), words::failure(failure));
                 self.line(&format!("{indent}{cross} {name} can't be undone: {failure}"));
             }
-            EventKind::ExecutionTimedOut if scene.is_main => {
-                self.line(&format!("{} the execution took too long", mark('✗')));
+            EventKind::ExecutionTimedOut { drain } if scene.is_main => {
+                let more = if *drain { "; what is out may end" } else { "" };
+                self.line(&format!("{} the execution took too long{more}", mark('✗')));
             }
             EventKind::ExecutionRedriven { .. } if scene.is_main => {
                 let names = flow.name.as_deref().unwrap_or("the flow");

@@ -5,7 +5,7 @@ use crate::event::{CancelReason, Event, EventId, EventKind, LateResultCode, Star
 use crate::signal::{Rejection, Signal, Timer};
 use crate::state::{FrameId, FramePosition, ROOT, State, Status, TimerFor};
 use crate::turn::{EventAddress, Turn, failure};
-use starbridge_flow::graph::{Budget, FaultKind, Flow, SchemaViolation};
+use starbridge_flow::graph::{Budget, FaultKind, Flow, OnTimeout, SchemaViolation};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::Text;
 
@@ -174,7 +174,9 @@ impl State {
         match what {
             TimerFor::Execution => {
                 let place = self.flow_place(timer.set_by);
-                self.emit(turn, place, EventKind::ExecutionTimedOut);
+                // A flow that is being undone can't be completed any more.
+                let drain = turn.flow.on_timeout == OnTimeout::Drain && self.data.status == Status::Running;
+                self.emit(turn, place, EventKind::ExecutionTimedOut { drain });
             }
             TimerFor::Call => {
                 let error = turn.flow.fault_names.name(&FaultKind::Timeout);

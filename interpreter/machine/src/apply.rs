@@ -33,6 +33,9 @@ impl State {
             self.data.broken = Some(event.id);
             return;
         }
+        if self.data.draining {
+            self.end_if_drained(flow, event.id);
+        }
         self.data.last = event.id;
         self.data.last_time = event.time;
     }
@@ -79,7 +82,7 @@ impl State {
             EventKind::ExecutionSucceeded { .. }
             | EventKind::ExecutionFailed { .. }
             | EventKind::ExecutionStopped { .. }
-            | EventKind::ExecutionTimedOut => Some(self.fold_end(flow, event)),
+            | EventKind::ExecutionTimedOut { .. } => Some(self.fold_end(flow, event)),
             EventKind::LateResultIgnored { of, .. } => Some(self.fold_late_result(*of)),
             EventKind::TurnContinued | EventKind::TaskStarted => Some(Some(())),
             EventKind::ExecutionRedriven { .. } => Some(self.fold_redriven(flow, event)),

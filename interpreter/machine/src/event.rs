@@ -382,8 +382,8 @@ pub enum EventKind {
     ManualResolved(Box<Resolution>),
     /// † The execution was stopped.
     ExecutionStopped { failure: Failure, by: Option<Text> },
-    /// † The execution timed out.
-    ExecutionTimedOut,
+    /// † The execution timed out. `drain`: calls that are out may still end.
+    ExecutionTimedOut { drain: bool },
     /// The execution succeeded.
     ExecutionSucceeded { output: Object },
     /// The execution failed. `step` is where the error arose.

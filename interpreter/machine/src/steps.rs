@@ -54,7 +54,10 @@ impl State {
             return;
         };
         match (&visit.phase, &step.kind) {
-            (VisitPhase::Entered, _) => self.begin_attempt(turn, id),
+            (VisitPhase::Entered, _) => match visit.out_of_time.clone() {
+                Some(failure) => self.fail_current(turn, id, failure),
+                None => self.begin_attempt(turn, id),
+            },
             (VisitPhase::Succeeded { .. }, _) => self.exit_step(turn, id),
             (VisitPhase::Failed { .. }, _) => self.after_failure(turn, id),
             (VisitPhase::Retrying { .. } | VisitPhase::Manual { .. }, _) => {}

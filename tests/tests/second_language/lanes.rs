@@ -171,6 +171,7 @@ pub fn compile(text: &str) -> Flow {
         leave: None,
         passing: OutputPassing::Merge,
         timeout: 1_000_000_000,
+        on_timeout: OnTimeout::Cancel,
         input_schema: None,
         output_schema: None,
         concurrency: Vec::new(),
@@ -250,5 +251,6 @@ fn task(target: &str) -> Task {
         priority: 5,
         heartbeat: None,
         wait: None,
+        total_timeout: None,
     }
 }

@@ -43,7 +43,14 @@ impl State {
                 self.give_up_call(event.caused_by);
             }
             EventKind::TaskCancelled { of, .. } => {
-                self.task_run_of(id, *of)?.phase = TaskPhase::Cancelled;
+                let out_of_time = self.frames.get(id)?.visit()?.out_of_time.clone();
+                self.task_run_of(id, *of)?.phase = match out_of_time {
+                    Some(failure) => TaskPhase::Faulted {
+                        failure,
+                        retry_after: 0,
+                    },
+                    None => TaskPhase::Cancelled,
+                };
                 self.give_up_call(*of);
                 if self.data.ending.is_some() {
                     self.end_if_closed(flow);

@@ -69,6 +69,7 @@ fn postpone(flow: &Flow, frame: &mut Frame, left: u64) {
         return;
     };
     visit.deadline = visit.deadline.map(|at| at.plus_millis(left));
+    visit.total_at = visit.total_at.map(|at| at.plus_millis(left));
     match &mut visit.phase {
         VisitPhase::Retrying { due, .. } => *due = due.plus_millis(left),
         VisitPhase::Started(StepRun::Wait(WaitRun::Waiting { until, .. })) if !is_for_instant(flow, visit.step) => {

@@ -29,7 +29,7 @@ impl State {
             EventKind::RetryScheduled { policy, due, .. } => self.fold_retry(id, event.id, *policy, *due)?,
             EventKind::TimerFired { of } => self.fold_timer(flow, id, *of)?,
             EventKind::ManualRequested(failure) => self.fold_manual(id, event.id, failure)?,
-            EventKind::ManualResolved(resolution) => self.fold_resolved(id, event.caused_by, resolution)?,
+            EventKind::ManualResolved(resolution) => self.fold_resolved(flow, event, id, resolution)?,
             _ => return None,
         }
         self.update_ready_queue(flow, id);
@@ -50,6 +50,10 @@ impl State {
             1
         };
         let pending_undo = frame.pending_undo.take();
+        let total_at = total_timeout(flow, step).map(|millis| event.time.plus_millis(millis));
+        if let Some(total_at) = total_at {
+            self.timers.set(total_at, event.id, TimerFor::Frame(id));
+        }
         frame.at = FramePosition::In(Box::new(Visit {
             step,
             entered: event.id,
@@ -68,6 +72,8 @@ impl State {
             retried: 0,
             deadline: None,
             timeout_ms: None,
+            total_at,
+            out_of_time: None,
             phase: VisitPhase::Entered,
         }));
         Some(())
@@ -130,7 +136,7 @@ impl State {
             OutputMode::Local => local,
             OutputMode::Nothing | OutputMode::Program(_) => Object::new(),
         });
-        let deadline = visit.take_deadline();
+        let bounds = visit.take_deadline().into_iter().chain(visit.take_total());
         visit.phase = VisitPhase::Succeeded { output, goto };
         visit.failed_task = None;
         let (step, entered) = (visit.step, visit.entered);
@@ -140,7 +146,7 @@ impl State {
             frame.rewind = Some(Box::new(frame.before(step, entered)));
         }
         frame.done.append(&mut done);
-        self.timers.cancel(deadline);
+        self.timers.cancel(bounds);
         for child in retained {
             self.drop_frame(child);
         }
@@ -222,6 +228,7 @@ impl State {
             (VisitPhase::Succeeded { output, .. }, None) => std::mem::take(output),
             _ => return None,
         };
+        self.timers.cancel(visit.take_total());
         let compiled = flow.step(step)?;
         let next = match (goto, &compiled.kind) {
             (Some(goto), _) => Some(goto),
@@ -270,6 +277,14 @@ impl State {
         visit.phase = VisitPhase::Retrying { due, timer: event };
         self.timers.set(due, event, TimerFor::Frame(id));
         Some(())
+    }
+}
+
+/// How long all attempts of a step may take together, in milliseconds.
+pub(super) fn total_timeout(flow: &Flow, step: StepId) -> Option<u64> {
+    match &flow.step(step)?.kind {
+        StepKind::Task(task) => task.total_timeout,
+        _ => None,
     }
 }
 

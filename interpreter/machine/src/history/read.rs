@@ -427,7 +427,9 @@ impl<'a> Members<'a> {
                 failure: self.failure()?,
                 by: self.maybe("by", Self::text)?,
             },
-            "ExecutionTimedOut" => EventKind::ExecutionTimedOut,
+            "ExecutionTimedOut" => EventKind::ExecutionTimedOut {
+                drain: self.maybe("drain", Self::truth)?.unwrap_or(false),
+            },
             "ExecutionSucceeded" => EventKind::ExecutionSucceeded {
                 output: self.owned_object("output")?,
             },

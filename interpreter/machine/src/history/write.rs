@@ -59,7 +59,7 @@ pub fn type_name(detail: &EventKind) -> &'static str {
         EventKind::ManualRequested(_) => "ManualRequested",
         EventKind::ManualResolved(_) => "ManualResolved",
         EventKind::ExecutionStopped { .. } => "ExecutionStopped",
-        EventKind::ExecutionTimedOut => "ExecutionTimedOut",
+        EventKind::ExecutionTimedOut { .. } => "ExecutionTimedOut",
         EventKind::ExecutionSucceeded { .. } => "ExecutionSucceeded",
         EventKind::ExecutionFailed { .. } => "ExecutionFailed",
         EventKind::ExecutionRedriven { .. } => "ExecutionRedriven",
@@ -316,6 +316,7 @@ fn execution_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set_failure(o, failure);
             set_some(o, "by", by.clone());
         }
+        EventKind::ExecutionTimedOut { drain } => set_some(o, "drain", drain.then_some(true)),
         EventKind::ExecutionSucceeded { output } => set(o, "output", output.clone()),
         EventKind::ExecutionFailed { failure, step } => {
             set_failure(o, failure);

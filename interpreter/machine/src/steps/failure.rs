@@ -58,7 +58,11 @@ impl State {
             retry_after,
             redeliver: visit.redeliver,
         };
-        if let Some(next) = self.next_retry(turn, id, &step.retry, &tried, &resolve) {
+        let next = match visit.out_of_time {
+            Some(_) => None,
+            None => self.next_retry(turn, id, &step.retry, &tried, &resolve),
+        };
+        if let Some(next) = next {
             let attempt = visit.attempt + 1;
             let detail = retry_scheduled(next, attempt, turn.now);
             return self.emit(turn, self.place(id), detail);

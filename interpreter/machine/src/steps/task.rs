@@ -3,14 +3,14 @@
 //! | run | what comes |
 //! |---|---|
 //! | ready | `TaskScheduled`: the call is outstanding; `StepFailed` where its parameters can't be made |
-//! | in flight | waits for a report or its time |
+//! | in flight | waits for a report or its time; `TaskCancelled` once all attempts together took too long |
 //! | pending | under `poll`: `PollScheduled` |
 //! | answered | `StepSucceeded`; under `poll` perhaps `PollScheduled`; `StepFailed` for a result that is none |
 //! | faulted | `StepFailed` |
 //! | sleeping | waits for its timer |
 
 use crate::effect::is_queue;
-use crate::event::{EventKind, ScheduledCall};
+use crate::event::{CancelReason, EventKind, ScheduledCall};
 use crate::state::{FrameId, State, TaskPhase};
 use crate::steps::{AfterResult, after_acknowledgement};
 use crate::turn::Turn;
@@ -36,14 +36,27 @@ impl State {
                 let failure = failure.clone();
                 self.fail_current(turn, id, failure);
             }
-            TaskPhase::InFlight { .. } | TaskPhase::Sleeping { .. } | TaskPhase::Cancelled => {}
+            TaskPhase::InFlight { call } => {
+                let detail = EventKind::TaskCancelled {
+                    of: *call,
+                    reason: CancelReason::Timeout,
+                };
+                self.emit(turn, self.place(id), detail);
+            }
+            TaskPhase::Sleeping { .. } | TaskPhase::Cancelled => {}
         }
     }
 
     fn go_on_polling(&mut self, turn: &mut Turn<'_>, id: FrameId, next: Result<AfterResult, Fault>) {
         match next {
             Ok(AfterResult::Done) => self.complete(turn, id),
-            Ok(AfterResult::Again(detail)) => self.emit(turn, self.place(id), detail),
+            Ok(AfterResult::Again(detail)) => {
+                let visit = self.visit_and_step(turn, id).map(|(visit, _)| visit);
+                match visit.and_then(|visit| visit.out_of_time.clone()) {
+                    Some(failure) => self.fail_current(turn, id, failure),
+                    None => self.emit(turn, self.place(id), detail),
+                }
+            }
             Err(fault) => {
                 let failure = turn.failure(&fault);
                 self.fail_current(turn, id, failure);

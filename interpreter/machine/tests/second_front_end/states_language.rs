@@ -90,6 +90,7 @@ pub fn compile(definition: &str) -> Flow {
         leave: None,
         passing: OutputPassing::Replace,
         timeout: u64::MAX,
+        on_timeout: OnTimeout::Cancel,
         input_schema: None,
         output_schema: None,
         concurrency: Vec::new(),
@@ -177,6 +178,7 @@ fn kind(state: &Json, id: &dyn Fn(&Json) -> Option<StepId>) -> StepKind {
                 priority: 5,
                 heartbeat: None,
                 wait: None,
+                total_timeout: None,
             }))
         }
     }

@@ -66,11 +66,19 @@ pub(super) struct Origin {
     pub(super) forked_time: Option<Timestamp>,
 }
 
+/// Whether a call of a step, or one that undoes it, may have to be heard of now and then.
+fn expects_heartbeats(kind: &StepKind) -> bool {
+    let StepKind::Task(task) = kind else {
+        return false;
+    };
+    let undo = task.rollback.as_ref().and_then(|rollback| rollback.heartbeat);
+    task.heartbeat.or(undo).is_some()
+}
+
 impl LoadedExecution {
     pub(super) fn new(flow: Arc<Flow>, state: State, origin: Origin) -> Self {
-        let expects = |kind: &StepKind| matches!(kind, StepKind::Task(task) if task.heartbeat.is_some());
         Self {
-            heartbeats: flow.steps.iter().any(|step| expects(&step.kind)),
+            heartbeats: flow.steps.iter().any(|step| expects_heartbeats(&step.kind)),
             flow,
             state,
             wakeup: None,

@@ -139,6 +139,12 @@ pub(crate) struct Visit {
     /// How long a composite's attempt may take, where a program said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timeout_ms: Option<u64>,
+    /// When all attempts of a task together time out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) total_at: Option<Timestamp>,
+    /// Why no further attempt or call may begin: all attempts together took too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) out_of_time: Option<Failure>,
     pub(crate) phase: VisitPhase,
 }
 
@@ -427,7 +433,12 @@ impl Visit {
         self.deadline.take().map(|deadline| (deadline, self.started))
     }
 
-    /// The timers that the visit set, except those of its calls: the attempt's timeout, and what it waits for.
+    /// Removes the timeout of all attempts. Returns the timer to cancel.
+    pub(crate) fn take_total(&mut self) -> Option<TimerKey> {
+        self.total_at.take().map(|at| (at, self.entered))
+    }
+
+    /// The timers that the visit set, except those of its calls: its timeouts, and what it waits for.
     pub(crate) fn timer_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
         let wait = match &self.phase {
             VisitPhase::Retrying { due, timer } => Some((*due, *timer)),
@@ -439,7 +450,8 @@ impl Visit {
             _ => None,
         };
         let bound = self.deadline.map(|deadline| (deadline, self.started));
-        bound.into_iter().chain(wait)
+        let total = self.total_at.map(|at| (at, self.entered));
+        bound.into_iter().chain(wait).chain(total)
     }
 
     /// Mutable access to the attempt of a task, if the step is one.

@@ -10,10 +10,12 @@ mod path;
 #[allow(dead_code, reason = "shared with what is below the language")]
 #[path = "../../flow/src/sample.rs"]
 mod sample;
+mod settings;
 mod template;
 
 pub use condition::{Condition, ConditionError};
 pub use mapping::{Mapping, MappingSource, Mappings};
 pub use params::{ParamError, Params};
 pub use path::{Path, PathRoot, ValueAt};
+pub use settings::{RetryNumber, Setting, SettingPaths};
 pub use template::{Template, TemplateError};

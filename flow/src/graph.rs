@@ -10,6 +10,7 @@ mod flow;
 mod program;
 mod reference;
 mod schema;
+mod settings;
 mod step;
 
 pub use budget::{Budget, Exhausted};
@@ -18,6 +19,7 @@ pub use flow::{ConcurrencyKey, Flow, FlowError, FlowParts, List, OnTimeout};
 pub use program::{CONTEXT_MEMBERS, Context, Guard, Lookup, Output, Parameters, Program, Root, Scope};
 pub use reference::{Carried, NoPointer, Pointer, SecretReference};
 pub use schema::{Schema, SchemaError, SchemaViolation};
+pub use settings::{RetrySettings, Settings, SettingsReader};
 pub use step::{
     Arm, BackoffKind, Branch, Call, Catch, CatchTarget, Choice, Fail, Foreach, InputMode, NumberSource, OutputMode,
     OutputPassing, Parallel, Pattern, Poll, Retry, Rollback, Source, Step, StepKind, Task, Tolerance, Undo, Values,

@@ -54,9 +54,7 @@ impl Checker<'_> {
         }
         let name = root.member("name").and_then(|field| self.text(&field));
         let timeout = root.member("timeoutSeconds").and_then(|field| self.timeout(&field));
-        let on_timeout = root
-            .member("onTimeout")
-            .and_then(|field| self.word(&field, &["drain"]));
+        let on_timeout = root.member("onTimeout").and_then(|field| self.word(&field, &["drain"]));
         let schema = |field: &str| root.member(field).and_then(|field| self.schema(&field));
         Header {
             name,

@@ -33,7 +33,7 @@ impl Checker<'_> {
             self.condition(&field, &text)
                 .map(|condition| Arc::new(condition) as Arc<dyn Guard>)
         };
-        let (interval, max_interval) = self.intervals(cursor, 5_000, 60_000);
+        let (interval, max_interval) = self.intervals(&|field| cursor.member(field), 5_000, 60_000);
         let multiplier = cursor.member("multiplier").and_then(|field| self.multiplier(&field));
         let max_attempts = cursor
             .member("maxAttempts")
@@ -80,14 +80,17 @@ impl Checker<'_> {
         self.report(found.help(format!("`{path}[0] == {path}[0]` holds where the list has an item")));
     }
 
-    /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, with defaults.
-    pub(super) fn intervals(&self, cursor: &Cursor<'_>, interval: u64, most: u64) -> (u64, u64) {
-        let given = cursor.member("intervalSeconds").and_then(|field| self.pause(&field));
-        let bound = cursor.member("maxIntervalSeconds").and_then(|field| self.pause(&field));
+    /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, as far as `member` gives them, with defaults.
+    pub(super) fn intervals<'c>(
+        &self,
+        member: &dyn Fn(&str) -> Option<Cursor<'c>>,
+        interval: u64,
+        most: u64,
+    ) -> (u64, u64) {
+        let given = member("intervalSeconds").and_then(|field| self.pause(&field));
+        let bound = member("maxIntervalSeconds").and_then(|field| self.pause(&field));
         let (interval, most) = (given.unwrap_or(interval), bound.unwrap_or(most));
-        let written = cursor
-            .member("intervalSeconds")
-            .or_else(|| cursor.member("maxIntervalSeconds"));
+        let written = member("intervalSeconds").or_else(|| member("maxIntervalSeconds"));
         if let Some(field) = written.filter(|_| interval > most) {
             let message = format!(
                 "the pause of {} s is cut to the maximum of {} s",

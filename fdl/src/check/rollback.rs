@@ -32,7 +32,8 @@ impl Checker<'_> {
         let poll = cursor
             .member("poll")
             .and_then(|poll| self.poll(&poll, undoing.as_ref()));
-        let calling = self.calling(cursor, undoing.as_ref());
+        self.check_calling(cursor, undoing.as_ref());
+        let calling = self.calling(&|field| cursor.member(field));
         Some(Rollback {
             undo: undo?,
             enter,

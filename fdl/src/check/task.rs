@@ -27,9 +27,10 @@ impl Checker<'_> {
         let rollback = cursor
             .member("rollback")
             .and_then(|rollback| self.rollback(&rollback, call.as_ref()));
-        let calling = self.calling(cursor, call.as_ref());
-        let total_timeout = cursor
-            .member("totalTimeoutSeconds")
+        self.check_calling(cursor, call.as_ref());
+        let calling = self.calling(&|field| self.fixed(cursor, field));
+        let total_timeout = self
+            .fixed(cursor, "totalTimeoutSeconds")
             .and_then(|field| self.timeout(&field));
         Some(StepKind::Task(Box::new(Task {
             call: call?,
@@ -42,20 +43,23 @@ impl Checker<'_> {
         })))
     }
 
-    /// What a task or a rollback says about how its call waits and is watched.
-    pub(super) fn calling(&self, cursor: &Cursor<'_>, call: Option<&Call>) -> Calling {
-        let heartbeat = cursor.member("heartbeatSeconds").and_then(|field| {
-            self.check_heartbeat(&field, call);
-            self.timeout(&field)
-        });
-        let wait = cursor.member("waitSeconds").and_then(|field| {
-            self.check_wait_seconds(&field, call);
-            self.timeout(&field)
-        });
+    /// What a task or a rollback says about how its call waits and is watched, as far as `member` gives it.
+    pub(super) fn calling<'c>(&self, member: &dyn Fn(&str) -> Option<Cursor<'c>>) -> Calling {
+        let timeout = |field: &str| member(field).and_then(|field| self.timeout(&field));
         Calling {
-            priority: cursor.member("priority").and_then(|field| self.priority(&field)),
-            heartbeat,
-            wait,
+            priority: member("priority").and_then(|field| self.priority(&field)),
+            heartbeat: timeout("heartbeatSeconds"),
+            wait: timeout("waitSeconds"),
+        }
+    }
+
+    /// Whether `heartbeatSeconds` and `waitSeconds` have a meaning for this call.
+    pub(super) fn check_calling(&self, cursor: &Cursor<'_>, call: Option<&Call>) {
+        if let Some(field) = cursor.member("heartbeatSeconds") {
+            self.check_heartbeat(&field, call);
+        }
+        if let Some(field) = cursor.member("waitSeconds") {
+            self.check_wait_seconds(&field, call);
         }
     }
 

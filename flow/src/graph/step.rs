@@ -1,6 +1,6 @@
 //! The steps of a compiled flow. Times are milliseconds throughout.
 
-use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, StepId};
+use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, SettingsReader, StepId};
 use crate::value::{Text, Value};
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Step {
     pub catch: Vec<Catch>,
     /// Bound of each attempt.
     pub timeout: Option<NumberSource>,
+    /// Reads from the step's input, when it is entered, the numbers that are not fixed.
+    pub settings: Option<Arc<dyn SettingsReader>>,
 }
 
 /// What a step does.

@@ -212,7 +212,7 @@ impl Progress {
             ..
         } = scene;
         match &event.detail {
-            EventKind::StepEntered => self.entered(scene),
+            EventKind::StepEntered { .. } => self.entered(scene),
             EventKind::StepStarted { missing, .. } => self.started(scene, missing),
             EventKind::StepSucceeded { output, missing } => self.succeeded(scene, output.as_ref(), missing),
             EventKind::TaskSucceeded { result, .. } if self.verbose => self.data(scene, "result", result),

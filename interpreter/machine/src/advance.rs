@@ -318,11 +318,8 @@ impl State {
         }
         match &frame.at {
             FramePosition::Before(step) => {
-                let place = EventAddress {
-                    step: Some(*step),
-                    ..self.place(id)
-                };
-                self.emit(turn, place, EventKind::StepEntered);
+                let step = *step;
+                self.enter_step(turn, id, step);
             }
             FramePosition::In(_) => self.step_visit(turn, id),
             FramePosition::Ended if id == ROOT => self.end_flow(turn),

@@ -55,7 +55,7 @@ impl State {
             return self.fold_rollback(flow, event, frame);
         }
         match &event.detail {
-            EventKind::StepEntered
+            EventKind::StepEntered { .. }
             | EventKind::StepStarted { .. }
             | EventKind::StepSucceeded { .. }
             | EventKind::StepFailed { .. }

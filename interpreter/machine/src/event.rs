@@ -3,7 +3,7 @@
 //! In memory an event names steps by number; [`crate::history`] writes and reads the stored form.
 
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Pattern, Pointer, StepId};
+use starbridge_flow::graph::{Pattern, Pointer, Settings, StepId};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 use std::sync::Arc;
@@ -164,6 +164,15 @@ pub struct ScheduledCall {
     /// How long a worker may have a task of a queue, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// How long the task may wait in a queue, in milliseconds, where the step's input gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// The longest silence of a worker or callback, in milliseconds, where the step's input gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
+    /// From 0 to 9, where the step's input gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
 }
 
 mod pattern_word {
@@ -293,8 +302,8 @@ pub struct Bounds {
 pub enum EventKind {
     /// † The execution began.
     ExecutionStarted(Box<StartRecord>),
-    /// A list reached a step.
-    StepEntered,
+    /// A list reached a step. `settings` are the numbers that its input gave.
+    StepEntered { settings: Option<Box<Settings>> },
     /// An attempt began. For the flow: its input was made.
     StepStarted {
         attempt: u32,

@@ -16,6 +16,7 @@ mod flow;
 pub(crate) mod foreach;
 pub(crate) mod parallel;
 mod poll;
+mod settings;
 mod simple;
 mod task;
 mod wait;
@@ -54,7 +55,7 @@ impl State {
             return;
         };
         match (&visit.phase, &step.kind) {
-            (VisitPhase::Entered, _) => match visit.out_of_time.clone() {
+            (VisitPhase::Entered, _) => match Self::hopeless(turn, visit, step) {
                 Some(failure) => self.fail_current(turn, id, failure),
                 None => self.begin_attempt(turn, id),
             },

@@ -227,6 +227,9 @@ impl State {
             params,
             timeout_at,
             timeout_ms,
+            wait_ms: None,
+            heartbeat_ms: None,
+            priority: None,
         }));
         self.emit(turn, place, detail);
     }

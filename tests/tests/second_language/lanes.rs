@@ -190,6 +190,7 @@ fn step((name, kind, rest): Line<'_>, list_of: impl Fn(&str) -> ListId) -> Step 
         enter: InputMode::Merged,
         leave: OutputMode::Local,
         failed: None,
+        settings: None,
         next: None,
         retry: Vec::new(),
         catch: Vec::new(),

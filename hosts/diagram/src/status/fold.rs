@@ -107,7 +107,7 @@ impl Fold {
             return self.rollback(step, path, &event.detail);
         }
         match &event.detail {
-            EventKind::StepEntered => {
+            EventKind::StepEntered { .. } => {
                 self.marks(step).visits += 1;
                 *self.place(step, path) = StepPlace {
                     status: Status::Running,

@@ -4,7 +4,7 @@ use crate::effect::is_queue;
 use crate::event::{Event, EventId, EventKind, Failure, ScheduledCall};
 use crate::state::{FrameId, InFlight, State, TaskPhase, TaskRun, TimerFor};
 use crate::turn::failure;
-use starbridge_flow::graph::{FaultKind, Flow, NumberSource, StepKind};
+use starbridge_flow::graph::{FaultKind, Flow, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Text, Value};
 
@@ -135,7 +135,7 @@ impl State {
 
     fn fold_poll(&mut self, flow: &Flow, event: EventId, id: FrameId, due: Timestamp) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
-        let bounded = matches!(flow.step(visit.step)?.timeout, Some(NumberSource::Fixed(_)));
+        let bounded = visit.fixed_bound_ms(flow.step(visit.step)?).is_some();
         let started = visit.started;
         let run = visit.task_mut()?;
         run.phase = TaskPhase::Sleeping { due, timer: event };

@@ -51,7 +51,7 @@ impl State {
         };
         if again {
             visit.out_of_time = None;
-            if let Some(millis) = total_timeout(flow, step) {
+            if let Some(millis) = total_timeout(flow, step, visit.settings.as_deref()) {
                 let total_at = event.time.plus_millis(millis);
                 visit.total_at = Some(total_at);
                 self.timers.set(total_at, visit.entered, TimerFor::Frame(id));

@@ -6,7 +6,7 @@ use crate::state::{
     ArmRun, Children, Closing, DoneClass, FrameId, FramePosition, State, StepRun, TaskPhase, TaskRun, TimerFor, Visit,
     VisitPhase, WaitRun,
 };
-use starbridge_flow::graph::{Flow, NumberSource, OutputMode, OutputPassing, Step, StepId, StepKind};
+use starbridge_flow::graph::{Flow, OutputMode, OutputPassing, Settings, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Overlay, Value};
 
@@ -14,7 +14,7 @@ impl State {
     pub(super) fn fold_step(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
         let step = event.step?;
         match &event.detail {
-            EventKind::StepEntered => self.fold_entered(flow, event, id, step)?,
+            EventKind::StepEntered { settings } => self.fold_entered(flow, event, id, step, settings.as_deref())?,
             EventKind::StepStarted {
                 attempt, input, bounds, ..
             } => {
@@ -36,7 +36,14 @@ impl State {
         Some(())
     }
 
-    fn fold_entered(&mut self, flow: &Flow, event: &Event, id: FrameId, step: StepId) -> Option<()> {
+    fn fold_entered(
+        &mut self,
+        flow: &Flow,
+        event: &Event,
+        id: FrameId,
+        step: StepId,
+        settings: Option<&Settings>,
+    ) -> Option<()> {
         let frame = self.frames.get_mut(id)?;
         match frame.at {
             FramePosition::Before(next) if next == step => {}
@@ -50,7 +57,7 @@ impl State {
             1
         };
         let pending_undo = frame.pending_undo.take();
-        let total_at = total_timeout(flow, step).map(|millis| event.time.plus_millis(millis));
+        let total_at = total_timeout(flow, step, settings).map(|millis| event.time.plus_millis(millis));
         if let Some(total_at) = total_at {
             self.timers.set(total_at, event.id, TimerFor::Frame(id));
         }
@@ -74,6 +81,7 @@ impl State {
             timeout_ms: None,
             total_at,
             out_of_time: None,
+            settings: settings.cloned().map(Box::new),
             phase: VisitPhase::Entered,
         }));
         Some(())
@@ -104,7 +112,7 @@ impl State {
         visit.input = input;
         visit.mapped = mapped;
         visit.timeout_ms = bounds.timeout_ms;
-        visit.phase = VisitPhase::Started(begin(step, &visit.input, event));
+        visit.phase = VisitPhase::Started(begin(step, visit, event));
         if let VisitPhase::Started(StepRun::Children(children)) = &mut visit.phase {
             children.concurrency = bounds.concurrency;
         }
@@ -281,9 +289,11 @@ impl State {
 }
 
 /// How long all attempts of a step may take together, in milliseconds.
-pub(super) fn total_timeout(flow: &Flow, step: StepId) -> Option<u64> {
+pub(super) fn total_timeout(flow: &Flow, step: StepId, settings: Option<&Settings>) -> Option<u64> {
     match &flow.step(step)?.kind {
-        StepKind::Task(task) => task.total_timeout,
+        StepKind::Task(task) => settings
+            .and_then(|settings| settings.total_timeout_ms)
+            .or(task.total_timeout),
         _ => None,
     }
 }
@@ -299,7 +309,7 @@ pub(super) fn count_retry(retries: &mut Vec<u32>, policy: u32) {
     }
 }
 
-fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
+fn begin(step: &Step, visit: &Visit, event: &Event) -> StepRun {
     match &step.kind {
         StepKind::Pass | StepKind::Succeed | StepKind::Fail(_) => StepRun::Simple,
         StepKind::Wait(_) => StepRun::Wait(WaitRun::New),
@@ -307,11 +317,10 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
             calls: 0,
             last_call: EventId::default(),
             called: false,
-            timeout_at: match &step.timeout {
-                _ if is_queue(&task.call.resource) => None,
-                Some(NumberSource::Fixed(millis)) => Some(event.time.plus_millis(*millis)),
-                _ => None,
-            },
+            timeout_at: visit
+                .fixed_bound_ms(step)
+                .filter(|_| !is_queue(&task.call.resource))
+                .map(|millis| event.time.plus_millis(millis)),
             location: None,
             child: None,
             phase: TaskPhase::Ready,
@@ -320,7 +329,7 @@ fn begin(step: &Step, input: &Overlay, event: &Event) -> StepRun {
         StepKind::Parallel(parallel) => StepRun::Children(Box::new(Children::new(
             u32::try_from(parallel.branches.len()).unwrap_or(u32::MAX),
         ))),
-        StepKind::Foreach(foreach) => StepRun::Children(Box::new(Children::of_foreach(foreach, input))),
+        StepKind::Foreach(foreach) => StepRun::Children(Box::new(Children::of_foreach(foreach, &visit.input))),
     }
 }
 

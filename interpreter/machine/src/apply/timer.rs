@@ -58,7 +58,7 @@ impl State {
     /// next, and a result that is there still counts.
     fn end_attempts(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
-        let seconds = total_timeout(flow, visit.step).unwrap_or_default() / 1000;
+        let seconds = total_timeout(flow, visit.step, visit.settings.as_deref()).unwrap_or_default() / 1000;
         let failure = crate::turn::failure(
             &flow.fault_names.name(&FaultKind::Timeout),
             &format!("all attempts of the step together took longer than {seconds} seconds"),

@@ -4,8 +4,8 @@ use super::call::{pending_of, timed_out};
 use super::step::{count_retry, done_of_task};
 use crate::event::{Child, Event, EventId, EventKind, Failure};
 use crate::state::{
-    ArmRun, Done, DoneClass, Ending, Frame, FrameId, FramePosition, ROOT, State, Status, StepRun, TimerFor, UndoPhase,
-    TimerKey, UndoPolling, UndoRun, Undoing, Visit, VisitPhase,
+    ArmRun, Done, DoneClass, Ending, Frame, FrameId, FramePosition, ROOT, State, Status, StepRun, TimerFor, TimerKey,
+    UndoPhase, UndoPolling, UndoRun, Undoing, Visit, VisitPhase,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Poll, StepId, StepKind};
 use starbridge_flow::time::Timestamp;

@@ -5,7 +5,7 @@ use crate::event::{
     Bounds, CancelReason, Child, Decision, Event, EventId, EventKind, Exit, Failure, LateResultCode, Parent, PathItem,
     Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
-use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, StepId};
+use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, Settings, StepId};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Text, Value};
 
@@ -214,6 +214,17 @@ impl<'a> Members<'a> {
         Ok((bounds != Bounds::default()).then(|| Box::new(bounds)))
     }
 
+    fn settings(&self, key: &str) -> Result<Box<Settings>, HistoryError> {
+        let read = serde_json::from_str(&self.value(key)?.to_json());
+        read.map(Box::new)
+            .map_err(|problem| error(format!("`{key}`: {problem}")))
+    }
+
+    fn priority(&self, key: &str) -> Result<u8, HistoryError> {
+        let priority = u8::try_from(self.number(key)?).ok().filter(|priority| *priority <= 9);
+        priority.ok_or_else(|| error(format!("`{key}` must be from 0 to 9")))
+    }
+
     fn missing(&self) -> Result<Vec<Text>, HistoryError> {
         let Some(value) = self.get("missing") else {
             return Ok(Vec::new());
@@ -277,7 +288,9 @@ impl<'a> Members<'a> {
 
     pub(super) fn detail(&self, kind: &str) -> Result<EventKind, HistoryError> {
         Ok(match kind {
-            "StepEntered" => EventKind::StepEntered,
+            "StepEntered" => EventKind::StepEntered {
+                settings: self.maybe("settings", Self::settings)?,
+            },
             "StepStarted" => EventKind::StepStarted {
                 attempt: self.small("attempt")?,
                 input: self.maybe("input", Self::owned_object)?,
@@ -356,6 +369,9 @@ impl<'a> Members<'a> {
                 params: self.maybe("params", Self::any)?,
                 timeout_at: self.maybe("timeoutAt", Self::time)?,
                 timeout_ms: self.maybe("timeoutMs", Self::number)?,
+                wait_ms: self.maybe("waitMs", Self::number)?,
+                heartbeat_ms: self.maybe("heartbeatMs", Self::number)?,
+                priority: self.maybe("priority", Self::priority)?,
             })),
             "TaskSubmitted" => EventKind::TaskSubmitted {
                 receipt: self.maybe("receipt", Self::any)?,

@@ -53,6 +53,7 @@ impl State {
         let run = visit.task().filter(|run| run.last_call == call)?;
         let input = visit.input.to_object();
         let params = params_again(&task.call, Root::Overlay(&visit.input));
+        let given = visit.settings.as_deref().cloned().unwrap_or_default();
         Some(CallToSend {
             call,
             step: step.name.clone(),
@@ -70,9 +71,9 @@ impl State {
             visit: visit.entered,
             timeout_at: run.timeout_at,
             timeout_ms: in_flight.timeout_ms,
-            heartbeat_ms: task.heartbeat,
-            wait_ms: task.wait,
-            priority: task.priority,
+            heartbeat_ms: given.heartbeat_ms.or(task.heartbeat),
+            wait_ms: given.wait_ms.or(task.wait),
+            priority: given.priority.unwrap_or(task.priority),
         })
     }
 

@@ -129,9 +129,8 @@ fn goes_on_draining(at: &FramePosition) -> bool {
             StepRun::Task(run) => !matches!(run.phase, TaskPhase::Ready | TaskPhase::Pending { .. }),
             StepRun::Choice(run) => !matches!(run, ArmRun::Deciding),
         },
-        VisitPhase::Entered
-        | VisitPhase::Failed { .. }
-        | VisitPhase::Manual { .. }
-        | VisitPhase::Retrying { .. } => false,
+        VisitPhase::Entered | VisitPhase::Failed { .. } | VisitPhase::Manual { .. } | VisitPhase::Retrying { .. } => {
+            false
+        }
     }
 }

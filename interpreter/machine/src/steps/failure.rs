@@ -9,6 +9,7 @@ use crate::turn::{EventAddress, Turn};
 use starbridge_flow::graph::{CatchTarget, Fault, Output, Retry, Root, StepId, StepKind, Values};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Value};
+use std::borrow::Cow;
 
 /// A failure, and what has been tried before it.
 pub(crate) struct Tried<'a> {
@@ -58,9 +59,14 @@ impl State {
             retry_after,
             redeliver: visit.redeliver,
         };
-        let next = match visit.out_of_time {
-            Some(_) => None,
-            None => self.next_retry(turn, id, &step.retry, &tried, &resolve),
+        let policies = match &visit.settings {
+            Some(settings) => Cow::Owned(settings.applied_to(&step.retry)),
+            None => Cow::Borrowed(&step.retry),
+        };
+        let hopeless = Self::hopeless(turn, visit, step).is_some();
+        let next = match hopeless {
+            true => None,
+            false => self.next_retry(turn, id, &policies, &tried, &resolve),
         };
         if let Some(next) = next {
             let attempt = visit.attempt + 1;

@@ -14,7 +14,7 @@ use crate::event::{CancelReason, EventKind, ScheduledCall};
 use crate::state::{FrameId, State, TaskPhase};
 use crate::steps::{AfterResult, after_acknowledgement};
 use crate::turn::Turn;
-use starbridge_flow::graph::{Call, Fault, NumberSource, Root, Step, Task};
+use starbridge_flow::graph::{Call, Fault, Root, Step, Task};
 use starbridge_flow::value::Value;
 
 impl State {
@@ -99,6 +99,7 @@ impl State {
                 return self.fail_current(turn, id, failure);
             }
         };
+        let given = visit.settings.as_deref().cloned().unwrap_or_default();
         let detail = EventKind::TaskScheduled(Box::new(ScheduledCall {
             resource,
             pattern: task.call.pattern,
@@ -107,15 +108,21 @@ impl State {
             params,
             timeout_at,
             timeout_ms,
+            wait_ms: given.wait_ms.filter(|given| Some(*given) != task.wait),
+            heartbeat_ms: given.heartbeat_ms.filter(|given| Some(*given) != task.heartbeat),
+            priority: given.priority.filter(|given| *given != task.priority),
         }));
         self.emit(turn, self.place(id), detail);
     }
 
     /// How long a worker may hold the task, in milliseconds. This time begins when the worker takes it.
     fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
-        match &step.timeout {
-            Some(NumberSource::Fixed(millis)) => Ok(Some(*millis)),
-            _ => self.timeout_of_task(turn, id, step),
+        let fixed = self
+            .visit_and_step(turn, id)
+            .and_then(|(visit, _)| visit.fixed_bound_ms(step));
+        match fixed {
+            Some(millis) => Ok(Some(millis)),
+            None => self.timeout_of_task(turn, id, step),
         }
     }
 }

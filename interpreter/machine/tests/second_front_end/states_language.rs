@@ -129,6 +129,7 @@ fn step(name: &str, state: &Json, position: u32, id: &dyn Fn(&Json) -> Option<St
         enter: enter.unwrap_or(InputMode::Input),
         leave,
         failed: None,
+        settings: None,
         next: id(&state["Next"]),
         retry: items(&state["Retry"], retry),
         catch: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::event::{Child, EventId, Failure, StepPath};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
-use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Step, StepId, StepKind};
+use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Settings, Step, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
@@ -145,6 +145,9 @@ pub(crate) struct Visit {
     /// Why no further attempt or call may begin: all attempts together took too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) out_of_time: Option<Failure>,
+    /// The numbers that the step's input gave when the step was entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) settings: Option<Box<Settings>>,
     pub(crate) phase: VisitPhase,
 }
 
@@ -419,13 +422,19 @@ impl Visit {
         }
     }
 
-    /// How long an attempt may take, in milliseconds. Of a task's only what is fixed in the definition.
+    /// How long an attempt may take, in milliseconds. Of a task's only what is fixed when the step is entered.
     pub(crate) fn bound_ms(&self, step: &Step) -> Option<u64> {
-        match &step.timeout {
-            None => None,
-            Some(NumberSource::Fixed(millis)) => Some(*millis),
-            Some(NumberSource::Program(_)) => self.timeout_ms,
-        }
+        self.fixed_bound_ms(step).or(self.timeout_ms)
+    }
+
+    /// How long an attempt may take, in milliseconds, where that is fixed when the step is entered: by the definition, or by the
+    /// step's input.
+    pub(crate) fn fixed_bound_ms(&self, step: &Step) -> Option<u64> {
+        let given = self.settings.as_ref().and_then(|settings| settings.timeout_ms);
+        given.or(match step.timeout {
+            Some(NumberSource::Fixed(millis)) => Some(millis),
+            Some(NumberSource::Program(_)) | None => None,
+        })
     }
 
     /// Removes the attempt's timeout. Returns the timer to cancel.

@@ -1,0 +1,80 @@
+//! Numbers of a step that its input gives, in place of numbers fixed in the definition.
+
+use super::{Budget, Fault, Retry, Root};
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+
+/// The numbers that a step's input gave when the step was entered. What is missing is as the definition has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Settings {
+    /// 0–9, 9 first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Bound of each attempt, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Bound of all attempts together, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_timeout_ms: Option<u64>,
+    /// Longest waiting in a queue, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// Longest silence of a worker or callback, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
+    /// Numbers of retry policies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<RetrySettings>,
+}
+
+/// The numbers of a retry policy that a step's input gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetrySettings {
+    /// Which policy, from 0.
+    pub policy: u32,
+    /// Delay before the first retry, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_ms: Option<u64>,
+    /// Longest delay, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_interval_ms: Option<u64>,
+    /// How many retries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u64>,
+    /// What the delay grows by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiplier: Option<f64>,
+    /// Largest share of the delay that is taken off at random, 0–1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<f64>,
+}
+
+/// Reads the numbers of a step from its input. It is pure: the same input gives the same numbers.
+pub trait SettingsReader: Debug + Send + Sync {
+    /// The numbers.
+    ///
+    /// # Errors
+    ///
+    /// A fault that names the member, where nothing or no fitting number is found.
+    fn read(&self, input: Root<'_>, budget: &Budget) -> Result<Settings, Fault>;
+}
+
+impl Settings {
+    /// The policies of a step with these numbers in the place of theirs.
+    pub fn applied_to(&self, policies: &[Retry]) -> Vec<Retry> {
+        let mut applied = policies.to_vec();
+        for given in &self.retry {
+            let Some(policy) = applied.get_mut(given.policy as usize) else {
+                continue;
+            };
+            policy.interval = given.interval_ms.unwrap_or(policy.interval);
+            policy.max_interval = given.max_interval_ms.unwrap_or(policy.max_interval);
+            policy.max_attempts = given.max_attempts.unwrap_or(policy.max_attempts);
+            policy.multiplier = given.multiplier.unwrap_or(policy.multiplier);
+            policy.jitter = given.jitter.unwrap_or(policy.jitter);
+        }
+        applied
+    }
+}

@@ -1,6 +1,6 @@
 //! Numbers of a step that its input gives, in place of numbers fixed in the definition.
 
-use super::{Budget, Fault, Retry, Root};
+use super::{Budget, Fault, Root};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -59,22 +59,4 @@ pub trait SettingsReader: Debug + Send + Sync {
     ///
     /// A fault that names the member, where nothing or no fitting number is found.
     fn read(&self, input: Root<'_>, budget: &Budget) -> Result<Settings, Fault>;
-}
-
-impl Settings {
-    /// The policies of a step with these numbers in the place of theirs.
-    pub fn applied_to(&self, policies: &[Retry]) -> Vec<Retry> {
-        let mut applied = policies.to_vec();
-        for given in &self.retry {
-            let Some(policy) = applied.get_mut(given.policy as usize) else {
-                continue;
-            };
-            policy.interval = given.interval_ms.unwrap_or(policy.interval);
-            policy.max_interval = given.max_interval_ms.unwrap_or(policy.max_interval);
-            policy.max_attempts = given.max_attempts.unwrap_or(policy.max_attempts);
-            policy.multiplier = given.multiplier.unwrap_or(policy.multiplier);
-            policy.jitter = given.jitter.unwrap_or(policy.jitter);
-        }
-        applied
-    }
 }

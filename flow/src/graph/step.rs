@@ -1,6 +1,6 @@
 //! The steps of a compiled flow. Times are milliseconds throughout.
 
-use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, SettingsReader, StepId};
+use super::{Guard, ListId, Lookup, Matcher, Parameters, Program, RetrySettings, SettingsReader, StepId};
 use crate::value::{Text, Value};
 use std::sync::Arc;
 
@@ -229,6 +229,21 @@ pub struct Retry {
     pub backoff: BackoffKind,
     /// A value for each attempt.
     pub values: Option<Values>,
+}
+
+impl Retry {
+    /// The policy with these numbers in the place of its own.
+    #[must_use]
+    pub fn with(&self, given: &RetrySettings) -> Self {
+        Self {
+            interval: given.interval_ms.unwrap_or(self.interval),
+            max_interval: given.max_interval_ms.unwrap_or(self.max_interval),
+            max_attempts: given.max_attempts.unwrap_or(self.max_attempts),
+            multiplier: given.multiplier.unwrap_or(self.multiplier),
+            jitter: given.jitter.unwrap_or(self.jitter),
+            ..self.clone()
+        }
+    }
 }
 
 /// How a delay grows.

@@ -253,3 +253,21 @@ fn rollback_that_polls_sleeps_and_calls_again() {
     assert_eq!(again.timeout_at, Some(Timestamp(9_000)));
     assert!(again.call > call);
 }
+
+#[test]
+fn numbers_of_the_input_stand_where_they_differ_from_the_definition() {
+    let mut run = Run::new(
+        r#"{"type": "pass", "name": "p", "outputMappings": [{"target": "urgent", "source": 9},
+              {"target": "wait", "source": 60}, {"target": "beat", "source": 4}]},
+           {"type": "task", "name": "t", "resourceArn": "queue:q", "priority": "$.urgent", "waitSeconds": "$.wait",
+            "heartbeatSeconds": "$.beat", "timeoutSeconds": 7}"#,
+    );
+    let call = run.state.call_to_send(&run.flow, run.call()).unwrap();
+    assert_eq!(
+        (call.priority, call.wait_ms, call.heartbeat_ms, call.timeout_ms),
+        (9, Some(60_000), Some(4_000), Some(7_000))
+    );
+    let call = run.call();
+    let events = run.give(Signal::TimedOut { call });
+    assert!(matches!(&events[0].detail, EventKind::TaskTimedOut { .. }));
+}

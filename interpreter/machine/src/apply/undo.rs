@@ -4,8 +4,8 @@ use super::call::{pending_of, timed_out};
 use super::step::{count_retry, done_of_task};
 use crate::event::{Child, Event, EventId, EventKind, Failure};
 use crate::state::{
-    ArmRun, Done, DoneClass, Ending, Frame, FrameId, FramePosition, ROOT, State, Status, StepRun, TimerFor, TimerKey,
-    UndoPhase, UndoPolling, UndoRun, Undoing, Visit, VisitPhase,
+    ArmRun, Done, DoneClass, Ending, Frame, FrameId, FramePosition, ROOT, State, Status, StepRun, TimerFor, UndoPhase,
+    UndoPolling, UndoRun, Undoing, Visit, VisitPhase,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Poll, StepId, StepKind};
 use starbridge_flow::time::Timestamp;
@@ -125,7 +125,6 @@ impl State {
 
     /// Folds an event of an attempt at undoing.
     fn fold_rollback_attempt(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
-        let bound = self.undo_bound(event);
         let run = self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?;
         let phase = match &event.detail {
             EventKind::StepStarted { attempt, input, .. } => {
@@ -140,44 +139,6 @@ impl State {
                 };
                 run.polling = poll_of(flow, run.done.step).map(|_| UndoPolling::default());
                 UndoPhase::Started
-            }
-            EventKind::TaskScheduled(scheduled) => {
-                run.phase = UndoPhase::InFlight { call: event.id };
-                if let Some(polling) = &mut run.polling {
-                    polling.calls = scheduled.call;
-                    polling.timeout_at = scheduled.timeout_at;
-                }
-                self.open_call(event.id, id, true, scheduled);
-                return Some(());
-            }
-            EventKind::TaskSubmitted { receipt, .. } => {
-                self.calls.acknowledge(event.caused_by)?;
-                let pending = run.polling.as_mut().zip(pending_of(receipt.as_ref()));
-                if let Some((polling, (location, retry_after))) = pending {
-                    polling.location = location;
-                    run.phase = UndoPhase::Pending { retry_after };
-                    self.close_call(event.caused_by);
-                }
-                return Some(());
-            }
-            EventKind::TaskSucceeded { result, .. } if run.polling.is_some() => {
-                let polling = run.polling.as_mut()?;
-                polling.timeout_at = polling.timeout_at.or(bound);
-                self.close_call(event.caused_by);
-                UndoPhase::Polled { result: result.clone() }
-            }
-            EventKind::PollScheduled { due, .. } => {
-                let deadline = run.polling.as_ref()?.timeout_at;
-                run.phase = UndoPhase::Sleeping {
-                    due: *due,
-                    timer: event.id,
-                    deadline,
-                };
-                let keys: Vec<TimerKey> = run.timer_keys().collect();
-                for (due, set_by) in keys {
-                    self.timers.set(due, set_by, TimerFor::Rollback(id));
-                }
-                return Some(());
             }
             EventKind::StepFailed { failure, attempt } => {
                 run.attempt = *attempt;
@@ -204,19 +165,59 @@ impl State {
                 self.timers.cancel(run.timer_keys());
                 phase
             }
+            _ => return self.fold_rollback_call(flow, event, id),
+        };
+        run.phase = phase;
+        Some(())
+    }
+
+    /// Folds an event of a call that undoes.
+    fn fold_rollback_call(&mut self, flow: &Flow, event: &Event, id: FrameId) -> Option<()> {
+        let bound = self.undo_bound(event);
+        let run = self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?;
+        match &event.detail {
+            EventKind::TaskScheduled(scheduled) => {
+                run.phase = UndoPhase::InFlight { call: event.id };
+                if let Some(polling) = &mut run.polling {
+                    polling.calls = scheduled.call;
+                    polling.timeout_at = scheduled.timeout_at;
+                }
+                self.open_call(event.id, id, true, scheduled);
+            }
+            EventKind::TaskSubmitted { receipt, .. } => {
+                self.calls.acknowledge(event.caused_by)?;
+                let pending = run.polling.as_mut().zip(pending_of(receipt.as_ref()));
+                if let Some((polling, (location, retry_after))) = pending {
+                    polling.location = location;
+                    run.phase = UndoPhase::Pending { retry_after };
+                    self.close_call(event.caused_by);
+                }
+            }
+            EventKind::TaskSucceeded { result, .. } if run.polling.is_some() => {
+                let polling = run.polling.as_mut()?;
+                polling.timeout_at = polling.timeout_at.or(bound);
+                run.phase = UndoPhase::Polled { result: result.clone() };
+                self.close_call(event.caused_by);
+            }
+            EventKind::PollScheduled { due, .. } => {
+                run.phase = UndoPhase::Sleeping {
+                    due: *due,
+                    timer: event.id,
+                    deadline: run.polling.as_ref()?.timeout_at,
+                };
+                for (due, set_by) in run.timer_keys() {
+                    self.timers.set(due, set_by, TimerFor::Rollback(id));
+                }
+            }
             _ => {
-                let phase = undo_answer(flow, event)?;
+                run.phase = undo_answer(flow, event)?;
                 if let EventKind::TaskTimedOut { redeliver, .. } = event.detail {
                     run.redeliver = redeliver.unwrap_or(0);
-                }
-                if matches!(event.detail, EventKind::TaskTimedOut { .. }) {
                     self.give_up_call(event.caused_by);
                 }
                 self.close_call(event.caused_by);
-                phase
             }
-        };
-        self.frames.get_mut(id)?.undoing.as_mut()?.current.as_mut()?.phase = phase;
+        }
         Some(())
     }
 

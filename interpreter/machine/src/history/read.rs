@@ -175,6 +175,15 @@ impl<'a> Members<'a> {
         })
     }
 
+    fn failure_at(&self, key: &str) -> Result<Failure, HistoryError> {
+        let at = Members {
+            flow: self.flow,
+            object: self.object(key)?,
+            keys: Keys::Long,
+        };
+        at.failure()
+    }
+
     /// Reads a word of a closed list. `what` names the list in the error.
     fn word<T>(&self, key: &str, what: &str, parse: fn(&str) -> Option<T>) -> Result<T, HistoryError> {
         let word = self.text(key)?;
@@ -346,14 +355,7 @@ impl<'a> Members<'a> {
             "RollbackSucceeded" => EventKind::RollbackSucceeded,
             "RollbackFailed" => EventKind::RollbackFailed {
                 failure: self.failure()?,
-                original: self.maybe("original", |m, key| {
-                    let original = Members {
-                        flow: m.flow,
-                        object: m.object(key)?,
-                        keys: Keys::Long,
-                    };
-                    original.failure()
-                })?,
+                original: self.maybe("original", Self::failure_at)?,
             },
             other => return self.call_detail(other),
         })

@@ -11,7 +11,7 @@ use super::paths::looked_up;
 use crate::diagnostics::Code;
 use crate::expression::Path;
 use crate::graph::{ConcurrencyKey, FlowParts, OnTimeout, Source, StepId};
-use crate::limits::EXECUTION_SECONDS;
+use crate::limits::EXECUTION_TIMEOUT;
 use crate::path::Query;
 use crate::syntax::{Format, NodeKind};
 
@@ -60,7 +60,7 @@ impl Checker<'_> {
             name,
             enter: self.mappings(root, "inputMappings", MappingContext::FlowInput),
             leave: self.mappings(root, "outputMappings", MappingContext::FlowOutput),
-            timeout: timeout.unwrap_or(EXECUTION_SECONDS * 1000),
+            timeout: timeout.unwrap_or(EXECUTION_TIMEOUT),
             on_timeout: on_timeout.map_or(OnTimeout::Cancel, |_| OnTimeout::Drain),
             input_schema: schema("inputSchema"),
             output_schema: schema("outputSchema"),

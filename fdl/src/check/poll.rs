@@ -8,6 +8,7 @@ use super::resource::Reach;
 use crate::diagnostics::Code;
 use crate::expression::Condition;
 use crate::graph::{Call, Guard, Pattern, Poll};
+use crate::time::Millis;
 use std::sync::Arc;
 
 impl Checker<'_> {
@@ -33,7 +34,11 @@ impl Checker<'_> {
             self.condition(&field, &text)
                 .map(|condition| Arc::new(condition) as Arc<dyn Guard>)
         };
-        let (interval, max_interval) = self.intervals(&|field| cursor.member(field), 5_000, 60_000);
+        let (interval, max_interval) = self.intervals(
+            &|field| cursor.member(field),
+            Millis::from_secs(5),
+            Millis::from_secs(60),
+        );
         let multiplier = cursor.member("multiplier").and_then(|field| self.multiplier(&field));
         let max_attempts = cursor
             .member("maxAttempts")
@@ -80,23 +85,19 @@ impl Checker<'_> {
         self.report(found.help(format!("`{path}[0] == {path}[0]` holds where the list has an item")));
     }
 
-    /// `intervalSeconds` and `maxIntervalSeconds` in milliseconds, as far as `member` gives them, with defaults.
+    /// `intervalSeconds` and `maxIntervalSeconds`, as far as `member` gives them, with defaults.
     pub(super) fn intervals<'c>(
         &self,
         member: &dyn Fn(&str) -> Option<Cursor<'c>>,
-        interval: u64,
-        most: u64,
-    ) -> (u64, u64) {
+        interval: Millis,
+        most: Millis,
+    ) -> (Millis, Millis) {
         let given = member("intervalSeconds").and_then(|field| self.pause(&field));
         let bound = member("maxIntervalSeconds").and_then(|field| self.pause(&field));
         let (interval, most) = (given.unwrap_or(interval), bound.unwrap_or(most));
         let written = member("intervalSeconds").or_else(|| member("maxIntervalSeconds"));
         if let Some(field) = written.filter(|_| interval > most) {
-            let message = format!(
-                "the pause of {} s is cut to the maximum of {} s",
-                seconds(interval),
-                seconds(most)
-            );
+            let message = format!("the pause of {interval} is cut to the maximum of {most}");
             let found = field.problem(Code::IntervalOverMax, message);
             self.report(found.help("make `maxIntervalSeconds` at least as long as `intervalSeconds`"));
         }
@@ -107,10 +108,6 @@ impl Checker<'_> {
     pub(super) fn multiplier(&self, cursor: &Cursor<'_>) -> Option<f64> {
         self.number(cursor, 0.0..=f64::MAX)
     }
-}
-
-fn seconds(millis: u64) -> f64 {
-    millis as f64 / 1000.0
 }
 
 /// Where `.length` is compared with 0 or 1.

@@ -8,6 +8,7 @@ use crate::diagnostics::Code;
 use crate::expression::{Path, ValueAt};
 use crate::graph::{BackoffKind, Retry, Values};
 use crate::syntax::{NodeKind, Span};
+use crate::time::Millis;
 use std::sync::Arc;
 
 /// Whose policies they are.
@@ -57,7 +58,7 @@ impl Checker<'_> {
             Policies::Rollback => cursor.member(field),
             Policies::ChildTask | Policies::Step => self.fixed(cursor, field),
         };
-        let (interval, max_interval) = self.intervals(&member, 1_000, 86_400_000);
+        let (interval, max_interval) = self.intervals(&member, Millis::from_secs(1), Millis::from_days(1));
         let max_attempts = member("maxAttempts").and_then(|field| self.whole(&field, 0..=u64::MAX));
         let multiplier = member("multiplier").and_then(|field| self.multiplier(&field));
         let jitter = member("jitter").and_then(|field| self.number(&field, 0.0..=1.0));

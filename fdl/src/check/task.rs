@@ -5,18 +5,19 @@ use super::cursor::Cursor;
 use super::resource::Reach;
 use crate::diagnostics::Code;
 use crate::graph::{Call, Pattern, StepKind, Task};
+use crate::time::Millis;
 
 /// The priority of whatever gives none.
 pub(super) const DEFAULT_PRIORITY: u8 = 5;
 
-/// How a call waits in a queue and is watched; times in milliseconds.
+/// How a call waits in a queue and is watched.
 pub(super) struct Calling {
     /// 0–9, if given.
     pub(super) priority: Option<u8>,
     /// Longest silence.
-    pub(super) heartbeat: Option<u64>,
+    pub(super) heartbeat: Option<Millis>,
     /// Longest waiting before a worker takes it.
-    pub(super) wait: Option<u64>,
+    pub(super) wait: Option<Millis>,
 }
 
 impl Checker<'_> {

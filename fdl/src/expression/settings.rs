@@ -1,8 +1,9 @@
 //! Numbers of a step that its input gives: what is written as a path in the place of a number (section "steps").
 
 use crate::graph::{Budget, Fault, FaultKind, RetrySettings, Root, Settings, SettingsReader};
-use crate::limits::EXECUTION_SECONDS;
+use crate::limits::EXECUTION_TIMEOUT;
 use crate::path::Query;
+use crate::time::Millis;
 use crate::value::Value;
 
 /// Which number of a step a path stands for.
@@ -101,10 +102,10 @@ impl Setting {
                 let priority = whole(value).and_then(|number| u8::try_from(number).ok());
                 into.priority = Some(priority.filter(|priority| *priority <= 9).ok_or(WANTED)?);
             }
-            Self::Timeout => into.timeout_ms = Some(timeout(value)?),
-            Self::TotalTimeout => into.total_timeout_ms = Some(timeout(value)?),
-            Self::Wait => into.wait_ms = Some(timeout(value)?),
-            Self::Heartbeat => into.heartbeat_ms = Some(timeout(value)?),
+            Self::Timeout => into.timeout = Some(timeout(value)?),
+            Self::TotalTimeout => into.total_timeout = Some(timeout(value)?),
+            Self::Wait => into.wait = Some(timeout(value)?),
+            Self::Heartbeat => into.heartbeat = Some(timeout(value)?),
             Self::Retry(policy, number) => {
                 // Paths stand policy by policy.
                 if into.retry.last().is_none_or(|last| last.policy != policy) {
@@ -125,8 +126,8 @@ impl Setting {
 impl RetryNumber {
     fn put(self, value: &Value, into: &mut RetrySettings) -> Result<(), &'static str> {
         match self {
-            Self::Interval => into.interval_ms = Some(pause(value)?),
-            Self::MaxInterval => into.max_interval_ms = Some(pause(value)?),
+            Self::Interval => into.interval = Some(pause(value)?),
+            Self::MaxInterval => into.max_interval = Some(pause(value)?),
             Self::MaxAttempts => into.max_attempts = Some(whole(value).ok_or("a whole number from 0")?),
             Self::Multiplier => into.multiplier = Some(number(value, f64::MAX).ok_or("a number from 0")?),
             Self::Jitter => into.jitter = Some(number(value, 1.0).ok_or("a number from 0 to 1")?),
@@ -170,16 +171,16 @@ fn number(value: &Value, most: f64) -> Option<f64> {
     (0.0..=most).contains(&number).then_some(number)
 }
 
-/// A bound in whole seconds; in milliseconds.
-fn timeout(value: &Value) -> Result<u64, &'static str> {
-    let seconds = whole(value).filter(|seconds| (1..=EXECUTION_SECONDS).contains(seconds));
-    seconds
-        .map(|seconds| seconds * 1000)
+/// A bound in whole seconds.
+fn timeout(value: &Value) -> Result<Millis, &'static str> {
+    let bound = whole(value).filter(|seconds| *seconds > 0).map(Millis::from_secs);
+    bound
+        .filter(|bound| *bound <= EXECUTION_TIMEOUT)
         .ok_or("a whole number of seconds from 1 to 31536000")
 }
 
-/// A pause in seconds, parts of one allowed; in milliseconds, rounded up.
-fn pause(value: &Value) -> Result<u64, &'static str> {
-    let seconds = number(value, EXECUTION_SECONDS as f64).ok_or("a number of seconds from 0 to 31536000")?;
-    Ok(((seconds * 1e6).round() / 1e3).ceil() as u64)
+/// A pause in seconds, parts of one allowed; rounded up.
+fn pause(value: &Value) -> Result<Millis, &'static str> {
+    let seconds = number(value, EXECUTION_TIMEOUT.as_secs_f64()).ok_or("a number of seconds from 0 to 31536000")?;
+    Ok(Millis(((seconds * 1e6).round() / 1e3).ceil() as u64))
 }

@@ -1,6 +1,7 @@
 //! Numbers of a step that its input gives, in place of numbers fixed in the definition.
 
 use super::{Budget, Fault, Root};
+use crate::time::Millis;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -11,18 +12,18 @@ pub struct Settings {
     /// 0–9, 9 first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Bound of each attempt, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// Bound of all attempts together, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total_timeout_ms: Option<u64>,
-    /// Longest waiting in a queue, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_ms: Option<u64>,
-    /// Longest silence of a worker or callback, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat_ms: Option<u64>,
+    /// Bound of each attempt.
+    #[serde(rename = "timeoutMs", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Millis>,
+    /// Bound of all attempts together.
+    #[serde(rename = "totalTimeoutMs", skip_serializing_if = "Option::is_none")]
+    pub total_timeout: Option<Millis>,
+    /// Longest waiting in a queue.
+    #[serde(rename = "waitMs", skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Millis>,
+    /// Longest silence of a worker or callback.
+    #[serde(rename = "heartbeatMs", skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<Millis>,
     /// Numbers of retry policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retry: Vec<RetrySettings>,
@@ -34,12 +35,12 @@ pub struct Settings {
 pub struct RetrySettings {
     /// Which policy, from 0.
     pub policy: u32,
-    /// Delay before the first retry, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval_ms: Option<u64>,
-    /// Longest delay, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_interval_ms: Option<u64>,
+    /// Delay before the first retry.
+    #[serde(rename = "intervalMs", skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Millis>,
+    /// Longest delay.
+    #[serde(rename = "maxIntervalMs", skip_serializing_if = "Option::is_none")]
+    pub max_interval: Option<Millis>,
     /// How many retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u64>,

@@ -337,9 +337,10 @@ impl Node {
     ///
     /// [`NodeError`] if the node has failed.
     pub async fn drain(&self, patience: Duration) -> Result<(), NodeError> {
-        let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         self.queues.send(QueueCommand::Drain);
-        self.owners.drain(self.now().plus_millis(millis), &self.queues).await?;
+        self.owners
+            .drain(self.now().plus(patience.into()), &self.queues)
+            .await?;
         Ok(runtime::note_end(self.store.as_ref())?)
     }
 

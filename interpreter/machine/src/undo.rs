@@ -19,6 +19,7 @@ use crate::state::{FrameId, State, UndoPhase, UndoRun};
 use crate::steps::{AfterResult, Tried, after_acknowledgement, retry_scheduled};
 use crate::turn::{EventAddress, Turn};
 use starbridge_flow::graph::{Fault, Pattern, Poll, Rollback, Root, StepKind, Undo, Values};
+use starbridge_flow::time::Seconds;
 use starbridge_flow::value::{Object, Value};
 
 impl State {
@@ -214,10 +215,10 @@ impl State {
         };
         let polling = run.polling.clone().unwrap_or_default();
         let resource = polling.location.unwrap_or(resource);
-        let (timeout_at, timeout_ms) = match (polling.timeout_at, rollback.timeout) {
+        let (timeout_at, timeout) = match (polling.timeout_at, rollback.timeout) {
             (Some(timeout_at), _) => (Some(timeout_at), None),
-            (None, Some(millis)) if is_queue(&resource) => (None, Some(millis)),
-            (None, timeout) => (timeout.map(|millis| turn.now.plus_millis(millis)), None),
+            (None, Some(bound)) if is_queue(&resource) => (None, Some(bound)),
+            (None, timeout) => (timeout.map(|bound| turn.now.plus(bound)), None),
         };
         let detail = EventKind::TaskScheduled(Box::new(ScheduledCall {
             resource,
@@ -226,9 +227,9 @@ impl State {
             call: polling.calls + 1,
             params,
             timeout_at,
-            timeout_ms,
-            wait_ms: None,
-            heartbeat_ms: None,
+            timeout,
+            wait: None,
+            heartbeat: None,
             priority: None,
         }));
         self.emit(turn, place, detail);
@@ -240,7 +241,7 @@ impl State {
         id: FrameId,
         place: EventAddress,
         failure: &Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     ) {
         let Some(run) = self.undo_run(id) else {
             return;

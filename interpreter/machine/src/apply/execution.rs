@@ -14,7 +14,7 @@ impl State {
         self.data.started = Some(Box::new(started.clone()));
         self.data.started_time = event.time;
         self.data.status = Status::Running;
-        let bound = event.time.plus_millis(flow.timeout);
+        let bound = event.time.plus(flow.timeout);
         self.timers.set_execution_bound(bound, event.id);
         self.frames.add(ROOT, root);
         Some(())
@@ -142,6 +142,6 @@ impl State {
 /// The failure of an execution that took too long.
 fn timed_out(flow: &Flow) -> Failure {
     let name = flow.fault_names.name(&FaultKind::ExecutionTimeout);
-    let seconds = flow.timeout / 1000;
+    let seconds = flow.timeout.as_secs();
     failure(&name, &format!("the execution took longer than {seconds} seconds"))
 }

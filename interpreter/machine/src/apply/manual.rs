@@ -4,6 +4,7 @@ use super::step::total_timeout;
 use crate::event::{Decision, Event, EventId, Failure, Resolution};
 use crate::state::{FrameId, State, TimerFor, VisitPhase};
 use starbridge_flow::graph::Flow;
+use starbridge_flow::time::Seconds;
 
 impl State {
     pub(super) fn fold_manual(&mut self, id: FrameId, request: EventId, failure: &Failure) -> Option<()> {
@@ -45,14 +46,14 @@ impl State {
             Decision::Fail { failure: given } => VisitPhase::Failed {
                 failure: given.as_ref().unwrap_or(failure).clone(),
                 origin: step,
-                retry_after: 0,
+                retry_after: Seconds::ZERO,
                 uncatchable: true,
             },
         };
         if again {
             visit.out_of_time = None;
             if let Some(millis) = total_timeout(flow, step, visit.settings.as_deref()) {
-                let total_at = event.time.plus_millis(millis);
+                let total_at = event.time.plus(millis);
                 visit.total_at = Some(total_at);
                 self.timers.set(total_at, visit.entered, TimerFor::Frame(id));
             }

@@ -7,7 +7,7 @@ use crate::state::{
     VisitPhase, WaitRun,
 };
 use starbridge_flow::graph::{Flow, OutputMode, OutputPassing, Settings, Step, StepId, StepKind};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Value};
 
 impl State {
@@ -57,7 +57,7 @@ impl State {
             1
         };
         let pending_undo = frame.pending_undo.take();
-        let total_at = total_timeout(flow, step, settings).map(|millis| event.time.plus_millis(millis));
+        let total_at = total_timeout(flow, step, settings).map(|bound| event.time.plus(bound));
         if let Some(total_at) = total_at {
             self.timers.set(total_at, event.id, TimerFor::Frame(id));
         }
@@ -78,7 +78,7 @@ impl State {
             redeliver: 0,
             retried: 0,
             deadline: None,
-            timeout_ms: None,
+            timeout: None,
             total_at,
             out_of_time: None,
             settings: settings.cloned().map(Box::new),
@@ -111,15 +111,15 @@ impl State {
         visit.started = event.id;
         visit.input = input;
         visit.mapped = mapped;
-        visit.timeout_ms = bounds.timeout_ms;
+        visit.timeout = bounds.timeout;
         visit.phase = VisitPhase::Started(begin(step, visit, event));
         if let VisitPhase::Started(StepRun::Children(children)) = &mut visit.phase {
             children.concurrency = bounds.concurrency;
         }
         // A task's timeout is that of its calls, in `TaskScheduled`. Only while it sleeps between polls it has a
         // timer of its own.
-        if let (Some(millis), false) = (visit.bound_ms(step), matches!(step.kind, StepKind::Task(_))) {
-            let deadline = event.time.plus_millis(millis);
+        if let (Some(millis), false) = (visit.bound(step), matches!(step.kind, StepKind::Task(_))) {
+            let deadline = event.time.plus(millis);
             visit.deadline = Some(deadline);
             self.timers.set(deadline, event.id, TimerFor::Frame(id));
         }
@@ -169,11 +169,11 @@ impl State {
         let (origin, retry_after) = match &visit.phase {
             VisitPhase::Started(StepRun::Task(run)) => match &run.phase {
                 TaskPhase::Faulted { retry_after, .. } => (step, *retry_after),
-                _ => (step, 0),
+                _ => (step, Seconds::ZERO),
             },
             VisitPhase::Started(StepRun::Children(children)) => match &children.closing {
-                Some(Closing::Failed { origin, .. }) => (*origin, 0),
-                _ => (step, 0),
+                Some(Closing::Failed { origin, .. }) => (*origin, Seconds::ZERO),
+                _ => (step, Seconds::ZERO),
             },
             VisitPhase::Started(StepRun::Choice(ArmRun::Running {
                 child, closing: None, ..
@@ -181,11 +181,11 @@ impl State {
                 let child = *child;
                 self.leave_list(flow, child);
                 match self.frames.get(child).map(|frame| &frame.at) {
-                    Some(FramePosition::Failed(_, _, origin)) => (*origin, 0),
+                    Some(FramePosition::Failed(_, _, origin)) => (*origin, Seconds::ZERO),
                     _ => return None,
                 }
             }
-            _ => (step, 0),
+            _ => (step, Seconds::ZERO),
         };
         let frame = self.frames.get_mut(id)?;
         let path = frame.path.clone();
@@ -288,11 +288,11 @@ impl State {
     }
 }
 
-/// How long all attempts of a step may take together, in milliseconds.
-pub(super) fn total_timeout(flow: &Flow, step: StepId, settings: Option<&Settings>) -> Option<u64> {
+/// How long all attempts of a step may take together.
+pub(super) fn total_timeout(flow: &Flow, step: StepId, settings: Option<&Settings>) -> Option<Millis> {
     match &flow.step(step)?.kind {
         StepKind::Task(task) => settings
-            .and_then(|settings| settings.total_timeout_ms)
+            .and_then(|settings| settings.total_timeout)
             .or(task.total_timeout),
         _ => None,
     }
@@ -318,9 +318,9 @@ fn begin(step: &Step, visit: &Visit, event: &Event) -> StepRun {
             last_call: EventId::default(),
             called: false,
             timeout_at: visit
-                .fixed_bound_ms(step)
+                .fixed_bound(step)
                 .filter(|_| !is_queue(&task.call.resource))
-                .map(|millis| event.time.plus_millis(millis)),
+                .map(|bound| event.time.plus(bound)),
             location: None,
             child: None,
             phase: TaskPhase::Ready,

@@ -4,6 +4,7 @@ use super::step::total_timeout;
 use crate::event::{EventId, Failure};
 use crate::state::{ArmRun, Closing, FrameId, State, StepRun, TaskPhase, VisitPhase, WaitRun};
 use starbridge_flow::graph::{FaultKind, Flow};
+use starbridge_flow::time::Seconds;
 
 impl State {
     pub(super) fn fold_timer(&mut self, flow: &Flow, id: FrameId, of: EventId) -> Option<()> {
@@ -13,7 +14,7 @@ impl State {
         }
         if visit.deadline.is_some() && visit.started == of {
             let deadline = visit.take_deadline();
-            let bound = visit.bound_ms(flow.step(visit.step)?).unwrap_or_default() / 1000;
+            let bound = visit.bound(flow.step(visit.step)?).unwrap_or_default().as_secs();
             let failure = crate::turn::failure(
                 &flow.fault_names.name(&FaultKind::Timeout),
                 &format!("the step took longer than {bound} seconds"),
@@ -58,7 +59,9 @@ impl State {
     /// next, and a result that is there still counts.
     fn end_attempts(&mut self, flow: &Flow, id: FrameId) -> Option<()> {
         let visit = self.frames.get_mut(id)?.active()?;
-        let seconds = total_timeout(flow, visit.step, visit.settings.as_deref()).unwrap_or_default() / 1000;
+        let seconds = total_timeout(flow, visit.step, visit.settings.as_deref())
+            .unwrap_or_default()
+            .as_secs();
         let failure = crate::turn::failure(
             &flow.fault_names.name(&FaultKind::Timeout),
             &format!("all attempts of the step together took longer than {seconds} seconds"),
@@ -67,7 +70,7 @@ impl State {
         let bounds = visit.take_total().into_iter().chain(visit.take_deadline());
         let faulted = TaskPhase::Faulted {
             failure,
-            retry_after: 0,
+            retry_after: Seconds::ZERO,
         };
         let pause = match &mut visit.phase {
             VisitPhase::Retrying { due, timer } => {
@@ -124,7 +127,7 @@ impl State {
             VisitPhase::Started(StepRun::Task(run)) => {
                 let phase = TaskPhase::Faulted {
                     failure,
-                    retry_after: 0,
+                    retry_after: Seconds::ZERO,
                 };
                 match std::mem::replace(&mut run.phase, phase) {
                     TaskPhase::Sleeping { due, timer } => Some((due, timer)),

@@ -8,7 +8,7 @@ use crate::state::{
     UndoPolling, UndoRun, Undoing, Visit, VisitPhase,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Poll, StepId, StepKind};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::Overlay;
 
 impl State {
@@ -144,7 +144,7 @@ impl State {
                 run.attempt = *attempt;
                 let retry_after = match run.phase {
                     UndoPhase::Faulted { retry_after, .. } => retry_after,
-                    _ => 0,
+                    _ => Seconds::ZERO,
                 };
                 UndoPhase::Failed {
                     failure: failure.clone(),
@@ -226,8 +226,8 @@ impl State {
         let EventKind::TaskSucceeded { held_time, .. } = &event.detail else {
             return None;
         };
-        let millis = self.calls.get(event.caused_by)?.timeout_ms?;
-        Some(held_time.unwrap_or(event.time).plus_millis(millis))
+        let bound = self.calls.get(event.caused_by)?.timeout?;
+        Some(held_time.unwrap_or(event.time).plus(bound))
     }
 
     /// Whether the rollback in a frame undoes what is inside its step, and not what its list did.
@@ -391,7 +391,7 @@ fn after_timer(flow: &Flow, run: &UndoRun, of: EventId) -> Option<UndoPhase> {
         UndoPhase::Sleeping { timer, .. } if timer == of => Some(UndoPhase::Started),
         UndoPhase::Sleeping { deadline: Some(_), .. } if run.started == of => Some(UndoPhase::Faulted {
             failure: timed_out(flow, &flow.fault_names.name(&FaultKind::Timeout)),
-            retry_after: 0,
+            retry_after: Seconds::ZERO,
         }),
         _ => None,
     }
@@ -403,9 +403,9 @@ fn undo_answer(flow: &Flow, event: &Event) -> Option<UndoPhase> {
         EventKind::TaskSucceeded { .. } => return Some(UndoPhase::Answered),
         EventKind::TaskFailed {
             failure, retry_after, ..
-        } => (failure.clone(), retry_after.unwrap_or(0)),
-        EventKind::TaskSubmitFailed { failure, .. } => (failure.clone(), 0),
-        EventKind::TaskTimedOut { error, .. } => (timed_out(flow, error), 0),
+        } => (failure.clone(), retry_after.unwrap_or_default()),
+        EventKind::TaskSubmitFailed { failure, .. } => (failure.clone(), Seconds::ZERO),
+        EventKind::TaskTimedOut { error, .. } => (timed_out(flow, error), Seconds::ZERO),
         _ => return None,
     };
     Some(UndoPhase::Faulted { failure, retry_after })

@@ -6,7 +6,7 @@ use crate::event::{
     Resolution, ResolutionAction, ScheduledCall, StartRecord, StepPath, TokenGrant,
 };
 use starbridge_flow::graph::{FaultKind, Flow, Pattern, Pointer, Settings, StepId};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Text, Value};
 
 /// Why a value is not an event of this flow.
@@ -119,6 +119,14 @@ impl<'a> Members<'a> {
             .ok_or_else(|| Self::wrong(key, "a whole number", value))
     }
 
+    fn millis(&self, key: &str) -> Result<Millis, HistoryError> {
+        self.number(key).map(Millis)
+    }
+
+    fn seconds(&self, key: &str) -> Result<Seconds, HistoryError> {
+        self.number(key).map(Seconds)
+    }
+
     fn small(&self, key: &str) -> Result<u32, HistoryError> {
         u32::try_from(self.number(key)?).map_err(|_| error(format!("`{key}` is too large")))
     }
@@ -218,7 +226,7 @@ impl<'a> Members<'a> {
     fn bounds(&self) -> Result<Option<Box<Bounds>>, HistoryError> {
         let bounds = Bounds {
             concurrency: self.maybe("concurrency", Self::small)?,
-            timeout_ms: self.maybe("timeoutMs", Self::number)?,
+            timeout: self.maybe("timeoutMs", Self::millis)?,
         };
         Ok((bounds != Bounds::default()).then(|| Box::new(bounds)))
     }
@@ -339,7 +347,7 @@ impl<'a> Members<'a> {
             "RetryScheduled" => EventKind::RetryScheduled {
                 policy: self.small("policy")?,
                 attempt: self.small("attempt")?,
-                delay_ms: self.number("delayMs")?,
+                delay: self.millis("delayMs")?,
                 due: self.time("due")?,
                 value: self.maybe("value", Self::any)?,
             },
@@ -370,9 +378,9 @@ impl<'a> Members<'a> {
                 call: self.small("call")?,
                 params: self.maybe("params", Self::any)?,
                 timeout_at: self.maybe("timeoutAt", Self::time)?,
-                timeout_ms: self.maybe("timeoutMs", Self::number)?,
-                wait_ms: self.maybe("waitMs", Self::number)?,
-                heartbeat_ms: self.maybe("heartbeatMs", Self::number)?,
+                timeout: self.maybe("timeoutMs", Self::millis)?,
+                wait: self.maybe("waitMs", Self::millis)?,
+                heartbeat: self.maybe("heartbeatMs", Self::millis)?,
                 priority: self.maybe("priority", Self::priority)?,
             })),
             "TaskSubmitted" => EventKind::TaskSubmitted {
@@ -395,7 +403,7 @@ impl<'a> Members<'a> {
             "TaskFailed" => {
                 let failure = self.failure()?;
                 EventKind::TaskFailed {
-                    retry_after: self.maybe("retryAfter", Self::number)?,
+                    retry_after: self.maybe("retryAfter", Self::seconds)?,
                     not_sent: self.not_sent(&failure)?,
                     failure,
                 }

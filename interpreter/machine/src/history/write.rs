@@ -145,7 +145,7 @@ pub(super) fn detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set_missing(o, missing);
             if let Some(bounds) = bounds {
                 set_some(o, "concurrency", bounds.concurrency);
-                set_some(o, "timeoutMs", bounds.timeout_ms);
+                set_some(o, "timeoutMs", bounds.timeout.map(|span| span.0));
             }
         }
         EventKind::StepSucceeded { output, missing } => {
@@ -192,13 +192,13 @@ fn later_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
         EventKind::RetryScheduled {
             policy,
             attempt,
-            delay_ms,
+            delay,
             due,
             value,
         } => {
             set(o, "policy", *policy);
             set(o, "attempt", *attempt);
-            set(o, "delayMs", *delay_ms);
+            set(o, "delayMs", delay.0);
             set(o, "due", due.to_string());
             set_some(o, "value", value.clone());
         }
@@ -234,9 +234,9 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             set(o, "call", scheduled.call);
             set_some(o, "params", scheduled.params.clone());
             set_some(o, "timeoutAt", scheduled.timeout_at.map(|at| at.to_string()));
-            set_some(o, "timeoutMs", scheduled.timeout_ms);
-            set_some(o, "waitMs", scheduled.wait_ms);
-            set_some(o, "heartbeatMs", scheduled.heartbeat_ms);
+            set_some(o, "timeoutMs", scheduled.timeout.map(|span| span.0));
+            set_some(o, "waitMs", scheduled.wait.map(|span| span.0));
+            set_some(o, "heartbeatMs", scheduled.heartbeat.map(|span| span.0));
             set_some(o, "priority", scheduled.priority.map(u32::from));
         }
         EventKind::TaskSubmitted {
@@ -267,7 +267,7 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
             not_sent,
         } => {
             set_failure(o, failure);
-            set_some(o, "retryAfter", *retry_after);
+            set_some(o, "retryAfter", retry_after.map(|span| span.0));
             set_not_sent(o, flow, failure, *not_sent);
         }
         EventKind::TaskTimedOut { error, redeliver } => {
@@ -289,10 +289,10 @@ fn call_detail(o: &mut impl Members, flow: &Flow, detail: &EventKind) {
 fn written_settings(settings: &Settings) -> Value {
     let mut object = Object::new();
     set_some(&mut object, "priority", settings.priority.map(u32::from));
-    set_some(&mut object, "timeoutMs", settings.timeout_ms);
-    set_some(&mut object, "totalTimeoutMs", settings.total_timeout_ms);
-    set_some(&mut object, "waitMs", settings.wait_ms);
-    set_some(&mut object, "heartbeatMs", settings.heartbeat_ms);
+    set_some(&mut object, "timeoutMs", settings.timeout.map(|span| span.0));
+    set_some(&mut object, "totalTimeoutMs", settings.total_timeout.map(|span| span.0));
+    set_some(&mut object, "waitMs", settings.wait.map(|span| span.0));
+    set_some(&mut object, "heartbeatMs", settings.heartbeat.map(|span| span.0));
     if !settings.retry.is_empty() {
         let policies: Array = settings.retry.iter().map(written_policy).collect();
         set(&mut object, "retry", policies);
@@ -303,8 +303,8 @@ fn written_settings(settings: &Settings) -> Value {
 fn written_policy(policy: &RetrySettings) -> Value {
     let mut object = Object::new();
     set(&mut object, "policy", policy.policy);
-    set_some(&mut object, "intervalMs", policy.interval_ms);
-    set_some(&mut object, "maxIntervalMs", policy.max_interval_ms);
+    set_some(&mut object, "intervalMs", policy.interval.map(|span| span.0));
+    set_some(&mut object, "maxIntervalMs", policy.max_interval.map(|span| span.0));
     set_some(&mut object, "maxAttempts", policy.max_attempts);
     set_some(&mut object, "multiplier", policy.multiplier);
     set_some(&mut object, "jitter", policy.jitter);

@@ -70,9 +70,9 @@ impl State {
             child: None,
             visit: visit.entered,
             timeout_at: run.timeout_at,
-            timeout_ms: in_flight.timeout_ms,
-            heartbeat_ms: given.heartbeat_ms.or(task.heartbeat),
-            wait_ms: given.wait_ms.or(task.wait),
+            timeout: in_flight.timeout,
+            heartbeat: given.heartbeat.or(task.heartbeat),
+            wait: given.wait.or(task.wait),
             priority: given.priority.unwrap_or(task.priority),
         })
     }
@@ -114,9 +114,9 @@ impl State {
             child,
             visit: run.started,
             timeout_at: in_flight.timeout_at,
-            timeout_ms: in_flight.timeout_ms,
-            heartbeat_ms: rollback.heartbeat,
-            wait_ms: rollback.wait,
+            timeout: in_flight.timeout,
+            heartbeat: rollback.heartbeat,
+            wait: rollback.wait,
             priority: rollback.priority.unwrap_or(task.priority),
         })
     }

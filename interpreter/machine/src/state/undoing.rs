@@ -4,7 +4,7 @@ use super::TimerKey;
 use crate::event::{EventId, Failure, StepPath};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::StepId;
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 
 /// A task that has a rollback and was called.
@@ -91,9 +91,9 @@ pub(crate) enum UndoPhase {
         call: EventId,
     },
     Answered,
-    /// The answer is no result yet; `retry_after` is in seconds.
+    /// The answer is no result yet.
     Pending {
-        retry_after: u64,
+        retry_after: Seconds,
     },
     /// A result came that may or may not end the poll.
     Polled {
@@ -107,12 +107,12 @@ pub(crate) enum UndoPhase {
     },
     Faulted {
         failure: Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     },
     /// The attempt failed. A retry, or the end of the rollback, is next.
     Failed {
         failure: Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     },
     Retrying {
         due: Timestamp,

@@ -5,6 +5,7 @@ use crate::retry::pause;
 use crate::state::State;
 use crate::turn::Turn;
 use starbridge_flow::graph::{Fault, FaultKind, Guard, Poll, Root};
+use starbridge_flow::time::Seconds;
 use starbridge_flow::value::Value;
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ impl State {
                 let cause = "the result says that it failed: `failWhen` holds";
                 Err(Fault::new(FaultKind::Poll, cause))
             }
-            PollEnd::Not(poll) => poll_scheduled(turn, poll, calls, 0).map(AfterResult::Again),
+            PollEnd::Not(poll) => poll_scheduled(turn, poll, calls, Seconds::ZERO).map(AfterResult::Again),
         }
     }
 
@@ -68,13 +69,13 @@ impl State {
     }
 }
 
-/// The event by which a resource is called again after an acknowledgement that is no answer; `retry_after` is in seconds.
+/// The event by which a resource is called again after an acknowledgement that is no answer.
 /// The fault is the attempt's failure.
 pub(crate) fn after_acknowledgement(
     turn: &Turn<'_>,
     poll: Option<&Poll>,
     calls: u32,
-    retry_after: u64,
+    retry_after: Seconds,
 ) -> Result<EventKind, Fault> {
     // Connectors send an acknowledgement only for polls.
     let poll = poll.ok_or_else(|| {
@@ -84,7 +85,7 @@ pub(crate) fn after_acknowledgement(
     poll_scheduled(turn, poll, calls, retry_after)
 }
 
-fn poll_scheduled(turn: &Turn<'_>, poll: &Poll, calls: u32, retry_after: u64) -> Result<EventKind, Fault> {
+fn poll_scheduled(turn: &Turn<'_>, poll: &Poll, calls: u32, retry_after: Seconds) -> Result<EventKind, Fault> {
     if poll.max_attempts.is_some_and(|most| u64::from(calls) >= most) {
         let cause = format!("{calls} calls gave no result that ends the poll");
         return Err(Fault::new(FaultKind::Poll, cause));
@@ -92,6 +93,6 @@ fn poll_scheduled(turn: &Turn<'_>, poll: &Poll, calls: u32, retry_after: u64) ->
     let pause = pause(poll.interval, poll.max_interval, poll.multiplier, calls);
     Ok(EventKind::PollScheduled {
         call: calls + 1,
-        due: turn.now.plus_millis(pause.max(retry_after.saturating_mul(1000))),
+        due: turn.now.plus(pause.max(retry_after.into())),
     })
 }

@@ -15,6 +15,7 @@ use crate::state::{FrameId, State, TaskPhase};
 use crate::steps::{AfterResult, after_acknowledgement};
 use crate::turn::Turn;
 use starbridge_flow::graph::{Call, Fault, Root, Step, Task};
+use starbridge_flow::time::Millis;
 use starbridge_flow::value::Value;
 
 impl State {
@@ -83,16 +84,14 @@ impl State {
             return;
         };
         let resource = run.location.clone().unwrap_or_else(|| task.call.resource.clone());
-        let bound = |millis| turn.now.plus_millis(millis);
+        let end = |bound| turn.now.plus(bound);
         let made = match run.timeout_at {
             Some(timeout_at) => Ok((Some(timeout_at), None)),
-            None if is_queue(&resource) => self.queue_timeout(turn, id, step).map(|millis| (None, millis)),
-            None => self
-                .timeout_of_task(turn, id, step)
-                .map(|millis| (millis.map(bound), None)),
+            None if is_queue(&resource) => self.queue_timeout(turn, id, step).map(|bound| (None, bound)),
+            None => self.timeout_of_task(turn, id, step).map(|bound| (bound.map(end), None)),
         };
         let made = made.and_then(|times| Ok((times, self.params(turn, &task.call, Root::Overlay(&visit.input))?)));
-        let ((timeout_at, timeout_ms), params) = match made {
+        let ((timeout_at, timeout), params) = match made {
             Ok(made) => made,
             Err(fault) => {
                 let failure = turn.failure(&fault);
@@ -107,21 +106,21 @@ impl State {
             call: run.calls + 1,
             params,
             timeout_at,
-            timeout_ms,
-            wait_ms: given.wait_ms.filter(|given| Some(*given) != task.wait),
-            heartbeat_ms: given.heartbeat_ms.filter(|given| Some(*given) != task.heartbeat),
+            timeout,
+            wait: given.wait.filter(|given| Some(*given) != task.wait),
+            heartbeat: given.heartbeat.filter(|given| Some(*given) != task.heartbeat),
             priority: given.priority.filter(|given| *given != task.priority),
         }));
         self.emit(turn, self.place(id), detail);
     }
 
-    /// How long a worker may hold the task, in milliseconds. This time begins when the worker takes it.
-    fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<u64>, Fault> {
+    /// How long a worker may hold the task. This time begins when the worker takes it.
+    fn queue_timeout(&self, turn: &Turn<'_>, id: FrameId, step: &Step) -> Result<Option<Millis>, Fault> {
         let fixed = self
             .visit_and_step(turn, id)
-            .and_then(|(visit, _)| visit.fixed_bound_ms(step));
+            .and_then(|(visit, _)| visit.fixed_bound(step));
         match fixed {
-            Some(millis) => Ok(Some(millis)),
+            Some(bound) => Ok(Some(bound)),
             None => self.timeout_of_task(turn, id, step),
         }
     }

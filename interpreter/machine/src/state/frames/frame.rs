@@ -4,7 +4,7 @@ use crate::event::{Child, EventId, Failure, StepPath};
 use crate::state::{Children, Done, FrameId, TimerKey, Undoing};
 use serde::{Deserialize, Serialize};
 use starbridge_flow::graph::{Flow, InputMode, ListId, NumberSource, Settings, Step, StepId, StepKind};
-use starbridge_flow::time::Timestamp;
+use starbridge_flow::time::{Millis, Seconds, Timestamp};
 use starbridge_flow::value::{Object, Overlay, Text, Value};
 use std::collections::BTreeMap;
 
@@ -137,8 +137,8 @@ pub(crate) struct Visit {
     /// When the attempt of a composite or of a polling task times out.
     pub(crate) deadline: Option<Timestamp>,
     /// How long a composite's attempt may take, where a program said it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) timeout_ms: Option<u64>,
+    #[serde(default, rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<Millis>,
     /// When all attempts of a task together time out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) total_at: Option<Timestamp>,
@@ -164,7 +164,7 @@ pub(crate) enum VisitPhase {
     Failed {
         failure: Failure,
         origin: StepId,
-        retry_after: u64,
+        retry_after: Seconds,
         uncatchable: bool,
     },
     /// The step waits for an operator; `request` is the event that asked.
@@ -220,9 +220,9 @@ pub(crate) enum TaskPhase {
     InFlight {
         call: EventId,
     },
-    /// The answer is no result yet; `retry_after` is in seconds.
+    /// The answer is no result yet.
     Pending {
-        retry_after: u64,
+        retry_after: Seconds,
     },
     /// A result came.
     Answered {
@@ -231,7 +231,7 @@ pub(crate) enum TaskPhase {
     /// The call failed.
     Faulted {
         failure: Failure,
-        retry_after: u64,
+        retry_after: Seconds,
     },
     /// The task waits to call again.
     Sleeping {
@@ -422,17 +422,16 @@ impl Visit {
         }
     }
 
-    /// How long an attempt may take, in milliseconds. Of a task's only what is fixed when the step is entered.
-    pub(crate) fn bound_ms(&self, step: &Step) -> Option<u64> {
-        self.fixed_bound_ms(step).or(self.timeout_ms)
+    /// How long an attempt may take. Of a task's only what is fixed when the step is entered.
+    pub(crate) fn bound(&self, step: &Step) -> Option<Millis> {
+        self.fixed_bound(step).or(self.timeout)
     }
 
-    /// How long an attempt may take, in milliseconds, where that is fixed when the step is entered: by the definition, or by the
-    /// step's input.
-    pub(crate) fn fixed_bound_ms(&self, step: &Step) -> Option<u64> {
-        let given = self.settings.as_ref().and_then(|settings| settings.timeout_ms);
+    /// How long an attempt may take, where that is fixed when the step is entered: by the definition, or by the step's input.
+    pub(crate) fn fixed_bound(&self, step: &Step) -> Option<Millis> {
+        let given = self.settings.as_ref().and_then(|settings| settings.timeout);
         given.or(match step.timeout {
-            Some(NumberSource::Fixed(millis)) => Some(millis),
+            Some(NumberSource::Fixed(bound)) => Some(bound),
             Some(NumberSource::Program(_)) | None => None,
         })
     }
